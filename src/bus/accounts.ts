@@ -2,11 +2,11 @@ import { type Access, accessOf, type User } from './permissions.ts';
 import { ANY, type Subjects } from './subjects.ts';
 
 /**
- * The accounts of one tenant (PERMISSIONS-4 of `permissions.ts`): that of the daemon, which has the name of the tenant and the
- * streams, and one for each other user. Agents of one slug share theirs, since each request goes to one of them. Pure.
+ * The accounts of one tenant (PERMISSIONS-4): the daemon's, which has the tenant's name and the streams, and one
+ * for each other user. Agents of one slug share one, since each request goes to one of them.
  */
 
-/** How long the server keeps the way of an answer between two accounts: a call of an agent may wait for an approval. */
+/** How long the server keeps the route of an answer between two accounts: an agent's call may wait for an approval. */
 export const ANSWER_PATIENCE = '720h';
 
 export interface Export {
@@ -61,7 +61,7 @@ export function accountsOf(tenant: string, subjects: Subjects, users: readonly U
   return [daemon, ...others];
 }
 
-/** What any user may be given; which of it a user has is what its account imports. None contains another. */
+/** All that a user can be given. A user has what its account imports. No subject contains another. */
 function daemonExports(subjects: Subjects): Export[] {
   const { prefix } = subjects;
   return [

@@ -3,7 +3,7 @@ import { cut } from './envelopes.ts';
 import type { BusLog } from './log.ts';
 import type { ApiAnswer } from './port.ts';
 
-/** The request API's bytes (docs/spec/wire.md), apart from the broker that carries them. Pure. */
+/** Requests and answers of the request API as bytes, whichever broker carries them. */
 
 const encoder = new TextEncoder();
 
@@ -30,7 +30,7 @@ export function decodeRequest(bytes: Uint8Array): DecodedRequest {
 
 export interface EncodedAnswer {
   readonly body: Uint8Array;
-  /** Set on an error: `status` for machines that know HTTP's numbers, `description` on one line. */
+  /** Set on an error: `status` as in HTTP, `description` on one line. */
   readonly error: { readonly status: number; readonly description: string } | null;
 }
 
@@ -49,7 +49,7 @@ function encodeRefusal({ code, message, hint }: Refusal): EncodedAnswer {
   return { body: encoder.encode(JSON.stringify(error)), error: { status: statusOf(code), description } };
 }
 
-/** What a handler threw, as its caller is told: a known fault by its code, a bug without its details. */
+/** What a handler threw, as a refusal: a known fault by its code, a bug without its details. */
 export function refusalOfFault(fault: unknown): Refusal {
   if (fault instanceof ParleyError) return refusal(fault.code, fault.message, fault.hint, fault.retryAfter);
   return refusal(
@@ -91,7 +91,7 @@ const STATUS: Readonly<Record<string, number>> = {
   LOG_WRITE_FAILED: 503,
 };
 
-/** The HTTP-like number of an error code: 400 for what the sender can mend, and for any code not listed. */
+/** The HTTP status of an error code: 400 for what the sender can correct, and for any code not listed. */
 export function statusOf(code: string): number {
   const listed = Object.hasOwn(STATUS, code) ? STATUS[code] : undefined;
   if (listed !== undefined) return listed;

@@ -1,6 +1,6 @@
 import type { Entry } from '../conversation/index.ts';
 
-/** What the daemon publishes, as bytes that fit. Pure. */
+/** Messages that the daemon publishes, as bytes within the broker's limit. */
 
 const encoder = new TextEncoder();
 
@@ -30,7 +30,7 @@ export function packEntries(entries: readonly Entry[], maxBytes: number): Uint8A
   return messages;
 }
 
-/** What is long in a record of the audit log: the arguments of a call and what came of it. */
+/** The fields of an audit record that can be long. */
 const LONG_FIELDS: readonly string[] = ['arguments', 'result'];
 
 /** A record of the audit log within `maxBytes`; else without its long fields, and `truncated`. */
@@ -41,7 +41,7 @@ export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes:
   return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
 }
 
-/** The first `length` UTF-16 units, never ending in half a character. */
+/** The first `length` UTF-16 units, without half a character at the end. */
 export function cut(text: string, length: number): string {
   return text.length <= length ? text : text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -1,3 +1,18 @@
+/**
+ * The bus: subjects, envelopes and schemas of all messages, and the port that a broker's adapter fulfils. Everything here is
+ * pure; `nats/` is the adapter.
+ *
+ * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
+ * contract.ts      request and answer of each verb of the request API; answers.ts: the longer answers
+ * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process
+ * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
+ * api.ts, envelopes.ts, live.ts  bytes of requests, of what the daemon publishes, of live text
+ * subjects.ts      every subject; permissions.ts, accounts.ts: who may use them
+ * deliveries.ts, low-water-mark.ts, settled.ts  positions in the ingress stream, and which posts are settled
+ *
+ * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts` and `port.ts` alone.
+ */
+
 export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
 export { decodeRequest, statusOf } from './api.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A piece of what a model is saying. */
+/** A piece of a model's answer. */
 export interface LiveChunk {
   readonly turnId: string;
   /** One attempt of a model call. */
@@ -24,8 +24,8 @@ const agentChunk = z.object({
 });
 
 /**
- * What an agent in another process says in its turn, without fields that are not known. Null: of another turn;
- * `unknown`: no chunk as it is known here, a sign of life all the same.
+ * A chunk of an agent in another process, without unknown fields. Null: of another turn; `unknown`: not a chunk as this
+ * version knows it, and a sign of life.
  */
 export function decodeChunk(data: Uint8Array, turnId: string): LiveChunk | 'unknown' | null {
   try {

@@ -1,4 +1,4 @@
-/** What the bus needs of a logger; pino fits. */
+/** The logger that the bus needs; pino fits. */
 export interface BusLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

@@ -3,12 +3,12 @@ import type { Settled } from './settled.ts';
 /**
  * How far a stream was read when its messages are settled out of order.
  *
- * LOW-WATER-MARK-1 The mark never passes a message that is under way, and never goes back.
- * LOW-WATER-MARK-2 It stands on the newest message before which (itself included) everything opened is settled.
+ * LOW-WATER-MARK-1 The mark never passes a message that is under way, and never decreases.
+ * LOW-WATER-MARK-2 It is the newest message up to which everything opened is settled.
  */
 export class LowWaterMark {
   #value: number;
-  /** Opened sequences in ascending order; those before `#head` are behind the mark. */
+  /** Opened sequences in ascending order; those before `#head` are settled. */
   #opened: number[] = [];
   #head = 0;
   readonly #settled = new Set<number>();
@@ -27,7 +27,7 @@ export class LowWaterMark {
     return this.#opened.length - this.#head - this.#settled.size;
   }
 
-  /** The oldest that is under way; null: none is. */
+  /** The oldest under way, or null. */
   get oldest(): number | null {
     return this.#opened[this.#head] ?? null;
   }
@@ -51,7 +51,7 @@ export class LowWaterMark {
     return this.#value !== before;
   }
 
-  /** What is settled, with at most so many open ones between: later ones are left out. */
+  /** Settled messages, as a range with at most `mostOpen` exceptions; the range ends before the next one. */
   settled(mostOpen: number): Settled {
     const open: number[] = [];
     let upTo = this.#value;

@@ -1,29 +1,16 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import {
-  fieldFault,
-  hasLoneSurrogate,
-  hasVisible,
-  infinityAt,
-  isShallow,
-  jsonFault,
-  MAX_DEPTH,
-  ParleyError,
-  type Refusal,
-  refusal,
-  shown,
-  valueAt,
-} from '../kernel/index.ts';
+import { fieldFault, hasLoneSurrogate, hasVisible, infinityAt, isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal, shown, valueAt } from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
 
 /**
- * The envelope of a post (docs/spec/wire.md): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
+ * Decodes a post: bytes in, a `Post` or a refusal out. Never throws.
  *
  * POST-1 A body is JSON if its first non-space character is `{`, else it is the content itself.
- * POST-2 Only `content` is required; a field that nobody knows is refused by its name, never ignored.
- * POST-3 Whatever is accepted can be written as JSON and as UTF-8 again without loss.
+ * POST-2 Only `content` is required; an unknown field is refused by its name, never ignored.
+ * POST-3 An accepted post can be written as JSON and as UTF-8 again without loss.
  * POST-4 No name of an author can break the line or the brackets of an attribution (L17).
- * POST-5 Neither a refusal nor the time it takes grows with what is refused.
+ * POST-5 Neither a refusal nor the time it takes grows with the body.
  */
 
 export interface EncodedPost {
@@ -34,14 +21,14 @@ export interface EncodedPost {
   readonly fallbackId: string;
   readonly publisher: string;
   readonly conversation: string;
-  /** False: the name of the author is only what the publisher says. Default: it is bound. */
+  /** False: the publisher alone vouches for the author's name. Default: true. */
   readonly isNameBound?: boolean;
 }
 
 export interface Post {
   readonly id: string;
   readonly content: string;
-  /** Agent slugs, each once, at least one; absent when nobody in particular is addressed. */
+  /** Agent slugs, each once, at least one; absent: routing decides. */
   readonly to?: readonly string[];
   readonly delivery: Delivery;
   /** `id`: `<publisher>`, or `<publisher>/<name>` when a name was given. */
@@ -60,7 +47,7 @@ export type DecodedPost =
   | { readonly ok: false; readonly refusal: Refusal };
 
 const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Surrogate}\p{Zl}\p{Zp}]+$/u;
-/** Control characters, line breaks, lone surrogates, brackets, and the marks that turn the reading direction (POST-4). */
+/** Control characters, line breaks, lone surrogates, brackets, and marks that change the reading direction (POST-4). */
 const NOT_IN_A_NAME = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}[\]\u202A-\u202E\u2066-\u2069]/u;
 
 function printable(longest: number) {
@@ -219,7 +206,7 @@ function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
   };
 }
 
-/** The body's id, else the header's, else the fallback. An illegal header is refused: its sender relies on it. */
+/** The body's id, else the header's, else the fallback. An illegal header is refused: the sender relies on it. */
 function postId({ messageId, fallbackId }: EncodedPost, shape: PostShape): Step<string> {
   if (shape.id !== undefined) return { ok: true, value: shape.id };
   if (messageId === null || messageId === '') return { ok: true, value: fallbackId };
@@ -240,8 +227,7 @@ function sessionOf({ sessionId, claudeSessionId }: PostShape): Step<string | und
 }
 
 /**
- * A publisher, or a person at it (PERSON-5). Whoever shows the person shows this name, and needs no rule of its own.
- * Refuses with `INVALID_AUTHOR` (POST-4).
+ * A publisher, or a person at it (PERSON-5), with the name that every display shows. Refuses with `INVALID_AUTHOR` (POST-4).
  */
 export function authorOf(
   publisher: string,
@@ -262,7 +248,7 @@ export function authorOf(
   );
 }
 
-/** POST-5: more than any post can have is refused by its number, before each one is looked at. */
+/** POST-5: more fields than any post can have are refused by their number, before each is read. */
 function refuseCrowd({ author, to, ...rest }: Record<string, unknown>): Refusal | null {
   if (Object.keys(rest).length > KNOWN.size)
     return unknownFields(Object.keys(rest).filter((key) => !KNOWN.has(key)));
@@ -292,7 +278,7 @@ function refusalOf(error: z.ZodError, value: unknown): Refusal {
   return refusal('INVALID_FIELD', `field ${fieldFault(issue, value)}`, FIELD_HINT);
 }
 
-/** POST-3: what `meta` holds that JSON would not give back. `meta`: before it is written as JSON again. */
+/** POST-3: what of `meta` JSON would lose. `meta`: before it is written as JSON again. */
 export function metaFault(meta: unknown): Refusal | null {
   const infinite = infinityAt(meta, 'meta');
   if (infinite !== null) {

@@ -4,12 +4,11 @@ import { fieldFault } from '../kernel/index.ts';
 import { sessionShape } from './post.ts';
 
 /**
- * The messages about a turn that is offered to an agent in another process (docs/spec/wire.md). Both ends use it: the
- * daemon, and the client library.
+ * Messages about a turn that is offered to an agent in another process. The daemon and the client library use them.
  *
- * REMOTE-TURNS-1 `turnId` and `epoch` may be left out of what an agent sends: every offer has a `reply` subject of its own. Where
- *    they stand, they must fit.
- * REMOTE-TURNS-2 Fields and types of message that are not known here are passed over: an agent may be newer than the daemon.
+ * REMOTE-TURNS-1 An agent may leave out `turnId` and `epoch`: every offer has its own `reply` subject. Where present, they must
+ *    match.
+ * REMOTE-TURNS-2 Unknown fields and types of message are ignored: an agent may be newer than the daemon.
  */
 
 export interface OfferedTool {
@@ -31,18 +30,18 @@ export interface OfferBody {
   /** The built request, in the chat-completions form. */
   readonly messages: readonly { readonly role: string; readonly content: string | null }[];
   readonly tools: readonly OfferedTool[];
-  /** How often the agent is to say that it lives. */
+  /** The interval of the agent's heartbeats. */
   readonly heartbeatMs: number;
   /** The agent's own session in this conversation, if one is known. */
   readonly sessionId?: string;
 }
 
 export interface OfferSubjects {
-  /** Where the agent publishes chunks; the daemon passes them on to those who follow. */
+  /** The agent publishes chunks here; the daemon passes them on to followers. */
   readonly live: string;
-  /** Where the agent publishes to the daemon. */
+  /** The agent publishes to the daemon here. */
   readonly reply: string;
-  /** Where the agent hears that the turn is over for it: `{type:"abort",turnId,epoch}`. */
+  /** The daemon ends the turn here: `{type:"abort",turnId,epoch}`. */
   readonly control: string;
 }
 
@@ -58,13 +57,13 @@ export interface ToolResult {
 /** The answer to a tool_call. */
 export interface ToolResults {
   readonly results: readonly ToolResult[];
-  /** What was said in the conversation meanwhile and is shown to the agent with these results. */
+  /** New messages of the conversation, which the agent is shown with these results. */
   readonly messages?: readonly { readonly role: string; readonly content: string | null }[];
 }
 
 const text = z.string();
 const loose = { turnId: text.optional(), epoch: z.number().optional() };
-/** Lost usage costs a figure; a lost answer costs the turn. */
+/** Invalid usage is dropped: a lost answer would cost the turn. */
 const usage = reportedUsageSchema.optional().catch(undefined);
 const callSchema = z.object({
   id: text.optional(),
@@ -81,7 +80,7 @@ const agentMessageSchema = z.discriminatedUnion('type', [
   z.object({
     ...loose,
     type: z.literal('tool_call'),
-    /** Of this message. The same one again is the same call. */
+    /** Of this message. A repeated id is the same call. */
     id: text.optional(),
     calls: z.array(callSchema).min(1),
     content: text.nullish(),
@@ -109,7 +108,7 @@ export type AgentMessage = z.infer<typeof agentMessageSchema>;
 
 export type DecodedAgentMessage =
   | { readonly kind: 'message'; readonly message: AgentMessage }
-  /** Of another turn or an older offer, or of a type that is not known: a sign of life at most. */
+  /** Of another turn or an older offer, or of an unknown type: a sign of life at most. */
   | { readonly kind: 'stale' | 'unknown' }
   | { readonly kind: 'invalid'; readonly reason: string };
 
@@ -152,7 +151,7 @@ export function decodeOffer(
   return { ok: true, offer: parsed.data as unknown as TurnOffer };
 }
 
-/** What the agent answered to an offer: the instance that took it, or why it did not. Null: not understood. */
+/** An agent's answer to an offer: the instance that took it, or why it did not. Null: not understood. */
 export function decodeAcceptance(
   data: Uint8Array,
 ): { accepted: boolean; instance: string; reason: string } | null {

@@ -6,7 +6,7 @@ import type { StreamPosition } from './deliveries.ts';
  * SETTLED-1  The record never leads the logs: a post in it is in a log, or has a dead letter.
  * SETTLED-2  It belongs to one life of the stream. Of another life, or of a stream that lost its end, it says nothing.
  * SETTLED-3  A store continues from its own position: its logs decide what it has. What other stores settled before
- *            it began (`before`) is skipped by it for ever.
+ *            it began (`before`) it skips for ever.
  * SETTLED-4  Another store skips all that is settled, and settles what is not.
  */
 
@@ -19,7 +19,7 @@ export interface Settled {
 /** Names a store: its logs, not the daemon that uses them now. */
 export interface Owner {
   readonly id: string;
-  /** For people. */
+  /** Shown to people. */
   readonly name: string;
 }
 
@@ -55,7 +55,7 @@ interface StartQuery {
   readonly own: StreamPosition | null;
   readonly owner: Owner;
   readonly record: SettledRecord | null;
-  /** Nothing is skipped, and nothing is passed over. */
+  /** Nothing is skipped. */
   readonly isReplay: boolean;
   readonly stream: { readonly created: string; readonly last: number };
 }
@@ -78,13 +78,12 @@ export function startOf({ own, owner, record, isReplay, stream }: StartQuery): S
   };
 }
 
-/** Everything up to there is settled. */
+/** Every post up to here is settled. */
 export function markOf({ upTo, open }: Settled): number {
   const [oldest] = open;
   return oldest === undefined ? upTo : oldest - 1;
 }
 
-/** A test for single posts. */
 export function covers({ upTo, open }: Settled): (sequence: number) => boolean {
   const excluded = new Set(open);
   return (sequence) => sequence <= upTo && !excluded.has(sequence);
@@ -98,7 +97,7 @@ export function union(one: Settled, other: Settled | null): Settled {
   return { upTo: more.upTo, open };
 }
 
-/** Whether `next` may take the place of `known`: what a record says is never taken back while the stream lives. */
+/** Whether `next` may replace `known`: a post that is settled stays settled while the stream exists. */
 export function isAhead(next: SettledRecord, known: SettledRecord | null): boolean {
   if (known === null || known.stream !== next.stream) return true;
   const [one, other] = [next.settled, known.settled];
@@ -106,7 +105,7 @@ export function isAhead(next: SettledRecord, known: SettledRecord | null): boole
   return gained > 0;
 }
 
-/** Null for what is no such record: then nothing is known. */
+/** Null: the text is no such record. */
 export function parseSettledRecord(text: string): SettledRecord | null {
   try {
     const { stream, by, settled, before, last } = JSON.parse(text);

@@ -2,16 +2,16 @@ import { NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 
 /**
- * Every subject and stream name there is (docs/spec/wire.md), written once.
+ * Every subject and stream name.
  *
- * SUBJECTS-1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to the world.
- * SUBJECTS-2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not. No
- *    permission of a publisher contains such a token, so the server refuses it to all others.
+ * SUBJECTS-1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to everything.
+ * SUBJECTS-2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not.
+ *    No permission of a publisher contains such a token, so the server refuses it to all others.
  */
 
 /** Wildcard for subscriptions; the only value that is not a name. */
 export const ANY = '*';
-/** Stands where a daemon's id does: what is said there is for every daemon. */
+/** In place of a daemon's id: for every daemon. */
 export const EVERY_DAEMON = '_all';
 
 interface Names {
@@ -21,7 +21,7 @@ interface Names {
   readonly isNameBound?: boolean;
 }
 
-/** SUBJECTS-2, behind the publisher. */
+/** SUBJECTS-2, after the publisher. */
 const BOUND = '+';
 const UNBOUND = '~';
 
@@ -32,7 +32,7 @@ export interface Subjects {
   /** One message: which posts are settled (`settled.ts`). */
   readonly settledStream: string;
   readonly settled: string;
-  /** Of the jetstream store: the logs, and what runners of tools said. */
+  /** Of the jetstream store: the logs, and the records of tool calls. */
   readonly logStream: string;
   readonly auditStream: string;
   /** Buckets of the jetstream store: small documents, large outputs. */
@@ -48,10 +48,10 @@ export interface Subjects {
   /** Between daemons that share the work. */
   control(daemon: string, verb: string): string;
   turn(agent: string): string;
-  /** Where the agent that took an offer speaks to the daemon, and where it is told to stop. */
+  /** To the daemon from the agent that took an offer, and the other way. */
   turnReply(agent: string, offer: string): string;
   turnControl(agent: string, offer: string): string;
-  /** The publisher and conversation of an ingress subject, as they stand there, unvalidated; null for another subject. */
+  /** The publisher and conversation of an ingress subject, not validated; null for another subject. */
   parseIn(subject: string): Names | null;
   /** The same of a dead letter's subject. */
   parseDead(subject: string): Names | null;
@@ -107,19 +107,19 @@ export function createSubjects(prefix = 'parley'): Subjects {
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
     turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
     turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,
-    parseIn: (subject) => marked(namesBehind(inPrefix, subject)),
-    parseDead: (subject) => namesBehind(deadPrefix, subject),
+    parseIn: (subject) => marked(namesAfter(inPrefix, subject)),
+    parseDead: (subject) => namesAfter(deadPrefix, subject),
   };
 }
 
-/** Every stream, those below the buckets included. */
+/** Every stream, those of the buckets included. */
 export function streamsOf(subjects: Subjects): string[] {
   const { ingressStream, deadStream, settledStream, logStream, auditStream } = subjects;
   const buckets = [`KV_${subjects.stateBucket}`, `OBJ_${subjects.outputBucket}`];
   return [ingressStream, deadStream, settledStream, logStream, auditStream, ...buckets];
 }
 
-function namesBehind(prefix: string, subject: string): Names | null {
+function namesAfter(prefix: string, subject: string): Names | null {
   if (!subject.startsWith(prefix)) return null;
   const [publisher, conversation, ...rest] = subject.slice(prefix.length).split('.');
   return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;

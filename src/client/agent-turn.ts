@@ -2,22 +2,22 @@ import type { Subjects, ToolResult, TurnOffer } from '../bus/index.ts';
 import type { NatsConnection } from '../bus/nats/index.ts';
 import type { Usage } from '../conversation/index.ts';
 
-/** What a program that is an agent has to do with: the turn it is given, and the answer it gives. */
+/** The types of an agent's program: its turn and its answer. */
 
 /** A turn that the daemon offered, as the agent's own code sees it. */
 export interface AgentTurn extends Omit<TurnOffer, 'live' | 'reply' | 'control' | 'heartbeatMs'> {
-  /** Aborts when the turn is over for this agent: a person stopped it, or the daemon is gone. */
+  /** Aborts when the turn is over for this agent: a person stopped it, or the daemon does not answer any more. */
   readonly signal: AbortSignal;
-  /** Shows a piece of the answer to those who follow. If nothing is returned, the pieces are the answer. */
+  /** Sends a piece of the answer to followers. If the handler returns nothing, the pieces are the answer. */
   write(delta: string): void;
   /** As `write`, for reasoning. */
   think(delta: string): void;
   /**
-   * Has the daemon run tools, with all that belongs to it (approvals, records), and brings their results, in order.
-   * A tool that ends the turn (`handoff`) brings none: it rejects with `TURN_OVER`.
+   * Has the daemon run tools, with approvals and records; resolves with their results, in order. Rejects with `TURN_OVER`
+   * when a tool (`handoff`) ends the turn.
    */
   callTools(calls: readonly AgentToolCall[], content?: string): Promise<readonly ToolResult[]>;
-  /** What others said while tools ran and was shown to this agent with their results, newest last. */
+  /** Messages that arrived while tools ran and that the agent was shown with their results, newest last. */
   readonly news: TurnOffer['messages'];
 }
 
@@ -40,7 +40,7 @@ export interface AgentAnswer {
   readonly finishReason?: string;
 }
 
-/** Answers a turn. What it throws is the turn's failure, with its `code` if it has one. */
+/** Answers a turn. An error that it throws is the turn's failure, with its `code` if it has one. */
 export type AgentHandler = (
   turn: AgentTurn,
 ) => Promise<string | AgentAnswer | undefined> | string | AgentAnswer | undefined;
@@ -48,11 +48,11 @@ export type AgentHandler = (
 export interface RunningAgent {
   /** This instance, as the daemon knows it. */
   readonly instance: string;
-  /** Takes no more turns; resolves when those that run are done. Again is fine. */
+  /** Takes no more turns; resolves when the running ones have ended. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** What being an agent needs of a client. */
+/** What an agent needs of a client. */
 export interface AgentConnection {
   readonly connection: NatsConnection;
   readonly subjects: Subjects;

@@ -5,11 +5,11 @@ import type { AgentConnection, AgentHandler, RunningAgent } from './agent-turn.t
 import { OfferedTurn } from './offered-turn.ts';
 
 /**
- * Being an agent: turns that the daemon offers are handed to a function, and what it returns is the answer.
+ * Runs an agent: a function receives each turn that the daemon offers, and returns its answer.
  *
- * CLIENT-AGENT-1 A turn is taken by one of the instances of a slug: they share a queue.
- * CLIENT-AGENT-2 Every offer that was taken ends with a final or a failure, unless the daemon takes it back.
- * CLIENT-AGENT-3 An offer of a turn that is still worked on here replaces the older one, whose signal aborts.
+ * CLIENT-AGENT-1 One instance of a slug takes a turn: the instances share a queue group.
+ * CLIENT-AGENT-2 Every offer that was taken ends with a final or a failure, unless the daemon withdraws it.
+ * CLIENT-AGENT-3 A new offer of a turn that still runs here replaces the older one, whose signal aborts.
  */
 
 export async function runAgent(
@@ -38,7 +38,7 @@ export async function runAgent(
     callback: (error, message) => {
       if (error) return;
       const decoded = decodeOffer(message.data);
-      // Taken first: the daemon may take it back as soon as it knows that somebody has it.
+      // Before the answer: the daemon may withdraw the offer as soon as it has that.
       if (decoded.ok) take(decoded.offer);
       const answer = decoded.ok ? { accepted: true, instance } : { accepted: false, reason: decoded.reason };
       message.respond(JSON.stringify(answer));

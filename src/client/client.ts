@@ -36,15 +36,15 @@ export interface ClientOptions extends NatsOptions {
   readonly requests?: Partial<RequestPolicy>;
 }
 
-/** A way to one daemon. Needs nothing but a NATS connection. Every failure is a `ParleyError`. */
+/** A connection to one daemon, or to several that share the work. Every failure is a `ParleyError`. */
 export interface ParleyClient {
   /** The servers, without credentials; with commas where there are several. */
   readonly url: string;
   /** Bytes that one message may hold. */
   readonly maxPayload: number;
   /**
-   * Posts a message; resolves once it is durable in the log. Safe against lost answers: the id is made
-   * first, and every attempt carries the same one.
+   * Posts a message; resolves once it is durable in the log. A lost answer does no harm: every attempt carries the same
+   * id.
    */
   post(message: PostMessage, options?: { signal?: AbortSignal }): Promise<PostAnswer>;
   request<E extends Endpoint>(
@@ -52,18 +52,18 @@ export interface ParleyClient {
     body: RequestOf<E>,
     options?: { signal?: AbortSignal },
   ): Promise<AnswerOf<E>>;
-  /** Each entry once, in order, and the live text (see `followConversation` for what is promised). */
+  /** Each entry once, in order, and the live text (`followConversation`). */
   follow(conversation: string, options?: FollowOptions): AsyncIterable<FollowEvent>;
   /**
-   * Is an agent: every turn that the daemon offers to `slug` (an agent file with `runtime: bus`) goes to the handler.
-   * Several instances of a slug, here or elsewhere, share its turns. Resolves when the server knows of it.
+   * Runs an agent: each turn that the daemon offers to `slug` (an agent file with `runtime: bus`) goes to the handler.
+   * Instances of the same slug share its turns. Resolves when the server knows the subscription.
    */
   agent(slug: string, handler: AgentHandler): Promise<RunningAgent>;
-  /** Again is fine. Followings that run end, and so do agents. */
+  /** Ends what follows and the agents, and closes the connection. May be called twice. */
   close(): Promise<void>;
 }
 
-/** Null, as `readConnectionFile` answers where no daemon has left its address, is refused in words. */
+/** Null is what `readConnectionFile` returns where no daemon left its address: refused with a hint. */
 export async function connect(options: ClientOptions | null): Promise<ParleyClient> {
   if (options === null) {
     throw new ParleyError(
@@ -85,7 +85,7 @@ export async function connect(options: ClientOptions | null): Promise<ParleyClie
   });
 }
 
-/** Programs without types call this too. */
+/** Programs without type checks call `connect` too. */
 function requireUrl(options: Partial<ClientOptions> | undefined): void {
   const url: unknown = options?.url;
   const urls: readonly unknown[] = Array.isArray(url) ? url : [url];
@@ -98,7 +98,7 @@ function requireUrl(options: Partial<ClientOptions> | undefined): void {
 interface ClientParts {
   readonly url: string;
   readonly policy: RequestPolicy;
-  /** What to tell when the server, asked again after a loss, does not take these credentials. */
+  /** The error when the server refuses these credentials on a reconnection. */
   readonly refused: (cause?: unknown) => ParleyError;
 }
 
@@ -109,16 +109,16 @@ function createClient(
 ): ParleyClient {
   const newId = createIdSource();
   const closing = new AbortController();
-  setMaxListeners(0, closing.signal); // one for each following
+  setMaxListeners(0, closing.signal); // one for each follower
   const refusal = new CredentialMonitor();
   const reconnections = watchConnection(connection, refusal);
 
   const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
-    // A publisher's own subject, where there is one: what a server's permissions can bind to credentials.
+    // The publisher's own subject, which a server's permissions can bind to credentials.
     const publisher = PUBLISHER_VERBS.has(endpoint) && 'publisher' in body ? body.publisher : undefined;
     const place = CONVERSATION_VERBS.has(endpoint) && 'conversation' in body ? body.conversation : undefined;
     const outgoing = { subject: subjects.api(endpoint, publisher, place), endpoint, body };
-    if (refusal.isRefused) throw refused(); // nothing would answer, and the server is not merely away
+    if (refusal.isRefused) throw refused(); // the server answers no request of this connection
     try {
       return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;
     } catch (error) {
@@ -153,7 +153,7 @@ function createClient(
   };
 }
 
-/** Aborts with either signal; `release` unties it from both (`AbortSignal.any` would grow a long-lived one). */
+/** Aborts with either signal; `release` removes the listeners (`AbortSignal.any` would leak on a long-lived signal). */
 function linkedScope(...parents: (AbortSignal | undefined)[]) {
   const controller = new AbortController();
   const abort = () => controller.abort();
@@ -174,7 +174,7 @@ interface Feed {
   readonly conversation: string;
 }
 
-/** Callbacks, not iterators: so both subjects arrive in the order in which the server sent them. */
+/** Callbacks, not iterators, so that both subjects keep the order in which the server sent them. */
 async function subscribe(
   { connection, subjects, reconnections, conversation }: Feed,
   live: boolean,
@@ -215,7 +215,7 @@ async function subscribe(
   }
 }
 
-/** One listener per connection; ends by itself when the connection closes. Answers who is told of reconnections. */
+/** One status loop per connection, which ends when it closes. Returns the listeners to call on a reconnection. */
 function watchConnection(connection: NatsConnection, refusal: CredentialMonitor): Set<() => void> {
   const listeners = new Set<() => void>();
   void (async () => {
@@ -227,7 +227,7 @@ function watchConnection(connection: NatsConnection, refusal: CredentialMonitor)
   return listeners;
 }
 
-/** Null for what is not Parley's: a stranger's message on the subject must not end a following. */
+/** Null for a message that is not Parley's: it must not end the follower. */
 function entriesOf(data: Uint8Array): readonly Entry[] | null {
   const body = parse(data);
   if (!body || !Array.isArray(body.entries)) return null;

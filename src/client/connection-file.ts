@@ -3,21 +3,20 @@ import { join } from 'node:path';
 import { messageOf, ParleyError, splitUrls, writePrivateFile } from '../kernel/index.ts';
 
 /**
- * `<data>/connection.json`: the address that a running daemon leaves for the commands.
- *
- * It holds credentials: mode 0600 from its first byte on, and replaced whole, so that nobody reads half of it.
+ * `<data>/connection.json`: the address that a running daemon leaves for the commands. It holds credentials: its mode is
+ * always 0600, and it is replaced atomically.
  */
 
 export interface ConnectionFile {
   /**
-   * As `--nats` takes it: several servers stand with commas. Without credentials, unless those of the servers differ. In the
-   * file `url` is the first server alone, and `urls` has all of them where there are several.
+   * As for `--nats`: several servers, separated by commas. Without credentials, unless those of the servers differ. In the
+   * file, `url` is the first server and `urls` has all of several.
    */
   readonly url: string;
   readonly user?: string;
   readonly password?: string;
   readonly token?: string;
-  /** Paths, as the daemon was given them. */
+  /** Paths, as configured. */
   readonly passwordFile?: string;
   readonly tokenFile?: string;
   readonly credentials?: string;
@@ -26,9 +25,9 @@ export interface ConnectionFile {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** The daemon's `subjectPrefix`. */
   readonly prefix: string;
-  /** Where its HTTP doors are; absent: it has none. */
+  /** The URL of its HTTP server; absent: it has none. */
   readonly http?: string | undefined;
-  /** The token that the daemon made for them; absent: tokens are configured, or none is needed. */
+  /** The token that the daemon made for HTTP; absent: tokens are configured, or none is needed. */
   readonly httpToken?: string | undefined;
   /** The daemon runs the nats-server itself. */
   readonly managed?: true;
@@ -58,7 +57,7 @@ function withUrls({ url, ...rest }: ConnectionFile): object {
   return { url: urls[0], ...(urls.length > 1 && { urls }), ...rest };
 }
 
-/** Null if no daemon left one. */
+/** Null: there is no such file. */
 export async function readConnectionFile(dataDirectory: string): Promise<ConnectionFile | null> {
   const path = connectionFilePath(dataDirectory);
   let text: string;
@@ -80,7 +79,7 @@ export async function readConnectionFile(dataDirectory: string): Promise<Connect
   });
 }
 
-/** Removes the file of the daemon `pid`; one that another daemon has written since stays. */
+/** Removes the file of the daemon `pid`, unless another daemon has replaced it. */
 export async function removeConnectionFile(dataDirectory: string, pid: number): Promise<void> {
   const connection = await readConnectionFile(dataDirectory).catch(() => null);
   if (connection?.pid === pid) await rm(connectionFilePath(dataDirectory), { force: true });
@@ -125,7 +124,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** Those of the fields that are there and texts. */
+/** The fields that are present and strings. */
 function texts<Key extends string>(from: object, keys: readonly Key[]): { readonly [K in Key]?: string } {
   const fields = from as Readonly<Record<string, unknown>>;
   const found: { [K in Key]?: string } = {};

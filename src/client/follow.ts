@@ -4,18 +4,17 @@ import { ParleyError, sleep } from '../kernel/index.ts';
 import type { AnswerOf } from './verbs.ts';
 
 /**
- * Follows one conversation: each entry once, in order, and the live text as it comes.
+ * Follows one conversation: each entry once, in order, and the live text. The feed on `parley.log` is best effort; the log
+ * fills its gaps.
  *
- * The feed on `parley.log` is best effort; the log itself is asked for whatever the feed lacks.
- *
- * CLIENT-FOLLOW-1 Entries come with dense, rising indexes from `from` on: none missing, none twice, whatever the feed
- *    lost, repeated or reordered. What the server may have refused is read from the log (FOLLOWED-2).
- * CLIENT-FOLLOW-2 The feed is subscribed to, and the server knows it, before the log is first read: nothing slips between.
- * CLIENT-FOLLOW-3 What the feed lost without a successor to betray the gap is found by asking, each `pollMs` and after
- *    each reconnection.
+ * CLIENT-FOLLOW-1 Entries have consecutive indexes from `from` on, whatever the feed lost, repeated or reordered. Entries that
+ *    the server may have refused are read from the log (FOLLOWED-2).
+ * CLIENT-FOLLOW-2 The server knows the subscription before the log is first read, so no entry is missed in between.
+ * CLIENT-FOLLOW-3 A lost entry without a successor leaves no gap to see: the log is polled each `pollMs` and after each
+ *    reconnection.
  * CLIENT-FOLLOW-4 Memory is bounded: when the reader lags, live chunks are dropped (they are lossy by contract) and so are
  *    feed messages (the log has them).
- * CLIENT-FOLLOW-5 A daemon that is away is waited for, once the first reading has succeeded; a refusal ends the following.
+ * CLIENT-FOLLOW-5 After the first successful read, the follower waits for a daemon that does not answer; a refusal ends it.
  */
 
 export type FollowEvent =
@@ -25,23 +24,23 @@ export type FollowEvent =
 export interface FollowOptions {
   /** The first index wanted; 0 by default. */
   readonly from?: number;
-  /** Live chunks too; true by default. */
+  /** With live chunks; true by default. */
   readonly live?: boolean;
-  /** Ends the following, without an error. */
+  /** Ends the iteration, without an error. */
   readonly signal?: AbortSignal;
-  /** How often the log is asked for what the feed may have lost; 3,000 by default. */
+  /** The interval at which the log is polled for lost entries; 3,000 by default. */
   readonly pollMs?: number;
 }
 
-/** Something arrived from the bus, undecided yet whether it is new. */
+/** A message from the bus; its entries may be known already. */
 export type Arrival =
   | { readonly kind: 'entries'; readonly entries: readonly Entry[] }
   | { readonly kind: 'live'; readonly agent: string; readonly chunk: LiveChunk }
   | { readonly kind: 'reconnected' };
 
-/** What following needs of a connection; the tests bring their own. */
+/** What a follower needs of a connection. */
 export interface FollowSource {
-  /** Calls back for each arrival, in order of arrival; resolves when the server knows of the subscription. */
+  /** Calls back for each arrival, in order; resolves when the server knows the subscription. */
   subscribe(live: boolean, onArrival: (arrival: Arrival) => void): Promise<() => void>;
   /** One page of the log from an index on. */
   page(from: number, signal: AbortSignal | undefined): Promise<AnswerOf<'entries'>>;
@@ -49,7 +48,7 @@ export interface FollowSource {
 
 const DEFAULT_POLL_MS = 3_000;
 const MOST_WAITING = 5_000;
-/** Failures that pass: the daemon restarts, the network comes back. */
+/** Transient failures: the daemon restarts, the network recovers. */
 const PASSING = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT', 'NATS_REQUEST_FAILED']);
 const NOT_THERE_YET = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
 
@@ -93,12 +92,12 @@ export async function* followConversation(
 
 interface Reader {
   catchUp(): AsyncGenerator<FollowEvent, void, undefined>;
-  /** Null: the log is to be read instead. */
+  /** Null: read the log instead. */
   fromFeed(entries: readonly Entry[]): readonly Entry[] | null;
   next(): number;
 }
 
-/** Keeps the place in the log (CLIENT-FOLLOW-1). */
+/** Keeps the position in the log (CLIENT-FOLLOW-1). */
 function createReader(source: FollowSource, { from = 0, signal }: FollowOptions): Reader {
   const log = new FollowedLog(from);
   let read = false;
@@ -120,7 +119,7 @@ function createReader(source: FollowSource, { from = 0, signal }: FollowOptions)
     }
   }
 
-  /** Null: nothing can be read just now (CLIENT-FOLLOW-5). */
+  /** Null: the log cannot be read now (CLIENT-FOLLOW-5). */
   async function readPage(asked: number): Promise<AnswerOf<'entries'> | null> {
     try {
       const page = await source.page(asked, signal);
@@ -159,19 +158,19 @@ function createInbox() {
       wake();
     },
     take: (): Arrival | undefined => waiting.shift(),
-    /** What was read from the log meanwhile. */
+    /** Entries that were read from the log meanwhile. */
     dropBelow(next: number): void {
       const isRead = (arrival: Arrival) =>
         arrival.kind === 'entries' && arrival.entries.every(({ index }) => index < next);
       waiting = waiting.filter((arrival) => !isRead(arrival));
     },
-    /** True once after something was dropped that the log has. */
+    /** True once after feed messages were dropped. */
     overflowed(): boolean {
       const was = lost;
       lost = false;
       return was;
     },
-    /** Resolves when something is there, or after `milliseconds`. */
+    /** Resolves at the next arrival, or after `milliseconds`. */
     arrived(milliseconds: number): Promise<'something' | 'timeout'> {
       if (waiting.length > 0 || lost) return Promise.resolve('something');
       return new Promise((done) => {

@@ -1,4 +1,15 @@
-/** `parleyd/client`: post, request, follow or be an agent from any program; needs nothing but a NATS connection. */
+/**
+ * `parleyd/client`: post, request, follow or be an agent from any program that has a NATS connection.
+ *
+ * client.ts           `connect`, and the client itself
+ * verbs.ts            names for the requests and answers of `src/bus/contract.ts`
+ * requests.ts         one request with its retries
+ * follow.ts           each entry of a conversation once, in order, and the live text
+ * agent.ts            a program as an agent; agent-turn.ts: its types; offered-turn.ts: one turn
+ * connection-file.ts  the address that a daemon leaves in its data directory
+ *
+ * Everything exported here is public. Every failure is a `ParleyError`.
+ */
 export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {

@@ -4,23 +4,23 @@ import { messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
 import type { AgentAnswer, AgentConnection, AgentHandler, AgentToolCall, AgentTurn } from './agent-turn.ts';
 
 /**
- * One turn that was taken, from its acceptance to its end.
+ * One turn of an agent, from its acceptance to its end.
  *
- * OFFERED-TURN-1 It says that it lives as often as the daemon wants. If nobody hears it any more, it is over: a daemon that was
- *    started again offers the turn anew.
- * OFFERED-TURN-2 The last word is sent until the daemon says that it has it, or is not there.
+ * OFFERED-TURN-1 It sends a heartbeat at the daemon's interval. When no daemon receives several in a row, the turn is over: a
+ *    restarted daemon offers it again.
+ * OFFERED-TURN-2 The final message is repeated until the daemon acknowledges it.
  * OFFERED-TURN-3 A tool call is sent again after a lost connection, the agent's or the daemon's, with the same id: the daemon
- *    knows it and runs nothing twice.
- * OFFERED-TURN-4 Nothing outlives the turn: subscriptions, timers and listeners are released.
+ *    recognizes it and runs nothing twice.
+ * OFFERED-TURN-4 All subscriptions, timers and listeners end with the turn.
  */
 
-/** OFFERED-TURN-1: so many in a row; one alone may be the daemon's own lost connection. */
+/** OFFERED-TURN-1: in a row; a single one may be the daemon's own lost connection. */
 const MOST_UNHEARD = 3;
-const LAST_WORD_ATTEMPTS = 5;
-const LAST_WORD_PAUSE_MS = 200;
+const OUTCOME_ATTEMPTS = 5;
+const OUTCOME_PAUSE_MS = 200;
 const NO_RESPONDERS = '503';
 const NO_DAEMON = 503;
-/** Between two tries to hand over a tool call while no daemon hears it. */
+/** Between two attempts to send a tool call while no daemon receives it. */
 const RETRY_MS = 250;
 
 export class OfferedTurn {
@@ -33,7 +33,7 @@ export class OfferedTurn {
   private written = '';
   private chunks: { call: string; n: number };
   private unheard = 0;
-  /** One tool call is out at a time. */
+  /** One tool call at a time. */
   private tools: Promise<unknown> = Promise.resolve();
 
   constructor(at: AgentConnection, offer: TurnOffer, newId: NewId) {
@@ -54,15 +54,15 @@ export class OfferedTurn {
   async run(handler: AgentHandler): Promise<void> {
     await Promise.resolve(); // the acceptance is sent before anything else is
     try {
-      const last = await this.lastWord(handler);
-      if (!this.over.signal.aborted) await this.sendLastWord(last);
+      const last = await this.outcomeOf(handler);
+      if (!this.over.signal.aborted) await this.sendOutcome(last);
     } finally {
       for (const release of this.releases) release(); // OFFERED-TURN-4
       this.abort('the turn has ended');
     }
   }
 
-  private async lastWord(handler: AgentHandler): Promise<object> {
+  private async outcomeOf(handler: AgentHandler): Promise<object> {
     try {
       const answer = await handler(this.turn());
       if (answer === undefined) return { type: 'final', content: this.written };
@@ -170,14 +170,14 @@ export class OfferedTurn {
   }
 
   /** OFFERED-TURN-2 */
-  private async sendLastWord(body: object): Promise<void> {
+  private async sendOutcome(body: object): Promise<void> {
     const limit = this.at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const size = Buffer.byteLength(JSON.stringify(this.addressed(body)));
     const tooLarge = `the answer has ${size} bytes and the server carries ${limit}`;
     const word = size > limit ? { type: 'failed', code: 'TOO_LARGE', message: tooLarge } : body;
-    for (let attempt = 0; attempt < LAST_WORD_ATTEMPTS && !this.over.signal.aborted; attempt += 1) {
-      if ((await this.request(word, LAST_WORD_PAUSE_MS * 10)) === 'heard') return;
-      await sleep(LAST_WORD_PAUSE_MS, this.over.signal);
+    for (let attempt = 0; attempt < OUTCOME_ATTEMPTS && !this.over.signal.aborted; attempt += 1) {
+      if ((await this.request(word, OUTCOME_PAUSE_MS * 10)) === 'heard') return;
+      await sleep(OUTCOME_PAUSE_MS, this.over.signal);
     }
   }
 
@@ -191,7 +191,7 @@ export class OfferedTurn {
     }
   }
 
-  /** Best effort: chunks may be lost, and a tool call comes again (OFFERED-TURN-3). */
+  /** Best effort: chunks may be lost, and a tool call is repeated (OFFERED-TURN-3). */
   private publish(subject: string, body: object, reply?: string): void {
     const addressed = reply === undefined ? body : this.addressed(body);
     try {
@@ -207,7 +207,7 @@ export class OfferedTurn {
   }
 }
 
-/** What of an answer goes out: a handler may return more than it needs to. */
+/** The known fields of an answer: a handler may return others. */
 function onlyAnswer(answer: AgentAnswer): AgentAnswer {
   const { content, reasoning, sessionId, usage, model, finishReason } = answer;
   return { content, reasoning, sessionId, usage, model, finishReason };

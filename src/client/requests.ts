@@ -4,28 +4,27 @@ import type { NatsConnection } from '../bus/nats/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 
 /**
- * One request to the daemon's service, and what to make of its answer.
+ * One request to the daemon's service, with its retries.
  *
- * CLIENT-REQUESTS-1 A request without an answer is sent again, a bounded number of times: a post is known by its id, and any other verb
- *    may be repeated. An answer, a refusal included, is final: only "unavailable" (503) is asked again.
- * CLIENT-REQUESTS-2 A refusal reaches the caller with the daemon's own code, message and hint.
- * CLIENT-REQUESTS-3 A body that the server cannot carry is refused here, before anything is sent.
- * CLIENT-REQUESTS-4 What may come twice without a trace is not waited for as long at first: of several daemons the server may have
- *    handed it to one that is frozen, and the next request goes to another.
+ * CLIENT-REQUESTS-1 A request without an answer is sent again, a bounded number of times: a post is known by its id, and any
+ *    other verb may be repeated. An answer or a refusal is final, except "unavailable" (503).
+ * CLIENT-REQUESTS-2 A refusal keeps the daemon's code, message and hint.
+ * CLIENT-REQUESTS-3 A body that the server cannot carry is refused before anything is sent.
+ * CLIENT-REQUESTS-4 The first attempts of a repeatable verb have a shorter timeout: of several daemons, the server may have
+ *    chosen a frozen one, and the next attempt can reach another.
  */
 
 export interface RequestPolicy {
-  /** Requests in all, the first included. */
+  /** All attempts, the first one included. */
   readonly attempts: number;
-  /** How long one of them waits for its answer, at most (CLIENT-REQUESTS-4). */
+  /** The timeout of one attempt, at most (CLIENT-REQUESTS-4). */
   readonly timeoutMs: number;
-  /** The pause before the second; each further one is twice as long, up to five seconds. */
+  /** The pause before the second attempt; each further pause is twice as long, up to five seconds. */
   readonly pauseMs: number;
 }
 
 export const DEFAULT_POLICY: RequestPolicy = { attempts: 3, timeoutMs: 10_000, pauseMs: 150 };
 
-/** Between two requests. */
 const LONGEST_PAUSE_MS = 5_000;
 /** Longer than a daemon that is not overloaded takes. */
 const SHORTEST_WAIT_MS = 1_000;
@@ -34,14 +33,14 @@ const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
 const ERROR_HEADER = 'Nats-Service-Error';
 const UNAVAILABLE = '503';
 
-/** One attempt: an answer, or a failure of which `again` says whether asking once more may help. */
+/** The result of one attempt. `again`: another one may succeed. */
 type Attempt =
   | { readonly kind: 'answered'; readonly body: unknown }
   | { readonly kind: 'failed'; readonly error: ParleyError; readonly again: boolean };
 
 export interface OutgoingRequest {
   readonly subject: string;
-  /** For messages to people: `post`, `entries`. */
+  /** For error messages. */
   readonly endpoint: string;
   readonly body: unknown;
 }
@@ -63,7 +62,7 @@ export async function sendRequest(
   }
 }
 
-/** CLIENT-REQUESTS-4: the last attempt has the whole time, each one before it half of what the next one has. */
+/** CLIENT-REQUESTS-4: the last attempt has the whole timeout, each one before it half of the next one's. */
 function waitOf(
   { endpoint }: OutgoingRequest,
   { attempts, timeoutMs }: RequestPolicy,
@@ -73,7 +72,7 @@ function waitOf(
   return Math.max(Math.min(SHORTEST_WAIT_MS, timeoutMs), timeoutMs / 2 ** (attempts - attempt));
 }
 
-/** The answer, or the signal's reason, whichever comes first; the request itself cannot be taken back. */
+/** The answer or the signal's reason, whichever is first. The request itself cannot be canceled. */
 async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
   let onAbort = () => {};
@@ -132,7 +131,7 @@ function decode(endpoint: string, text: string): unknown {
   }
 }
 
-/** R2. A service that is not Parley's own may answer with the headers alone. */
+/** CLIENT-REQUESTS-2. A service that is not Parley's may answer with the headers alone. */
 function refusalOf(endpoint: string, code: string, header: string | undefined, text: string): ParleyError {
   const fallback = header || `the daemon refused ${endpoint} with error ${code}`;
   let body: unknown;
@@ -149,7 +148,7 @@ function refusalOf(endpoint: string, code: string, header: string | undefined, t
   );
 }
 
-/** What the NATS client throws, told apart by its stable code. */
+/** An error of the NATS client, by its stable code. */
 function failureOf(error: unknown, subject: string, endpoint: string, policy: RequestPolicy): Attempt {
   if (error instanceof ParleyError) return { kind: 'failed', error, again: false };
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -208,7 +207,7 @@ function failureOf(error: unknown, subject: string, endpoint: string, policy: Re
   }
 }
 
-/** The subject that the server did not let this connection subscribe, as the NATS client tells it; null: it was another fault. */
+/** The subject that this connection may not subscribe to; null: the fault was another one. */
 function forbiddenInbox(error: unknown): string | null {
   const { permissionContext } = error as { permissionContext?: { operation?: string; subject?: string } };
   return permissionContext?.operation === 'subscription' ? (permissionContext.subject ?? 'its inbox') : null;

@@ -1,24 +1,9 @@
 import { explain } from '../../agents/index.ts';
-import {
-  type AnswerOf,
-  type ApiAnswer,
-  type ApiRequest,
-  type Bus,
-  isVerb,
-  parseRequest,
-  type RequestOf,
-  type StreamPosition,
-  type Verb,
-} from '../../bus/index.ts';
+import { type AnswerOf, type ApiAnswer, type ApiRequest, type Bus, isVerb, parseRequest, type RequestOf, type StreamPosition, type Verb } from '../../bus/index.ts';
 import { type AgentCard, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { tooLarge } from '../conversations/post-refusals.ts';
-import {
-  conversationDocument,
-  type ListedRow,
-  phasesPage,
-  workflowsPage,
-} from '../conversations/projections.ts';
+import { conversationDocument, type ListedRow, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import type { Runtime } from '../runtime.ts';
@@ -29,15 +14,15 @@ import { keepUnless } from './retention.ts';
 import { seedsOf } from './seeds.ts';
 import { pageOf } from './watchers.ts';
 
-/** The request API (docs/spec/wire.md): what each endpoint takes and answers. The bus carries it. */
+/** The request API: one handler for each verb of `src/bus/contract.ts`. */
 
-/** Entries of one answer, if the request names no limit; and at most. */
+/** Entries of one answer, by default and at most. */
 const ENTRIES_LIMIT = 1_000;
 const CONVERSATIONS_LIMIT = 1_000;
-/** What an answer may hold, as a share of the broker's payload: the envelope needs some. */
+/** The share of the broker's payload that an answer may use; the envelope needs the rest. */
 const PAYLOAD_SHARE = 0.9;
 
-/** Who asks, as far as the transport knows. */
+/** The caller, as far as the transport knows. */
 interface Caller {
   /** The publisher whose subject or token the request came by. */
   readonly sender: string | null;
@@ -77,7 +62,7 @@ export class Api {
   private readonly workers: Workers;
   private readonly posts: Posts;
   private readonly bus: Pick<Bus, 'isAgentConnected'>;
-  /** What an answer may hold, in bytes. */
+  /** The largest answer, in bytes. */
   readonly room: number;
   private readonly deadLetters: DeadLetterOffice;
   private readonly erasure: Pick<Erasure, 'erase'>;
@@ -125,7 +110,7 @@ export class Api {
     return handler(verb === 'post' ? (body as RequestOf<V>) : parseRequest(verb, body), caller);
   }
 
-  /** Both ways of posting share one order: this one goes through the ingress stream too. */
+  /** Goes through the ingress stream, like a post on the bus: both have one order. */
   private async post(body: unknown, { sender, isBound }: Caller): Promise<AnswerOf<'post'>> {
     const { post, bytes } = askedPost(body, sender, this.runtime.newId);
     const { conversation } = post;
@@ -195,8 +180,8 @@ export class Api {
   private async mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
     const { conversation, mode, agent, workflow, input } = request;
     const by = operatorOf(request, this.runtime.rules.roster, isBound);
-    const beyondRoom = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
-    if (beyondRoom) throw asError(beyondRoom);
+    const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
+    if (oversized) throw asError(oversized);
     return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
@@ -206,7 +191,7 @@ export class Api {
     const post = request.post && (await this.nextPost(request, request.post, sender));
     const agent = request.agent ?? roster.defaultAgent;
     let after = 0;
-    // An entry is larger than its message, by its author and its place.
+    // An entry is larger than its message: it has an author and an index.
     const batches = seedsOf(request.messages, agent, { most: this.room / 2, newId: this.runtime.newId });
     for (const entries of batches.length > 0 ? batches : [[]]) {
       const command: Command = { type: 'seed', entries, after, agent, by, post };
@@ -218,7 +203,7 @@ export class Api {
     return this.document(request.conversation);
   }
 
-  /** The post that follows a seed. Throws what `post` would be refused with. */
+  /** The post that follows a seed. Throws the refusal that `post` would give. */
   private async nextPost(
     { conversation, publisher, author }: RequestOf<'seed'>,
     given: object,
@@ -249,7 +234,7 @@ export class Api {
     return this.document(id);
   }
 
-  /** What waits for a person's word, in every conversation or in one. */
+  /** Outstanding approvals, of every conversation or of one. */
   private async approvals(conversation: string | undefined): Promise<AnswerOf<'approvals'>> {
     if (conversation !== undefined) await this.workers.existing(conversation);
     const found = await this.workers.approvals();
@@ -271,13 +256,13 @@ export class Api {
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
     if (conversation === undefined) throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
-    const word = { type: 'answer', approvalId, answer, reason, result: text, by, isStranger } as const;
-    const reply = await this.workers.submit(conversation, word);
+    const command = { type: 'answer', approvalId, answer, reason, result: text, by, isStranger } as const;
+    const reply = await this.workers.submit(conversation, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };
   }
 
-  /** What can be called now, and the servers that some of it comes from. */
+  /** The tools that can be called now, and the MCP servers. */
   private tools(): AnswerOf<'tools'> {
     const { toolbox } = this.runtime;
     const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
@@ -298,7 +283,7 @@ export class Api {
     return { agents: await Promise.all(agents) };
   }
 
-  /** Over all conversations, by the rule of their list. */
+  /** Over all conversations, as their list has it. */
   private async statusOf({ slug, runtime }: AgentCard, rows: readonly ListedRow[]): Promise<string> {
     if (rows.some(({ running }) => running.includes(slug))) return 'running';
     if (rows.some(({ waiting }) => waiting.includes(slug))) return 'waiting';
@@ -309,7 +294,7 @@ export class Api {
 
 function unknownApproval(id: string): ParleyError {
   return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
-    hint: 'it was answered already, or never asked for; `parley approvals` lists what waits',
+    hint: 'it was answered already, or never requested; `parley approvals` lists the outstanding ones',
   });
 }
 

@@ -16,9 +16,9 @@ import {
 } from '../../conversation/index.ts';
 import { type NewId, ParleyError, type Refusal } from '../../kernel/index.ts';
 
-/** Approvals as the request API lists them. Who may answer them: PERSON-4 of `people.ts`. */
+/** Lists of approvals, posts by the request API, and the author of a command. Who may approve: PERSON-4 of `people.ts`. */
 
-/** Bytes of a list besides its items. */
+/** Bytes of a list without its items. */
 const ENVELOPE = 64;
 
 export interface ApprovalIn {
@@ -26,7 +26,7 @@ export interface ApprovalIn {
   readonly pending: PendingApproval;
 }
 
-/** Throws `FORBIDDEN`: who speaks under a name of his own subject speaks as nobody else. */
+/** Throws `FORBIDDEN`: a publisher with a subject of its own acts under no other name. */
 export function refuseOther(sender: string | null, named: unknown): void {
   if (sender === null || named === undefined || named === sender) return;
   throw forbidden(refusalOfOtherPublisher(sender, named));
@@ -38,16 +38,16 @@ function forbidden({ code, message, hint }: Refusal): ParleyError {
 
 interface Page<Item> {
   readonly approvals: readonly Item[];
-  /** How many are left out. */
+  /** How many more there are. */
   readonly more?: number | undefined;
 }
 
-/** As many as fit into `room` bytes, whole, the oldest of each conversation first. */
+/** As many as fit into `room` bytes, complete, the oldest of each conversation first. */
 export function approvalsPage(found: readonly ApprovalIn[], room: number): AnswerOf<'approvals'> {
   return fitting({ approvals: found.map(listed) }, room);
 }
 
-/** The pages of several daemons as one, each approval once. */
+/** Merges the pages of several daemons; each approval occurs once. */
 export function mergedApprovals<Item extends { readonly approvalId: string }>(
   pages: readonly Page<Item>[],
   room: number,
@@ -57,7 +57,7 @@ export function mergedApprovals<Item extends { readonly approvalId: string }>(
   return fitting({ approvals: [...found.values()], more }, room);
 }
 
-/** One that does not fit hides none of the others. Alone each fits, since the entry that asks for it is larger. */
+/** One that does not fit hides no other. Each fits alone: the entry that requests it is larger. */
 function fitting<Item extends object>({ approvals, more = 0 }: Page<Item>, room: number): Page<Item> {
   let left = room - ENVELOPE;
   const kept = approvals.filter((item) => {
@@ -66,7 +66,7 @@ function fitting<Item extends object>({ approvals, more = 0 }: Page<Item>, room:
     left -= size;
     return true;
   });
-  const shown = kept.length > 0 ? kept : approvals.slice(0, 1); // else it could never be answered
+  const shown = kept.length > 0 ? kept : approvals.slice(0, 1); // an approval that is not listed cannot be answered
   const hidden = more + approvals.length - shown.length;
   return { approvals: shown, ...(hidden > 0 && { more: hidden }) };
 }
@@ -87,12 +87,12 @@ export interface AskedPost {
   readonly bytes: Buffer;
 }
 
-/** A post that the request API was asked for. Throws what is wrong with it. */
+/** The post of a request. Throws its refusal. */
 export function askedPost(body: unknown, sender: string | null, newId: NewId): AskedPost {
   const { conversation: to, publisher: named, ...post } = asObject(body);
   const from = sender ?? named;
   refuseOther(sender, named);
-  const lossy = metaFault(post.meta); // below it is written as JSON again
+  const lossy = metaFault(post.meta); // it is written as JSON again below
   if (lossy) throw refused(lossy);
   const id = typeof post.id === 'string' ? post.id : newId();
   const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
@@ -122,7 +122,7 @@ function asName(value: unknown, what: string): string {
   });
 }
 
-/** Who says nothing about himself: the plain subjects are the operator's. */
+/** The author where a request names none: the plain subjects are the operator's. */
 const OPERATOR = 'operator';
 
 interface Actor {
@@ -131,8 +131,8 @@ interface Actor {
 }
 
 /**
- * Who steers or answers, as the log names him: like the author of a post, a publisher or a person at it, and never with
- * the name of an agent (L17).
+ * The author of a command in the log: a publisher or a person at it, as for a post, and never with the name of an agent
+ * (L17).
  */
 export function operatorOf(
   { publisher = OPERATOR, author }: Actor,
@@ -151,8 +151,8 @@ export function operatorOf(
 }
 
 /**
- * PERSON-5: whether the caller may sign with any name. An operator may, and so may whoever reaches a server that the
- * daemon manages; a token of HTTP binds the name that it has, or none.
+ * PERSON-5: whether the caller may use any name. An operator may, and so may each caller on a server that the daemon manages;
+ * an HTTP token binds the name that it has, or none.
  */
 export function isNameBound(
   { publisher, name }: Pick<ApiRequest, 'publisher' | 'name'>,

@@ -3,15 +3,15 @@ import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { Posts } from '../ingress/posts.ts';
 
 /**
- * The dead letters as the request API lists them, shows them, and sends them once more.
+ * Lists, shows and retries dead letters.
  *
- * DEAD-LETTERS-1 A letter is taken away only when its post is in the log, or when a newer letter holds the same post: a daemon
- *    that ends in between leaves both, and one more retry finds the post known.
- * DEAD-LETTERS-2 What would be refused again for its form is refused here: it makes no second letter.
- * DEAD-LETTERS-3 A retry that is asked for again has the same answer, while this process remembers.
+ * DEAD-LETTERS-1 A letter is removed only when its post is in the log, or when a newer letter holds the same post: a daemon that
+ *    ends in between leaves both, and the next retry finds that the post is a duplicate.
+ * DEAD-LETTERS-2 A post with an invalid form is refused without a second letter.
+ * DEAD-LETTERS-3 A repeated retry has the same answer, as long as this process remembers it.
  */
 
-/** Letters of one page, if the request names no limit; and at most. */
+/** Letters of one page, by default and at most. */
 const PAGE = 100;
 /** Retries whose answers are remembered. */
 const REMEMBERED = 1_000;
@@ -19,7 +19,7 @@ const REMEMBERED = 1_000;
 export class DeadLetterOffice {
   private readonly bus: Pick<Bus, 'deadLetters'>;
   private readonly posts: Posts;
-  /** Bytes that one answer may hold. */
+  /** The largest answer, in bytes. */
   private readonly room: number;
   private readonly retries = new Map<number, Promise<AnswerOf<'dead-retry'>>>();
 
@@ -29,7 +29,7 @@ export class DeadLetterOffice {
     this.room = room;
   }
 
-  /** Newest first, without the posts, and without the sequences of posts that were refused together. */
+  /** Newest first, without the posts. */
   async list(request: RequestOf<'dead'>): Promise<AnswerOf<'dead'>> {
     const limit = Math.min(request.limit ?? PAGE, PAGE);
     const { letters, next } = await this.bus.deadLetters.page({ ...request, limit });
@@ -47,7 +47,7 @@ export class DeadLetterOffice {
     const letter = await this.bus.deadLetters.get(sequence);
     if (letter) return letter;
     throw new ParleyError('NOT_FOUND', `there is no dead letter ${sequence}`, {
-      hint: 'it was retried already, or never was; `parley dead ls` lists what there is',
+      hint: 'it was retried already, or never existed; `parley dead ls` lists all',
     });
   }
 
@@ -74,7 +74,7 @@ export class DeadLetterOffice {
     const { id } = decoded.post;
     const outcome = await this.posts.post(decoded.post, body, letter.isNameBound);
     if (outcome.kind === 'refused') {
-      if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: that one has it now
+      if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: the newer letter has it
       throw asError(outcome.refusal);
     }
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');

@@ -3,18 +3,18 @@ import { messageOf } from '../../kernel/index.ts';
 import type { Log, Runtime } from '../runtime.ts';
 
 /**
- * Removes what the streams of the bus hold of deleted conversations: posts and dead letters.
+ * Removes the posts and dead letters of deleted conversations from the streams of the bus.
  *
- * ERASURE-1  What could not be removed at once (posts that are not settled yet, a server that does not answer) is tried
- *            again: soon while something is outstanding here, and for every known deletion at a start and once an hour.
- * ERASURE-2  A deletion never fails because of this: the log is gone by then, and the answer says what is left.
+ * ERASURE-1  Texts that cannot be removed yet (posts that are not settled, a server that does not answer) are retried: with
+ *            backoff while something is outstanding here, and for every known deletion at a start and once an hour.
+ * ERASURE-2  A deletion never fails because of this: the log is deleted by then, and the answer lists what is left.
  */
 
 const SOONEST_MS = 500;
 const HOURLY_MS = 3_600_000;
 
 export interface ErasedOnBus extends Pick<Erased, 'posts' | 'deadLetters'> {
-  /** What the daemon tries to remove again later, and why. */
+  /** What the daemon retries to remove, and why. */
   readonly left: readonly string[];
 }
 
@@ -106,14 +106,14 @@ export class Erasure {
     this.#again(this.#wait);
   }
 
-  /** What is outstanding here; if that is nothing, every deletion of which the streams hold something. */
+  /** The outstanding deletions; if there is none, every deletion that has texts in the streams. */
   async #due(): Promise<readonly DeletedPosts[]> {
     if (this.#outstanding.size > 0) return [...this.#outstanding.values()];
     return this.#eraser.leftOf(await this.#runtime.store.deletions());
   }
 }
 
-/** Where texts of a conversation may be that no daemon can remove. */
+/** Where texts of a conversation may remain that no daemon can remove. */
 export function beyondReach({ isFeed }: Pick<Runtime['store'], 'isFeed'>): string[] {
   return [
     'copies of publishers and followers',

@@ -4,8 +4,8 @@ import { type NewId, ParleyError } from '../../kernel/index.ts';
 type Message = Readonly<Record<string, unknown>>;
 
 /**
- * Messages as entries, in batches that an append can carry each: no batch begins with the result of a call, so that no
- * call is parted from its result. Throws what is wrong, with its place.
+ * Messages as entries, in batches for one append each. No batch begins with the result of a call, so that a call and its
+ * result are in one batch. Throws the first fault, with its index.
  */
 export function seedsOf(
   messages: readonly Message[],

@@ -3,7 +3,7 @@ import type { Arrival } from '../../gateway/index.ts';
 
 type Watcher = (arrival: Arrival) => void;
 
-/** Where what a conversation publishes is heard, if another process may be the one that publishes it. */
+/** Subscribes to what a conversation publishes, where another process may publish it. */
 export type Follow = (conversation: string, tell: Watcher) => { readonly ready: Promise<void>; stop(): void };
 
 interface Watched {
@@ -13,8 +13,8 @@ interface Watched {
 }
 
 /**
- * Who in this process is told what a conversation publishes: the same as goes to the bus, in the same order.
- * A watcher is called at once, takes no time and does not throw.
+ * Passes on what a conversation publishes to watchers in this process, in the order of the bus. A watcher is called
+ * synchronously, takes no time and does not throw.
  */
 export class Watchers {
   readonly #of = new Map<string, Watched>();
@@ -24,12 +24,12 @@ export class Watchers {
     this.#follow = follow;
   }
 
-  /** What is published here. Nothing where `follow` is set: watchers hear it from there. */
+  /** Publishes to watchers. Does nothing where `follow` is set: watchers get it from there. */
   tell(conversation: string, arrival: Arrival): void {
     if (this.#follow === undefined) this.#spread(conversation, arrival);
   }
 
-  /** Answers with how to end it; again is fine. */
+  /** Returns a function that ends it, and may be called twice. */
   watch(conversation: string, watcher: Watcher): () => void {
     const watched = this.#of.get(conversation) ?? this.#begin(conversation);
     watched.watchers.add(watcher);
@@ -41,7 +41,7 @@ export class Watchers {
     };
   }
 
-  /** Resolves when whoever watches this conversation hears everything from now on: what is read then leaves no gap. */
+  /** Resolves when watchers of this conversation miss nothing from now on: a read of the log then leaves no gap. */
   async ready(conversation: string): Promise<void> {
     await this.#of.get(conversation)?.ready;
   }
@@ -62,11 +62,11 @@ export class Watchers {
 /**
  * The entries of one answer: as many as fit.
  *
- * WATCHERS-1 Never more bytes than there is room for, as long as an entry without its long texts fits.
- * WATCHERS-2 One at least, if there is one: an entry that fits no answer must not hide what comes after it.
+ * WATCHERS-1 Never more bytes than `room`, as long as an entry without its long texts fits.
+ * WATCHERS-2 At least one, if there is one: an entry that fits no answer must not hide those after it.
  */
 
-/** Characters of a long text that are shown, at most and at least: what is shorter says what the entry is. */
+/** Characters that are kept of a long text, at most and at least. */
 const MOST_SHOWN = 32_768;
 const LEAST_SHOWN = 256;
 
@@ -81,7 +81,7 @@ export function pageOf(found: readonly Entry[], room: number): readonly Entry[] 
   return fitting === 0 && first ? [shortened(first, room)] : found.slice(0, fitting);
 }
 
-/** An entry with its long texts cut, and `truncated`: the log has the whole. */
+/** An entry with its long texts cut, and `truncated`: the log has it complete. */
 function shortened(entry: Entry, room: number): Entry {
   for (let shown = MOST_SHOWN; ; shown /= 2) {
     const short = cutTo(entry, shown);

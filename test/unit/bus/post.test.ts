@@ -162,7 +162,7 @@ describe('a post that is refused', () => {
     expect(refusal.hint).toMatch(/./);
   });
 
-  /** POST-5: a test that hangs fails; the refusal is what is logged, answered and kept. */
+  /** POST-5: a test that hangs fails; the refusal is logged, answered and kept. */
   it.each<[string, object, RegExp]>([
     ['unknown fields', many('k'), /^unknown field "k0", .* and 99992 more$/],
     ['unknown fields of the author', { author: many('k') }, /"author.k0", .* and 99992 more$/],
