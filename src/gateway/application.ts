@@ -16,7 +16,7 @@ import { addMcpDoors } from './mcp/routes.ts';
 import { addOpenAiDoors, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
 import { httpStatus, problem, toldOf } from './problem.ts';
-import { addRestDoors } from './rest/handlers.ts';
+import { addRestRoutes } from './rest/handlers.ts';
 
 /**
  * The doors in order: health and the console's files, then the guard, then everything else.
@@ -69,7 +69,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addConsoleDoors(app, options);
   addGuard(app, options);
   addConsoleToken(app, options.ownToken);
-  addRestDoors(app, options);
+  addRestRoutes(app, options);
   addEventDoors(app, options, options);
   addMetricsDoor(app, options);
   addOpenAiDoors(app, options, options.heartbeatMs);

@@ -8,17 +8,17 @@ import { openApiDocument, pathFields } from './openapi.ts';
 import { ROUTES, type Route, routerPath } from './routes.ts';
 
 /**
- * The REST doors: a path and a body become one request of the API, and its answer becomes the response.
+ * The REST routes: a path and a body become one request of the API, and its answer becomes the response.
  *
- * HANDLERS-1 Nothing is checked here that the API checks: every door refuses the same things in the same words.
- * HANDLERS-2 A field has one source: what the path or the query says, the body may not say again.
+ * HANDLERS-1 The API checks requests, and nothing is checked twice: all protocols give the same refusals.
+ * HANDLERS-2 A field has one source: the body may not repeat one of the path or the query.
  */
 
-/** Who has no name of his own. */
+/** The publisher of a caller without a name. */
 const ANONYMOUS = 'http';
 
-export function addRestDoors(app: Application, doors: RouteContext): void {
-  const document = openApiDocument(doors.version);
+export function addRestRoutes(app: Application, options: RouteContext): void {
+  const document = openApiDocument(options.version);
   app.get('/api/openapi.json', (context) => context.json(document));
   app.get('/api/identity', (context) => {
     const { role, publisher, name = null } = context.var.identity;
@@ -26,24 +26,24 @@ export function addRestDoors(app: Application, doors: RouteContext): void {
   });
   for (const route of ROUTES) {
     app.on(route.method.toUpperCase(), routerPath(route), async (context) => {
-      const request = await requestOf(route, context, doors);
-      const answer = await doors.door().request(request);
+      const request = await requestOf(route, context, options);
+      const answer = await options.door().request(request);
       if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
-      // The same JSON, in which a person sees all of a call that awaits approval.
+      // The same JSON, with characters escaped that would hide a part of a call from the person who approves it.
       const json = escapeHidden(JSON.stringify(answer.body));
       return context.body(json, route.status ?? 200, { 'content-type': 'application/json' });
     });
   }
 }
 
-async function requestOf(route: Route, context: Request, doors: RouteContext): Promise<ApiRequest> {
+async function requestOf(route: Route, context: Request, options: RouteContext): Promise<ApiRequest> {
   const { identity } = context.var;
-  const body = route.method === 'post' ? await jsonBody(context, doors) : {};
+  const body = route.method === 'post' ? await jsonBody(context, options) : {};
   const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
   for (const name of Object.keys(elsewhere)) {
     if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`); // HANDLERS-2
   }
-  if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= doors.newId();
+  if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= options.newId();
   return {
     endpoint: route.verb,
     ...callerOf(identity),
@@ -53,10 +53,10 @@ async function requestOf(route: Route, context: Request, doors: RouteContext): P
 
 export async function jsonBody(
   context: Request,
-  doors: RouteContext,
+  options: RouteContext,
   mayBeEmpty = true,
 ): Promise<Record<string, unknown>> {
-  const bytes = await readBody(context, doors.maxBodyBytes);
+  const bytes = await readBody(context, options.maxBodyBytes);
   if (bytes.length === 0) {
     if (mayBeEmpty) return {};
     throw new ParleyError('MALFORMED_JSON', 'the body is empty', { hint: 'send one JSON object' });
@@ -68,7 +68,7 @@ export async function jsonBody(
       hint: 'send JSON in UTF-8 with the header Content-Type: application/json',
     });
   }
-  const decoded = doors.wire.decode(bytes);
+  const decoded = options.wire.decode(bytes);
   if (!decoded.ok) throw new ParleyError(decoded.refusal.code, decoded.refusal.message, decoded.refusal);
   const { body } = decoded;
   if (body !== null && typeof body === 'object' && !Array.isArray(body)) return { ...body };

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { CONTRACT, type Verb } from '../../bus/contract.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
-import { otherDoors } from './other-routes.ts';
+import { otherRoutes } from './other-routes.ts';
 import { ROUTES, type Route } from './routes.ts';
 
-/** The OpenAPI document: the REST doors, made of the schemas by which requests are read, and where the other doors are. */
+/** The OpenAPI document: the REST routes with the schemas of the contract, and the routes of other protocols. */
 
-/** Who the caller is to this daemon; a null publisher may act as any, a null name is for the caller to say. */
+/** The caller. Null `publisher`: it may act as any; null `name`: its requests name the person. */
 export const identity = z.looseObject({
   role: z.string(),
   publisher: z.string().nullable(),
@@ -34,7 +34,7 @@ export function openApiDocument(version: string): Json {
   }
   paths['/api/conversations/{conversation}/events'] = { get: events() };
   paths['/api/identity'] = { get: identityOperation() };
-  Object.assign(paths, otherDoors());
+  Object.assign(paths, otherRoutes());
   return {
     openapi: '3.1.0',
     info: { title: 'Parley', version, description: 'Conversations of people and agents' },
@@ -78,7 +78,7 @@ function events(): Json {
   return {
     operationId: 'followConversation',
     summary:
-      'Follow a conversation: each entry once, in order, with its index as the id; live text without id',
+      'Follow a conversation: each entry once, in order, with its index as the id; live text has no id',
     description: 'Needs the role `read`.',
     parameters: [
       parameter('path', 'conversation', fields),
@@ -95,8 +95,7 @@ function events(): Json {
 function identityOperation(): Json {
   return {
     operationId: 'get_identity',
-    summary:
-      'What the token that is sent with this may do, and as whom; where none is needed everybody is the operator',
+    summary: 'The role, the publisher and the name of the token; without tokens, each caller is the operator',
     description: 'Needs the role `read`.',
     responses: {
       200: {
@@ -117,7 +116,7 @@ function parameter(place: 'path' | 'query', name: string, { properties, required
   return { in: place, name, required: isRequired, schema: properties?.[name] ?? {} };
 }
 
-/** What the body holds: all that the path and the query do not. */
+/** The fields of the body: those that are neither in the path nor in the query. */
 function bodyOf({ properties = {}, required = [] }: ObjectSchema, elsewhere: readonly string[]): Json {
   const isInBody = (name: string) => !elsewhere.includes(name);
   const inBody = Object.entries(properties).filter(([name]) => isInBody(name));

@@ -3,7 +3,7 @@ import { runInputSchema } from '../ag-ui/input.ts';
 import { chatRequestSchema } from '../openai/request.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
 
-/** The doors that speak somebody else's protocol, as the OpenAPI document has them: where they are, and who defines them. */
+/** Routes of other protocols in the OpenAPI document, with a link to each definition. */
 
 const OPENAI = { description: "OpenAI's API", url: 'https://platform.openai.com/docs/api-reference/chat' };
 const AG_UI = { description: 'AG-UI', url: 'https://docs.ag-ui.com' };
@@ -20,21 +20,21 @@ const jsonRpc = z.looseObject({
   params: z.unknown().optional(),
 });
 
-interface OtherDoor {
+interface OtherRoute {
   readonly method: 'get' | 'post';
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
-  /** Null: nobody is asked who he is. */
+  /** Null: no token is needed. */
   readonly role: string | null;
   readonly answers: readonly string[];
   readonly body?: z.ZodType;
   readonly externalDocs?: Json;
 }
 
-const RPC_ROLES = 'read`, and what is asked may need `post`, `approve` or `operate';
+const RPC_ROLES = 'read`; a request may also need `post`, `approve` or `operate';
 
-const DOORS: readonly OtherDoor[] = [
+const OTHER_ROUTES: readonly OtherRoute[] = [
   {
     method: 'post',
     path: '/api/console-token',
@@ -47,7 +47,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/v1/models',
     operationId: 'list_models',
-    summary: 'Agents as models; `parley` is whoever’s turn it is',
+    summary: 'Agents as models; `parley` is the agent that routing chooses',
     role: 'read',
     answers: [JSON_TYPE],
     externalDocs: OPENAI,
@@ -86,7 +86,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/a2a',
     operationId: 'list_agent_cards',
-    summary: 'Where the cards of the agents are',
+    summary: 'The addresses of the agent cards',
     role: 'read',
     answers: [JSON_TYPE],
     externalDocs: A2A,
@@ -105,7 +105,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/a2a/{agent}/.well-known/agent-card.json',
     operationId: 'get_agent_card',
-    summary: 'What another agent may know of this one',
+    summary: 'The card of this agent',
     role: null,
     answers: [JSON_TYPE],
     externalDocs: A2A,
@@ -114,7 +114,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/.well-known/agent-card.json',
     operationId: 'get_card',
-    summary: 'The card of whoever’s turn it is',
+    summary: 'The card of the agent that routing chooses',
     role: null,
     answers: [JSON_TYPE],
     externalDocs: A2A,
@@ -133,7 +133,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/metrics',
     operationId: 'get_metrics',
-    summary: 'Counts, for Prometheus',
+    summary: 'Metrics for Prometheus',
     role: 'read',
     answers: ['text/plain'],
   },
@@ -141,7 +141,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/healthz',
     operationId: 'get_health',
-    summary: 'It lives',
+    summary: 'The process runs',
     role: null,
     answers: [JSON_TYPE],
   },
@@ -149,18 +149,18 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/readyz',
     operationId: 'get_readiness',
-    summary: 'It takes posts; 503 while it starts or stops, and while it cannot reach NATS',
+    summary: 'It accepts posts; 503 while it starts or stops, and while it cannot reach NATS',
     role: null,
     answers: [JSON_TYPE],
   },
 ];
 
 /** By path and method. */
-export function otherDoors(): Record<string, Record<string, Json>> {
-  return Object.fromEntries(DOORS.map((door) => [door.path, { [door.method]: operation(door) }]));
+export function otherRoutes(): Record<string, Record<string, Json>> {
+  return Object.fromEntries(OTHER_ROUTES.map((route) => [route.path, { [route.method]: operation(route) }]));
 }
 
-function operation({ path, operationId, summary, role, answers, body, externalDocs }: OtherDoor): Json {
+function operation({ path, operationId, summary, role, answers, body, externalDocs }: OtherRoute): Json {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
   const schema = body && jsonSchema(body, 'input');
   return {
@@ -172,7 +172,7 @@ function operation({ path, operationId, summary, role, answers, body, externalDo
     ...(schema && { requestBody: { content: { [JSON_TYPE]: { schema } } } }),
     responses: {
       200: { description: 'Done', content: Object.fromEntries(answers.map((type) => [type, {}])) },
-      default: { description: 'Refused, as the protocol says it' },
+      default: { description: 'Refused, in the form of the protocol' },
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Verb } from '../../bus/contract.ts';
 import type { Role } from '../guard/access.ts';
 
-/** The REST doors, one row each: which verb of the request API a path means, and who may use it. */
+/** The REST routes: the verb of the request API that each path means, and the role that it needs. */
 
 export interface Route {
   readonly method: 'get' | 'post' | 'delete';
@@ -12,17 +12,17 @@ export interface Route {
   readonly summary: string;
   /** Fields that the query string may hold. */
   readonly query?: readonly string[];
-  /** The request names who acts: filled in from the token. */
+  /** The request names its author, which the token provides. */
   readonly acts?: true;
   readonly status?: 201;
 }
 
-/** The verbs by which an operator steers. */
+/** The verbs of an operator. */
 const STEERING: Partial<Record<Verb, string>> = {
   phase: 'Enter a phase',
   mode: 'Switch between chat, agent and run',
   stop: 'Abort running turns and start none until resumed; `agent` for one agent only',
-  resume: 'Take up what waits since a stop',
+  resume: 'Continue after a stop',
 };
 
 const ONE = '/api/conversations/{conversation}';
@@ -41,7 +41,7 @@ export const ROUTES: readonly Route[] = [
     path: '/api/conversations',
     verb: 'post',
     role: 'post',
-    summary: 'Begin a conversation with a message; `conversation` is made when it is left out',
+    summary: 'Begin a conversation with a message; `conversation` is generated when it is left out',
     acts: true,
     status: 201,
   },
@@ -50,14 +50,14 @@ export const ROUTES: readonly Route[] = [
     path: ONE,
     verb: 'conversation',
     role: 'read',
-    summary: 'Where a conversation stands',
+    summary: 'The state of a conversation',
   },
   {
     method: 'delete',
     path: ONE,
     verb: 'delete',
     role: 'operate',
-    summary: 'Delete a conversation and its files; again is fine',
+    summary: 'Delete a conversation and its files; idempotent',
     query: ['lastEntryBefore'],
   },
   {
@@ -74,7 +74,7 @@ export const ROUTES: readonly Route[] = [
     path: `${ONE}/entries`,
     verb: 'entries',
     role: 'read',
-    summary: 'A page of the log: go on from the last index + 1 until `length`',
+    summary: 'A page of the log; the next one begins at the last index + 1, until `length`',
     query: ['from', 'limit'],
   },
   {
@@ -82,7 +82,7 @@ export const ROUTES: readonly Route[] = [
     path: `${ONE}/view`,
     verb: 'view',
     role: 'read',
-    summary: 'The exact request that an agent is sent, and why',
+    summary: 'The exact request that an agent is sent, with a report of its parts',
     query: ['agent', 'at'],
   },
   ...(Object.entries(STEERING) as [Verb, string][]).map(
@@ -100,14 +100,14 @@ export const ROUTES: readonly Route[] = [
     path: `${ONE}/approvals`,
     verb: 'approvals',
     role: 'read',
-    summary: "What waits for a person's word in this conversation",
+    summary: 'Outstanding approvals of this conversation',
   },
   {
     method: 'get',
     path: '/api/approvals',
     verb: 'approvals',
     role: 'read',
-    summary: "What waits for a person's word",
+    summary: 'Outstanding approvals of all conversations',
     query: ['conversation'],
   },
   {
@@ -115,7 +115,7 @@ export const ROUTES: readonly Route[] = [
     path: '/api/approvals/{approvalId}',
     verb: 'answer',
     role: 'approve',
-    summary: 'Approve, deny, or say what became of a call whose outcome is unknown',
+    summary: 'Approve or deny a call, or resolve one whose outcome is unknown',
     acts: true,
   },
   {
@@ -123,28 +123,28 @@ export const ROUTES: readonly Route[] = [
     path: '/api/agents',
     verb: 'agents',
     role: 'read',
-    summary: 'Who is there',
+    summary: 'The agents',
   },
   {
     method: 'get',
     path: '/api/tools',
     verb: 'tools',
     role: 'read',
-    summary: 'What agents can call, and the servers that some of it comes from',
+    summary: 'The tools that agents can call, and the MCP servers',
   },
   {
     method: 'get',
     path: '/api/phases',
     verb: 'phases',
     role: 'read',
-    summary: 'Which phases there are, and where an agent may go on from each',
+    summary: 'The phases, and which ones an agent may enter from each',
   },
   {
     method: 'get',
     path: '/api/workflows',
     verb: 'workflows',
     role: 'read',
-    summary: 'Which workflows a run can go through, node by node',
+    summary: 'The workflows with their nodes',
   },
 ];
 
