@@ -1,3 +1,10 @@
+/**
+ * The daemon.
+ *
+ * api/       the request API: api.ts has a handler for each verb; approvals, dead-letters, seeds and watchers are parts of
+ *            it; erasure and retention remove texts of conversations that were deleted or are too old
+ */
+
 export { askJetStream } from './compose.ts';
 export { composeEnclosureFault as enclosureFault } from './compose-enclosure.ts';
 export { type MigrateOptions, migrate } from './compose-migration.ts';
