@@ -98,7 +98,7 @@ export class Api {
     }
   }
 
-  private dispatch({ endpoint, body, ...request }: ApiRequest): Promise<unknown> {
+  private dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
     const isBound = isNameBound(request, this.runtime.believesNames);
     return this.call(endpoint, body, { sender: request.publisher, isBound, upTo: request.upTo });
