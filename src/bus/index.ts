@@ -15,7 +15,6 @@
 
 export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
 export { decodeRequest, statusOf } from './api.ts';
-export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
 export {
   type AnswerOf,
   CONTRACT,
@@ -28,6 +27,7 @@ export {
   VERBS,
   type Verb,
 } from './contract.ts';
+export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
 export type { BusLog } from './log.ts';
 export {
   handlePeerMessage,

@@ -1,6 +1,19 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import { fieldFault, hasLoneSurrogate, hasVisible, infinityAt, isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal, shown, valueAt } from '../kernel/index.ts';
+import {
+  fieldFault,
+  hasLoneSurrogate,
+  hasVisible,
+  infinityAt,
+  isShallow,
+  jsonFault,
+  MAX_DEPTH,
+  ParleyError,
+  type Refusal,
+  refusal,
+  shown,
+  valueAt,
+} from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
 
 /**

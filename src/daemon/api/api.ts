@@ -1,9 +1,24 @@
 import { explain } from '../../agents/index.ts';
-import { type AnswerOf, type ApiAnswer, type ApiRequest, type Bus, isVerb, parseRequest, type RequestOf, type StreamPosition, type Verb } from '../../bus/index.ts';
+import {
+  type AnswerOf,
+  type ApiAnswer,
+  type ApiRequest,
+  type Bus,
+  isVerb,
+  parseRequest,
+  type RequestOf,
+  type StreamPosition,
+  type Verb,
+} from '../../bus/index.ts';
 import { type AgentCard, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { tooLarge } from '../conversations/post-refusals.ts';
-import { conversationDocument, type ListedRow, phasesPage, workflowsPage } from '../conversations/projections.ts';
+import {
+  conversationDocument,
+  type ListedRow,
+  phasesPage,
+  workflowsPage,
+} from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import type { Runtime } from '../runtime.ts';

@@ -1,4 +1,12 @@
-import { type AnswerOf, type Bus, type DeadLetter, decodePost, type Repost, type RequestOf, repostOf } from '../../bus/index.ts';
+import {
+  type AnswerOf,
+  type Bus,
+  type DeadLetter,
+  decodePost,
+  type Repost,
+  type RequestOf,
+  repostOf,
+} from '../../bus/index.ts';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { Posts } from '../ingress/posts.ts';
 

@@ -1,12 +1,29 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, decodePost, type IngressDelivery, type Post, quickIdOf, type Reading, type ReadPost, type UnreadPosts, type PeerRequestOf } from '../../bus/index.ts';
+import {
+  type Bus,
+  decodePost,
+  type IngressDelivery,
+  type PeerRequestOf,
+  type Post,
+  quickIdOf,
+  type Reading,
+  type ReadPost,
+  type UnreadPosts,
+} from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
-import { isStopping, isUndecided, MOST_ATTEMPTS, type Suspect, tryAgain, undecidable } from './fatal-posts.ts';
+import {
+  isStopping,
+  isUndecided,
+  MOST_ATTEMPTS,
+  type Suspect,
+  tryAgain,
+  undecidable,
+} from './fatal-posts.ts';
 import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
 import { PublisherLimits } from './publisher-limits.ts';
