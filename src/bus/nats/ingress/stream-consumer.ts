@@ -36,6 +36,9 @@ const MAX_BYTES = 8 * 1_024 * 1_024;
 /** The server forgets the consumer of a daemon that was killed. */
 const INACTIVE_MS = 60_000;
 
+/** Of a body whose publisher made the server's header unreadable. Bytes. */
+const UNKNOWN_SIZE = 1_024 * 1_024;
+
 /** The next message would go beyond `max_bytes`: the pull is over. */
 const TOO_MANY_BYTES = /exceeds maxbytes/i;
 /** Servers from 2.10 on add this to a pull that had room for more bytes. It is over by then, and the next one may be under way. */
@@ -185,7 +188,7 @@ export class StreamConsumer {
     this.#isLarge = false;
     const { subject, data, headers } = message;
     const messageId = headers?.get('Nats-Msg-Id') || null;
-    const size = Number((this.isHeadersOnly && headers?.get('Nats-Msg-Size')) || data.length);
+    const size = this.isHeadersOnly ? sizeOf(headers) : data.length;
     pull.onMessage({ sequence: place.sequence, time: place.time, subject, data, size, messageId });
     if (pull.missing === 0) pull.end({ kind: 'filled' });
     else this.#watch();
@@ -208,6 +211,12 @@ export class StreamConsumer {
     if (!this.#pull) return; // a heartbeat of a pull that has ended
     this.#watchdog = setTimeout(() => this.interrupt('the server fell silent'), SILENCE_MS);
   }
+}
+
+/** Of a body that did not come: the server adds it after the publisher's own headers, which may contain anything. */
+function sizeOf(headers: Msg['headers']): number {
+  const size = headers?.last('Nats-Msg-Size') ?? '';
+  return /^\d{1,9}$/.test(size) ? Number(size) : UNKNOWN_SIZE;
 }
 
 /** Below the prefix that the connection was opened with: the server may leave this user no other. */
