@@ -6,6 +6,7 @@ import {
   type RefusedRuns,
   type UnreadPosts,
 } from '../../bus/index.ts';
+import type { Refusal } from '../../kernel/index.ts';
 import type { Log } from '../runtime.ts';
 import type { PublisherLimits } from './publisher-limits.ts';
 
@@ -15,7 +16,8 @@ import type { PublisherLimits } from './publisher-limits.ts';
  * FLOOD-1  Of the posts of one publisher over its rate, `ONE_BY_ONE` a minute are refused one by one. The others share a
  *          dead letter and a log line for each `TOGETHER_MS`.
  * FLOOD-2  A post is settled once the letter that names it is stored.
- * FLOOD-3  A post over the rate is delivered if its id is known, or if a caller of the request API waits for it.
+ * FLOOD-3  Of the posts over the rate whose id is known, as many a minute are delivered as the publisher may send. A caller of
+ *          the request API that waits for a refused post gets the refusal.
  * FLOOD-4  Unread posts are refused only if their publisher is far over its rate, in a short time. So what waited at a permitted
  *          rate while no daemon ran is read.
  * FLOOD-5  Memory does not grow with the number of refused posts: only their runs are kept, for `TOGETHER_MS`.
@@ -50,6 +52,8 @@ interface Flooder {
   /** Since when posts were refused one by one, in milliseconds of the stream's clock; and how many were. */
   since: number;
   refused: number;
+  /** Known posts that were delivered since then. */
+  known: number;
   batch: Batch | null;
   /** The newest run is over: a post of this publisher was delivered after it. */
   isRunOver: boolean;
@@ -60,9 +64,8 @@ export interface FloodParts {
   readonly bus: Pick<Bus, 'publishRefusedRuns'>;
   readonly log: Log;
   /** FLOOD-3 */
-  readonly isExpected: (post: ReadPost) => boolean;
-  /** A caller of the request API waits for a post of this publisher. */
-  readonly isAwaited: (publisher: string) => boolean;
+  readonly isKnown: (post: ReadPost) => boolean;
+  readonly tellAll: (publisher: string, runs: RefusedRuns['runs'], refused: Refusal) => void;
 }
 
 export class Flood {
@@ -84,7 +87,7 @@ export class Flood {
     }
     const { publisher, position, takenAt, bytes } = post;
     const flooder = this.#flooderOf(publisher, takenAt);
-    if (this.#isRefusedAlone(flooder, post) || this.#parts.isExpected(post)) {
+    if (this.#isRefusedAlone(flooder, post) || this.#isRepeated(flooder, post)) {
       flooder.isRunOver = true;
       return { kind: 'deliver', waitMs };
     }
@@ -96,19 +99,26 @@ export class Flood {
   /** FLOOD-4. Null: they have to be read. Otherwise as `kept` of a refused post. */
   skip(posts: UnreadPosts): Promise<void> | null {
     const { publisher, count, from, to } = posts;
-    const { limits, isAwaited } = this.#parts;
-    const permitted = limits.permitted(publisher, to - from);
-    if (to - from > MINUTE_MS || count < FAR_OVER * permitted || isAwaited(publisher)) return null;
+    const permitted = this.#parts.limits.permitted(publisher, to - from);
+    if (to - from > MINUTE_MS || count < FAR_OVER * permitted) return null;
     return this.#refuse(this.#flooderOf(publisher, from), posts, 1_000);
   }
 
   /** FLOOD-1 */
   #isRefusedAlone(flooder: Flooder, { takenAt, bytes }: ReadPost): boolean {
-    if (bytes > MAX_ORIGINAL_BYTES) return false; // a letter of its own could not hold it
     if (Math.abs(takenAt - flooder.since) >= MINUTE_MS)
-      Object.assign(flooder, { since: takenAt, refused: 0 });
+      Object.assign(flooder, { since: takenAt, refused: 0, known: 0 });
+    if (bytes > MAX_ORIGINAL_BYTES) return false; // a letter of its own could not hold it
     flooder.refused += 1;
     return flooder.refused <= ONE_BY_ONE;
+  }
+
+  /** FLOOD-3 */
+  #isRepeated(flooder: Flooder, post: ReadPost): boolean {
+    const { limits, isKnown } = this.#parts;
+    if (flooder.known >= limits.permitted(post.publisher, 0) || !isKnown(post)) return false;
+    flooder.known += 1;
+    return true;
   }
 
   #refuse(flooder: Flooder, posts: UnreadPosts, waitMs: number): Promise<void> {
@@ -145,20 +155,21 @@ export class Flood {
 
   /** FLOOD-2 */
   async #store(publisher: string, { kept: _, store: __, waitMs, ...posts }: Batch): Promise<void> {
-    const { limits, bus, log } = this.#parts;
+    const { limits, bus, log, tellAll } = this.#parts;
     const refused = limits.tooFast(publisher, waitMs);
     const { count, runs } = posts;
     const fields = { publisher, code: refused.code, count, first: runs[0]?.[0], last: runs.at(-1)?.[1] };
     log.warn(fields, 'posts were refused');
     const message = `${refused.message}: ${count} posts were refused together`;
     await bus.publishRefusedRuns(publisher, posts satisfies RefusedRuns, { ...refused, message });
+    tellAll(publisher, runs, refused);
   }
 
   #flooderOf(publisher: string, takenAt: number): Flooder {
     const known = this.#flooders.get(publisher);
     if (known) return known;
     if (this.#flooders.size >= MANY) this.#forget(takenAt);
-    const flooder: Flooder = { since: takenAt, refused: 0, batch: null, isRunOver: false };
+    const flooder: Flooder = { since: takenAt, refused: 0, known: 0, batch: null, isRunOver: false };
     this.#flooders.set(publisher, flooder);
     return flooder;
   }

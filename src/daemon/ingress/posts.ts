@@ -24,7 +24,7 @@ import {
   tryAgain,
   undecidable,
 } from './fatal-posts.ts';
-import { Flood } from './flood.ts';
+import { Flood, type FloodParts } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
 import { PublisherLimits } from './publisher-limits.ts';
 import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
@@ -95,9 +95,10 @@ export class Posts {
     this.reach = reach;
     this.believesNames = believesNames;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
-    const isExpected = (post: ReadPost) => this.isExpected(post);
-    const isAwaited = (publisher: string) => this.waiters.hasAny(publisher);
-    this.flood = new Flood({ limits: this.limits, bus, log, isExpected, isAwaited });
+    const isKnown = (post: ReadPost) => this.isKnown(post);
+    const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
+      this.waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
+    this.flood = new Flood({ limits: this.limits, bus, log, isKnown, tellAll });
     this.shutdown = shutdown;
     this.lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
@@ -112,10 +113,9 @@ export class Posts {
     return this.flood.read(post);
   }
 
-  private isExpected(post: ReadPost): boolean {
+  private isKnown(post: ReadPost): boolean {
     const id = quickIdOf(post, QUICK_BYTES);
-    if (id === null) return this.waiters.hasAny(post.publisher);
-    return this.waiters.has(post, id) || this.workers.remembers(post.conversation, id);
+    return id !== null && this.workers.remembers(post.conversation, id);
   }
 
   /** Decides on posts that are not read; null: they are to be read. */

@@ -12,6 +12,9 @@ type PlaceOfPost = Pick<IngressDelivery, 'publisher' | 'conversation'> & {
 
 export const never = (): Promise<never> => new Promise(() => undefined);
 
+/** First and last sequence. */
+type Run = readonly [number, number];
+
 /** Between two looks into the log for a post of which nobody has said what became of it. */
 const LOOK_MS = 2_000;
 
@@ -41,7 +44,7 @@ class Waiter {
   readonly outcome: Promise<Outcome>;
   private resolve: (outcome: Outcome) => void = () => undefined;
   private sequence: number | null = null;
-  private readonly early = new Map<number, Outcome>();
+  private readonly early: { readonly run: Run; readonly outcome: Outcome }[] = [];
 
   constructor() {
     this.outcome = new Promise((resolve) => {
@@ -52,13 +55,13 @@ class Waiter {
   /** The stream has his post at this place. */
   posted(sequence: number): void {
     this.sequence = sequence;
-    const outcome = this.early.get(sequence);
-    if (outcome) this.resolve(outcome);
+    for (const { run, outcome } of [...this.early].reverse()) this.decided(run, outcome); // the newest counts
   }
 
-  delivered(sequence: number, outcome: Outcome): void {
-    if (this.sequence === null) this.early.set(sequence, outcome);
-    else if (this.sequence === sequence) this.resolve(outcome);
+  /** The posts of his publisher at these places have this outcome. */
+  decided(run: Run, outcome: Outcome): void {
+    if (this.sequence === null) this.early.push({ run, outcome });
+    else if (run[0] <= this.sequence && this.sequence <= run[1]) this.resolve(outcome);
   }
 }
 
@@ -88,17 +91,17 @@ export class Waiters {
     }
   }
 
-  has({ publisher, conversation }: Pick<PlaceOfPost, 'publisher' | 'conversation'>, id: string): boolean {
-    return this.byPost.size > 0 && this.byPost.has(keyOf(publisher, conversation, id));
-  }
-
-  hasAny(publisher: string): boolean {
-    return [...this.byPost.keys()].some((key) => (JSON.parse(key) as string[])[0] === publisher);
+  /** Of posts that were refused together. */
+  tellAll(publisher: string, runs: readonly Run[], outcome: Outcome): void {
+    for (const [key, waiters] of this.byPost) {
+      if ((JSON.parse(key) as string[])[0] !== publisher) continue;
+      for (const waiter of waiters) for (const run of runs) waiter.decided(run, outcome);
+    }
   }
 
   tell({ publisher, conversation, position }: PlaceOfPost, id: string, outcome: Outcome): void {
     for (const waiter of this.byPost.get(keyOf(publisher, conversation, id)) ?? []) {
-      waiter.delivered(position.sequence, outcome);
+      waiter.decided([position.sequence, position.sequence], outcome);
     }
   }
 }

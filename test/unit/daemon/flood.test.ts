@@ -6,10 +6,9 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 
 const PER_MINUTE = 60;
 
-function setUp(
-  options: { readonly expected?: number; readonly awaited?: boolean; readonly fails?: boolean } = {},
-) {
+function setUp(options: { readonly known?: (sequence: number) => boolean; readonly fails?: boolean } = {}) {
   const letters: { publisher: string; posts: RefusedRuns; code: string }[] = [];
+  const told: { publisher: string; runs: RefusedRuns['runs']; code: string }[] = [];
   const limited = { postsPerMinute: PER_MINUTE, maxBytes: null, openConversations: null };
   const named = { importer: { ...limited, postsPerMinute: null } };
   const limits = new PublisherLimits({ named, others: limited }, () => false);
@@ -23,8 +22,8 @@ function setUp(
       },
     },
     log,
-    isExpected: ({ position }) => position.sequence === options.expected,
-    isAwaited: () => options.awaited === true,
+    isKnown: ({ position }) => options.known?.(position.sequence) === true,
+    tellAll: (publisher, runs, { code }) => void told.push({ publisher, runs, code }),
   });
   const post = (sequence: number, publisher = 'mallory', bytes = 10): ReadPost => ({
     position: { stream: 's1', sequence },
@@ -34,7 +33,7 @@ function setUp(
   });
   const kinds = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, place) => flood.read(post(from + place)).kind);
-  return { flood, letters, log, post, kinds };
+  return { flood, letters, told, log, post, kinds };
 }
 
 describe('posts over the rate', () => {
@@ -85,8 +84,8 @@ describe('posts over the rate', () => {
     await outcome;
   });
 
-  it('are delivered when they are known or waited for, and the letter does not name those', async () => {
-    const { kinds, letters } = setUp({ expected: 90 });
+  it('are delivered when they are known, and the letter does not name those', async () => {
+    const { kinds, letters, told } = setUp({ known: (sequence) => sequence === 90 });
     expect(kinds(1, 100).slice(89, 91)).toEqual(['deliver', 'refused']);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(letters[0]?.posts).toMatchObject({
@@ -96,6 +95,15 @@ describe('posts over the rate', () => {
         [91, 100],
       ],
     });
+    expect(told).toEqual([{ publisher: 'mallory', runs: letters[0]?.posts.runs, code: 'RATE_LIMITED' }]);
+  });
+
+  it('are refused together when as many known ones were delivered as a minute permits', () => {
+    const { kinds } = setUp({ known: () => true });
+    const refusedAlone = 20;
+    const delivered = 2 * PER_MINUTE + refusedAlone;
+    expect(new Set(kinds(1, delivered))).toEqual(new Set(['deliver']));
+    expect(new Set(kinds(delivered + 1, 1_000))).toEqual(new Set(['refused']));
   });
 
   it('of one publisher do not limit another, or a publisher without a limit', () => {
@@ -128,9 +136,8 @@ describe('posts that reading would reach late', () => {
     expect(setUp().flood.skip({ ...unread, count: 1_000_000, to: 70_000 })).toBeNull();
   });
 
-  it('are read when their publisher has no limit, and when a caller of the request API waits for one', () => {
+  it('are read when their publisher has no limit', () => {
     const importer = { ...unread, publisher: 'importer', count: 1_000_000, to: 2_000 };
     expect(setUp().flood.skip(importer)).toBeNull();
-    expect(setUp({ awaited: true }).flood.skip({ ...unread, count: 19_000, to: 2_000 })).toBeNull();
   });
 });

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+
+/** A publisher floods, and has a reason for which the daemon would have to read each of its posts. */
+const FLOOD = 100_000;
+/** Of the shipped limits, as in `flood-unread.test.ts`, and as many known posts over the rate. */
+const MOST_ACCEPTED = 12_000;
+const USERS = {
+  daemon: { role: 'daemon' },
+  alice: { role: 'publisher', conversations: 'all' },
+  bob: { role: 'publisher', conversations: ['demo'] },
+};
+
+let site: Site;
+let nats: TestNatsServer;
+let users: ServerUsers;
+const connections = createConnections();
+
+beforeEach(async () => {
+  site = await openSite({
+    settings: scriptedSettings(),
+    agents: { lead: '---\nname: Lead\n---\nLEAD' },
+    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+  });
+  users = await describeUsers(site.root, 'password', { acme: USERS });
+  nats = await startNatsServer({ config: users.config });
+  await site.up(...users.flags('daemon', nats.url));
+});
+afterEach(async () => {
+  await connections.close();
+  await site.close();
+  await nats.stop();
+});
+
+const connectAs = (name: string) => connections.connect(users.options(name, nats.url));
+
+/** Resolves when almost all posts of the flood were refused with shared letters. */
+async function flood(body: (place: number) => string) {
+  const alice = await connectAs('alice');
+  let refused = 0;
+  alice.subscribe('parley.dead.alice._several', {
+    callback: (_, message) => {
+      refused += message.json<{ refused: { count: number } }>().refused.count;
+    },
+  });
+  for (let place = 0; place < FLOOD; place++) {
+    alice.publish(`parley.in.alice.flood-${place % 20}`, body(place));
+    if (place % 2_000 === 0) await alice.flush();
+  }
+  await expect.poll(() => refused, { timeout: 60_000, interval: 100 }).toBeGreaterThan(FLOOD - MOST_ACCEPTED);
+}
+
+async function bobIsAnswered() {
+  const bob = await connectAs('bob');
+  const answer = await bob.request('parley.api.post.bob.demo', '{"id":"b","content":"x"}', {
+    timeout: 10_000,
+  });
+  expect(answer.json()).toMatchObject({ id: 'b', duplicate: false });
+}
+
+it('a publisher that sends one post 100,000 times is refused beyond its rate, and another is answered', async () => {
+  const flooding = flood(() => '{"id":"same","content":"x"}');
+  await bobIsAnswered();
+  await flooding;
+}, 120_000);
+
+it('a publisher that waits for answers during its flood gets all of them, and is not read for that', async () => {
+  const alice = await connectAs('alice');
+  let isOver = false;
+  const codes = new Set<string>();
+  const askOn = async (lane: number) => {
+    for (let place = 0; !isOver; place++) {
+      const body = JSON.stringify({ id: `a${lane}-${place}`, content: 'x' });
+      const answer = await alice.request('parley.api.post.alice.asked', body, { timeout: 30_000 });
+      codes.add(answer.json<{ code?: string }>().code ?? 'answered');
+    }
+  };
+  const asking = Promise.all([1, 2, 3, 4].map(askOn));
+  const flooding = flood((place) => JSON.stringify({ id: `i${place}`, content: 'x' })).finally(() => {
+    isOver = true;
+  });
+  await bobIsAnswered();
+  await flooding;
+  await asking;
+  expect(codes).toContain('RATE_LIMITED');
+}, 120_000);
