@@ -164,7 +164,7 @@ export async function refusedRunsAfter(
   { stream, sequence }: StreamPosition,
 ): Promise<WasRefused> {
   const { manager, subjects } = sources;
-  const known = new Map<string, { readonly at: number; readonly run: readonly [number, number] }[]>();
+  const known = new Map<string, NamedRun[]>();
   const query: { seq: number; next_by_subj: string } = {
     seq: sequence + 1,
     next_by_subj: subjects.in(ANY, ANY),
@@ -180,15 +180,46 @@ export async function refusedRunsAfter(
       if (letter?.stream !== stream) return;
       const runs = known.get(names?.publisher ?? '') ?? [];
       known.set(names?.publisher ?? '', runs);
-      for (const run of letter.runs) if (run[1] > sequence) runs.push({ at: at.getTime(), run });
+      for (const [first, last] of letter.runs)
+        if (last > sequence) runs.push({ first, last, at: at.getTime() });
     });
   } catch (error) {
     const code = apiErrorCode(error);
     if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND)
       throw brokerError(error, `read stream ${subjects.deadStream}`);
   }
-  return (publisher, place, takenAt) =>
-    known
-      .get(publisher)
-      ?.some(({ at, run: [first, last] }) => first <= place && place <= last && at >= takenAt) ?? false;
+  const sorted = new Map([...known].map(([publisher, runs]) => [publisher, withoutOverlaps(runs)]));
+  return (publisher, place, takenAt) => {
+    const run = runBefore(sorted.get(publisher) ?? [], place);
+    return run !== undefined && place <= run.last && run.at >= takenAt;
+  };
+}
+
+interface NamedRun {
+  readonly first: number;
+  last: number;
+  /** When the stream took the letter: milliseconds since the epoch. */
+  at: number;
+}
+
+/** In ascending order. Two publishers that flood in turn cause a run for each post, so runs are searched by halving. */
+function withoutOverlaps(runs: readonly NamedRun[]): readonly NamedRun[] {
+  const merged: NamedRun[] = [];
+  for (const run of [...runs].sort((one, other) => one.first - other.first)) {
+    const before = merged.at(-1);
+    if (!before || run.first > before.last) merged.push({ ...run });
+    else Object.assign(before, { last: Math.max(before.last, run.last), at: Math.max(before.at, run.at) });
+  }
+  return merged;
+}
+
+/** The last that begins at this place or before it. */
+function runBefore(runs: readonly NamedRun[], place: number): NamedRun | undefined {
+  let [low, high] = [0, runs.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((runs[middle]?.first ?? 0) <= place) low = middle + 1;
+    else high = middle;
+  }
+  return runs[low - 1];
 }
