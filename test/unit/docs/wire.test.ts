@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import {
   CONVERSATION_VERBS,
   createSubjects,
-  VERBS,
   PUBLISHER_VERBS,
   REPEATABLE_VERBS,
   statusOf,
+  VERBS,
 } from '../../../src/bus/index.ts';
 import { postShape } from '../../../src/bus/post.ts';
 
