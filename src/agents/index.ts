@@ -1,5 +1,18 @@
+export type { LiveDelta } from './calls/call.ts';
+/**
+ * Agents: from a view to the exact request of a model, and from its answer to a command.
+ *
+ * model-port.ts         what a turn needs of a model; implemented in `src/models/`
+ * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
+ * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
+ * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
+ *                       estimate, cost, and the encoding for each provider (wire-form.ts)
+ * calls/                one call with retries, and the call that writes a summary
+ * explain/              the request behind an answer, and the report on it
+ *
+ * No vendor, no transport and no storage here. The bytes of a request depend on the log and the configuration only (L6).
+ */
 export { type CallContext, callModel } from './calls/call.ts';
-export type { LiveDelta } from './calls/live.ts';
 export { callWithRetries, type RetryPolicy } from './calls/retry.ts';
 export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
 export { type Explained, type Explanation, explain } from './explain/explain.ts';
@@ -29,7 +42,7 @@ export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
 export { isForbidden, type Ruling, type ToolAvailability } from './tool-availability.ts';
 export type {
   Located,
-  Place,
+  ResolvedPath,
   Risk as ToolRisk,
   Subject,
   Toolbox,

@@ -1,8 +1,8 @@
 import type { Usage } from '../conversation/index.ts';
 
 /**
- * What a turn needs of a model. The adapter answers with a value for every expected failure, decides once
- * whether trying again makes sense, and never throws but for a bug.
+ * What a turn needs of a model. The adapter returns every expected failure as a value, decides once whether a retry
+ * makes sense, and throws only on a bug.
  */
 
 export interface WireToolCall {
@@ -15,7 +15,7 @@ export interface WireToolCall {
 export interface WireMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
-  /** What it thought before it answered, for the providers that want it back. */
+  /** Reasoning before the answer, for providers that require it back. */
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly WireToolCall[];
   readonly tool_call_id?: string;
@@ -28,7 +28,7 @@ export interface WireTool {
     readonly description: string;
     /** JSON Schema of the arguments. */
     readonly parameters: Readonly<Record<string, unknown>>;
-    /** The provider makes sure that arguments fit `parameters`. */
+    /** The provider enforces the schema in `parameters`. */
     readonly strict?: true;
   };
 }
@@ -44,26 +44,26 @@ export interface ModelRequest {
   readonly body: Uint8Array;
   /** SHA-256 of `body`, hex. */
   readonly hash: string;
-  /** Sent besides the usual ones, e.g. the session. */
+  /** Additional headers, such as the session. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The header by which the session goes to an agent in another process, unless its model names its own way. */
+/** The default header that carries the session to an agent in another process. */
 export const SESSION_HEADER = 'x-parley-session';
 
-/** What arrives while a call runs; concatenated per kind (and `position`) they are the whole. */
+/** Live parts of an answer. Concatenated per kind and `position` they are the answer. */
 export type ModelDelta =
   | { readonly type: 'text' | 'reasoning'; readonly delta: string }
   | {
       readonly type: 'tool_call_delta';
-      /** Place of the call in the answer, from 0. */
+      /** Index of the call in the answer, from 0. */
       readonly position: number;
       readonly name?: string;
       readonly delta: string;
     };
 
 export interface AnsweredCall {
-  /** The provider's own id, for the record only (L10). */
+  /** The provider's id, recorded only (L10). */
   readonly id: string;
   readonly name: string;
   /** JSON text as the model wrote it; may be invalid. */
@@ -75,10 +75,10 @@ export interface ModelAnswer {
   readonly reasoning?: string;
   readonly toolCalls: readonly AnsweredCall[];
   readonly usage?: Usage;
-  /** The model that answered, by the provider's word. */
+  /** The model that answered, as reported by the provider. */
   readonly model?: string;
   readonly finishReason?: string;
-  /** The session that whoever answered wants to be given next time. */
+  /** The session to send with the next request. */
   readonly sessionId?: string;
 }
 
@@ -93,23 +93,23 @@ export type ModelOutcome =
       readonly kind: 'failed';
       /** `RATE_LIMITED`, `PROVIDER_ERROR`, `NETWORK_ERROR`, `TIMEOUT`, `UNAUTHORIZED`, `NOT_FOUND`, `BAD_REQUEST`, `CONTEXT_TOO_LONG`, `STREAM_BROKEN`, `INVALID_RESPONSE` … */
       readonly code: string;
-      /** For a person: what happened and what to do. Never holds a key. */
+      /** For a person: what happened and what to do. Contains no key. */
       readonly message: string;
       readonly partial: PartialAnswer;
-      /** Trying again may help. Never true after the first delta. `afterMs`: the provider's own word (Retry-After). */
+      /** Whether a retry may help; never after the first delta. `afterMs`: from the provider (Retry-After). */
       readonly retryable: boolean;
       readonly afterMs?: number;
-      /** How often the adapter itself tried within this call; 1 by default. */
+      /** Attempts that the adapter made within this call; default 1. */
       readonly tries?: number;
     }
   | { readonly kind: 'aborted'; readonly partial: PartialAnswer };
 
 export interface Model {
-  /** One attempt. Calls `onDelta` in order, as things come, and not after it resolves. */
+  /** One attempt. Calls `onDelta` in order, never after it has resolved. */
   call(
     request: ModelRequest,
     options: { readonly signal: AbortSignal; readonly onDelta: (delta: ModelDelta) => void },
   ): Promise<ModelOutcome>;
-  /** The turn has ended, however: nothing of it need be kept. Never throws. */
+  /** The turn has ended: release what was kept for it. Never throws. */
   turnOver?(turnId: string): void;
 }

@@ -1,15 +1,15 @@
 import type { Subject } from './tool-port.ts';
 
 /**
- * How a tool stands for one agent, before anybody knows the arguments of a call. What is shown to the model and what is
- * enforced come from the same value, so that no agent is offered what it will be refused.
+ * Whether one agent may call a tool, before the arguments of a call are known. The prompt and the enforcement use the
+ * same value, so an agent is never offered a tool that the policy then refuses.
  */
 
-/** What becomes of a call: it is run, a person is asked first, or it is refused. */
+/** A call runs, waits for a person's approval, or is refused. */
 export type Ruling = 'runs' | 'asks' | 'forbidden';
 
 export interface ToolAvailability {
-  /** Tried in order; the first whose every pattern fits its argument decides. */
+  /** The first rule whose patterns all match decides. */
   readonly rules: readonly {
     readonly match: Readonly<Record<string, string>>;
     readonly ruling: Ruling;
@@ -20,7 +20,7 @@ export interface ToolAvailability {
 
 export const ALWAYS_RUNS: ToolAvailability = { rules: [], otherwise: 'runs' };
 
-/** No call of it can ever be run. */
+/** No call of this tool can run. */
 export function isForbidden({ rules, otherwise }: ToolAvailability): boolean {
   return otherwise === 'forbidden' && rules.every(({ ruling }) => ruling === 'forbidden');
 }
@@ -31,34 +31,32 @@ const WORDS: Readonly<Record<Ruling, string>> = {
   forbidden: 'never: forbidden to you',
 };
 
-/** The tools of an agent as its prompt names them, a line for each ruling; in a stable order. */
+/** The tools of an agent for its prompt: one line per ruling, in a stable order. */
 export function describeTools(tools: ReadonlyMap<string, ToolAvailability>): string {
   const names = [...tools.keys()].sort();
   const plain = (Object.keys(WORDS) as Ruling[]).flatMap((ruling) => {
-    const own = names.filter((name) => simple(tools.get(name)) === ruling);
+    const own = names.filter((name) => onlyRuling(tools.get(name)) === ruling);
     return own.length > 0 ? [`- ${WORDS[ruling]}: ${own.map(code).join(', ')}`] : [];
   });
   const byArguments = names.flatMap((name) => {
-    const standing = tools.get(name);
-    return standing && simple(standing) === null
-      ? [`- by its arguments: ${code(name)} ${conditions(standing)}`]
-      : [];
+    const tool = tools.get(name);
+    return tool && onlyRuling(tool) === null ? [`- by its arguments: ${code(name)} ${conditions(tool)}`] : [];
   });
-  const guarded = names.filter((name) => mayWriteAtOnce(tools.get(name))).map(code);
+  const guarded = names.filter((name) => canWriteWithoutApproval(tools.get(name))).map(code);
   const note = `- on a protected path (\`.git\`, \`.env\`, the configuration and others) only after a person's approval, unless a pattern names it: ${guarded.join(', ')}`;
   const notes = guarded.length > 0 ? [note] : [];
   return ['Your tools now, and when a call of them is run:', ...plain, ...byArguments, ...notes].join('\n');
 }
 
-function mayWriteAtOnce(standing: ToolAvailability | undefined): boolean {
-  if (standing?.subject?.kind !== 'path' || !standing.subject.writes) return false;
-  return [standing.otherwise, ...standing.rules.map(({ ruling }) => ruling)].includes('runs');
+function canWriteWithoutApproval(tool: ToolAvailability | undefined): boolean {
+  if (tool?.subject?.kind !== 'path' || !tool.subject.writes) return false;
+  return [tool.otherwise, ...tool.rules.map(({ ruling }) => ruling)].includes('runs');
 }
 
-/** The one ruling for every call; null: it depends. */
-function simple(standing: ToolAvailability | undefined): Ruling | null {
-  if (!standing) return null;
-  const { rules, otherwise } = standing;
+/** The ruling for every call; null: it depends on the arguments. */
+function onlyRuling(tool: ToolAvailability | undefined): Ruling | null {
+  if (!tool) return null;
+  const { rules, otherwise } = tool;
   return rules.every(({ ruling }) => ruling === otherwise) ? otherwise : null;
 }
 

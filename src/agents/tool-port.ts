@@ -1,6 +1,6 @@
 /**
- * What a turn needs of tools that act on the world. The toolbox answers with a value for everything a tool may do
- * wrong (throw, hang, return nothing, vanish): a call always ends in a result.
+ * What a turn needs of tools that have effects. The toolbox returns every failure of a tool (it throws, hangs, returns
+ * nothing or disappears) as a value: every call ends with a result.
  */
 
 export type Risk = 'safe' | 'risky';
@@ -8,19 +8,19 @@ export type Risk = 'safe' | 'risky';
 export interface ToolDefinition {
   /** Wire name: a valid function name, unique in the toolbox. */
   readonly name: string;
-  /** What a model reads to decide whether to call it. */
+  /** Shown to the model. */
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly risk: Risk;
-  /** The argument that rules of the policy read by its meaning; absent: they compare texts. */
+  /** The argument that policy rules interpret as a path or command; absent: rules compare plain text. */
   readonly subject?: Subject;
-  /** Its server added or changed it since a person accepted the server's tools: every call is asked for. */
+  /** Added or changed by its server since a person accepted the server's tools: every call needs approval. */
   readonly unaccepted?: Unaccepted;
 }
 
 export interface Unaccepted {
-  /** Of the tool as it is now. */
+  /** Digest of the tool's current definition. */
   readonly digest: string;
   readonly is: 'new' | 'changed';
 }
@@ -30,20 +30,20 @@ export type Subject =
   /** For `/bin/sh -c`. */
   | { readonly kind: 'command'; readonly argument: string };
 
-/** Where a path leads. */
-export interface Place {
-  /** `@project/…`, with links resolved. */
+/** The file or folder that a path resolves to. */
+export interface ResolvedPath {
+  /** `@project/…`, with symbolic links resolved. */
   readonly path: string;
-  /** The names on the way that make it a protected path; empty: it is not protected. */
+  /** The path components that make it protected; empty: not protected. */
   readonly protectedBy: readonly string[];
-  /** True if links lead there. */
+  /** Reached through a symbolic link. */
   readonly isLinked?: boolean;
-  /** True for a file that a search found below the path it was given. */
+  /** Found by a search below the path that was given. */
   readonly isBelow?: boolean;
 }
 
 export type Located =
-  | { readonly kind: 'place'; readonly place: Place }
+  | { readonly kind: 'place'; readonly place: ResolvedPath }
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
 /** One call, its arguments parsed and checked against the schema. */
@@ -53,12 +53,12 @@ export interface ToolRun {
   readonly turnId: string;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** The same whenever this call is run: for services that can tell a repetition. */
+  /** Constant for all executions of this call, so that services can detect a repetition. */
   readonly idempotencyKey: string;
-  /** A person approved this call; absent: it was released without. */
+  /** A person approved this call; absent: it needed no approval. */
   readonly isApproved?: boolean;
-  /** Asked with the real place of what was opened, before it is read or written; absent: every place is permitted. */
-  readonly permits?: (place: Place) => boolean;
+  /** Called with the real path of an opened file before it is read or written; absent: all are permitted. */
+  readonly permits?: (place: ResolvedPath) => boolean;
 }
 
 export type ToolOutcome =
@@ -67,28 +67,28 @@ export type ToolOutcome =
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   | { readonly kind: 'aborted' };
 
-/** A server that gives tools, as it is now. */
+/** The current status of a server that offers tools. */
 export interface ToolServer {
   readonly server: string;
   readonly state: 'connecting' | 'ready' | 'failed';
   /** Wire names of its tools, in order. */
   readonly tools: readonly string[];
-  /** Of these, the ones that are new or changed since they were accepted; absent: none. */
+  /** Those that are new or changed since they were accepted; absent: none. */
   readonly unaccepted?: readonly string[];
   /** Why it failed. */
   readonly error?: string;
 }
 
 export interface Toolbox {
-  /** What can be called now, by name. May change while the daemon runs (a server came or went). */
+  /** The tools that can be called now, by name. Changes when a server connects or fails. */
   definitions(): ReadonlyMap<string, ToolDefinition>;
-  /** Null: the arguments fit the tool's schema; else what is wrong, for the model to read. */
+  /** Null: the arguments match the schema; else the error, for the model. */
   check(name: string, given: unknown): string | null;
-  /** Where the path of this call leads now; null: the tool takes no path. `given` fits the schema. */
+  /** What the path of this call resolves to now; null: the tool takes no path. `given` matches the schema. */
   locate?(name: string, given: Readonly<Record<string, unknown>>): Located | null;
-  /** Runs one call; never rejects. Ends what it began when the signal aborts, and within its own time limit. */
+  /** Runs one call; never rejects. Stops on abort and at its own time limit. */
   run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
-  /** A person approved a call of the tool as it was when it had this digest. */
+  /** A person approved a call of the tool with this digest. */
   accept?(name: string, digest: string): Promise<void>;
   /** The servers behind it, in the order of the configuration; absent: none. */
   servers?(): readonly ToolServer[];

@@ -40,7 +40,7 @@ export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitio
     prompts: config.prompts,
     workflows: new Map(config.workflows.map((workflow) => [workflow.id, workflow])),
     tools: () => toolbox.definitions(),
-    standing: (agent, tool) => standingOf(config, agent, tool),
+    availability: (agent, tool) => standingOf(config, agent, tool),
     agents: new Map(agents),
   };
 }

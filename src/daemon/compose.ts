@@ -212,9 +212,9 @@ async function composeModel(model: ModelConfig): Promise<Model> {
 
 /** One model for all agents that live in other processes. */
 export function composeRemoteModel({ remoteAgents }: Config, bus: Bus, watchers: Watchers): RemoteModel {
-  const openLine = (agent: string) =>
+  const openChannel = (agent: string) =>
     bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
-  return createRemoteModel({ openLine, ...remoteAgents });
+  return createRemoteModel({ openChannel, ...remoteAgents });
 }
 
 /** What one request may hold: no more than the broker carries by default. */

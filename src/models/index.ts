@@ -1,6 +1,16 @@
+/**
+ * Models: adapters of the port `src/agents/model-port.ts`.
+ *
+ * openai/    chat completions over HTTP, for any compatible provider; imported directly
+ * remote/    agents in other processes: a call offers them the turn (session.ts: one offer; port.ts: the transport)
+ * scripted/  answers from a script without a network (script.ts: schema; load.ts: reading and checking it;
+ *            choose.ts: the rule that answers; template.ts: placeholders)
+ *
+ * Only openai/ may import the vendor's package. No retry decision outside the adapters' `retryable`; no access to logs.
+ */
 export {
   createRemoteModel,
-  type OpenLine,
+  type OpenRemoteChannel,
   type RemoteModel,
   type RemoteModelOptions,
 } from './remote/index.ts';

@@ -76,3 +76,6 @@ export function completed(content: string): ToolOutcome {
 export function failed(code: string, message: string): ToolOutcome {
   return { kind: 'failed', code, message };
 }
+
+/** How long a call of a tool may take in all, whoever runs it. */
+export const LONGEST_CALL_MS = 900_000;

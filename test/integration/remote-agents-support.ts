@@ -33,8 +33,8 @@ export const quiet = () => {};
 export async function openRemoteSite(url: string, silenceMs = 600, heartbeatMs = 50): Promise<RemoteSite> {
   const log = { info: quiet, warn: quiet, error: quiet };
   const bus: Bus = await createNatsBus(await openNats({ url }), { subjects: createSubjects(), log });
-  const openLine = (agent: string) => bus.openTurn(agent);
-  const model = createRemoteModel({ openLine, silenceMs, heartbeatMs });
+  const openChannel = (agent: string) => bus.openTurn(agent);
+  const model = createRemoteModel({ openChannel, silenceMs, heartbeatMs });
   const client = await connect({ url });
   const program = await openNats({ url });
   return {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Toolbox } from '../../src/agents/index.ts';
 import { loadConfig } from '../../src/config/index.ts';
 import { composeToolbox } from '../../src/daemon/compose.ts';
-import { NO_CONVERSATIONS } from '../../src/tools/builtin/conversations.ts';
+import { NO_CONVERSATIONS } from '../../src/tools/builtin/tool.ts';
 
 /** From the environment of a daemon to that of a program which a tool starts. */
 

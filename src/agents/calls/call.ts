@@ -1,9 +1,7 @@
 import { type Answer, type CallOutcome, type CallReport, finishReasonOf } from '../../conversation/index.ts';
-import type { Clock, NewId } from '../../kernel/index.ts';
-import { messageOf } from '../../kernel/index.ts';
-import type { Model, ModelAnswer, ModelOutcome, ModelRequest } from '../model-port.ts';
+import { type Clock, messageOf, type NewId } from '../../kernel/index.ts';
+import type { Model, ModelAnswer, ModelDelta, ModelOutcome, ModelRequest } from '../model-port.ts';
 import { costOf, type Price } from '../requests/cost.ts';
-import { type LiveDelta, liveCall } from './live.ts';
 import { callWithRetries, type RetryPolicy } from './retry.ts';
 
 /** What one model call of a turn needs besides its request. */
@@ -21,8 +19,8 @@ export interface CallContext {
 }
 
 /**
- * Makes one model call of a turn, retries included, and says what came of it as a command to the conversation.
- * Never rejects: a bug in an adapter is a failure of the call, and the turn ends with it as content (L16).
+ * Makes one model call of a turn, retries included. Returns its outcome as a command to the conversation.
+ * Never rejects: a bug in an adapter is a failed call, recorded as content of the turn (L16).
  */
 export async function callModel(
   request: ModelRequest,
@@ -61,7 +59,7 @@ async function attempt(request: ModelRequest, context: CallContext): Promise<Mod
       policy: context.retry,
       sleep: context.sleep,
       random: context.random,
-      onAttempt: () => liveCall(request.turnId, context.newId, context.publish),
+      onAttempt: () => numberDeltas(request.turnId, context.newId, context.publish),
     });
   } catch (error) {
     const partial = { content: '', reasoning: '' };
@@ -83,5 +81,33 @@ function answerOf(answer: ModelAnswer, price: Price | null): Answer {
       type: 'function',
       function: { name: call.name, arguments: call.arguments },
     })),
+  };
+}
+
+/** What is shown of a model call while it runs. Ephemeral: the log has the whole. */
+export interface LiveDelta {
+  readonly turnId: string;
+  /** One attempt of a model call. */
+  readonly call: string;
+  /** Numbers the chunks of that attempt, from 0. */
+  readonly n: number;
+  readonly type: ModelDelta['type'];
+  readonly delta: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+}
+
+/** Numbers the deltas of one attempt. */
+export function numberDeltas(
+  turnId: string,
+  newId: NewId,
+  publish: (chunk: LiveDelta) => void,
+): (delta: ModelDelta) => void {
+  const call = newId();
+  let n = 0;
+  return (delta) => {
+    const chunk = { turnId, call, n: n++, type: delta.type, delta: delta.delta };
+    if (delta.type !== 'tool_call_delta') publish(chunk);
+    else publish({ ...chunk, toolCallId: `${call}_${delta.position}`, toolName: delta.name });
   };
 }

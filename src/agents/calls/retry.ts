@@ -1,34 +1,33 @@
 import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../model-port.ts';
 
 /**
- * Tries a model call again while that may help.
+ * Retries a model call.
  *
- * RETRY-1 Only what the model calls retryable is tried again, and nothing of which a delta was given.
- * RETRY-2 Waits are random between nothing and an exponentially growing bound (full jitter), so that many callers
- *    do not come back together; the provider's own word (`afterMs`) is obeyed instead.
- * RETRY-3 A provider that wants a longer wait than anyone would sit through fails the call, and says so.
+ * RETRY-1 A call is retried only if the adapter reports it as retryable and no delta was delivered.
+ * RETRY-2 Backoff is exponential with full jitter. A delay that the provider asks for (`afterMs`) replaces it.
+ * RETRY-3 If the provider asks for a delay over `LONGEST_WAIT_MS`, the call fails with a message that says so.
  * RETRY-4 An abort ends a wait at once. Every attempt sends the same request.
  */
 export interface RetryPolicy {
-  /** Calls in all, the first included. */
+  /** Attempts in all, including the first. */
   readonly attempts: number;
-  /** The bound of the first wait; each next one is twice as long, up to `maxMs`. */
+  /** Upper bound of the first wait. It doubles with each attempt, up to `maxMs`. */
   readonly baseMs: number;
   readonly maxMs: number;
 }
 
 export interface RetryOptions {
   readonly signal: AbortSignal;
-  /** Begins an attempt (from 1) and answers with where its deltas go. */
+  /** Called when an attempt starts (from 1). Returns the receiver of its deltas. */
   readonly onAttempt: (attempt: number) => (delta: ModelDelta) => void;
   readonly policy: RetryPolicy;
-  /** Resolves after so many milliseconds, or when the signal aborts. Never rejects, and leaves no timer. */
+  /** Resolves after the delay or when the signal aborts. Never rejects; leaves no timer. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 }
 
-/** R3. Milliseconds. */
+/** RETRY-3. Milliseconds. */
 export const LONGEST_WAIT_MS = 60_000;
 
 export async function callWithRetries(
@@ -51,11 +50,14 @@ export async function callWithRetries(
     if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome; // RETRY-1
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };
     tries += outcome.tries ?? 1;
-    if (attempt >= policy.attempts) return saying(outcome, triedText(tries));
+    if (attempt >= policy.attempts) return withAdvice(outcome, triedText(tries));
     const wait = outcome.afterMs ?? backoff(attempt, policy, options.random);
     if (wait > LONGEST_WAIT_MS) {
       const seconds = Math.ceil(wait / 1000);
-      return saying(outcome, `The provider wants ${seconds} s to pass before the next try: come back then.`);
+      return withAdvice(
+        outcome,
+        `The provider wants ${seconds} s to pass before the next try: come back then.`,
+      );
     }
     await options.sleep(wait, signal);
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial }; // RETRY-4
@@ -70,7 +72,7 @@ function backoff(attempt: number, policy: RetryPolicy, random: () => number): nu
 
 type Failed = Extract<ModelOutcome, { kind: 'failed' }>;
 
-function saying(outcome: Failed, text: string): Failed {
+function withAdvice(outcome: Failed, text: string): Failed {
   if (text === '') return outcome;
   const message = outcome.message.trimEnd();
   return { ...outcome, message: `${message}${/[.!?…]$/.test(message) ? '' : '.'} ${text}` };

@@ -10,30 +10,30 @@ import { type CallContext, callModel } from './call.ts';
 export interface Summariser {
   readonly model: Model;
   readonly profile: ModelProfile;
-  /** Milliseconds, tries included. */
+  /** Milliseconds, retries included. */
   readonly timeoutMs: number;
 }
 
 export interface SummariseContext
   extends Pick<CallContext, 'retry' | 'signal' | 'elapsed' | 'sleep' | 'random'> {
-  /** Whether the conversation may still use so much (L15). */
+  /** Whether the budget of the conversation allows this reservation (L15). */
   readonly allows: (reservation: Reservation) => boolean;
-  /** The call is over, whatever came of it. */
-  readonly called: (outcome: CallOutcome) => void;
+  /** Called after each call, whatever its outcome. */
+  readonly onCallEnded: (outcome: CallOutcome) => void;
 }
 
 export interface Prose {
-  /** Null, for whatever reason: the extract takes its place. */
+  /** Null: use the extract instead. */
   readonly text: string | null;
   readonly usage?: Usage;
   readonly model?: string;
-  /** Why a model that was asked gave no summary, for the daemon's log. Absent where a person or a shutdown ended the call. */
+  /** Why the call gave no summary, for the daemon's log. Absent if a person or a shutdown aborted it. */
   readonly failure?: string;
 }
 
 const NO_PROSE: Prose = { text: null };
 
-/** A model's summary of what is to be taken out of a view. */
+/** Asks a model to summarise the entries that a reduction removes from a view. */
 export async function summarise(
   reduction: PlannedReduction,
   { model, profile, timeoutMs }: Summariser,
@@ -41,19 +41,19 @@ export async function summarise(
   context: SummariseContext,
 ): Promise<Prose> {
   const assembled = reduction.summaryRequest(profile, call);
-  if (!assembled || assembled.fault) return NO_PROSE; // L13: this request, too
+  if (!assembled || assembled.fault) return NO_PROSE; // L13 holds for this request too
   if (!context.allows(reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price)))
     return NO_PROSE;
   const abort = linkedAbort(context.signal);
   const timer = setTimeout(() => abort.abort('the summary took too long'), timeoutMs);
   try {
-    const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // of no turn: only what is told of the call
+    const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
     const outcome = await callModel(assembled.request, asked, {
       ...context,
       ...{ model, price: profile.price, signal: abort.signal },
-      ...{ newId: () => '', publish: () => undefined }, // nobody follows it
+      ...{ newId: () => '', publish: () => undefined }, // not shown live
     });
-    context.called(outcome);
+    context.onCallEnded(outcome);
     switch (outcome.type) {
       case 'model-failed':
         return { text: null, failure: `${outcome.code}: ${outcome.message}` };
@@ -71,8 +71,8 @@ export async function summarise(
 }
 
 function proseOf({ content, usage, model, finishReason }: Answer): Prose {
-  const paid = { usage, model }; // an answer without words was paid for, too
-  // A summary that was cut leaves out what was said last: the extract has it.
+  const paid = { usage, model }; // an answer without text costs, too
+  // A summary that was cut misses the newest entries; the extract includes them.
   const cut = cutBy(finishReason);
   if (cut) return { ...paid, text: null, failure: `its answer was cut: ${cut}` };
   if (!hasVisible(content ?? '')) return { ...paid, text: null, failure: 'its answer has no text' };

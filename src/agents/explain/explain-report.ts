@@ -18,38 +18,38 @@ import type { Assembled, ModelProfile } from '../requests/assemble.ts';
 import { messageTokens } from '../requests/estimate.ts';
 import { needsReduction, nextReductionOf, type Reducible } from '../requests/reduce.ts';
 
-/** The account of one request: what it holds, what it does not, and what each part of it weighs. */
+/** The report on one request: which entries it includes, which it leaves out, and the tokens of each part. */
 
-/** What of the log a request holds (`included`), and what became of the rest that this agent knows. */
+/** The entries of the log that a request includes, and the status of the others that this agent knows. */
 export interface Holdings {
   readonly included: readonly number[];
-  readonly leftOut: readonly Gone[];
+  readonly leftOut: readonly LeftOutRange[];
   readonly shortened: readonly number[];
   readonly waiting: readonly number[];
 }
 
-/** Of one fate, with nothing that this agent knows between them. */
-interface Gone extends LeftOut {
+/** Adjacent known entries that were left out for the same reason. */
+interface LeftOutRange extends LeftOut {
   readonly indexes: readonly number[];
 }
 
 export function holdingsOf(reducible: Reducible, length: number): Holdings {
   const { entries, agentView, assembled } = reducible;
   const { knowledge } = agentView;
-  const standing = new Set(assembled.parts.flatMap((part) => [...part.entries]));
+  const shownEntries = new Set(assembled.parts.flatMap((part) => [...part.entries]));
   const known = knownBy(entries.slice(0, length), agentView);
   const waiting = known.filter((index) => knowledge.isWaiting(index));
-  const isGone = (index: number) => !standing.has(index) && !knowledge.isWaiting(index);
-  const included = [...standing].filter((index) => index < length).sort((a, b) => a - b);
+  const isLeftOut = (index: number) => !shownEntries.has(index) && !knowledge.isWaiting(index);
+  const included = [...shownEntries].filter((index) => index < length).sort((a, b) => a - b);
   return {
     included,
-    leftOut: fatesOf(known, isGone, reducible, standing),
+    leftOut: leftOutRanges(known, isLeftOut, reducible, shownEntries),
     shortened: included.filter((index) => knowledge.previewLength(index) !== undefined),
     waiting,
   };
 }
 
-/** By others and of a kind that can stand in its views, its own words, and the results of its calls. */
+/** What this agent can be shown of others, its own messages, and the results of its calls. */
 function knownBy(entries: readonly Entry[], { knowledge }: AgentView): number[] {
   return entries
     .filter((entry) => {
@@ -63,32 +63,32 @@ function knownBy(entries: readonly Entry[], { knowledge }: AgentView): number[] 
     .map((entry) => entry.index);
 }
 
-/** Named by the summary that stands for them, else by the one that left them out. */
-function fatesOf(
+/** `by` is the summary that replaces the entries, else the one that left them out. */
+function leftOutRanges(
   known: readonly number[],
-  isGone: (index: number) => boolean,
+  isLeftOut: (index: number) => boolean,
   { entries, agentView }: Reducible,
-  standing: ReadonlySet<number>,
-): Gone[] {
-  const fates = new Map<number, Pick<LeftOut, 'how' | 'by'>>();
+  shownEntries: ReadonlySet<number>,
+): LeftOutRange[] {
+  const reasons = new Map<number, Pick<LeftOut, 'how' | 'by'>>();
   for (const entry of entries) {
     if (entry.type !== 'summary' || entry.agent !== agentView.knowledge.agent) continue;
-    for (const index of expand(entry.leftOut ?? [])) fates.set(index, { how: 'left_out', by: entry.index });
-    if (!standing.has(entry.index)) continue;
-    for (const index of expand(entry.entries)) fates.set(index, { how: 'summed_up', by: entry.index });
+    for (const index of expand(entry.leftOut ?? [])) reasons.set(index, { how: 'left_out', by: entry.index });
+    if (!shownEntries.has(entry.index)) continue;
+    for (const index of expand(entry.entries)) reasons.set(index, { how: 'summed_up', by: entry.index });
   }
-  const rows: Gone[] = [];
-  let last: Gone | null = null;
+  const rows: LeftOutRange[] = [];
+  let last: LeftOutRange | null = null;
   for (const index of known) {
-    const fate: Pick<LeftOut, 'how' | 'by'> | null = isGone(index)
-      ? (fates.get(index) ?? { how: 'empty' })
+    const reason: Pick<LeftOut, 'how' | 'by'> | null = isLeftOut(index)
+      ? (reasons.get(index) ?? { how: 'empty' })
       : null;
-    if (last && fate && last.how === fate.how && last.by === fate.by) rows.pop();
+    if (last && reason && last.how === reason.how && last.by === reason.by) rows.pop();
     else last = null;
-    if (fate === null) continue;
+    if (reason === null) continue;
     const indexes: readonly number[] = [...(last?.indexes ?? []), index];
     const from: number = last?.from ?? index;
-    last = { from, to: index, ...fate, recall: { from, to: index }, indexes };
+    last = { from, to: index, ...reason, recall: { from, to: index }, indexes };
     rows.push(last);
   }
   return rows;
@@ -102,7 +102,7 @@ export function statusOf(reducible: Reducible, { shortened }: Holdings): Reducti
   return isReduced ? 'reduced' : 'not_needed';
 }
 
-/** What each message and each group weighs; in whole tokens that add up to those of the request. */
+/** Tokens of each message and each group. Whole numbers that add up to the tokens of the request. */
 export function weigh(
   { parts, estimatedTokens, tokens }: Assembled,
   tokenRatio: number,
@@ -134,22 +134,22 @@ export function nextReduction(
 ): NextReduction {
   const { max, target } = windowLimit(profile.contextTokens - profile.maxOutputTokens, 0);
   const plan = nextReductionOf(reducible);
-  const standing = new Set(included);
-  const ofThese = (indexes: readonly number[]) => indexes.filter((index) => standing.has(index));
+  const shownEntries = new Set(included);
+  const includedOf = (indexes: readonly number[]) => indexes.filter((index) => shownEntries.has(index));
   return {
     above: max,
     target,
     limits: { messages: reducible.limits.maxMessages, chars: reducible.limits.maxChars },
     due: needsReduction(reducible),
     would: plan && {
-      shorten: ofThese(plan.shortened),
-      sum_up: ofThese(expand(plan.covered)),
-      leave_out: ofThese(expand(plan.leftOut)),
+      shorten: includedOf(plan.shortened),
+      sum_up: includedOf(expand(plan.covered)),
+      leave_out: includedOf(expand(plan.leftOut)),
     },
   };
 }
 
-/** `answer`: what answers the request; it counts too. `state`: that of `entries`, without it. */
+/** `answer`: the answer to the request, which counts too. `state`: the state of `entries`, without the answer. */
 export function costOfRequest(
   entries: readonly Entry[],
   state: ConversationState,

@@ -16,7 +16,7 @@ import { type Reducible, reductionEntry, reductionFor } from '../requests/reduce
 import { type AgentSetup, assembleOnce, type OwnedTools, type RequestSources } from '../requests/requests.ts';
 import { costOfRequest, holdingsOf, nextReduction, statusOf, weigh } from './explain-report.ts';
 
-/** Why an agent said what it said: the exact request, and an account of it (`parley explain`, endpoint `view`). */
+/** The exact request behind an agent's answer, and a report on it (`parley explain`, endpoint `view`). */
 export interface Explanation {
   readonly messages: readonly WireMessage[];
   readonly report: ViewReport;
@@ -27,8 +27,8 @@ export type Explained =
   | { readonly ok: false; readonly refusal: Refusal };
 
 /**
- * The request behind entry `at`, if it is an assistant entry of this agent; else the request that the agent would
- * make if `at` were the log's last entry (default: the log as it is).
+ * The request behind entry `at`, if that is an answer of this agent; else the request that the agent would make
+ * if `at` were the last entry (default: the log as it is).
  */
 export function explain(
   entries: readonly Entry[],
@@ -56,19 +56,19 @@ export function explain(
   const length = answer?.index ?? (at === undefined ? entries.length : at + 1);
   const prepared = withTurn(entries.slice(0, length), agent);
   if (!prepared) {
-    const text = `nobody has said anything in ${conversation} yet that ${agent} could answer`;
+    const text = `conversation ${conversation} has no message that ${agent} could answer`;
     return { ok: false, refusal: refusal('NOTHING_TO_EXPLAIN', text, 'post a message first') };
   }
-  const place = { conversation, length, answer };
-  return { ok: true, explanation: account(prepared, place, setup, sources) };
+  const target = { conversation, length, answer };
+  return { ok: true, explanation: explanationOf(prepared, target, setup, sources) };
 }
 
-/** What is explained: so much of the log, and what answered it. */
-interface Place {
+/** The request to explain. */
+interface Target {
   readonly conversation: string;
-  /** How much of the log the request was built from. */
+  /** Number of log entries from which the request was built. */
   readonly length: number;
-  /** Null: the request that would be made next. */
+  /** The answer to the request; null: the next request, not made yet. */
   readonly answer: Entry | null;
 }
 
@@ -78,24 +78,24 @@ function answerAt(entries: readonly Entry[], agent: string, at: number | undefin
   return answers ? entry : null;
 }
 
-/** The entries, followed by the turn that would answer them if none is open. */
+/** The entries; if no turn is open, followed by the start of the turn that would answer them. */
 function withTurn(entries: readonly Entry[], agent: string): Entry[] | null {
   const state = agentState(entries.reduce(evolve, EMPTY_STATE), agent);
   if (state.turn) return [...entries];
   const waiting = nextTrigger(state.waiting);
-  const trigger = waiting.length > 0 ? waiting : newestOfAPerson(entries);
+  const trigger = waiting.length > 0 ? waiting : newestPost(entries);
   if (trigger.length === 0) return null;
   return [...entries, turnStart(entries.length, agent, trigger)];
 }
 
-function newestOfAPerson(entries: readonly Entry[]): number[] {
+function newestPost(entries: readonly Entry[]): number[] {
   const newest = entries.findLast(
     (entry) => entry.type === 'message' && entry.author.kind === 'person' && entry.includeInContext !== false,
   );
   return newest ? [newest.index] : [];
 }
 
-interface Made {
+interface BuiltRequest {
   readonly entries: readonly Entry[];
   readonly state: ConversationState;
   readonly assembled: Assembled;
@@ -103,14 +103,19 @@ interface Made {
   readonly reducible: Reducible;
 }
 
-/** A request that has no answer yet is reduced first where that is due, as the daemon would: with the extract's words. */
-function make(prepared: readonly Entry[], place: Place, setup: AgentSetup, sources: RequestSources): Made {
+/** A request without an answer is first reduced where due, as the daemon would, but with the extract as summary. */
+function build(
+  prepared: readonly Entry[],
+  target: Target,
+  setup: AgentSetup,
+  sources: RequestSources,
+): BuiltRequest {
   const { slug } = setup.card;
   const entries = [...prepared];
   for (;;) {
     const state = entries.reduce(evolve, EMPTY_STATE);
-    const made = assembleOnce(sources, setup, entries, state, place.conversation);
-    const reduction = place.answer === null ? reductionFor(made.reducible) : null;
+    const made = assembleOnce(sources, setup, entries, state, target.conversation);
+    const reduction = target.answer === null ? reductionFor(made.reducible) : null;
     if (reduction === null) return { entries, state, ...made };
     const written = reductionEntry(reduction, { content: reduction.write(null), writtenBy: 'extract' });
     const turnId = agentState(state, slug).turn?.turnId ?? '';
@@ -118,19 +123,19 @@ function make(prepared: readonly Entry[], place: Place, setup: AgentSetup, sourc
   }
 }
 
-function account(
+function explanationOf(
   prepared: readonly Entry[],
-  place: Place,
+  target: Target,
   setup: AgentSetup,
   sources: RequestSources,
 ): Explanation {
-  const made = make(prepared, place, setup, sources);
+  const made = build(prepared, target, setup, sources);
   const { entries, state, assembled, tools, reducible } = made;
   const { profile, card } = setup;
   const { request } = assembled;
-  const holdings = holdingsOf(reducible, place.length);
+  const holdings = holdingsOf(reducible, target.length);
   const weighed = weigh(assembled, reducible.tokenRatio);
-  const note = noteOn(made, prepared.length, place.answer);
+  const note = noteOn(made, prepared.length, target.answer);
   return {
     messages: request.messages,
     report: {
@@ -146,8 +151,8 @@ function account(
       waiting: holdings.waiting,
       tokens_by_group: weighed.groups,
       next_reduction: nextReduction(reducible, profile, holdings),
-      sent: wasSent(made, place.answer, card.slug),
-      cost: costOfRequest(entries.slice(0, place.length), state, card.slug, place.answer),
+      sent: wasSent(made, target.answer, card.slug),
+      cost: costOfRequest(entries.slice(0, target.length), state, card.slug, target.answer),
       tools: tools.offered,
       tools_missing: tools.missing,
       tools_forbidden: tools.forbidden,
@@ -160,9 +165,9 @@ function account(
   };
 }
 
-/** Whether what the log recorded at this place is this request: at the answer, or where it was asked for. */
+/** Whether the hash in the log is that of this request: at the answer, or at the entry that asked for it. */
 function wasSent(
-  { entries, state, assembled }: Made,
+  { entries, state, assembled }: BuiltRequest,
   answer: Entry | null,
   agent: string,
 ): boolean | 'unknown' {
@@ -172,7 +177,7 @@ function wasSent(
   return recorded ? recorded === assembled.request.hash : 'unknown';
 }
 
-function noteOn({ entries }: Made, prepared: number, answer: Entry | null): string | null {
+function noteOn({ entries }: BuiltRequest, prepared: number, answer: Entry | null): string | null {
   if (answer?.type === 'message' && answer.requestHash === '')
     return 'the daemon refused this request and never sent it';
   if (entries.length === prepared) return null;

@@ -9,30 +9,30 @@ import { jsonElements } from './json-bytes.ts';
 import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
- * The one assembler: a view becomes the exact bytes of a request.
+ * The only assembler: turns a view into the exact bytes of a request.
  *
  * ASSEMBLE-1 Every request to a model is made here and has passed the guard (L13).
  * ASSEMBLE-2 The same view, prefix and profile give the same bytes (L6).
- * ASSEMBLE-3 Bytes of the history are kept and extended, not made anew: a request costs what is new in it.
+ * ASSEMBLE-3 Bytes of the history are cached and extended: a request costs only its new messages.
  */
 
-/** What of a model's configuration stands in the request. */
+/** The part of a model's configuration that is sent. */
 export interface ModelProfile extends Window {
   /** Name of the configured model, for the record. */
   readonly name: string;
   /** Static fields of the body, in order: `model`, `stream`, limits. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** How the agent's session is sent; null: it is not. `by`: who names it. A person's post never does. */
+  /** How the session id is sent; null: not sent. `by`: which side chooses it, never a post. */
   readonly session: {
     readonly kind: 'header' | 'field';
     readonly name: string;
     readonly by: 'agent' | 'daemon';
   } | null;
   readonly price: Price | null;
-  /** How messages of the view stand on the wire. */
+  /** How messages of the view are encoded for this provider. */
   readonly form: WireForm;
-  /** Fields that stand only where there are tools. */
+  /** Fields that are sent only with tools. */
   readonly toolFields: Readonly<Record<string, unknown>>;
   /** Tools whose schema allows it are sent as strict. */
   readonly strictTools: boolean;
@@ -43,37 +43,37 @@ export interface RequestParts {
   readonly agent: string;
   readonly turnId: string;
   readonly prefix: string;
-  /** Mode run only: stands between prefix and history. */
+  /** Mode run only: between prefix and history. */
   readonly runContext: readonly WireMessage[];
   readonly view: View;
   readonly tools: readonly WireTool[];
   readonly profile: ModelProfile;
   readonly sessionId: string | null;
-  /** Corrects the estimate: what the provider counted for each token of it. */
+  /** Corrects the estimate: tokens counted by the provider per estimated token. */
   readonly tokenRatio: number;
 }
 
 export interface Assembled {
   readonly request: ModelRequest;
-  /** Tokens of the whole: the estimate, corrected. */
+  /** Tokens of the request: the corrected estimate. */
   readonly tokens: number;
-  /** The plain estimate. */
+  /** The uncorrected estimate. */
   readonly estimatedTokens: number;
-  /** Why it must not be sent; null: it may. */
+  /** Why the request must not be sent; null: it may. */
   readonly fault: Refusal | null;
-  /** For each message of the request where it comes from. */
+  /** The origin of each message of the request. */
   readonly parts: readonly WirePart[];
 }
 
-/** Keeps the history's bytes of one agent in one conversation. */
+/** Caches the bytes of one agent's history in one conversation. */
 export class RequestAssembler {
   private head = '';
   private version = -1;
   private history: readonly ViewPart[] = [];
   private taken = 0;
-  /** What stands in `body` already; never changed, only added to. */
+  /** The parts in `body`; append-only. */
   private closed: WirePart[] = [];
-  /** The last message of the history: what comes next may still join it. */
+  /** The last message of the history: the next one may still be merged into it. */
   private open: WirePart | null = null;
   private body = new RequestBody('');
   private tokens = 0;
@@ -99,7 +99,7 @@ export class RequestAssembler {
     return { request, tokens, estimatedTokens, fault, parts: all };
   }
 
-  /** ASSEMBLE-3: what was kept stays as long as everything before it is the same. */
+  /** ASSEMBLE-3: the cache is valid while everything before it is unchanged. */
   private extend(parts: RequestParts, tools: readonly WireTool[]): void {
     const head = headOf(parts, tools);
     const { history, historyLength, historyVersion } = parts.view;
@@ -134,7 +134,7 @@ export class RequestAssembler {
     this.tokens += sum(messages.map(messageTokens));
   }
 
-  /** The open end of the history and the tail: made anew for each request. */
+  /** The last, still open message of the history and the tail: built for each request. */
   private restOf({ view, profile }: RequestParts): readonly WirePart[] {
     const rest: WirePart[] = [];
     let open = this.open;
@@ -147,7 +147,7 @@ export class RequestAssembler {
   }
 }
 
-/** What everything behind it depends on. */
+/** The cache key: everything that the cached bytes depend on. */
 function headOf(parts: RequestParts, tools: readonly WireTool[]): string {
   return JSON.stringify([bodyStart(parts, tools), parts.profile.form, opening(parts)]);
 }
@@ -176,9 +176,9 @@ function sum(values: readonly number[]): number {
 }
 
 /**
- * Marks a tool as strict where its schema is one that strict tools may have, as it stands: closed objects, every
- * property required, no keyword that not every provider of strict tools knows. Nothing is rewritten: an optional
- * property made required and nullable would bring arguments that the tool itself refuses.
+ * Marks a tool as strict if its schema already meets the rules of strict tools: closed objects, all properties
+ * required, only keywords that every provider of strict tools supports. The schema is not rewritten: an optional
+ * property made nullable would produce arguments that the tool refuses.
  */
 export function strictTool(tool: WireTool): WireTool {
   if (!isStrict(tool.function.parameters) || tool.function.parameters.type !== 'object') return tool;
@@ -215,30 +215,30 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /**
- * The bytes of a request's body as they grow, message by message, and their hash.
+ * The bytes of a request body, built message by message, and their hash.
  *
- * ASSEMBLE-B-1 They are the bytes that JSON.stringify would make of the whole.
- * ASSEMBLE-B-2 What was added is made into bytes and hashed once. A body is copied together once and then belongs to whoever
- *    asked for it, to be read: its beginning is kept for the next one.
+ * ASSEMBLE-B-1 The bytes equal JSON.stringify of the whole body.
+ * ASSEMBLE-B-2 Each message is encoded and hashed once. The caller owns the returned body and must not write to it: its
+ *    beginning is reused for the next one.
  */
 export class RequestBody {
-  /** What was added, in order. */
+  /** The encoded messages, in order. */
   private pieces: Buffer[] = [];
   private readonly hash: Hash = createHash('sha256');
   private isEmpty = true;
 
-  /** `start`: everything up to the bracket that opens the array of messages, included. */
+  /** `start`: everything up to and including the bracket that opens the array of messages. */
   constructor(start: string) {
     this.append(Buffer.from(start));
   }
 
-  /** Adds messages for good. */
+  /** Appends messages permanently. */
   add(messages: readonly WireMessage[]): void {
     for (const bytes of elements(messages, this.isEmpty)) this.append(bytes);
     this.isEmpty &&= messages.length === 0;
   }
 
-  /** The whole, with `last` behind what was added. */
+  /** The whole body, with `last` after the appended messages. */
   with(last: readonly WireMessage[]): { readonly body: Buffer; readonly hash: string } {
     const tail = Buffer.concat([...elements(last, this.isEmpty), Buffer.from(']}')]);
     const body = Buffer.concat([...this.pieces, tail]);
@@ -252,7 +252,7 @@ export class RequestBody {
   }
 }
 
-/** Elements of the array of messages, each with the comma before it; the very first has none. */
+/** Elements of the array of messages, each preceded by a comma except the first. */
 function elements(messages: readonly WireMessage[], isStart: boolean): Buffer[] {
   const made = jsonElements(messages);
   const [first] = made;

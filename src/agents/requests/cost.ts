@@ -7,7 +7,7 @@ export interface Price {
   readonly outputPerMillion: number;
 }
 
-/** What a call cost, by the usage that its provider reported. */
+/** The cost of a call, from the usage reported by its provider. */
 export function costOf(usage: Usage, price: Price): number {
   const cached = usage.cachedInputTokens ?? 0;
   const fresh = Math.max(0, usage.inputTokens - cached);
@@ -18,7 +18,7 @@ export function costOf(usage: Usage, price: Price): number {
   return sum / 1_000_000;
 }
 
-/** What one conversation may use, and what it has used. Null: no limit. */
+/** The limits of one conversation (null: none) and its usage. */
 export interface Budget {
   readonly tokensPerConversation: number | null;
   readonly usdPerConversation: number | null;
@@ -26,7 +26,7 @@ export interface Budget {
   readonly usedUsd: number;
 }
 
-/** What a call may use at most: its request, and the longest answer. */
+/** Upper bound of a call's usage: its request and the longest answer. */
 export interface Reservation {
   readonly tokens: number;
   readonly usd: number;
@@ -41,7 +41,7 @@ export function reservationFor(
   return { tokens: inputTokens + maxOutputTokens, usd: price ? costOf(usage, price) : 0 };
 }
 
-/** The limit that this call could break (L15); null: it may be made. */
+/** The limit that this call could exceed (L15); null: none. */
 export function overBudget(
   budget: Budget,
   reserved: readonly Reservation[],

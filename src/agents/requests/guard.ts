@@ -2,9 +2,9 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { WireMessage } from '../model-port.ts';
 
 /**
- * The one guard before every request to a model (L13): it checks what was assembled, whole.
+ * Checks every assembled request before it is sent to a model (L13).
  *
- * GUARD-1 Every call has its result directly behind it, in call order; no orphan, no duplicate, no dangling call.
+ * GUARD-1 Every call is directly followed by its result, in call order; no orphan, no duplicate, no dangling call.
  * GUARD-2 The last message is not the assistant's.
  * GUARD-3 The request leaves room for the answer in the model's window.
  */
@@ -12,7 +12,7 @@ import type { WireMessage } from '../model-port.ts';
 export interface Window {
   /** The model's context, in tokens. */
   readonly contextTokens: number;
-  /** Kept free for the answer. */
+  /** Reserved for the answer. */
   readonly maxOutputTokens: number;
 }
 
@@ -51,11 +51,11 @@ function checkLast(messages: readonly WireMessage[]): Refusal | null {
 }
 
 function checkWindow(estimatedTokens: number, window: Window): Refusal | null {
-  const room = window.contextTokens - window.maxOutputTokens;
-  if (estimatedTokens <= room) return null;
+  const available = window.contextTokens - window.maxOutputTokens;
+  if (estimatedTokens <= available) return null;
   return refusal(
     'CONTEXT_STILL_TOO_LARGE',
-    `the request is about ${estimatedTokens} tokens; the model's window leaves room for ${room}`,
+    `the request is about ${estimatedTokens} tokens; the model's window leaves room for ${available}`,
     'set a model with a larger contextTokens, or begin a new conversation',
   );
 }

@@ -1,26 +1,26 @@
 /**
- * JSON made straight into bytes: JSON.stringify makes a text first, which is then copied and encoded; that takes twice as
- * long and leaves twice as much behind.
+ * Encodes JSON directly into bytes. JSON.stringify first makes a string that is copied and encoded, which takes twice
+ * the time and memory.
  *
- * JSON-BYTES-1 The bytes are those of JSON.stringify in UTF-8, for plain data: what JSON.parse can make, and fields that are
- *    undefined. A lone half of a surrogate pair is escaped there, too.
- * JSON-BYTES-2 What was handed out is never written to again.
+ * JSON-BYTES-1 The bytes are those of JSON.stringify in UTF-8, for values that JSON.parse can return and for fields that
+ *    are undefined. Lone surrogates are escaped, too.
+ * JSON-BYTES-2 A returned buffer is never written to again.
  */
 
 type Json = string | number | boolean | null | undefined | object;
 
-/** What handed out buffers hold at most, but for the last of them, which holds what it needs. */
+/** Size of returned buffers, except the last, which has the exact size. */
 const PIECE = 262_144;
 let piece = Buffer.allocUnsafeSlow(PIECE);
 let words = new DataView(piece.buffer);
 let end = 0;
 let full: Buffer[] = [];
 
-/** The bytes of each value with a comma before it, in as many buffers as it takes. */
+/** The bytes of the values, each preceded by a comma, in one or more buffers. */
 export function jsonElements(values: readonly object[]): Buffer[] {
   begin();
   for (const value of values) {
-    room(1);
+    reserve(1);
     piece[end++] = COMMA;
     putValue(value);
   }
@@ -30,14 +30,14 @@ export function jsonElements(values: readonly object[]): Buffer[] {
   return made;
 }
 
-/** Not only when all went well: a value that cannot be read must leave nothing in what is made next. */
+/** Also clears the leftovers of a call that threw. */
 function begin(): void {
   full = [];
   end = 0;
 }
 
-/** Makes sure that so many bytes more can be written. */
-function room(bytes: number): void {
+/** Ensures space for this many bytes. */
+function reserve(bytes: number): void {
   if (end + bytes <= PIECE) return;
   full.push(piece.subarray(0, end)); // JSON-BYTES-2
   piece = Buffer.allocUnsafeSlow(PIECE);
@@ -53,14 +53,14 @@ function putValue(value: Json): void {
 }
 
 function putArray(values: readonly Json[]): void {
-  room(2);
+  reserve(2);
   piece[end++] = OPENING_BRACKET;
   for (let at = 0; at < values.length; at++) {
-    room(1);
+    reserve(1);
     if (at > 0) piece[end++] = COMMA;
     putValue(values[at]);
   }
-  room(1);
+  reserve(1);
   piece[end++] = OPENING_BRACKET + 2;
 }
 
@@ -69,22 +69,22 @@ function putObject(fields: Readonly<Record<string, Json>>): void {
   for (const key in fields) {
     const value = fields[key];
     if (value === undefined) continue;
-    room(1);
+    reserve(1);
     piece[end++] = mark;
     mark = COMMA;
     putString(key);
-    room(1);
+    reserve(1);
     piece[end++] = COLON;
     putValue(value);
   }
-  room(2);
+  reserve(2);
   if (mark === OPENING_BRACE) piece[end++] = OPENING_BRACE;
   piece[end++] = OPENING_BRACE + 2;
 }
 
 /** A number or a literal. */
 function putPlain(text: string): void {
-  room(text.length);
+  reserve(text.length);
   end += piece.write(text, end, 'latin1');
 }
 
@@ -94,30 +94,30 @@ const COLON = 58;
 const OPENING_BRACKET = 91;
 const OPENING_BRACE = 123;
 
-/** Code units that are looked at at a time; behind them is room for what fills up the last four. */
+/** Code units per pass. The buffer is larger, to fill up the last four. */
 const UNITS = 4_096;
 const source = Buffer.from(new ArrayBuffer(2 * UNITS + 8));
 const units = new Uint16Array(source.buffer);
 const pairs = new Int32Array(source.buffer);
-/** Shorter ones are copied unit by unit: asking the system for it takes longer. */
+/** Shorter texts are copied unit by unit, which is faster than `Buffer.write`. */
 const SHORT = 16;
-/** A code unit becomes six bytes at most: `\u001f`. */
-const MOST_OF_A_UNIT = 6;
+/** A code unit takes at most six bytes: `\u001f`. */
+const MAX_UNIT_BYTES = 6;
 
 function putString(text: string): void {
-  room(1);
+  reserve(1);
   piece[end++] = QUOTE;
   for (let from = 0; from < text.length; ) {
     const count = load(text, from);
-    room(MOST_OF_A_UNIT * count + 1);
+    reserve(MAX_UNIT_BYTES * count + 1);
     putUnits(count);
     from += count;
   }
-  room(1);
+  reserve(1);
   piece[end++] = QUOTE;
 }
 
-/** Brings the text's next code units to where they can be looked at; answers how many. */
+/** Loads the next code units of the text into `units`; returns how many. */
 function load(text: string, from: number): number {
   let count = Math.min(UNITS, text.length - from);
   if (count < SHORT) for (let at = 0; at < count; at++) units[at] = text.charCodeAt(from + at);
@@ -127,7 +127,7 @@ function load(text: string, from: number): number {
   return count;
 }
 
-/** Four at a time as long as they stand in JSON as they are, and in ASCII. */
+/** Copies four at a time while all are ASCII and need no escape. */
 function putUnits(count: number): void {
   const out = piece;
   const target = words;
@@ -161,7 +161,7 @@ function isPlain(four: number): boolean {
   return ((control | quote | backslash) & 0x8080_8080) === 0;
 }
 
-/** How each ASCII character stands in JSON, by JSON.stringify's own word. */
+/** Each ASCII character as JSON.stringify encodes it. */
 const ASCII = Array.from({ length: 0x80 }, (_, unit) => Buffer.from(escaped(unit)));
 const IS_SHORT = Uint8Array.from(ASCII, (bytes) => Number(bytes.length === 1));
 
@@ -169,7 +169,7 @@ function escaped(unit: number): string {
   return JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
 }
 
-/** Writes one code unit, a pair when its second half is reached; answers where the next one goes. */
+/** Writes one code unit; a surrogate pair at its second half. Returns the next write position. */
 function putUnit(unit: number, index: number, count: number, start: number): number {
   const out = piece;
   let at = start;

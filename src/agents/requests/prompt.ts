@@ -11,17 +11,17 @@ import {
 import type { WireMessage } from '../model-port.ts';
 
 /**
- * The prefix of every request: one system message, never stored. What changes often stands last, so that
- * provider prompt caches hit: base rules, tool policy, persona, mode banner.
+ * The prefix of every request: one system message, never stored. What changes often comes last, so that provider
+ * prompt caches hit: base rules, tool policy, persona, mode banner.
  */
 
-/** The texts that make the prefix, from `config/prompts/`. */
+/** The texts of the prefix, from `config/prompts/`. */
 export interface PromptTexts {
   /** Base rules of the modes chat and agent. */
   readonly baseChat: string;
   /** Base rules of mode run. */
   readonly baseRun: string;
-  /** How to use tools; only for agents that have some. */
+  /** How to use tools; only for agents with tools. */
   readonly toolPolicy: string;
 }
 
@@ -31,7 +31,7 @@ export interface PersonaSource {
   readonly persona: string;
 }
 
-/** `toolPolicy`: how to use tools, with those that the agent has; empty when it has none. */
+/** `toolPolicy`: how to use tools, with the agent's tools; empty if it has none. */
 export function prefix(
   agent: PersonaSource,
   mode: Mode,
@@ -46,7 +46,7 @@ export function prefix(
   return [...filled.filter((section) => section !== ''), modeBanner(mode)].join('\n\n');
 }
 
-/** `{{name}}`, `{{slug}}`, `{{description}}` of this agent, `{{agents}}`: the others, a line each. */
+/** Replaces `{{name}}`, `{{slug}}`, `{{description}}` of this agent and `{{agents}}`: the others, one line each. */
 function fill(text: string, card: AgentCard, roster: Roster): string {
   const values: Record<string, () => string> = {
     name: () => card.name,
@@ -65,15 +65,15 @@ function otherAgents(card: AgentCard, roster: Roster): string {
   return others.map((agent) => `- ${agent.name} (\`${agent.slug}\`): ${agent.description}`).join('\n');
 }
 
-/** Says that what follows was written by nobody in the thread. */
+/** Marks a message that no participant wrote. */
 const NOT_FROM_A_PERSON = '(from Parley; not something a person said)';
 
-/** Mode run, for the agent of the current node: what stands between the prefix and the history. Never stored. */
+/** Mode run, for the agent of the current node: the messages between prefix and history. Never stored. */
 export function runContext(run: Run, workflows: Workflows): readonly WireMessage[] {
   const node = nodeOf(workflows, run.workflowId, run.node);
   if (!node) return [];
   const outcomes = Object.entries(node.outcomes).map(([outcome, next]) => `- ${outcome}: leads to ${next}`);
-  // An agent's words, in a message that says it is from nobody in the thread (L17).
+  // The summary is an agent's text: markers in it are escaped (L17).
   const step = run.before
     ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${escapeMarkers(run.before.summary)}`
     : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;

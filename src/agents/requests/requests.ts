@@ -31,24 +31,24 @@ export interface AgentSetup extends PersonaSource {
   readonly historyLimits: HistoryLimits;
 }
 
-/** A request, and what must be taken out of it before it may be sent. */
+/** A request, and the reduction that must be made before it is sent; null: none. */
 export interface Prepared extends Assembled {
   readonly reduction: PlannedReduction | null;
 }
 
-/** What requests are made of besides the log; the same for all conversations. */
+/** The inputs of a request besides the log; the same for all conversations. */
 export interface RequestSources {
   readonly roster: Roster;
   readonly prompts: PromptTexts;
   readonly workflows: Workflows;
   /** What the toolbox offers now. */
   tools(): ReadonlyMap<string, ToolDefinition>;
-  /** How a tool of the toolbox stands for an agent: what it will be let do. */
-  standing(agent: string, tool: ToolDefinition): ToolAvailability;
+  /** Whether calls of a tool run, ask or are forbidden for this agent. */
+  availability(agent: string, tool: ToolDefinition): ToolAvailability;
   readonly agents: ReadonlyMap<string, AgentSetup>;
 }
 
-/** Makes the requests of one conversation, keeping each agent's bytes from one to the next. */
+/** Makes the requests of one conversation. Reuses each agent's bytes from one request to the next. */
 export class Requests {
   private readonly sources: RequestSources;
   private readonly conversation: string;
@@ -60,8 +60,8 @@ export class Requests {
   }
 
   /**
-   * The request that an agent's running turn makes next. The same for the same log, today or after a crash (L6).
-   * `tokenRatio`: what the estimate is corrected by, where a provider's refusal says more than the log.
+   The next request of an agent's running turn. The same log gives the same request (L6).
+   `tokenRatio`: overrides the ratio from the log, where a provider's refusal is more precise.
    */
   next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): Prepared | null {
     const setup = this.sources.agents.get(agent);
@@ -115,7 +115,7 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
   const owned = toolsOf(sources, setup, call.setting);
   const tools = wireTools(owned.offered, sources.tools());
   const toolPolicy =
-    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.standings)}` : '';
+    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.availability)}` : '';
   return {
     conversation: call.conversation,
     agent: slug,
@@ -130,42 +130,42 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
   };
 }
 
-/** The session that a provider is told: of this agent in this life of the conversation, whatever anybody posts. ASCII. */
+/** The session id sent to a provider: one per agent and per creation of the conversation. Posts cannot set it. ASCII. */
 function ownSession({ conversation, first }: Call, agent: string): string | null {
   return first ? `${conversation}-${agent}-${Date.parse(first.createdAt).toString(36)}` : null;
 }
 
-/** The tools that an agent's file, and its node, list. */
+/** The tools listed in an agent's file and in its node. */
 export interface OwnedTools {
   /** In the request. */
   readonly offered: readonly string[];
-  /** The policy forbids every call of them. */
+  /** Every call is forbidden by the policy. */
   readonly forbidden: readonly string[];
-  /** Nobody offers them now. */
+  /** No toolbox offers them now. */
   readonly missing: readonly string[];
-  readonly standings: ReadonlyMap<string, ToolAvailability>;
+  readonly availability: ReadonlyMap<string, ToolAvailability>;
 }
 
 export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: Setting): OwnedTools {
   const definitions = sources.tools();
   const listed = availableTools(card, setting, sources.workflows);
   const names = expandTools(listed, definitions.keys()).sort();
-  const standings = new Map<string, ToolAvailability>();
+  const availability = new Map<string, ToolAvailability>();
   for (const name of names) {
     const definition = definitions.get(name);
-    if (isConversationTool(name)) standings.set(name, ALWAYS_RUNS);
-    else if (definition) standings.set(name, sources.standing(card.slug, definition));
+    if (isConversationTool(name)) availability.set(name, ALWAYS_RUNS);
+    else if (definition) availability.set(name, sources.availability(card.slug, definition));
   }
-  const known = [...standings];
+  const known = [...availability];
   return {
-    offered: known.flatMap(([name, standing]) => (isForbidden(standing) ? [] : [name])),
-    forbidden: known.flatMap(([name, standing]) => (isForbidden(standing) ? [name] : [])),
-    missing: names.filter((name) => !standings.has(name)),
-    standings,
+    offered: known.flatMap(([name, tool]) => (isForbidden(tool) ? [] : [name])),
+    forbidden: known.flatMap(([name, tool]) => (isForbidden(tool) ? [name] : [])),
+    missing: names.filter((name) => !availability.has(name)),
+    availability,
   };
 }
 
-/** Makes the request of a log that was built elsewhere: `state` and `entries` belong together. */
+/** The request for a log without cached bytes. `state` must be the state of `entries`. */
 export function assembleOnce(
   sources: RequestSources,
   setup: AgentSetup,
@@ -194,7 +194,7 @@ export function assembleOnce(
   };
 }
 
-/** The tools of a request, in a stable order: the same names give the same bytes. What nobody offers is left out. */
+/** The tools of a request, in a stable order: the same names give the same bytes. Tools that are not offered are left out. */
 export function wireTools(
   names: readonly string[],
   definitions: ReadonlyMap<string, ToolDefinition>,

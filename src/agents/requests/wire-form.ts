@@ -3,29 +3,29 @@ import { isJson } from '../../kernel/index.ts';
 import type { WireMessage } from '../model-port.ts';
 
 /**
- * The one place where a message of the view becomes a message on the wire: what providers differ in.
+ * Encodes messages of the view as wire messages. All differences between providers are here.
  *
- * WIRE-FORM-1 A pure fold: the same messages and the same form give the same wire messages, one by one.
- * WIRE-FORM-2 A wire message that was closed never changes again; only the last one is still open. So the bytes of a history
- *    grow at their end (ASSEMBLE-3), with merging too.
+ * WIRE-FORM-1 A pure fold: the same messages and form give the same wire messages.
+ * WIRE-FORM-2 A closed wire message never changes; only the last one is open. So the bytes of a history are
+ *    append-only (ASSEMBLE-3), with merging too.
  * WIRE-FORM-3 Calls and their results are never merged, moved or left out: pairs stay pairs (L13).
- * WIRE-FORM-4 Where messages of several authors become one, a marker that no content can hold stands between them (L17).
- * WIRE-FORM-5 A call that providers do not take back (a name that is none, arguments that are no JSON) is sent in a form that they
- *    take: else what a model wrote once has every later request refused.
+ * WIRE-FORM-4 Messages of several authors that are merged are separated by a marker that content cannot contain (L17).
+ * WIRE-FORM-5 A call that providers refuse (an invalid name, arguments that are not JSON) is sent in an accepted form:
+ *    otherwise every later request would be refused.
  */
 
 export interface WireForm {
-  /** The role of what the view says as `system`. */
+  /** The role for `system` messages of the view. */
   readonly instructionsAs: 'system' | 'developer';
-  /** Neighbours of one role become one message. */
+  /** Merge adjacent messages of the same role. */
   readonly mergeMessages: boolean;
   /** `with-calls`: on answers that call tools, and on those that follow a result. */
   readonly sendReasoning: 'never' | 'with-calls' | 'always';
   /** `nine`: nine letters and digits. */
   readonly callIds: 'plain' | 'nine';
-  /** Answers without a word and without a call. */
+  /** Answers without text and without a call. */
   readonly emptyAnswers: 'sent' | 'left-out';
-  /** `assistant`: only an assistant message or another result may stand behind a result. */
+  /** `assistant`: only an assistant message or another result may follow a result. */
   readonly afterResults: 'anything' | 'assistant';
 }
 
@@ -39,14 +39,14 @@ export const PLAIN_FORM: WireForm = {
   afterResults: 'anything',
 };
 
-/** A message on the wire, the entries it came from, and why it stands there (several kinds are joined with `+`). */
+/** A wire message, its source entries, and its kind (several kinds are joined with `+`). */
 export interface WirePart {
   readonly kind: string;
   readonly entries: readonly number[];
   readonly message: WireMessage;
 }
 
-/** What the fold takes: a part of the view, or what stands before the history. */
+/** Input of the fold: a part of the view, or a message before the history. */
 export interface FormInput {
   readonly kind: PartKind;
   readonly entries: readonly number[];
@@ -54,23 +54,23 @@ export interface FormInput {
 }
 
 export interface FormStep {
-  /** Complete by now (WIRE-FORM-2), in order. */
+  /** Messages that are now complete (WIRE-FORM-2), in order. */
   readonly closed: readonly WirePart[];
-  /** What may still grow; null: nothing was taken yet. */
+  /** The message that may still grow; null: no input yet. */
   readonly open: WirePart | null;
 }
 
-/** Between messages that became one; content that begins a line so is escaped (TEXT-TEXT-1). */
+/** Separates merged messages; the same line in content is escaped (TEXT-TEXT-1). */
 export const NEXT_MESSAGE_MARKER = '=== NEXT MESSAGE ===';
 
-/** Said for the assistant where a provider wants it to have answered a result. */
+/** Inserted where a provider requires an assistant message after a result. */
 const BRIDGE: WirePart = {
   kind: 'bridge',
   entries: [],
   message: { role: 'assistant', content: 'Understood.' },
 };
 
-/** Some thinking models refuse a call without reasoning, and an empty one too. */
+/** Some reasoning models refuse a call whose reasoning is missing or empty. */
 const NO_REASONING = ' ';
 
 export function takePart(open: WirePart | null, input: FormInput, form: WireForm): FormStep {
@@ -87,7 +87,7 @@ export function takePart(open: WirePart | null, input: FormInput, form: WireForm
   return { closed: [open], open: part };
 }
 
-/** All of them at once. */
+/** Encodes a whole list. */
 export function wireParts(inputs: readonly (FormInput | ViewPart)[], form: WireForm): readonly WirePart[] {
   const parts: WirePart[] = [];
   let open: WirePart | null = null;
@@ -132,7 +132,7 @@ function reasoningOf(
 
 const PLAIN_ID = /^c(\d+)_(\d+)$/;
 
-/** `c12_0` as nine letters and digits, another one for each place: six for the entry, two for the position. */
+/** `c12_0` as nine letters and digits, unique per call: six for the entry, two for the position. */
 function callId(id: string, { callIds }: WireForm): string {
   const place = callIds === 'nine' ? PLAIN_ID.exec(id) : null;
   if (!place) return id;
@@ -142,21 +142,21 @@ function callId(id: string, { callIds }: WireForm): string {
 
 type WireCall = NonNullable<WireMessage['tool_calls']>[number];
 
-/** WIRE-FORM-5: its result, right behind it, says what was wrong. */
+/** WIRE-FORM-5: the result that follows says what was wrong. */
 function wireCall(call: WireCall, form: WireForm): WireCall {
   const { name, arguments: given } = call.function;
-  const sound = {
+  const accepted = {
     name: wireName(name),
     arguments: isJson(given) ? given : JSON.stringify({ unreadable: given }),
   };
-  return { ...call, id: callId(call.id, form), function: sound };
+  return { ...call, id: callId(call.id, form), function: accepted };
 }
 
 function wireName(name: string): string {
   return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
 }
 
-/** WIRE-FORM-3: a message with calls takes words from before it, but nothing joins it from behind. */
+/** WIRE-FORM-3: earlier text may be merged into a message with calls, but later messages may not. */
 function canMerge(open: WireMessage, next: WireMessage): boolean {
   return open.role === next.role && open.role !== 'tool' && !open.tool_calls?.length;
 }
@@ -178,7 +178,7 @@ function merged(open: WirePart, next: WirePart): WirePart {
   };
 }
 
-/** WIRE-FORM-4: an agent's own words need no mark between them, nor does what begins with a marker or follows one. */
+/** WIRE-FORM-4: not needed between an agent's own messages, nor before or after another marker. */
 function joined(open: WireMessage, next: WireMessage): string {
   const [before, after] = [open.content ?? '', next.content ?? ''];
   if (open.role === 'assistant') return [before, after].filter((text) => text !== '').join('\n\n');

@@ -143,7 +143,7 @@ export class Effects {
         { conversation, agent, turnId },
         {
           ...{ retry: runtime.retry, signal, sleep, random: Math.random, elapsed: runtime.elapsed },
-          called: (outcome) =>
+          onCallEnded: (outcome) =>
             runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
             const isAllowed = allows(reservation);

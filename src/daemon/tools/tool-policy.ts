@@ -1,4 +1,4 @@
-import type { Place, Ruling, ToolAvailability, ToolDefinition, ToolRisk } from '../../agents/index.ts';
+import type { ResolvedPath, Ruling, ToolAvailability, ToolDefinition, ToolRisk } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { coversTool, forTool } from '../../conversation/index.ts';
 import { foldPath, inTime } from '../../kernel/index.ts';
@@ -43,7 +43,7 @@ type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
  * POLICY-4  Of an argument that is no text (a list, a number), a rule that forbids is compared with each value in it and
  *           with the whole as JSON. A rule that allows fits texts alone.
  */
-export function rulingOn(standing: ToolAvailability, given: Arguments, place?: Place): Ruling {
+export function rulingOn(standing: ToolAvailability, given: Arguments, place?: ResolvedPath): Ruling {
   let isSure = true;
   const rule = standing.rules.find((tried) => {
     const fit = fitOf(tried, given, standing, place);
@@ -56,7 +56,11 @@ export function rulingOn(standing: ToolAvailability, given: Arguments, place?: P
 }
 
 /** POLICY-3 */
-function isGuarded({ subject }: ToolAvailability, rule: Rule | undefined, place: Place | undefined): boolean {
+function isGuarded(
+  { subject }: ToolAvailability,
+  rule: Rule | undefined,
+  place: ResolvedPath | undefined,
+): boolean {
   if (subject?.kind !== 'path' || !subject.writes || !place) return false;
   const named = (rule?.match[subject.argument] ?? '').replaceAll('\\', '').replace(/\$$/, '').split('/');
   return place.protectedBy.some((name) => !named.includes(name));
@@ -65,7 +69,12 @@ function isGuarded({ subject }: ToolAvailability, rule: Rule | undefined, place:
 /** For all patterns of one rule, in milliseconds: much more than any that was meant to end takes. */
 const MATCH_MS = 250;
 
-function fitOf(rule: Rule, given: Arguments, standing: ToolAvailability, place: Place | undefined): Fit {
+function fitOf(
+  rule: Rule,
+  given: Arguments,
+  standing: ToolAvailability,
+  place: ResolvedPath | undefined,
+): Fit {
   try {
     return inTime(() => {
       const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {

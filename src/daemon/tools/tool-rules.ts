@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   isForbidden,
-  type Place,
+  type ResolvedPath,
   type Toolbox,
   type ToolDefinition,
   type ToolRun,
@@ -71,7 +71,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
 
 function reasonToAsk(
   { name, unaccepted }: ToolDefinition,
-  place: Place | undefined,
+  place: ResolvedPath | undefined,
 ): { why: string; accepts?: string } {
   if (unaccepted) {
     const what = unaccepted.is === 'new' ? 'was added by its server' : 'was changed by its server';
@@ -84,7 +84,7 @@ function reasonToAsk(
 }
 
 /** What a person approves is named in the call: a link could lead elsewhere when the call runs. */
-function linked({ path }: Place): string {
+function linked({ path }: ResolvedPath): string {
   return `a link leads from there to ${inOneLine(path)}, which needs a person's approval: name that path`;
 }
 
@@ -93,7 +93,7 @@ function linked({ path }: Place): string {
  * exchanged after the ruling or the approval releases nothing. A file that a search found is only refused if a rule forbids it.
  */
 export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
-  const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: Place): boolean => {
+  const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: ResolvedPath): boolean => {
     const definition = toolbox.definitions().get(name);
     if (!definition) return false;
     const standing = standingOf(config, agent, definition);

@@ -7,14 +7,14 @@ import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
 
 /**
- * Reads the body of a chat-completions answer: bytes in, deltas and the whole answer out. Pure.
+ * Reads the body of a chat-completions answer: bytes in, deltas and the complete answer out. Pure.
  *
- * ANSWER-READER-1 The result depends on the bytes alone, never on where they were cut.
+ * ANSWER-READER-1 The result does not depend on where the bytes were split.
  * ANSWER-READER-2 The deltas, concatenated per kind and position, are the answer.
- * ANSWER-READER-3 An answer is whole once a finish reason or `[DONE]` came; anything that ends before that is broken.
- * ANSWER-READER-4 What the body is, events or one JSON document or a stray HTML page, is seen from its first character:
- *    content types lie.
- * ANSWER-READER-5 No half of a surrogate pair is given: the log cannot hold one, and live text would differ from its entry.
+ * ANSWER-READER-3 An answer is complete after a finish reason or `[DONE]`. Anything that ends before is broken.
+ * ANSWER-READER-4 The form of the body (events, one JSON document, an HTML page) is detected from its first character, not
+ *    from the content type.
+ * ANSWER-READER-5 No lone surrogate is returned: the log cannot store one, and live text would differ from its entry.
  */
 export type ReadingResult =
   | { readonly kind: 'whole'; readonly answer: ModelAnswer }
@@ -22,11 +22,11 @@ export type ReadingResult =
 
 export interface AnswerReader {
   push(bytes: Uint8Array): ModelDelta[];
-  /** The body ended, or nobody waits for the rest: the last deltas, and what it all came to. */
+  /** The body ended or the rest is not needed: the last deltas and the result. */
   end(): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
-  /** Nothing more of interest can come. */
-  isOver(): boolean;
-  /** ANSWER-READER-3: the answer is whole; only its usage may follow. */
+  /** The rest of the body does not matter. */
+  isClosed(): boolean;
+  /** ANSWER-READER-3: the answer is complete; only its usage may follow. */
   isWhole(): boolean;
   partial(): PartialAnswer;
 }
@@ -48,7 +48,7 @@ export function createAnswerReader(): AnswerReader {
       body.text += text;
       return [];
     }
-    const start = text.trimStart(); // blanks are not kept: a body may have millions of them
+    const start = text.trimStart(); // blanks are discarded: a body may have millions of them
     const first = start.charAt(0);
     if (first === '') return [];
     if (first === '{' || first === '[' || first === '<') {
@@ -72,7 +72,7 @@ export function createAnswerReader(): AnswerReader {
             : [];
       return { deltas: [...deltas, ...rest, ...answer.end()], result: answer.result() };
     },
-    isOver: () => answer.isOver(),
+    isClosed: () => answer.isClosed(),
     isWhole: () => answer.isWhole(),
     partial: () => answer.partial(),
   };
@@ -92,7 +92,7 @@ class GrowingAnswer {
   private state: 'growing' | 'done' | { readonly fault: Fault } = 'growing';
 
   takeEvent(event: ServerSentEvent): ModelDelta[] {
-    if (this.isOver()) return [];
+    if (this.isClosed()) return [];
     if (event.data.trimStart().startsWith('[DONE]')) {
       this.state = 'done';
       return [];
@@ -128,11 +128,11 @@ class GrowingAnswer {
     return deltas;
   }
 
-  isOver(): boolean {
+  isClosed(): boolean {
     return this.state !== 'growing';
   }
 
-  /** A3. `[DONE]` behind nothing at all is no answer. */
+  /** ANSWER-READER-3. `[DONE]` after no content is not an answer. */
   isWhole(): boolean {
     if (typeof this.state !== 'string') return false;
     return this.finishReason !== '' || (this.state === 'done' && !this.isEmpty());
@@ -156,13 +156,13 @@ class GrowingAnswer {
       toolCalls: this.calls.calls(),
       ...(this.usage === undefined ? {} : { usage: this.usage }),
       ...(this.model === '' ? {} : { model: this.model }),
-      ...this.endedFor(),
+      ...this.finishReasonField(),
     };
     return { kind: 'whole', answer };
   }
 
-  /** A refusal comes with the reason `stop`, as if it were an answer. */
-  private endedFor(): Pick<ModelAnswer, 'finishReason'> {
+  /** Providers report a refusal with the reason `stop`. */
+  private finishReasonField(): Pick<ModelAnswer, 'finishReason'> {
     const isStop = this.finishReason === '' || this.finishReason === 'stop';
     if (this.isRefusal && isStop) return { finishReason: 'refusal' };
     return this.finishReason === '' ? {} : { finishReason: this.finishReason };
@@ -173,7 +173,7 @@ class GrowingAnswer {
   }
 
   private fail(fault: Fault): ModelDelta[] {
-    // ANSWER-READER-3: what goes wrong behind a whole answer does not unmake it.
+    // ANSWER-READER-3: an error after a complete answer is ignored.
     this.state = this.isWhole() ? 'done' : { fault };
     return [];
   }
@@ -198,7 +198,7 @@ class GrowingAnswer {
   private takeChoice(choice: JsonRecord): ModelDelta[] {
     if (isRecord(choice.delta)) return this.takeMessage(choice.delta);
     if (!isRecord(choice.message)) return [];
-    // A whole message: of a stream's last chunk it repeats what the deltas said.
+    // A complete message. In the last chunk of a stream it repeats the deltas.
     if (this.text === '' && this.reasoning === '') return this.takeMessage(choice.message);
     return this.takeCalls(choice.message);
   }
@@ -220,7 +220,7 @@ class GrowingAnswer {
     ];
   }
 
-  /** What was held back, since it might have been the beginning of a tag. */
+  /** Returns text that was held back because it could have been the start of a tag. */
   end(): ModelDelta[] {
     const { text, reasoning } = this.thinkTag.end();
     return [
@@ -240,7 +240,7 @@ class GrowingAnswer {
     ];
   }
 
-  /** `function_call` is what a call was before there were several in one answer. */
+  /** `function_call` is the legacy form of a single call. */
   private takeCalls(message: JsonRecord): ModelDelta[] {
     const legacy = isRecord(message.function_call) ? [{ index: 0, function: message.function_call }] : [];
     return this.calls.push(Array.isArray(message.tool_calls) ? message.tool_calls : legacy);
@@ -255,12 +255,12 @@ function parse(json: string): unknown {
   }
 }
 
-/** A message that only calls tools has no content, or null. */
+/** A message with tool calls may have no content, or null. */
 function isContent(content: unknown): boolean {
   return (content ?? null) === null || typeof content === 'string' || Array.isArray(content);
 }
 
-/** Content is a string, or a list of parts of which some are thoughts. */
+/** Content is a string or a list of parts, some of them reasoning. */
 function partsOf(content: unknown): { text: string; reasoning: string } {
   if (!Array.isArray(content)) return { text: stringOf(content), reasoning: '' };
   const parts = content.filter(isRecord);
@@ -273,11 +273,11 @@ function partsOf(content: unknown): { text: string; reasoning: string } {
   };
 }
 
-/** Counts that no request can have are left out: sums and limits would be wrong for the whole conversation. */
+/** Drops impossible counts: they would corrupt the sums and limits of the conversation. */
 function usageOf(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage;
-  // A server that does not count says zero; no request is empty.
+  // Servers that do not count report zero; no request is empty.
   if (!isCount(input) || (input === 0 && !output)) return undefined;
   const cached = isRecord(details) ? details.cached_tokens : undefined;
   return {
@@ -292,8 +292,8 @@ function isCount(value: unknown): value is number {
 }
 
 /**
- * Replaces each half of a surrogate pair that stands alone with U+FFFD. Pure; the result does not depend on where the
- * text was cut: a first half at the end is held back until the next piece.
+ * Replaces lone surrogates with U+FFFD. The result does not depend on where the text was split: a high surrogate at
+ * the end is held back until the next piece.
  */
 export class WholeCharacters {
   #held = '';
@@ -305,7 +305,7 @@ export class WholeCharacters {
     return whole(this.#held === '' ? text : text.slice(0, -1));
   }
 
-  /** What was held back: nothing more comes. */
+  /** Returns what was held back, at the end of the text. */
   end(): string {
     const held = this.#held;
     this.#held = '';

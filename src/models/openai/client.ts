@@ -4,14 +4,14 @@ import { ParleyError } from '../../kernel/index.ts';
 export interface ProviderOptions {
   /** An endpoint that speaks chat completions: `http://127.0.0.1:8080/v1`. */
   readonly baseURL: string;
-  /** None: no Authorization header is sent. */
+  /** Absent: no Authorization header is sent. */
   readonly apiKey?: string;
-  /** Sent with every request, e.g. `api-key` for a provider that wants it so. */
+  /** Sent with every request, e.g. `api-key`. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly fetch?: typeof globalThis.fetch;
 }
 
-/** The provider answered with another status than 2xx; the body in full, which the package alone would drop. */
+/** An answer with a status other than 2xx, with its full body, which the package would drop. */
 export class StatusError extends APIError<number, Headers> {
   readonly body: unknown;
 
@@ -36,7 +36,7 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
   const apiKey = options.apiKey === '' ? undefined : options.apiKey;
   checkBaseUrl(options.baseURL);
   for (const [name, value] of [['apiKey', apiKey ?? ''], ...Object.entries(options.headers ?? {})]) {
-    // A header may hold nothing else; the value is not shown, for it may be a key.
+    // Other characters are not valid in a header. The value is not shown: it may be a key.
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value ?? '')) {
       throw new ParleyError('CONFIG_INVALID', `${name}: expected a single line of Latin-1 characters`, {
         hint: 'look for a line break or a quotation mark that was copied with the key',
@@ -45,13 +45,13 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
   }
   return new ProviderClient({
     baseURL: options.baseURL.replace(/\/+$/, ''),
-    // The package insists on a key; the header is taken away where there is none.
+    // The package requires a key; without one the header is removed below.
     apiKey: apiKey ?? 'none',
     defaultHeaders: { ...(apiKey === undefined ? { authorization: null } : {}), ...options.headers },
-    // Retrying is the turn's decision.
+    // `callWithRetries` retries.
     maxRetries: 0,
     logLevel: 'off',
-    // The package would read these from the environment, behind the configuration's back.
+    // Otherwise the package reads these from the environment.
     adminAPIKey: null,
     organization: null,
     project: null,
@@ -60,13 +60,13 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
   });
 }
 
-/** More than any provider says about an error. */
-const MOST_ERROR_BYTES = 1024 * 1024;
+/** More than the error of any provider. */
+const MAX_ERROR_BYTES = 1024 * 1024;
 
-/** The package reads the body of an error whole, whatever it decodes to. */
+/** Truncates the body of an error, which the package reads completely. */
 function withShortError(response: Response): Response {
   if (response.ok || response.body === null) return response;
-  let left = MOST_ERROR_BYTES;
+  let left = MAX_ERROR_BYTES;
   const reader = response.body.getReader();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -83,7 +83,7 @@ function withShortError(response: Response): Response {
   return new Response(body, { status: Math.min(status, LARGEST_STATUS), statusText, headers });
 }
 
-/** A `Response` cannot be made with a larger one. */
+/** The largest status that `Response` accepts. */
 const LARGEST_STATUS = 599;
 
 function checkBaseUrl(baseURL: string): void {

@@ -1,15 +1,15 @@
 import { createParser } from 'eventsource-parser';
 
-/** Server-sent events: text in, events out, wherever the text was cut. */
+/** Decodes server-sent events from text that may be split anywhere. */
 export interface ServerSentEvent {
-  /** The field `event`, empty if there was none. */
+  /** The field `event`; empty if absent. */
   readonly name: string;
   readonly data: string;
 }
 
 export interface EventDecoder {
   push(text: string): ServerSentEvent[];
-  /** The last event, if the stream ended without its empty line. */
+  /** The last event, if the stream ended without an empty line. */
   end(): ServerSentEvent[];
 }
 

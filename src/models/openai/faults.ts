@@ -1,9 +1,9 @@
 import { excerpt, isRecord, type JsonRecord, LONGEST_SEARCHED, stringOf } from './json.ts';
 
 /**
- * What a provider's error means for a turn. The words differ from provider to provider; the codes do not.
+ * Maps a provider's error to a code. Error texts differ between providers; the codes do not.
  *
- * FAULTS-1 Whether trying again may help is decided here, once.
+ * FAULTS-1 Only this file decides whether a retry may help.
  * FAULTS-2 A message says what happened and what to do.
  */
 export interface Fault {
@@ -13,15 +13,15 @@ export interface Fault {
   readonly afterMs?: number;
 }
 
-/** An HTTP answer that is no success. */
+/** An HTTP answer with a status other than 2xx. */
 export interface ErrorResponse {
   readonly status: number;
-  /** The parsed JSON, or the text when it was none. */
+  /** The parsed JSON, or the text if it is not JSON. */
   readonly body: unknown;
   readonly headers: { get(name: string): string | null };
 }
 
-/** OpenAI, Azure, vLLM, llama.cpp, Ollama, LM Studio, Anthropic, Gemini, Mistral and OpenRouter, in their own words. */
+/** Matches the errors of OpenAI, Azure, vLLM, llama.cpp, Ollama, LM Studio, Anthropic, Gemini, Mistral and OpenRouter. */
 const CONTEXT_TOO_LONG =
   /context[ _-]?(length|window|size)|maximum context|prompt (is )?too long|input (is )?too long|too many (input |prompt )?tokens|(exceeds?|exceeded|over) .{0,60}(token limit|tokens? allowed|maximum .{0,30}tokens)|reduce the length/i;
 const QUOTA =
@@ -31,18 +31,18 @@ const KEY = /invalid_api_key|authentication_error|unauthorized|permission_denied
 const NO_MODEL = /model_not_found|not_found_error/i;
 const REFUSED_REQUEST = /invalid_request|bad_?request|unprocessable/i;
 
-interface Words {
+interface ErrorText {
   /** For a person. */
   readonly text: string;
-  /** Codes and types, to look for known ones. */
+  /** Codes and types, matched against known ones. */
   readonly codes: string;
   readonly status: number | null;
 }
 
 export function faultOfResponse(response: ErrorResponse, now: number): Fault {
   if (response.status >= 300 && response.status < 400) return faultOfRedirect(response);
-  const words = wordsOf(response.body);
-  const fault = faultOf(response.status, words);
+  const error = errorTextOf(response.body);
+  const fault = faultOf(response.status, error);
   const retryable = fault.retryable && response.headers.get('x-should-retry') !== 'false';
   const afterMs = retryable ? retryAfter(response.headers, now) : undefined;
   return afterMs === undefined ? { ...fault, retryable } : { ...fault, retryable, afterMs };
@@ -55,26 +55,26 @@ function faultOfRedirect({ status, headers }: ErrorResponse): Fault {
   return { code: 'REDIRECTED', message, retryable: false };
 }
 
-/** An error that came inside an answer with status 200. */
+/** An error in an answer with status 200. */
 export function faultOfBody(body: unknown): Fault {
-  const words = wordsOf(body);
-  return faultOf(words.status, words);
+  const error = errorTextOf(body);
+  return faultOf(error.status, error);
 }
 
-function faultOf(status: number | null, words: Words): Fault {
-  const all = `${words.codes} ${words.text}`;
-  const said = words.text === '' ? '' : `: ${words.text}`;
+function faultOf(status: number | null, error: ErrorText): Fault {
+  const all = `${error.codes} ${error.text}`;
+  const detail = error.text === '' ? '' : `: ${error.text}`;
   const answer = status === null ? 'The provider reported an error' : `The provider answered ${status}`;
-  const is = (statuses: readonly number[], pattern: RegExp): boolean =>
+  const matches = (statuses: readonly number[], pattern: RegExp): boolean =>
     status === null ? pattern.test(all) : statuses.includes(status);
   const final = (code: string, advice: string): Fault => ({
     code,
-    message: `${answer}${said}${/[.!?…]$/.test(said) ? '' : '.'} ${advice}`,
+    message: `${answer}${detail}${/[.!?…]$/.test(detail) ? '' : '.'} ${advice}`,
     retryable: false,
   });
-  const passing = (code: string, advice: string): Fault => ({ ...final(code, advice), retryable: true });
+  const transient = (code: string, advice: string): Fault => ({ ...final(code, advice), retryable: true });
 
-  if (is([400, 413, 422], CONTEXT_TOO_LONG) && CONTEXT_TOO_LONG.test(all)) {
+  if (matches([400, 413, 422], CONTEXT_TOO_LONG) && CONTEXT_TOO_LONG.test(all)) {
     return final(
       'CONTEXT_TOO_LONG',
       'Check contextTokens of this model: it must not exceed its real window.',
@@ -83,25 +83,25 @@ function faultOf(status: number | null, words: Words): Fault {
   if (status === 402 || ((status === 429 || status === null) && QUOTA.test(all))) {
     return final('QUOTA_EXHAUSTED', 'Check the credit of the account behind this key.');
   }
-  if (is([401, 403], KEY)) return final('UNAUTHORIZED', 'Check apiKey of this model.');
-  if (is([404, 405, 410], NO_MODEL) || NO_MODEL.test(words.codes)) {
+  if (matches([401, 403], KEY)) return final('UNAUTHORIZED', 'Check apiKey of this model.');
+  if (matches([404, 405, 410], NO_MODEL) || NO_MODEL.test(error.codes)) {
     return final('NOT_FOUND', 'Check baseURL and model.');
   }
-  if (is([429], RATE))
-    return passing('RATE_LIMITED', 'Ask less often, or raise the limit with the provider.');
-  if (status === 408) return passing('TIMEOUT', 'It waited too long for the request: try again.');
-  if (status === null ? REFUSED_REQUEST.test(words.codes) : isFinalStatus(status)) {
+  if (matches([429], RATE))
+    return transient('RATE_LIMITED', 'Ask less often, or raise the limit with the provider.');
+  if (status === 408) return transient('TIMEOUT', 'It waited too long for the request: try again.');
+  if (status === null ? REFUSED_REQUEST.test(error.codes) : isFinalStatus(status)) {
     return final('BAD_REQUEST', 'The request does not suit this provider: check model, and its profile.');
   }
-  return passing('PROVIDER_ERROR', 'The provider is in trouble: try again later.');
+  return transient('PROVIDER_ERROR', 'The provider is in trouble: try again later.');
 }
 
 function isFinalStatus(status: number): boolean {
   return status < 500 && status !== 409 && status !== 425;
 }
 
-/** Finds the words in `{error: {message}}`, `{error: "…"}`, `{message}`, `{detail}`, `[{error}]`, text or HTML. */
-function wordsOf(body: unknown): Words {
+/** Finds the text in `{error: {message}}`, `{error: "…"}`, `{message}`, `{detail}`, `[{error}]`, text or HTML. */
+function errorTextOf(body: unknown): ErrorText {
   const whole = Array.isArray(body) ? body[0] : body;
   if (!isRecord(whole)) return { text: textOf(stringOf(whole)), codes: '', status: null };
   const error: JsonRecord = isRecord(whole.error) ? whole.error : whole;
@@ -121,14 +121,14 @@ function detailOf(detail: unknown): string {
   return typeof detail === 'string' ? detail : JSON.stringify(detail);
 }
 
-/** One line for a person; of an HTML page its title. */
+/** One line for a person; for an HTML page its title. */
 export function textOf(text: string): string {
   if (!/^\s*</.test(text)) return excerpt(text);
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text.slice(0, LONGEST_SEARCHED))?.[1] ?? '';
   return title.trim() === '' ? 'an HTML page' : `an HTML page, “${excerpt(title, 100)}”`;
 }
 
-/** The provider's own word on when to come again, in milliseconds from now: `retry-after-ms`, or seconds, or a date. */
+/** The delay that the provider asks for, in milliseconds: `retry-after-ms`, or seconds or a date in `retry-after`. */
 function retryAfter(headers: ErrorResponse['headers'], now: number): number | undefined {
   const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '');
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds);

@@ -1,4 +1,4 @@
-/** Reading JSON of which nothing is promised. */
+/** Helpers for JSON of unknown shape. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 export function isRecord(value: unknown): value is JsonRecord {
@@ -9,7 +9,7 @@ export function stringOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Characters of a text that are searched for words to show: it may have many megabytes. */
+/** Characters of an error text that are processed: it may have many megabytes. */
 export const LONGEST_SEARCHED = 20_000;
 
 /** One line of at most `length` characters, for an error message. */

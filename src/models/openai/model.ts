@@ -9,25 +9,25 @@ import { faultOfNetwork } from './network-faults.ts';
 /**
  * One attempt at a chat completion with any compatible endpoint.
  *
- * OPENAI-MODEL-1 The bytes of `request.body` are what is sent, untouched.
- * OPENAI-MODEL-2 Every expected failure is a value; it is retryable only if no delta was given.
- * OPENAI-MODEL-3 Nothing outlives the call: socket, timer and listeners are released whatever happened.
- * OPENAI-MODEL-4 No message holds the key, or the value of any configured header.
- * OPENAI-MODEL-5 An answer that is whole is an answer, however its connection ends afterwards.
- * OPENAI-MODEL-6 An answer that does not end is broken off: what came of it is kept, and the daemon's memory has a bound.
+ * OPENAI-MODEL-1 The bytes of `request.body` are sent unchanged.
+ * OPENAI-MODEL-2 Every expected failure is a value. It is retryable only if no delta was delivered.
+ * OPENAI-MODEL-3 Socket, timer and listeners are released at the end of the call, whatever its outcome.
+ * OPENAI-MODEL-4 No message contains the key or the value of a configured header.
+ * OPENAI-MODEL-5 A complete answer counts, however its connection ends.
+ * OPENAI-MODEL-6 An endless answer is cut at `MAX_BYTES`, which bounds the memory. The partial answer is kept.
  */
 export interface OpenAiModelOptions extends ProviderOptions {
-  /** How long to wait for the first delta, and then for each next one. Milliseconds. */
+  /** Timeout for the first delta and for each next one. Milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** M6. The longest answers of models have some ten megabytes in a stream of one token per event. */
-const MOST_BYTES = 128 * 1024 * 1024;
-/** How long a whole answer waits for its usage, or for the end of its connection, so that it can be used again. */
+/** OPENAI-MODEL-6. The longest answers take about 10 MB when each token is an event. */
+const MAX_BYTES = 128 * 1024 * 1024;
+/** How long a complete answer waits for its usage, and then for the end of the body, so that the connection is reused. */
 const USAGE_WAIT_MS = 5_000;
 const CLOSE_WAIT_MS = 100;
 
-/** Throws `CONFIG_INVALID` for a baseURL, a key or a header that can never work. */
+/** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
 export function createOpenAiModel(options: OpenAiModelOptions): Model {
   const client = createProviderClient(options);
   return {
@@ -71,7 +71,7 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
   };
   const ending = await readBody(response.body, reader, watch, give);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  if (ending !== null && !reader.isWhole() && !reader.isOver()) {
+  if (ending !== null && !reader.isWhole() && !reader.isClosed()) {
     return fail(watch.state() === 'expired' ? timeout(options, gaveDelta) : ending, gaveDelta);
   }
   const { deltas, result } = reader.end();
@@ -97,14 +97,14 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
           accept: 'text/event-stream, application/json',
         },
         signal: watch.signal,
-        fetchOptions: { redirect: 'manual' }, // the key is not sent to another address, and most bodies cannot be sent twice
+        fetchOptions: { redirect: 'manual' }, // the key must not be sent to another address
         timeout: Math.max(1, Math.ceil(options.timeoutMs)),
       })
       .asResponse();
     return { kind: 'body', body: response.body };
   } catch (error) {
     if (error instanceof StatusError && error.status !== undefined) {
-      const body = watch.state() === 'waiting' ? error.body : ''; // cut while the error's body was read
+      const body = watch.state() === 'waiting' ? error.body : ''; // aborted while the error's body was read
       const headers = error.headers ?? new Headers();
       return {
         kind: 'fault',
@@ -118,7 +118,7 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
   }
 }
 
-/** Reads until the body ends or nothing more matters. Answers with what cut it short, null if nothing did. */
+/** Reads until the body ends or the rest does not matter. Returns why it was cut, or null. */
 async function readBody(
   body: ReadableStream<Uint8Array> | null,
   reader: AnswerReader,
@@ -137,9 +137,9 @@ async function readBody(
       if (next === null || watch.state() !== 'waiting') return BROKEN_OFF;
       if (next.done) return null;
       bytes += next.value.length;
-      if (bytes > MOST_BYTES) return TOO_LARGE;
+      if (bytes > MAX_BYTES) return TOO_LARGE;
       give(reader.push(next.value));
-      if (reader.isOver() && stage !== 'close') {
+      if (reader.isClosed() && stage !== 'close') {
         stage = 'close';
         watch.expectWithin(CLOSE_WAIT_MS);
       } else if (reader.isWhole() && stage === 'answer') {
@@ -161,7 +161,7 @@ const BROKEN_OFF: Fault = {
 
 const TOO_LARGE: Fault = {
   code: 'ANSWER_TOO_LARGE',
-  message: `The provider sent more than ${MOST_BYTES / 1024 / 1024} MiB for one answer, which was broken off. Check maxOutputTokens, and whether the model repeats itself.`,
+  message: `The provider sent more than ${MAX_BYTES / 1024 / 1024} MiB for one answer, which was broken off. Check maxOutputTokens, and whether the model repeats itself.`,
   retryable: false,
 };
 
@@ -190,7 +190,7 @@ function failed(
   return retryable && fault.afterMs !== undefined ? { ...outcome, afterMs: fault.afterMs } : outcome;
 }
 
-/** OPENAI-MODEL-4: providers like to quote the key that they refuse. */
+/** OPENAI-MODEL-4: some providers quote the key that they refuse. */
 function redact(message: string, options: OpenAiModelOptions): string {
   const secrets = [options.apiKey ?? '', ...Object.values(options.headers ?? {})].filter(
     (text) => text.length > 3,
@@ -204,21 +204,21 @@ function shownUrl(options: OpenAiModelOptions): string {
 }
 
 /**
- * One signal for everything that ends a call early: the caller's abort, and silence.
+ * One signal for both early ends of a call: the caller's abort and the timeout.
  *
- * OPENAI-MODEL-W-1 The caller's signal lives long: the listener on it is undone by `release`.
- * OPENAI-MODEL-W-2 `release` aborts the own signal, so that whatever still hangs on it lets go of its socket.
+ * OPENAI-MODEL-W-1 `release` removes the listener from the caller's signal, which lives longer.
+ * OPENAI-MODEL-W-2 `release` aborts the own signal, so that the socket is released.
  */
 export interface Watch {
   readonly signal: AbortSignal;
-  /** `aborted` (by the caller) wins over `expired`. */
+  /** `aborted` (by the caller) has precedence over `expired`. */
   state(): 'waiting' | 'aborted' | 'expired';
-  /** The next sign of life must come within so many milliseconds from now. */
+  /** Restarts the timeout. */
   expectWithin(milliseconds: number): void;
   release(): void;
 }
 
-/** Timers fire at once above this. */
+/** Timers with a longer delay fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export function createWatch(caller: AbortSignal): Watch {

@@ -1,7 +1,7 @@
 import { APIConnectionTimeoutError } from 'openai';
 import type { Fault } from './faults.ts';
 
-/** Faults of the way to the provider, told from the chain of causes that `fetch` leaves. */
+/** Network errors, identified by the chain of causes of the error that `fetch` throws. */
 const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: boolean }>> = {
   ECONNREFUSED: {
     code: 'NETWORK_ERROR',
@@ -39,7 +39,7 @@ const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: 
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL|EPROTO/;
 
-/** `url` is shown to people: without credentials. */
+/** `url` is shown to people and must have no credentials. */
 export function faultOfNetwork(error: unknown, url: string): Fault {
   const causes = causesOf(error);
   const codes = causes.map((cause) => ('code' in cause ? String(cause.code) : ''));
@@ -61,12 +61,12 @@ export function faultOfNetwork(error: unknown, url: string): Fault {
   return {
     code: 'NETWORK_ERROR',
     message: `The connection to ${url} failed: ${last}. Check baseURL and the network.`,
-    // `fetch` refuses such ports and URLs for ever.
+    // `fetch` always refuses such ports and URLs.
     retryable: !/bad port|unknown scheme|invalid url/i.test(last),
   };
 }
 
-/** An error and its causes; an AggregateError (several addresses tried) counts by its first. */
+/** An error and its causes. An AggregateError (several addresses) is followed by its first error. */
 function causesOf(error: unknown): Error[] {
   const causes: Error[] = [];
   let current = error;

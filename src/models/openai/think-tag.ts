@@ -1,6 +1,6 @@
 /**
- * Takes apart what a model thinks and what it says where a server sends both as content: `<think>…</think>` at the
- * beginning of an answer. Anywhere else the tag is text. Pure; the result does not depend on where the text was cut.
+ * Separates reasoning from text for servers that send both as content: `<think>…</think>` at the start of an answer.
+ * Anywhere else the tag is text. The result does not depend on where the text was split.
  */
 export interface Split {
   readonly text: string;
@@ -11,12 +11,12 @@ const OPENING = /^\s*<(think|thinking)>/;
 const NOTHING: Split = { text: '', reasoning: '' };
 
 export class ThinkTag {
-  /** `undecided`: all so far may be the beginning of the tag. `after`: only blanks came after the closing tag. */
+  /** `undecided`: the text so far may be the start of the tag. `after`: only blanks since the closing tag. */
   #state: 'undecided' | 'thinking' | 'after' | 'text' = 'undecided';
   #closing = '';
   #held = '';
 
-  /** What is certain now. */
+  /** Returns the part that is certain. */
   push(piece: string): Split {
     if (piece === '') return NOTHING;
     if (this.#state === 'text') return { text: piece, reasoning: '' };
@@ -25,7 +25,7 @@ export class ThinkTag {
     return this.#state === 'thinking' ? this.#think() : this.#after();
   }
 
-  /** What was held back: nothing more comes. */
+  /** Returns what was held back, at the end of the text. */
   end(): Split {
     const held = this.#held;
     this.#held = '';
@@ -76,7 +76,7 @@ function mayBegin(text: string, tags: readonly string[]): boolean {
   return tags.some((tag) => tag.startsWith(text));
 }
 
-/** How much of the end of the text may be the beginning of the tag. */
+/** The number of characters at the end that may be the start of the tag. */
 function openEnd(text: string, tag: string): number {
   for (let length = Math.min(tag.length - 1, text.length); length > 0; length -= 1) {
     if (tag.startsWith(text.slice(-length))) return length;

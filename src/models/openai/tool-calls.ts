@@ -3,19 +3,19 @@ import { isShallow, MAX_DEPTH } from '../../kernel/index.ts';
 import { isRecord, type JsonRecord, stringOf } from './json.ts';
 
 /**
- * Puts the tool calls of an answer together from their pieces. Providers differ in all that could differ, so:
+ * Assembles the tool calls of an answer from their pieces. Providers differ in every detail:
  *
- * TOOL-CALLS-1 Positions are dense, in the order in which calls first appear, whatever the provider's indexes are.
- * TOOL-CALLS-2 A piece belongs to the call of its index; without an index, to the call of its id or else to the newest one.
- * TOOL-CALLS-3 A piece that names a function begins a new call when its id is another one than that call's, or when
- *    that call's arguments are whole already (servers that give every call the index 0 or the id `call_0`).
- * TOOL-CALLS-4 A call that is repeated whole in a later chunk is taken once. Calls of one chunk are never repetitions.
- * TOOL-CALLS-5 The name is given with one delta; the pieces of the arguments, concatenated, are the arguments.
- * TOOL-CALLS-6 A call under another index with the id, the name and the arguments of one before it is that call, reported again.
- *    Calls that share an id and differ in anything else are several.
+ * TOOL-CALLS-1 Positions are dense, in order of first appearance, whatever the provider's indexes are.
+ * TOOL-CALLS-2 A piece belongs to the call with its index; without an index, to the call with its id, else to the newest call.
+ * TOOL-CALLS-3 A piece with a function name starts a new call if its id differs from that call's id, or if that call's
+ *    arguments are complete (some servers give every call the index 0 or the id `call_0`).
+ * TOOL-CALLS-4 A complete call that is repeated in a later chunk counts once. Calls of one chunk are never repetitions.
+ * TOOL-CALLS-5 The name is in one delta; the pieces of the arguments, concatenated, are the arguments.
+ * TOOL-CALLS-6 A call with another index but the same id, name and arguments as an earlier call is a repetition. Calls
+ *    that share an id and differ in anything else are distinct.
  */
 export interface ToolCallAssembler {
-  /** Takes the `tool_calls` of one chunk, whatever it may be. */
+  /** Reads the `tool_calls` of one chunk, valid or not. */
   push(toolCalls: unknown): ModelDelta[];
   calls(): AnsweredCall[];
 }
@@ -26,7 +26,7 @@ interface Growing {
   id: string;
   name: string;
   arguments: string;
-  /** The chunk that began it. */
+  /** Number of its first chunk. */
   readonly chunk: number;
 }
 
@@ -59,17 +59,17 @@ export function createToolCallAssembler(): ToolCallAssembler {
     );
   }
 
-  /** The call that a piece goes on with, if any (TOOL-CALLS-2). The newest one: an index may stand for several (TOOL-CALLS-3). */
+  /** The call that a piece continues, if any (TOOL-CALLS-2). The newest: several may share an index (TOOL-CALLS-3). */
   function ownerOf(piece: Piece): Growing | undefined {
     if (piece.index !== null) return calls.findLast((call) => call.index === piece.index);
     const named = piece.id === '' ? undefined : calls.findLast((call) => call.id === piece.id);
     return named ?? (piece.name === '' ? calls.at(-1) : undefined);
   }
 
-  function beginsAnew(piece: Piece, owner: Growing): boolean {
+  function startsNewCall(piece: Piece, owner: Growing): boolean {
     if (piece.name === '' || owner.name === '') return false;
     const otherId = piece.id !== '' && owner.id !== '' && piece.id !== owner.id;
-    // A server that repeats id and name with every piece ends with an empty one: that begins nothing.
+    // A server that repeats id and name in every piece may end with an empty piece, which starts no call.
     const addsNothing = piece.arguments === '' && piece.name === owner.name;
     return otherId || (isWhole(owner.arguments) && !addsNothing); // TOOL-CALLS-3
   }
@@ -77,7 +77,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
   function take(piece: Piece): ModelDelta[] {
     if (isRepetition(piece)) return [];
     const owner = ownerOf(piece);
-    const call = owner === undefined || beginsAnew(piece, owner) ? begin(piece) : owner;
+    const call = owner === undefined || startsNewCall(piece, owner) ? begin(piece) : owner;
     if (call.id === '') call.id = piece.id;
     const isNamed = call.name === '' && piece.name !== '';
     if (isNamed) call.name = piece.name;
@@ -120,17 +120,17 @@ function readPiece(item: unknown): Piece {
     index: typeof record.index === 'number' ? record.index : null,
     id: stringOf(record.id),
     name: stringOf(called.name),
-    // Some servers give the arguments as an object instead of its JSON.
+    // Some servers send the arguments as an object instead of JSON text.
     arguments: isRecord(called.arguments) ? jsonOf(called.arguments) : stringOf(called.arguments),
   };
 }
 
-/** What is too deep to be written is no arguments: whoever checks them refuses the call. */
+/** Arguments nested too deeply become invalid JSON, so that the call is refused. */
 function jsonOf(value: JsonRecord): string {
   return isShallow(value) ? JSON.stringify(value) : `[nested deeper than ${MAX_DEPTH} levels]`;
 }
 
-/** Arguments are one JSON object: once it is closed, nothing can go on with it. */
+/** Arguments are one JSON object: once it is closed, they are complete. */
 function isWhole(argumentsJson: string): boolean {
   if (!argumentsJson.trimEnd().endsWith('}')) return false;
   try {

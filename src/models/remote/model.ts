@@ -6,38 +6,39 @@ import {
   type WireMessage,
 } from '../../agents/model-port.ts';
 import { type Clock, systemClock } from '../../kernel/index.ts';
-import type { OpenLine, RemoteCall, RemoteLine, RemoteOutcome, RemoteResults } from './port.ts';
-import { type Heard, RemoteSession } from './session.ts';
+import type { OpenRemoteChannel, RemoteCall, RemoteChannel, RemoteOutcome, RemoteResults } from './port.ts';
+import { RemoteSession, type SessionEvent } from './session.ts';
 
 /**
- * A model that is an agent in another process: a call is an offer of the turn, and its answer is the agent's.
+ * A model that is an agent in another process: a call offers the turn, and the agent's answer is the answer.
  *
- * REMOTE-MODEL-1 One offer of a turn counts at a time; each has a higher epoch than all before it, also across restarts, and an
- *    offer that is given up is closed first: what its agent still says reaches nobody.
- * REMOTE-MODEL-2 The first final counts; with it the offer is closed.
- * REMOTE-MODEL-3 An agent that asked for tools keeps its turn: the next call of that turn answers it. Where nobody waits any more
- *    (after a restart, or a death), the turn is offered anew, with all that was done.
- * REMOTE-MODEL-4 Silence offers again, so many times at most; then it is a failure, as content, with what was said so far (L16).
- * REMOTE-MODEL-5 Nothing outlives the turn: a session ends with its turn, and its agent is told.
+ * REMOTE-MODEL-1 One offer of a turn is valid at a time. Epochs increase, also across restarts. An abandoned offer is closed
+ *    before the next, so that later messages for it are ignored.
+ * REMOTE-MODEL-2 The first `final` counts and closes the offer.
+ * REMOTE-MODEL-3 An agent that asked for tools keeps its turn: the next call of that turn answers it. If no agent waits (after
+ *    a restart or a crash), the turn is offered again with all results.
+ * REMOTE-MODEL-4 After silence the turn is offered again, `MAX_OFFERS` times at most. Then the call fails as content, with the
+ *    partial answer (L16).
+ * REMOTE-MODEL-5 A session ends with its turn, and its agent is notified.
  */
 export interface RemoteModelOptions {
-  readonly openLine: OpenLine;
-  /** How long an agent that took a turn may say nothing at all. Milliseconds. */
+  readonly openChannel: OpenRemoteChannel;
+  /** Timeout without any event from an agent that accepted a turn. Milliseconds. */
   readonly silenceMs: number;
-  /** How often it is asked to say that it lives. Milliseconds. */
+  /** Interval of the heartbeats that the agent sends. Milliseconds. */
   readonly heartbeatMs: number;
-  /** Where epochs begin (REMOTE-MODEL-1). */
+  /** The lowest epoch (REMOTE-MODEL-1). */
   readonly now?: Clock;
 }
 
 export interface RemoteModel extends Model {
   turnOver(turnId: string): void;
-  /** Ends every session; their agents are told. */
+  /** Ends every session and notifies its agent. */
   close(): void;
 }
 
-const MOST_OFFERS = 3;
-/** "Answers at once": no longer than this, nor than it may be silent. */
+const MAX_OFFERS = 3;
+/** Time for an agent to accept an offer; at most `silenceMs`. */
 const ACCEPT_MS = 5_000;
 
 type Failed = Extract<ModelOutcome, { kind: 'failed' }>;
@@ -61,15 +62,15 @@ class OfferedTurns implements RemoteModel {
   }
 
   async call(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): Promise<ModelOutcome> {
-    const kept = this.continued(request); // REMOTE-MODEL-3
+    const continued = this.continued(request); // REMOTE-MODEL-3
     let partial = '';
     let tries = 0;
     let epoch = Math.max(this.lastEpoch + 1, this.now()); // REMOTE-MODEL-1
     let last: Offered | 'silent' = 'silent';
-    for (let offers = 0; offers < MOST_OFFERS; offers += 1) {
+    for (let offers = 0; offers < MAX_OFFERS; offers += 1) {
       const offered: Offered =
-        offers === 0 && kept
-          ? { kind: 'session', session: kept }
+        offers === 0 && continued
+          ? { kind: 'session', session: continued }
           : await this.offer(request, epoch++, signal);
       tries += 1;
       if (signal.aborted) return this.aborted(request, partial);
@@ -93,7 +94,7 @@ class OfferedTurns implements RemoteModel {
     for (const turnId of [...this.sessions.keys()]) this.drop(turnId);
   }
 
-  /** The session whose agent waits for the results in this request, now answered. */
+  /** The session whose agent waits for the results in this request. Sends it the results. */
   private continued(request: ModelRequest): RemoteSession | null {
     const session = this.sessions.get(request.turnId);
     if (!session) return null;
@@ -108,20 +109,20 @@ class OfferedTurns implements RemoteModel {
     const { conversation, turnId, messages, tools, headers } = request;
     const { heartbeatMs, silenceMs } = this.options;
     const sessionId = headers[SESSION_HEADER];
-    const line = this.options.openLine(request.agent);
-    const session = new RemoteSession(line, epoch);
+    const channel = this.options.openChannel(request.agent);
+    const session = new RemoteSession(channel, epoch);
     const body = { conversation, turnId, epoch, messages, tools, heartbeatMs };
-    const offering = line.offer(
+    const offering = channel.offer(
       sessionId === undefined ? body : { ...body, sessionId },
       Math.min(ACCEPT_MS, silenceMs),
-      (event) => session.hear(event),
+      (event) => session.receive(event),
     );
-    const outcome = await untilAborted(offering, signal, line);
+    const outcome = await untilAborted(offering, signal, channel);
     if (outcome.kind === 'accepted') {
       this.sessions.set(turnId, session);
       return { kind: 'session', session };
     }
-    line.close('abort'); // REMOTE-MODEL-1: it may have been taken all the same
+    channel.close('abort'); // REMOTE-MODEL-1: the agent may have accepted it
     return outcome;
   }
 
@@ -130,22 +131,22 @@ class OfferedTurns implements RemoteModel {
     session: RemoteSession,
     signal: AbortSignal,
   ): Promise<ModelOutcome | 'silent'> {
-    const heard = await session.next(signal, this.options.silenceMs);
-    switch (heard.type) {
+    const event = await session.next(signal, this.options.silenceMs);
+    switch (event.type) {
       case 'silent':
         return 'silent';
       case 'aborted':
         return this.aborted(request, session.partial);
       case 'tool_call':
-        session.expectResults(heard);
-        return toolCalls(heard);
+        session.expectResults(event);
+        return toolCalls(event);
       case 'final':
         this.end(request.turnId); // REMOTE-MODEL-2
-        return final(heard);
+        return final(event);
       case 'failed':
       case 'invalid': {
         this.drop(request.turnId);
-        return failed(heard, request.agent, session.partial);
+        return failed(event, request.agent, session.partial);
       }
     }
   }
@@ -165,29 +166,29 @@ class OfferedTurns implements RemoteModel {
   }
 }
 
-/** The offer's outcome; an abort does not wait for it, and takes the offer back. */
+/** The outcome of the offer. An abort withdraws the offer at once. */
 async function untilAborted(
   offering: Promise<RemoteOutcome>,
   signal: AbortSignal,
-  line: RemoteLine,
+  channel: RemoteChannel,
 ): Promise<RemoteOutcome> {
-  let takeBack = () => {};
+  let withdraw = () => {};
   const aborted = new Promise<RemoteOutcome>((resolve) => {
-    takeBack = () => {
-      line.close('abort');
+    withdraw = () => {
+      channel.close('abort');
       resolve({ kind: 'unanswered' });
     };
-    if (signal.aborted) takeBack();
-    else signal.addEventListener('abort', takeBack, { once: true });
+    if (signal.aborted) withdraw();
+    else signal.addEventListener('abort', withdraw, { once: true });
   });
   try {
     return await Promise.race([offering, aborted]);
   } finally {
-    signal.removeEventListener('abort', takeBack);
+    signal.removeEventListener('abort', withdraw);
   }
 }
 
-function toolCalls({ message }: Extract<Heard, { type: 'tool_call' }>): ModelOutcome {
+function toolCalls({ message }: Extract<SessionEvent, { type: 'tool_call' }>): ModelOutcome {
   const calls = message.calls.map(({ id, name, arguments: given }, position) => ({
     id: id ?? `call_${position}`,
     name,
@@ -204,7 +205,7 @@ function toolCalls({ message }: Extract<Heard, { type: 'tool_call' }>): ModelOut
   };
 }
 
-function final({ message }: Extract<Heard, { type: 'final' }>): ModelOutcome {
+function final({ message }: Extract<SessionEvent, { type: 'final' }>): ModelOutcome {
   const { content, reasoning, sessionId, model, usage, finishReason = 'stop' } = message;
   return {
     kind: 'answered',
@@ -221,19 +222,19 @@ function final({ message }: Extract<Heard, { type: 'final' }>): ModelOutcome {
 }
 
 function failed(
-  heard: Extract<Heard, { type: 'failed' | 'invalid' }>,
+  event: Extract<SessionEvent, { type: 'failed' | 'invalid' }>,
   agent: string,
   partial: string,
 ): Failed {
   const base = { kind: 'failed', partial: { content: partial, reasoning: '' }, retryable: false } as const;
-  if (heard.type === 'failed') {
-    return { ...base, code: heard.code, message: heard.message || `The agent ${agent} reported a failure.` };
+  if (event.type === 'failed') {
+    return { ...base, code: event.code, message: event.message || `The agent ${agent} reported a failure.` };
   }
   const advice = 'Mend the program that is this agent.';
   return {
     ...base,
     code: 'INVALID_RESPONSE',
-    message: `The agent ${agent} sent what is not understood: ${heard.reason}. ${advice}`,
+    message: `The agent ${agent} sent what is not understood: ${event.reason}. ${advice}`,
   };
 }
 
@@ -269,30 +270,32 @@ function failure(agent: string, last: Offered | 'silent', partial: string, silen
       );
     }
     default: {
-      const what = `The agent ${agent} was silent for ${silenceMs} ms, each of ${MOST_OFFERS} times that it was offered the turn.`;
+      const what = `The agent ${agent} was silent for ${silenceMs} ms, each of ${MAX_OFFERS} times that it was offered the turn.`;
       return fail('AGENT_SILENT', `${what} Is its process stuck?`, false);
     }
   }
 }
 
 /**
- * The results that a waiting agent is owed, found in the next request of its turn: what stands behind the last answer
- * that made calls. Null if the request does not continue from these calls.
+ * The results for a waiting agent: the messages after the last answer with calls in the next request of its turn.
+ * Null if the request does not continue from these calls.
  */
 export function resultsFor(request: ModelRequest, calls: readonly RemoteCall[]): RemoteResults | null {
   const at = request.messages.findLastIndex((message) => message.role === 'assistant');
   const made = request.messages[at]?.tool_calls;
   if (made?.length !== calls.length) return null;
   if (made.some((call, position) => call.function.name !== calls[position]?.name)) return null;
-  const behind = request.messages.slice(at + 1);
-  const contents = new Map(behind.filter(isResult).map((message) => [message.tool_call_id, message.content]));
+  const following = request.messages.slice(at + 1);
+  const contents = new Map(
+    following.filter(isResult).map((message) => [message.tool_call_id, message.content]),
+  );
   const results: RemoteResults['results'][number][] = [];
   for (const [position, { id }] of calls.entries()) {
     const content = contents.get(made[position]?.id);
     if (content === undefined) return null;
     results.push({ ...(id === undefined ? {} : { id }), content: content ?? '' });
   }
-  const messages = behind.filter((message) => !isResult(message));
+  const messages = following.filter((message) => !isResult(message));
   return messages.length > 0 ? { results, messages } : { results };
 }
 

@@ -1,6 +1,6 @@
 import type { Usage } from '../../conversation/index.ts';
 
-/** What this model needs of a transport to offer turns to agents in other processes. The daemon brings the bus. */
+/** The transport over which turns are offered to agents in other processes. The daemon implements it on the bus. */
 
 export interface RemoteCall {
   readonly id?: string;
@@ -13,7 +13,7 @@ export type RemoteMessage =
   | { readonly type: 'heartbeat' }
   | {
       readonly type: 'tool_call';
-      /** The same one again is the same call. */
+      /** A repeated id is the same call. */
       readonly id?: string | undefined;
       readonly calls: readonly RemoteCall[];
       readonly content?: string | null;
@@ -66,14 +66,14 @@ export interface RemoteOffer {
   readonly sessionId?: string;
 }
 
-/** One offer. Nothing here rejects. */
-export interface RemoteLine {
-  /** `onEvent` is called from now on, and not after `close`. Events of other turns and older offers never arrive. */
+/** The channel of one offer. No method rejects. */
+export interface RemoteChannel {
+  /** Calls `onEvent` until `close`, never with events of other turns or older offers. */
   offer(body: RemoteOffer, timeoutMs: number, onEvent: (event: RemoteEvent) => void): Promise<RemoteOutcome>;
-  /** Answers the tool call that came `from` there. False: too large to be carried, nothing was sent. */
+  /** Answers the tool call received from `from`. False: too large, nothing was sent. */
   answer(from: string | null, results: RemoteResults): boolean;
-  /** `abort`: tells the agent that the turn is over for it. Again is fine. */
+  /** Idempotent. `abort`: notifies the agent that it has lost the turn. */
   close(how: 'done' | 'abort'): void;
 }
 
-export type OpenLine = (agent: string) => RemoteLine;
+export type OpenRemoteChannel = (agent: string) => RemoteChannel;

@@ -1,16 +1,16 @@
-import type { RemoteCall, RemoteEvent, RemoteLine, RemoteMessage, RemoteResults } from './port.ts';
+import type { RemoteCall, RemoteChannel, RemoteEvent, RemoteMessage, RemoteResults } from './port.ts';
 
 /**
- * One offer that was made, for as long as its agent works on it.
+ * One accepted offer, while its agent works on it.
  *
- * REMOTE-SESSION-1 What arrives is kept in order until it is asked for: an agent may say more than one thing while a tool runs.
- * REMOTE-SESSION-2 A tool call that arrives again is not another one: if it was answered, it gets the same answer. It has the same `id`,
- *    or without one the same reply subject; between accounts of a server that differs each time. The newest is answered.
- * REMOTE-SESSION-3 Silence is counted in ticks without a sign of life, so that a daemon that was itself frozen does not take its own
- *    sleep for the agent's.
+ * REMOTE-SESSION-1 Events are queued in order until they are read: an agent may send several while a tool runs.
+ * REMOTE-SESSION-2 A repeated tool call is not a new call: once answered, it gets the same answer. It is identified by its `id`,
+ *    else by its reply subject, which differs between accounts of a server. The newest repetition is answered.
+ * REMOTE-SESSION-3 Silence is counted in ticks without an event, so that a daemon that was frozen itself does not mistake
+ *    its own pause for silence of the agent.
  */
 
-export type Heard =
+export type SessionEvent =
   | { readonly type: 'tool_call'; readonly message: ToolCallMessage; readonly from: string | null }
   | { readonly type: 'final'; readonly message: Extract<RemoteMessage, { type: 'final' }> }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
@@ -24,81 +24,81 @@ interface Pending {
   readonly from: string | null;
 }
 
-type HeardCall = Extract<Heard, { type: 'tool_call' }>;
+type ToolCallEvent = Extract<SessionEvent, { type: 'tool_call' }>;
 type ToolCallMessage = Extract<RemoteMessage, { type: 'tool_call' }>;
 
-/** REMOTE-SESSION-3: an agent that is silent for this many ticks, each a part of the time it may be silent, is gone. */
+/** REMOTE-SESSION-3: ticks without an event after which the agent counts as silent. */
 const TICKS = 4;
 
 export class RemoteSession {
   readonly epoch: number;
-  private readonly line: RemoteLine;
-  private readonly waiting: Heard[] = [];
+  private readonly channel: RemoteChannel;
+  private readonly queue: SessionEvent[] = [];
   private wake: (() => void) | null = null;
   private missed = 0;
   private text = { call: '', content: '' };
   private pending: Pending | null = null;
   private readonly answered = new Map<string, RemoteResults>();
 
-  constructor(line: RemoteLine, epoch: number) {
-    this.line = line;
+  constructor(channel: RemoteChannel, epoch: number) {
+    this.channel = channel;
     this.epoch = epoch;
   }
 
-  /** Text of the call under way that its chunks showed so far. */
+  /** The text of the running call received so far. */
   get partial(): string {
     return this.text.content;
   }
 
-  /** The calls whose results the agent waits for. */
+  /** The calls for whose results the agent waits. */
   get pendingCalls(): readonly RemoteCall[] | null {
     return this.pending?.calls ?? null;
   }
 
-  hear(event: RemoteEvent): void {
+  receive(event: RemoteEvent): void {
     this.missed = 0;
     if (event.type === 'text') this.addText(event.call, event.delta);
     else if (event.type === 'invalid') this.put(event);
-    else if (event.type === 'message') this.hearMessage(event.message, event.from);
+    else if (event.type === 'message') this.receiveMessage(event.message, event.from);
   }
 
-  /** The next thing the agent says that matters; or its silence, or the signal, whichever comes first. */
-  async next(signal: AbortSignal, silenceMs: number): Promise<Heard> {
+  /** The next event that matters, silence, or the abort: whichever comes first. */
+  async next(signal: AbortSignal, silenceMs: number): Promise<SessionEvent> {
     this.missed = 0;
     for (;;) {
       if (signal.aborted) return { type: 'aborted' };
-      const heard = this.waiting.shift();
-      if (heard) return heard;
+      const event = this.queue.shift();
+      if (event) return event;
       if (this.missed >= TICKS) return { type: 'silent' };
       await this.tick(signal, silenceMs / TICKS);
     }
   }
 
-  /** From now on the calls of this message wait for `answer`. */
-  expectResults(heard: HeardCall): void {
-    this.pending = { calls: heard.message.calls, key: keyOf(heard), from: heard.from };
+  /** The calls of this message now wait for `answer`. */
+  expectResults(event: ToolCallEvent): void {
+    this.pending = { calls: event.message.calls, key: keyOf(event), from: event.from };
     this.text = { call: '', content: '' };
   }
 
-  /** False: the results are larger than the transport carries. */
+  /** False: the results exceed the size limit of the transport. */
   answer(results: RemoteResults): boolean {
     const { pending } = this;
-    if (!pending || !this.line.answer(pending.from, results)) return false;
+    if (!pending || !this.channel.answer(pending.from, results)) return false;
     this.pending = null;
     if (pending.key !== null) this.answered.set(pending.key, results);
     return true;
   }
 
   close(how: 'done' | 'abort'): void {
-    this.line.close(how);
+    this.channel.close(how);
   }
 
-  private hearMessage(message: RemoteMessage, from: string | null): void {
+  private receiveMessage(message: RemoteMessage, from: string | null): void {
     switch (message.type) {
       case 'heartbeat':
         return;
       case 'tool_call':
-        this.hearCall({ type: 'tool_call', message, from });
+        this.receiveCall({ type: 'tool_call', message, from });
         return;
       case 'final':
         this.put({ type: 'final', message });
@@ -109,23 +109,23 @@ export class RemoteSession {
   }
 
   /** REMOTE-SESSION-2 */
-  private hearCall(heard: HeardCall): void {
-    const key = keyOf(heard);
+  private receiveCall(event: ToolCallEvent): void {
+    const key = keyOf(event);
     const answered = key === null ? undefined : this.answered.get(key);
-    const place = this.waiting.findIndex((other) => other.type === 'tool_call' && keyOf(other) === key);
-    if (key === null) this.put(heard);
-    else if (answered) this.line.answer(heard.from, answered);
-    else if (this.pending?.key === key) this.pending = { ...this.pending, from: heard.from };
-    else if (place >= 0) this.waiting[place] = heard;
-    else this.put(heard);
+    const index = this.queue.findIndex((other) => other.type === 'tool_call' && keyOf(other) === key);
+    if (key === null) this.put(event);
+    else if (answered) this.channel.answer(event.from, answered);
+    else if (this.pending?.key === key) this.pending = { ...this.pending, from: event.from };
+    else if (index >= 0) this.queue[index] = event;
+    else this.put(event);
   }
 
   private addText(call: string, delta: string): void {
     this.text = { call, content: this.text.call === call ? this.text.content + delta : delta };
   }
 
-  private put(heard: Heard): void {
-    this.waiting.push(heard); // REMOTE-SESSION-1
+  private put(event: SessionEvent): void {
+    this.queue.push(event); // REMOTE-SESSION-1
     this.wake?.();
   }
 
@@ -147,6 +147,6 @@ export class RemoteSession {
   }
 }
 
-function keyOf({ message, from }: HeardCall): string | null {
+function keyOf({ message, from }: ToolCallEvent): string | null {
   return message.id ?? from;
 }

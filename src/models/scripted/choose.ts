@@ -3,16 +3,15 @@ import type { Rule, Script } from './script.ts';
 import type { Values } from './template.ts';
 
 /**
- * Which rule of a script answers a request. Pure.
+ * Chooses the rule of a script that answers a request. Pure.
  *
- * CHOOSE-1 The same request gets the same answer, today or after a restart: `n` is found in the request itself. The
- *    agent's own messages in it are answers that were given before; the rules are applied again to each, with
- *    the messages that stood before it. A counter in memory would start anew with the process.
- * CHOOSE-2 `n: 0` fits while the rule has not been used. `n: k` fits at the (k+1)-th call that its other conditions fit.
+ * CHOOSE-1 The same request gets the same answer, also after a restart: `n` is derived from the request. The agent's own
+ *    messages in it are earlier answers; the rules are applied to each again, with the messages before it.
+ * CHOOSE-2 `n: 0` matches while the rule is unused. `n: k` matches the (k+1)-th call that its other conditions match.
  *    So the rules `n: 0`, `n: 1` and one without `n` answer in this order, and so do two rules with `n: 0`.
- *    `{{n}}` counts the uses of the rule. What a reduced history has forgotten is not counted.
- * CHOOSE-3 An error leaves no message when the call is tried again, so errors of this very request count on top
- *    (`errorsBefore`), and one that was got over is told by the answer that followed it.
+ *    `{{n}}` counts the uses of the rule. Messages removed by a reduction are not counted.
+ * CHOOSE-3 An error leaves no message if the call is retried. So errors of this request are counted separately
+ *    (`errorsBefore`); an error that a retry overcame is inferred from the answer after it.
  */
 export interface Choice {
   readonly rule: Rule;
@@ -20,10 +19,10 @@ export interface Choice {
 }
 
 interface Count {
-  /** Calls that it answered. */
+  /** Calls that the rule answered. */
   uses: number;
-  /** Calls that all its conditions but `n` fitted. */
-  fits: number;
+  /** Calls that matched all its conditions except `n`. */
+  matches: number;
 }
 type Counts = Map<Rule, Count>;
 
@@ -37,7 +36,7 @@ interface Situation {
 
 export function choose(script: Script, request: ModelRequest, errorsBefore: number): Choice | null {
   const { messages } = request;
-  const counts: Counts = new Map(script.rules.map((rule) => [rule, { uses: 0, fits: 0 }]));
+  const counts: Counts = new Map(script.rules.map((rule) => [rule, { uses: 0, matches: 0 }]));
   const mode = modeOf(messages);
   messages.forEach((message, index) => {
     if (message.role === 'assistant') replay(script, counts, situationAt(request, index, mode), message);
@@ -47,10 +46,10 @@ export function choose(script: Script, request: ModelRequest, errorsBefore: numb
   return use(script, counts, now);
 }
 
-/** Counts what led to an answer that was given before. */
+/** Counts the uses that led to an earlier answer. */
 function replay(script: Script, counts: Counts, situation: Situation, answer: WireMessage): void {
   const isFailure = /(^|\n)LLM_ERROR \{/.test(answer.content ?? '');
-  // CHOOSE-3: more rules than there are cannot have failed before one answered.
+  // CHOOSE-3: at most as many errors as there are rules can precede an answer.
   for (let tries = 0; tries <= script.rules.length; tries += 1) {
     const choice = use(script, counts, situation);
     if (choice === null || isFailure || !choice.rule.reply.error) return;
@@ -64,16 +63,16 @@ function use(script: Script, counts: Counts, situation: Situation): Choice | nul
     const count = counts.get(rule);
     const groups = groupsIn(rule, situation);
     if (count === undefined || groups === null) continue;
-    const isTime = rule.n === undefined || (rule.n === 0 ? count.uses === 0 : count.fits === rule.n);
-    count.fits += 1;
-    if (chosen !== null || !isTime) continue; // the first that fits; the others are only counted
+    const isDue = rule.n === undefined || (rule.n === 0 ? count.uses === 0 : count.matches === rule.n);
+    count.matches += 1;
+    if (chosen !== null || !isDue) continue; // the first match answers; the others are only counted
     chosen = { rule, values: { ...valuesOf(situation, rule.n ?? count.uses), ...groups } };
     count.uses += 1;
   }
   return chosen;
 }
 
-/** The groups of `last` by number when the conditions fit, `n` left aside; else null. */
+/** The regex groups of `last` if all conditions except `n` match; else null. */
 function groupsIn(rule: Rule, situation: Situation): Values | null {
   if (rule.agent !== undefined && rule.agent !== situation.agent) return null;
   if (rule.mode !== undefined && rule.mode !== situation.mode) return null;
@@ -89,7 +88,7 @@ function valuesOf(situation: Situation, n: number): Values {
   return { last, agent, conversation, n: `${n}` };
 }
 
-/** What stood last when the message at `index` was asked for. */
+/** The situation when the message at `index` was requested. */
 function situationAt(request: ModelRequest, index: number, mode: string): Situation {
   const { agent, conversation, messages } = request;
   const message = messages[index - 1];
@@ -97,13 +96,13 @@ function situationAt(request: ModelRequest, index: number, mode: string): Situat
   return { agent, conversation, mode, tool, last: message === undefined ? '' : textOf(message) };
 }
 
-/** The content without the `[Name]: ` that a view adds; a person's own such words are escaped there. */
+/** The content without the `[Name]: ` that a view adds. A view escapes the same text in content. */
 function textOf(message: WireMessage): string {
   const content = message.content ?? '';
   return message.role === 'tool' ? content : content.replace(/^\[[^\]\n]+\]: /, '');
 }
 
-/** The name of the tool whose result stands at `index`. */
+/** The tool whose result is at `index`. */
 function toolOf(messages: readonly WireMessage[], index: number): string {
   const id = messages[index]?.tool_call_id;
   const caller = messages.slice(0, index).findLast((message) => message.role === 'assistant');

@@ -6,7 +6,7 @@ import { isShallow, MAX_DEPTH, messageOf, ParleyError } from '../../kernel/index
 import { type LastPattern, type Rule, type Script, type ScriptData, scriptSchema } from './script.ts';
 import { placeholdersOf } from './template.ts';
 
-/** The team that answers without any key; shipped beside the code. */
+/** The default script, shipped with Parley: answers without an API key. */
 const DEFAULT_SCRIPT = fileURLToPath(new URL('../../../config/scripts/team.yaml', import.meta.url));
 
 type Path = readonly PropertyKey[];
@@ -16,7 +16,7 @@ interface Problem {
   readonly expected: string;
 }
 
-/** Reads a script, or the built-in one. Throws `CONFIG_INVALID` that names file, key, value and expectation. */
+/** Reads a script, by default the built-in one. Throws `CONFIG_INVALID` with file, key, value and expectation. */
 export async function loadScript(path?: string): Promise<Script> {
   const file = path ?? DEFAULT_SCRIPT;
   let text: string;
@@ -100,12 +100,12 @@ function compile(rule: ScriptData['rules'][number], path: Path, problems: Proble
   return { agent, mode, tool, n, last: pattern, reply: rule.reply };
 }
 
-/** `/…/flags` is a regular expression, anything else a text that must be contained. */
+/** `/…/flags` is a regular expression, anything else a substring. */
 function patternOf(last: string, path: Path, problems: Problem[]): LastPattern {
   const [, source, flags] = /^\/(.+)\/([dgimsuvy]*)$/s.exec(last) ?? [];
   if (source === undefined || flags === undefined) return { text: last };
   try {
-    // Without a memory of its own: what it finds must not depend on what it found before.
+    // The flags g and y would keep state between matches.
     return { expression: new RegExp(source, flags.replaceAll(/[gy]/g, '')) };
   } catch (error) {
     problems.push({ path, seen: show(last), expected: `a valid regular expression (${messageOf(error)})` });
@@ -113,7 +113,7 @@ function patternOf(last: string, path: Path, problems: Problem[]): LastPattern {
   }
 }
 
-/** How many groups an expression has: it is made to match nothing, and the empty slots are counted. */
+/** The number of groups of an expression: made to match the empty string, its result has one slot per group. */
 function groupsOf(expression: RegExp): number {
   return (new RegExp(`${expression.source}|`, expression.flags).exec('')?.length ?? 1) - 1;
 }

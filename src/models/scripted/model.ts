@@ -5,14 +5,14 @@ import type { ReplyData, Script } from './script.ts';
 import { fill, fillDeep } from './template.ts';
 
 /**
- * A model without a network: answers by the rules of a script, streaming, the same every time (CHOOSE-1 in `choose.ts`).
+ * A model without a network: streams answers from the rules of a script, deterministically (CHOOSE-1 in `choose.ts`).
  */
 export interface ScriptedModelOptions {
-  /** Resolves after so many milliseconds, or when the signal aborts. */
+  /** Resolves after the delay or when the signal aborts. */
   readonly sleep?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Requests whose errors are remembered (CHOOSE-3): more are never under way at once. */
+/** Maximum of requests whose errors are counted (CHOOSE-3): more never run at once. */
 const REMEMBERED_REQUESTS = 1_000;
 
 export function createScriptedModel(script: Script, options: ScriptedModelOptions = {}): Model {
@@ -29,11 +29,11 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
     async call(request, { signal, onDelta }) {
       const choice = choose(script, request, errors.get(request.hash) ?? 0);
       if (choice === null) return noRule(script, request);
-      const spoken = await speak(choice, { signal, onDelta, sleep });
-      const partial = { content: spoken.text, reasoning: '' };
+      const streamed = await streamAnswer(choice, { signal, onDelta, sleep });
+      const partial = { content: streamed.text, reasoning: '' };
       if (signal.aborted) return { kind: 'aborted', partial };
       const { error } = choice.rule.reply;
-      if (!error) return answered(request, spoken, choice.rule.reply.finishReason);
+      if (!error) return answered(request, streamed, choice.rule.reply.finishReason);
       rememberError(request.hash);
       const code = error.code ?? codeOf(error.status);
       return {
@@ -41,13 +41,13 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
         code,
         message: fill(error.message ?? 'The script says that this call fails.', choice.values),
         partial,
-        retryable: isPassing(code, error.status) && spoken.text === '',
+        retryable: isRetryable(code, error.status) && streamed.text === '',
       };
     },
   };
 }
 
-interface Spoken {
+interface StreamedAnswer {
   readonly text: string;
   readonly toolCalls: readonly AnsweredCall[];
 }
@@ -58,10 +58,13 @@ interface Listener {
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Gives the answer piece by piece, and stops where it is aborted. */
-async function speak({ rule: { reply }, values }: Choice, listener: Listener): Promise<Spoken> {
+/** Streams the answer as deltas; stops on abort. */
+async function streamAnswer(
+  { rule: { reply }, values }: Choice,
+  listener: Listener,
+): Promise<StreamedAnswer> {
   const { signal, onDelta, sleep } = listener;
-  const words = isTextGiven(reply) ? piecesOf(fill(reply.text, values)) : [];
+  const words = hasText(reply) ? piecesOf(fill(reply.text, values)) : [];
   const toolCalls: AnsweredCall[] = reply.error
     ? []
     : reply.tool_calls.map((call, position) => ({
@@ -83,42 +86,42 @@ async function speak({ rule: { reply }, values }: Choice, listener: Listener): P
     if (delta.type === 'text') text += delta.delta;
     onDelta(delta);
   }
-  // What ends with an error, or says nothing in between, takes its time too.
+  // The delay also applies to an error and to an answer of one delta.
   if (reply.delayMs > 0 && (reply.error || deltas.length === 1)) await sleep(reply.delayMs, signal);
   return { text, toolCalls };
 }
 
-function isTextGiven({ error, text }: ReplyData): boolean {
+function hasText({ error, text }: ReplyData): boolean {
   return !error || (error.afterText ?? text !== '');
 }
 
-/** Word by word, with the space behind each. */
+/** Words, each with the space after it. */
 function piecesOf(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\s)(?=\S)/);
 }
 
 function answered(
   request: ModelRequest,
-  { text, toolCalls }: Spoken,
+  { text, toolCalls }: StreamedAnswer,
   finishReason: string = toolCalls.length > 0 ? 'tool_calls' : 'stop',
 ): ModelOutcome {
-  const asked = request.messages.map(
+  const inputs = request.messages.map(
     (message) => (message.content ?? '') + JSON.stringify(message.tool_calls ?? ''),
   );
-  const said = [text, ...toolCalls.map((call) => call.name + call.arguments)];
+  const outputs = [text, ...toolCalls.map((call) => call.name + call.arguments)];
   return {
     kind: 'answered',
     answer: {
       content: text === '' ? null : text,
       toolCalls,
-      usage: { inputTokens: estimateTokens(asked), outputTokens: estimateTokens(said) },
+      usage: { inputTokens: estimateTokens(inputs), outputTokens: estimateTokens(outputs) },
       model: 'scripted',
       finishReason,
     },
   };
 }
 
-/** Four ASCII characters are about one token, any other one is one. */
+/** About four ASCII characters per token; any other character is one token. */
 function estimateTokens(texts: readonly string[]): number {
   let ascii = 0;
   let others = 0;
@@ -147,7 +150,7 @@ const CODE_OF_STATUS: Readonly<Record<number, string>> = {
   408: 'TIMEOUT',
   429: 'RATE_LIMITED',
 };
-const PASSING_CODES = ['RATE_LIMITED', 'PROVIDER_ERROR', 'NETWORK_ERROR', 'TIMEOUT', 'STREAM_BROKEN'];
+const RETRYABLE_CODES = ['RATE_LIMITED', 'PROVIDER_ERROR', 'NETWORK_ERROR', 'TIMEOUT', 'STREAM_BROKEN'];
 
 function codeOf(status: number | undefined): string {
   return (
@@ -156,8 +159,8 @@ function codeOf(status: number | undefined): string {
   );
 }
 
-/** As with a real provider: the status decides where there is one. */
-function isPassing(code: string, status: number | undefined): boolean {
-  if (status === undefined) return PASSING_CODES.includes(code);
+/** As with a real provider, the status decides if there is one. */
+function isRetryable(code: string, status: number | undefined): boolean {
+  if (status === undefined) return RETRYABLE_CODES.includes(code);
   return status >= 500 || [408, 409, 425, 429].includes(status);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A scripted model's script: rules, of which the first that fits answers (docs/configuration.md). */
+/** The script of a scripted model: a list of rules, the first match answers (docs/configuration.md). */
 
 const condition = z.strictObject({
   /** Slug of the agent that is asked. */
@@ -11,7 +11,7 @@ const condition = z.strictObject({
   tool: z.string().optional(),
   /** Contained in the last message, or `/a regular expression/i`. */
   last: z.string().optional(),
-  /** Which use of the rule: see `choose.ts`. */
+  /** The ordinal of the use: see CHOOSE-2. */
   n: z.int().nonnegative().optional(),
 });
 
@@ -23,9 +23,9 @@ const toolCall = z.strictObject({
 const failure = z.strictObject({
   code: z.string().min(1).optional(),
   message: z.string().optional(),
-  /** The HTTP status that it stands for. */
+  /** The HTTP status of the simulated error. */
   status: z.int().min(400).max(599).optional(),
-  /** Whether the text is streamed first. Default: if there is any. */
+  /** Whether the text is streamed first. Default: if there is text. */
   afterText: z.boolean().optional(),
 });
 
@@ -33,10 +33,10 @@ const reply = z
   .strictObject({
     text: z.string().default(''),
     tool_calls: z.array(toolCall).default([]),
-    /** Between two pieces of the answer. Milliseconds. */
+    /** Delay between two deltas. Milliseconds. */
     delayMs: z.number().nonnegative().max(3_600_000).default(0),
     error: failure.nullish(),
-    /** Default: `tool_calls` where there are some, else `stop`. */
+    /** Default: `tool_calls` if there are any, else `stop`. */
     finishReason: z.string().min(1).optional(),
   })
   .refine(
@@ -53,7 +53,7 @@ export const scriptSchema = z.strictObject({
 export type ScriptData = z.infer<typeof scriptSchema>;
 export type ReplyData = z.infer<typeof reply>;
 
-/** What `last` looks for, compiled. */
+/** The compiled condition `last`. */
 export type LastPattern = { readonly text: string } | { readonly expression: RegExp };
 
 export interface Rule {
@@ -66,7 +66,7 @@ export interface Rule {
 }
 
 export interface Script {
-  /** Where it stands, for messages. */
+  /** Path, for error messages. */
   readonly file: string;
   readonly rules: readonly Rule[];
 }

@@ -1,11 +1,11 @@
 import type { ReplyData } from './script.ts';
 
-/** What a reply may say of the request: `{{last}}`, `{{agent}}`, `{{conversation}}`, `{{n}}`, `{{1}}`. */
+/** Values for the placeholders of a reply: `{{last}}`, `{{agent}}`, `{{conversation}}`, `{{n}}`, `{{1}}`. */
 export type Values = Readonly<Record<string, string>>;
 
 const PLACEHOLDER = /\{\{\s*(\w+)\s*\}\}/g;
 
-/** Filled in one pass: what is put in is never looked at again. */
+/** Fills placeholders in one pass: placeholders in inserted values stay as they are. */
 export function fill(template: string, values: Values): string {
   return template.replaceAll(PLACEHOLDER, (_, name: string) => values[name] ?? '');
 }
@@ -18,7 +18,7 @@ export function fillDeep(value: unknown, values: Values): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillDeep(item, values)]));
 }
 
-/** The names that a reply uses. */
+/** The placeholder names that a reply uses. */
 export function placeholdersOf(reply: ReplyData): string[] {
   const written = JSON.stringify([reply.text, reply.error?.message ?? '', reply.tool_calls]);
   return [...written.matchAll(PLACEHOLDER)].flatMap((match) => match[1] ?? []);

@@ -1,2 +1,2 @@
-export type { Conversations } from './conversations.ts';
+export type { Conversations } from './tool.ts';
 export { type BuiltInOptions, createBuiltInTools } from './toolbox.ts';

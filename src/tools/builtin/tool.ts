@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { Risk, Subject, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
+import type { Entry, ViewPolicy } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type { Enclose } from '../hide-folder.ts';
 import type { ToolLog } from '../log.ts';
-import type { Conversations } from './conversations.ts';
-import { pathFault } from './names.ts';
-import type { Access } from './sandbox.ts';
+import { pathFault } from './files/names.ts';
+import type { Access } from './files/sandbox.ts';
 
 /** What a built-in tool is given. */
 export interface ToolContext extends Access {
@@ -79,3 +80,21 @@ export const READS: Subject = { kind: 'path', argument: 'path', writes: false };
 export const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
 
 export const PROJECT_PATH = PATH.describe('@project/ and the way from there, such as @project/src/main.ts');
+
+/** The conversations whose calls are run, for `recall`. */
+export interface Conversations {
+  /** What is durable of the log of a conversation; its first `n` entries never change. */
+  entriesOf(conversation: string): Promise<readonly Entry[]>;
+  /** How this agent is shown it. */
+  viewPolicyOf(agent: string): ViewPolicy;
+}
+
+/** Where tools are only described and never run. */
+export const NO_CONVERSATIONS: Conversations = {
+  entriesOf: (conversation) => {
+    throw new ParleyError('NOT_FOUND', `the log of ${conversation} is not open here`);
+  },
+  viewPolicyOf: () => {
+    throw new ParleyError('NOT_FOUND', 'no conversation is open here');
+  },
+};

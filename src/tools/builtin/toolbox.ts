@@ -4,20 +4,20 @@ import { type LinkedAbort, linkedAbort } from '../../kernel/index.ts';
 import { failed, runGuarded } from '../guarded.ts';
 import { asIs, type Enclose } from '../hide-folder.ts';
 import { SILENT, type ToolLog } from '../log.ts';
-import { type Conversations, NO_CONVERSATIONS } from './conversations.ts';
-import { editTool } from './edit.ts';
 import { failureOf } from './errors.ts';
+import { editTool } from './files/edit.ts';
+import { listTool } from './files/list.ts';
+import { parsePath } from './files/names.ts';
+import type { Protection } from './files/protected.ts';
+import { readTool } from './files/read.ts';
+import { locate, openSandbox, placeOf } from './files/sandbox.ts';
+import { searchTool } from './files/search.ts';
+import { writeTool } from './files/write.ts';
 import { SHELL_TIMEOUT_MS } from './limits.ts';
-import { listTool } from './list.ts';
-import { parsePath } from './names.ts';
-import type { Protection } from './protected.ts';
-import { readTool } from './read.ts';
+import { shellTool } from './process/shell.ts';
 import { recallTool } from './recall.ts';
-import { locate, openSandbox, placeOf } from './sandbox.ts';
-import { searchTool } from './search.ts';
-import { shellTool } from './shell.ts';
 import type { BuiltInTool, ToolContext } from './tool.ts';
-import { writeTool } from './write.ts';
+import { type Conversations, NO_CONVERSATIONS } from './tool.ts';
 
 /** The tools that Parley brings. Which paths they take, and how far those lead: `names.ts` and `sandbox.ts`. */
 export interface BuiltInOptions {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { linkedAbort, VERSION } from '../../kernel/index.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
 import type { McpTimes } from './settings.ts';
-import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
+import { LONGEST_MESSAGE, MessageTooLarge } from './transport/too-large.ts';
 
 /**
  * One life of a server: from its start until it is gone.

@@ -1,9 +1,7 @@
 import { monotonicClock } from '../../kernel/index.ts';
 import type { Enclose } from '../hide-folder.ts';
 import { Acceptance, type AcceptedTools } from './acceptance.ts';
-import { ChildTransport } from './child-transport.ts';
 import type { Link } from './connection.ts';
-import { HttpTransport } from './http-transport.ts';
 import { reasonFor } from './reason.ts';
 import { McpServer } from './server.ts';
 import {
@@ -14,6 +12,8 @@ import {
   type SecretValue,
 } from './settings.ts';
 import { type McpToolbox, ServerTools } from './toolbox.ts';
+import { ChildTransport } from './transport/child-transport.ts';
+import { HttpTransport } from './transport/http-transport.ts';
 
 export interface McpToolsOptions {
   /** By name, which matches `[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*`. */

@@ -15,14 +15,14 @@ import { createHash } from 'node:crypto';
 const LONGEST = 64;
 const MARK_DIGITS = 8;
 
-export interface ToolPlace {
+export interface ServerTool {
   readonly server: string;
   /** As the server calls it. */
   readonly tool: string;
 }
 
 /** By wire name. */
-export function wireNames<T extends ToolPlace>(places: readonly T[]): ReadonlyMap<string, T> {
+export function wireNames<T extends ServerTool>(places: readonly T[]): ReadonlyMap<string, T> {
   const named = [...alike(places.map((place) => [plainName(place), place]))].flatMap(([name, same]) =>
     same.map((place): [string, T] => [same.length === 1 ? name : marked(name, place), place]),
   );
@@ -47,12 +47,12 @@ export function isOfServer(name: string, server: string): boolean {
   return name.startsWith(valid(`mcp__${server}__`));
 }
 
-function plainName(place: ToolPlace): string {
+function plainName(place: ServerTool): string {
   const name = valid(`mcp__${place.server}__${place.tool}`);
   return name.length <= LONGEST ? name : marked(name, place);
 }
 
-function marked(name: string, { server, tool }: ToolPlace): string {
+function marked(name: string, { server, tool }: ServerTool): string {
   const mark = createHash('sha256').update(`${server}\0${tool}`).digest('hex').slice(0, MARK_DIGITS);
   return `${name.slice(0, LONGEST - MARK_DIGITS - 1)}_${mark}`;
 }

@@ -100,7 +100,7 @@ export class McpServer {
 
   /** Idempotent; does not wait. */
   start(): void {
-    if (!this.stop.signal.aborted) this.lives ??= this.live();
+    if (!this.stop.signal.aborted) this.lives ??= this.runLives();
   }
 
   /** Resolves when it is known whether the server can be spoken to, or when the signal aborts. */
@@ -150,25 +150,25 @@ export class McpServer {
   }
 
   /** TOOLS-MCP-SERVER-1, TOOLS-MCP-SERVER-2 */
-  private async live(): Promise<void> {
+  private async runLives(): Promise<void> {
     const { times, random } = this.options;
     const { signal } = this.stop;
     let failures = 0;
     while (!signal.aborted) {
-      const end = await this.liveOnce();
+      const end = await this.runLife();
       if (signal.aborted) return;
       const wasStable = end.readyMs !== null && end.readyMs >= times.stableMs;
       failures = wasStable ? 1 : failures + 1;
       const bound = Math.min(times.restartMaxMs, times.restartMs * 2 ** (failures - 1));
       const waitMs = Math.ceil(bound / 2 + (random() * bound) / 2);
-      this.tellOfEnd(end, waitMs);
+      this.logEnd(end, waitMs);
       const isFirst = failures === 1 && end.readyMs !== null;
       this.become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // TOOLS-MCP-SERVER-3
       await sleep(waitMs, signal);
     }
   }
 
-  private async liveOnce(): Promise<LifeEnd> {
+  private async runLife(): Promise<LifeEnd> {
     const { name, log, reason, elapsed } = this.options;
     const life = linkedAbort(this.stop.signal);
     let connection: Connection | null = null;
@@ -243,7 +243,7 @@ export class McpServer {
     }
   }
 
-  private tellOfEnd({ error, readyMs }: LifeEnd, waitMs: number): void {
+  private logEnd({ error, readyMs }: LifeEnd, waitMs: number): void {
     const { state } = this;
     if (state.kind === 'failed' && state.error === error && readyMs === null) return; // said already
     const message = readyMs === null ? 'an MCP server cannot be used' : 'an MCP server is gone';

@@ -1,5 +1,6 @@
-import { LONGEST_CALL_MS } from '../longest-call.ts';
-/** What `parley.yaml` says about a server. A secret is revealed only to the server it is for. */
+import { LONGEST_CALL_MS } from '../guarded.ts';
+
+/** The configuration of a server in `parley.yaml`. A secret is revealed only to its own server. */
 
 export interface SecretValue {
   reveal(): string;

@@ -25,7 +25,7 @@ export interface McpToolbox extends Toolbox {
   status(): readonly ServerStatus[];
 }
 
-interface Offered {
+interface OfferedTool {
   readonly server: string;
   readonly tool: string;
   readonly owner: McpServer;
@@ -38,7 +38,7 @@ const LONGEST_DESCRIPTION = 8000;
 export class ServerTools implements McpToolbox {
   private readonly owners: readonly McpServer[];
   private readonly acceptance: Acceptance | null;
-  private offered: ReadonlyMap<string, Offered> | null = null;
+  private offered: ReadonlyMap<string, OfferedTool> | null = null;
   private defined: ReadonlyMap<string, ToolDefinition> | null = null;
 
   /** `servers` is given a function to call when the tools of one are others. */
@@ -85,7 +85,7 @@ export class ServerTools implements McpToolbox {
     this.defined ??= new Map(
       [...this.offers()].map(([name, offered]) => [
         name,
-        { ...define(name, offered), ...this.doubts(offered) },
+        { ...define(name, offered), ...this.unacceptedOf(offered) },
       ]),
     );
     return this.defined;
@@ -118,7 +118,7 @@ export class ServerTools implements McpToolbox {
     if (offered === undefined) return this.missing(call.name);
     const wrong = offered.check(call.arguments);
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
-    if (this.doubts(offered).unaccepted)
+    if (this.unacceptedOf(offered).unaccepted)
       // MCP-TOOLBOX-4
       return failed(
         'TOOL_CHANGED',
@@ -129,7 +129,7 @@ export class ServerTools implements McpToolbox {
     return owner.call({ tool, arguments: call.arguments, idempotencyKey }, signal);
   }
 
-  private doubts({ server, listed }: Offered): Pick<ToolDefinition, 'unaccepted'> {
+  private unacceptedOf({ server, listed }: OfferedTool): Pick<ToolDefinition, 'unaccepted'> {
     const unaccepted = this.acceptance?.unaccepted(server, listed);
     return unaccepted ? { unaccepted } : {};
   }
@@ -145,14 +145,14 @@ export class ServerTools implements McpToolbox {
     return failed('TOOL_NOT_AVAILABLE', `there is no tool ${name}`);
   }
 
-  private offers(): ReadonlyMap<string, Offered> {
+  private offers(): ReadonlyMap<string, OfferedTool> {
     this.offered ??= wireNames(this.owners.flatMap(offersOf));
     return this.offered;
   }
 }
 
 /** A tool that a server lists twice counts once. */
-function offersOf(owner: McpServer): Offered[] {
+function offersOf(owner: McpServer): OfferedTool[] {
   const byName = new Map<string, Tool>();
   for (const tool of owner.tools) if (!byName.has(tool.name)) byName.set(tool.name, tool);
   return [...byName.values()].map((listed) => ({
@@ -164,7 +164,7 @@ function offersOf(owner: McpServer): Offered[] {
   }));
 }
 
-function define(name: string, { server, owner, listed }: Offered): ToolDefinition {
+function define(name: string, { server, owner, listed }: OfferedTool): ToolDefinition {
   const said = listed.description ?? listed.title ?? listed.annotations?.title ?? '';
   const description = said.trim() === '' ? `${listed.name}, a tool of the server ${server}.` : said;
   return {

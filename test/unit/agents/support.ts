@@ -61,7 +61,7 @@ export function sourcesOf(...slugs: string[]): RequestSources {
     prompts: { baseChat: 'Base rules.', baseRun: 'Run rules.', toolPolicy: 'Tool policy.' },
     workflows: new Map(),
     tools: () => new Map(),
-    standing: () => ({ rules: [], otherwise: 'runs' }),
+    availability: () => ({ rules: [], otherwise: 'runs' }),
     agents: new Map(agents),
   };
 }

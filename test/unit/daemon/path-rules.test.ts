@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Place, Ruling, Subject, Toolbox, ToolRun } from '../../../src/agents/index.ts';
+import type { ResolvedPath, Ruling, Subject, Toolbox, ToolRun } from '../../../src/agents/index.ts';
 import type { Config } from '../../../src/config/index.ts';
 import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolRules, underPolicy } from '../../../src/daemon/tools/tool-rules.ts';
@@ -158,7 +158,7 @@ const REQUEST = {
   arguments: '{"path":"@project/docs/a"}',
 };
 
-it.each<[string, Partial<Place>, object]>([
+it.each<[string, Partial<ResolvedPath>, object]>([
   ['is run', { path: '@project/docs/b' }, { kind: 'run' }],
   ['is forbidden', { path: '@project/secret/b' }, { kind: 'refuse', code: 'FORBIDDEN' }],
   [
@@ -187,7 +187,7 @@ it('a call whose path leads to where tools may not go is refused before a person
 
 describe('a place that is reached when the call runs', () => {
   /** Whether the run of a call on `@project/docs/a` may touch this place. */
-  async function permits(place: Place, isApproved?: true): Promise<boolean | undefined> {
+  async function permits(place: ResolvedPath, isApproved?: true): Promise<boolean | undefined> {
     let answer: boolean | undefined;
     const toolbox = toolboxOf({
       run: async (call) => {
@@ -207,7 +207,7 @@ describe('a place that is reached when the call runs', () => {
     return answer;
   }
 
-  it.each<[string, string, Partial<Place>, true | undefined, boolean]>([
+  it.each<[string, string, Partial<ResolvedPath>, true | undefined, boolean]>([
     ['the place that was judged', '@project/docs/a', {}, undefined, true],
     ['a place that a link leads to by now', '@project/other/a', {}, undefined, false],
     ['a place that was approved', '@project/other/a', {}, true, true],

@@ -143,7 +143,7 @@ export function createWorld(options: WorldOptions = {}) {
       prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
       workflows: new Map(),
       tools: () => options.toolbox?.definitions() ?? new Map(),
-      standing: () => ({ rules: [], otherwise: 'runs' }),
+      availability: () => ({ rules: [], otherwise: 'runs' }),
       agents,
     },
     agents,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ModelRequest, WireMessage } from '../../../src/agents/index.ts';
-import { createRemoteModel, type OpenLine, type RemoteModel } from '../../../src/models/index.ts';
+import { createRemoteModel, type OpenRemoteChannel, type RemoteModel } from '../../../src/models/index.ts';
 import type {
   RemoteEvent,
   RemoteMessage,
@@ -25,7 +25,7 @@ let outcomes: (RemoteOutcome | Promise<RemoteOutcome>)[];
 let carries: boolean;
 let model: RemoteModel;
 
-const openLine: OpenLine = () => {
+const openChannel: OpenRemoteChannel = () => {
   let line: Line | null = null;
   return {
     async offer(offered, _timeoutMs, onEvent) {
@@ -57,7 +57,7 @@ beforeEach(() => {
   lines = [];
   outcomes = [];
   carries = true;
-  model = createRemoteModel({ openLine, silenceMs: SILENCE_MS, heartbeatMs: 100, now: () => 7_000 });
+  model = createRemoteModel({ openChannel, silenceMs: SILENCE_MS, heartbeatMs: 100, now: () => 7_000 });
 });
 afterEach(() => {
   expect(vi.getTimerCount()).toBe(0);

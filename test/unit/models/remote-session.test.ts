@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
-import type { RemoteLine, RemoteResults } from '../../../src/models/remote/port.ts';
+import type { RemoteChannel, RemoteResults } from '../../../src/models/remote/port.ts';
 import { RemoteSession } from '../../../src/models/remote/session.ts';
 
 it('a tool call that is repeated after a later one was answered gets its own answer and does not run again', async () => {
   const answers: [string | null, RemoteResults][] = [];
   const line = {
     answer: (to: string | null, results: RemoteResults) => answers.push([to, results]) > 0,
-  } as unknown as RemoteLine;
+  } as unknown as RemoteChannel;
   const session = new RemoteSession(line, 1);
   const hear = (id: string, from: string) =>
-    session.hear({
+    session.receive({
       type: 'message',
       from,
       message: { type: 'tool_call', id, calls: [{ name: id, arguments: '{}' }] },

@@ -9,7 +9,7 @@ import {
   openFolderAt,
   openParent,
   openSandbox,
-} from '../../../src/tools/builtin/sandbox.ts';
+} from '../../../src/tools/builtin/files/sandbox.ts';
 import { content, failed, inYard, SECRET, type Yard } from './support.ts';
 
 const OUTPUTS = '@state/logs/tool-results';

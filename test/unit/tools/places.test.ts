@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Place } from '../../../src/agents/tool-port.ts';
-import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/protected.ts';
-import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/sandbox.ts';
+import type { ResolvedPath } from '../../../src/agents/tool-port.ts';
+import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/files/protected.ts';
+import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
 describe('where the path of a call leads', () => {
@@ -39,7 +39,7 @@ describe('where the path of a call leads', () => {
 });
 
 describe('a link that is exchanged after the ruling', () => {
-  const docsOnly = ({ path }: Place) => path.startsWith('@project/docs/') || path === '@project/docs';
+  const docsOnly = ({ path }: ResolvedPath) => path.startsWith('@project/docs/') || path === '@project/docs';
 
   it.each([
     ['fs_read', {}],
@@ -71,7 +71,7 @@ describe('a link that is exchanged after the ruling', () => {
       await mkdir(descriptors);
       for (let at = 0; at < 256; at += 1)
         await symlink(`${join(project, 'secret')} (deleted)`, join(descriptors, `${at}`));
-      const permits = ({ path }: Place) => path !== '@project/secret';
+      const permits = ({ path }: ResolvedPath) => path !== '@project/secret';
       const sandbox = { ...openSandbox(project, [], { permits }), descriptors };
       await expect(openFile(sandbox, ['secret'])).rejects.toMatchObject({ code: 'FORBIDDEN' });
     }),

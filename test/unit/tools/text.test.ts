@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CapturedOutput } from '../../../src/tools/builtin/process-group.ts';
+import { CapturedOutput } from '../../../src/tools/builtin/process/process-group.ts';
 import { firstCharacter, plainText, wellFormed, wholeCharacters } from '../../../src/tools/builtin/text.ts';
 
 const plain = (text: string) => plainText(Buffer.from(text, 'utf8'));

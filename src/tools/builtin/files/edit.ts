@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { ParleyError } from '../../kernel/index.ts';
-import { completed } from '../guarded.ts';
-import { EDIT_BYTES, FILES_TIMEOUT_MS } from './limits.ts';
+import { ParleyError } from '../../../kernel/index.ts';
+import { completed } from '../../guarded.ts';
+import { EDIT_BYTES, FILES_TIMEOUT_MS } from '../limits.ts';
+import { strictText } from '../text.ts';
+import { defineTool, PROJECT_PATH, WRITES } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { readAt, refuseBinary } from './read.ts';
 import { replaceFile } from './replace.ts';
 import { aliasOf, openFile, openParent, openSandbox, type Sandbox } from './sandbox.ts';
-import { strictText } from './text.ts';
-import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 import { fileNames } from './write.ts';
 
 const schema = z.strictObject({

@@ -3,14 +3,14 @@ import { type FileHandle, mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ParleyError } from '../../kernel/index.ts';
-import { completed } from '../guarded.ts';
-import { orNullIfMissing } from './errors.ts';
-import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from './limits.ts';
+import { ParleyError } from '../../../kernel/index.ts';
+import { completed } from '../../guarded.ts';
+import { orNullIfMissing } from '../errors.ts';
+import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from '../limits.ts';
+import { wholeCharacters } from '../text.ts';
+import { defineTool, PATH, READS, type ToolContext } from '../tool.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
 import { openFile, openSandbox, requireFile } from './sandbox.ts';
-import { wholeCharacters } from './text.ts';
-import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 
 /**
  * A file, page by page.

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { ToolOutcome } from '../../agents/tool-port.ts';
-import { completed, failed } from '../guarded.ts';
-import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from './limits.ts';
+import type { ToolOutcome } from '../../../agents/tool-port.ts';
+import { completed, failed } from '../../guarded.ts';
+import { openSandbox } from '../files/sandbox.ts';
+import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from '../limits.ts';
+import { wellFormed } from '../text.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { type GroupEnd, runInGroup } from './process-group.ts';
-import { openSandbox } from './sandbox.ts';
-import { wellFormed } from './text.ts';
-import { defineTool, type ToolContext } from './tool.ts';
 
 const schema = z.strictObject({
   command: z

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { sleep } from '../../kernel/index.ts';
-import { asIs, type Enclose } from '../hide-folder.ts';
-import { OrphanWatch } from '../orphan-watch.ts';
-import { errnoOf } from './errors.ts';
-import { SHELL_GRACE_MS, SHELL_HEAD_BYTES, SHELL_OUTPUT_BYTES, SHELL_TAIL_BYTES } from './limits.ts';
-import { firstCharacter, plainText, wholeCharacters } from './text.ts';
+import { sleep } from '../../../kernel/index.ts';
+import { asIs, type Enclose } from '../../hide-folder.ts';
+import { OrphanWatch } from '../../orphan-watch.ts';
+import { errnoOf } from '../errors.ts';
+import { SHELL_GRACE_MS, SHELL_HEAD_BYTES, SHELL_OUTPUT_BYTES, SHELL_TAIL_BYTES } from '../limits.ts';
+import { firstCharacter, plainText, wholeCharacters } from '../text.ts';
 
 /**
  * A command in a process group of its own.

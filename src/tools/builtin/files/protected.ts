@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { basename, sep } from 'node:path';
-import { foldPath } from '../../kernel/index.ts';
+import { foldPath } from '../../../kernel/index.ts';
 
 /**
  * Paths whose content runs, or decides what may run, without anybody looking at it again: to write there is risky, whatever

@@ -1,8 +1,8 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
-import { monotonicClock, sleep } from '../../kernel/index.ts';
-import { STREAM_ENDED } from './failure.ts';
+import { monotonicClock, sleep } from '../../../kernel/index.ts';
+import { STREAM_ENDED } from '../failure.ts';
 import { withReadableAnswers } from './messages.ts';
 import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 

@@ -1,4 +1,4 @@
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../../kernel/index.ts';
 
 /** What a path of a model means, before anything is looked at. Pure. */
 

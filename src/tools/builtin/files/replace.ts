@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { accessSync, type BigIntStats, constants, lstatSync, renameSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../../kernel/index.ts';
 import { aliasOf, type Folder, requireFile } from './sandbox.ts';
 
 /**

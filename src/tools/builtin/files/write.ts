@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { ParleyError } from '../../kernel/index.ts';
-import { completed } from '../guarded.ts';
-import { FILES_TIMEOUT_MS, WRITE_BYTES } from './limits.ts';
+import { ParleyError } from '../../../kernel/index.ts';
+import { completed } from '../../guarded.ts';
+import { FILES_TIMEOUT_MS, WRITE_BYTES } from '../limits.ts';
+import { defineTool, PROJECT_PATH, WRITES } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { pathRefused } from './names.ts';
 import { replaceFile } from './replace.ts';
 import { aliasOf, openParent, openSandbox } from './sandbox.ts';
-import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 
 const schema = z.strictObject({
   path: PROJECT_PATH,

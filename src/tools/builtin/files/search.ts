@@ -1,10 +1,12 @@
 import type { Dirent } from 'node:fs';
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { z } from 'zod';
-import { foldCase } from '../../kernel/index.ts';
-import { completed } from '../guarded.ts';
-import { errnoOf } from './errors.ts';
-import * as limits from './limits.ts';
+import { foldCase } from '../../../kernel/index.ts';
+import { completed } from '../../guarded.ts';
+import { errnoOf } from '../errors.ts';
+import * as limits from '../limits.ts';
+import { wellFormed } from '../text.ts';
+import { defineTool, PATH, READS } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { readAt } from './read.ts';
 import {
@@ -17,8 +19,6 @@ import {
   openSandbox,
   type Sandbox,
 } from './sandbox.ts';
-import { wellFormed } from './text.ts';
-import { defineTool, PATH, READS } from './tool.ts';
 
 /**
  * Looking for a text in the files of a folder.
@@ -121,13 +121,13 @@ class Search {
         if (this.full !== null) return [];
         await this.tryFile(folder, name, [...names, name]);
       }
-      return found.filter((entry) => this.enters(folder, entry)).map(({ name }) => name);
+      return found.filter((entry) => this.mayEnter(folder, entry)).map(({ name }) => name);
     } finally {
       await folder.handle.close();
     }
   }
 
-  private enters(folder: Folder, entry: Dirent): boolean {
+  private mayEnter(folder: Folder, entry: Dirent): boolean {
     if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // SEARCH-2
     return isOpenTo(this.sandbox, `${folder.real}/${entry.name}`);
   }

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import { sleep } from '../../kernel/index.ts';
-import { asIs, type Enclose } from '../hide-folder.ts';
-import { OrphanWatch } from '../orphan-watch.ts';
+import { sleep } from '../../../kernel/index.ts';
+import { asIs, type Enclose } from '../../hide-folder.ts';
+import { OrphanWatch } from '../../orphan-watch.ts';
 import { readMessage } from './messages.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 

@@ -1,9 +1,9 @@
 import { constants, existsSync, lstatSync, realpathSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
-import type { Place } from '../../agents/tool-port.ts';
-import { ParleyError } from '../../kernel/index.ts';
-import { errnoOf, valueOrNull } from './errors.ts';
+import type { ResolvedPath } from '../../../agents/tool-port.ts';
+import { ParleyError } from '../../../kernel/index.ts';
+import { errnoOf, valueOrNull } from '../errors.ts';
 import { pathRefused, printable } from './names.ts';
 import { isInside, isInsideFolded, type Protection, protectedBy } from './protected.ts';
 
@@ -21,7 +21,7 @@ import { isInside, isInsideFolded, type Protection, protectedBy } from './protec
 export interface Access {
   readonly protection?: Protection;
   /** SANDBOX-6; absent: every place is permitted. */
-  readonly permits?: ((place: Place) => boolean) | undefined;
+  readonly permits?: ((place: ResolvedPath) => boolean) | undefined;
 }
 
 export interface Sandbox extends Access {
@@ -71,7 +71,12 @@ export function isOpenTo(sandbox: Sandbox, real: string): boolean {
 }
 
 /** The place of an absolute path, as rules know it. Protected is what is written and where that leads. */
-export function placeOf(sandbox: Sandbox, real: string, names: readonly string[], writes: boolean): Place {
+export function placeOf(
+  sandbox: Sandbox,
+  real: string,
+  names: readonly string[],
+  writes: boolean,
+): ResolvedPath {
   const { root, protection = { names: [], folders: [] } } = sandbox;
   const path = `@project${root === sep ? real : real.slice(root.length)}`;
   const written = join(root, ...names);
