@@ -2,27 +2,27 @@ import { Hono, type Next } from 'hono';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { matchedRoutes } from 'hono/route';
 import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
-import { addA2aDoors } from './a2a/routes.ts';
-import { addAgUiDoors } from './ag-ui/routes.ts';
-import { addConsoleDoors, addConsoleToken } from './console.ts';
+import { addA2aRoutes } from './a2a/routes.ts';
+import { addAgUiRoutes } from './ag-ui/routes.ts';
+import { addConsoleRoutes, addConsoleToken } from './console.ts';
 import type { Application, Request, RouteContext } from './context.ts';
-import { addEventDoors } from './events/routes.ts';
+import { addEventRoutes } from './events/routes.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
 import { allowOrigins, checkHost, checkOrigin, checkSite, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
 import { roleOf } from './guard/roles.ts';
 import { addSeats } from './guard/seats.ts';
-import { addMcpDoors } from './mcp/routes.ts';
-import { addOpenAiDoors, openAiError } from './openai/routes.ts';
+import { addMcpRoutes } from './mcp/routes.ts';
+import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
-import { httpStatus, problem, toldOf } from './problem.ts';
+import { httpStatus, problem, publicErrorOf } from './problem.ts';
 import { addRestRoutes } from './rest/handlers.ts';
 
 /**
- * The doors in order: health and the console's files, then the guard, then everything else.
+ * All routes in order: health and the console's files, then the guard, then everything else.
  *
- * Behind the guard nothing leaves that a page could be made of: the headers forbid it to load or to be framed. No cookie
- * is read or set anywhere, so a browser brings no rights of its own.
+ * After the guard, headers forbid that an answer is rendered as a page or framed. No cookie is read or set, so a browser
+ * adds no rights.
  */
 
 export interface ApplicationOptions extends RouteContext {
@@ -33,7 +33,7 @@ export interface ApplicationOptions extends RouteContext {
   readonly readers: number;
   readonly readersPerCaller: number;
   readonly heartbeatMs: number;
-  /** Where the console's built files are. */
+  /** Folder of the console's built files. */
   readonly consoleFolder: string;
   readonly readiness: () => 'ready' | 'starting' | 'disconnected';
 }
@@ -45,12 +45,12 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 };
-/** For every event stream, whichever door or library made it: a proxy that buffers or rewrites it would hold it back. */
+/** For every event stream of any route: keeps proxies from buffering or rewriting it. */
 const STREAM_HEADERS = {
   'cache-control': 'no-store, no-cache, no-transform',
   'x-accel-buffering': 'no',
 };
-/** As the router writes what `use('*')` is for. */
+/** The router's path for `use('*')`. */
 const EVERYTHING = '/*';
 
 export function createApplication(options: ApplicationOptions): Application {
@@ -66,27 +66,27 @@ export function createApplication(options: ApplicationOptions): Application {
     const status = options.readiness();
     return context.json({ status }, status === 'ready' ? 200 : 503);
   });
-  addConsoleDoors(app, options);
+  addConsoleRoutes(app, options);
   addGuard(app, options);
   addConsoleToken(app, options.ownToken);
   addRestRoutes(app, options);
-  addEventDoors(app, options, options);
-  addMetricsDoor(app, options);
-  addOpenAiDoors(app, options, options.heartbeatMs);
-  addAgUiDoors(app, options, options.heartbeatMs);
-  addA2aDoors(app, { ...options, needsToken: options.tokens.length > 0 });
-  addMcpDoors(app, options, options);
+  addEventRoutes(app, options, options);
+  addMetricsRoute(app, options);
+  addOpenAiRoutes(app, options, options.heartbeatMs);
+  addAgUiRoutes(app, options, options.heartbeatMs);
+  addA2aRoutes(app, { ...options, needsToken: options.tokens.length > 0 });
+  addMcpRoutes(app, options, options);
   return app;
 }
 
-/** Set on the answer, not by `context.header()` before it: an answer that a door makes itself does not get those. */
+/** Set on the answer: headers set by `context.header()` are missing from answers that a route builds itself. */
 async function setHeaders(context: Request, next: Next): Promise<void> {
   await next();
   const { headers } = context.res;
   const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true;
   if (isStream) for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
   for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
-  if (isStream && context.req.method === 'HEAD') await context.res.body?.cancel(); // nothing will read it
+  if (isStream && context.req.method === 'HEAD') await context.res.body?.cancel(); // not sent for HEAD
 }
 
 function addGuard(app: Application, options: ApplicationOptions): void {
@@ -112,17 +112,17 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     requireRoles(context, identity);
     return next();
   });
-  addSeats(app, options); // reading a body takes time, too
+  addSeats(app, options); // before the body is read, which takes time
   app.use('*', methodNotAllowed({ app, onMethodNotAllowed: wrongMethod }));
 }
 
-/** Every route that may answer this asks nobody who he is; a path without a route is none of these. */
+/** Whether every matching route is public. A path without a route is not. */
 function isPublic(context: Request): boolean {
   const routes = matchedRoutes(context).filter(({ path }) => path !== EVERYTHING);
   return routes.length > 0 && routes.every((route) => roleOf(route) === null);
 }
 
-/** Of every route that may answer this: what is there for all of them, such as this guard, needs nothing. */
+/** Checks the role of every matching route, except middleware such as this guard. */
 function requireRoles(context: Request, identity: Identity): void {
   for (const route of matchedRoutes(context)) {
     const role = route.path === EVERYTHING ? null : roleOf(route);
@@ -130,7 +130,7 @@ function requireRoles(context: Request, identity: Identity): void {
   }
 }
 
-/** Who has a token is counted by it, wherever he asks from; guessing tokens is slowed down by address. */
+/** The identity for the rate limit: valid tokens count per token, invalid ones per address. */
 function identifyOf(context: Request, tokens: readonly Token[]): Identity | ParleyError {
   try {
     return identify(context.req.header('authorization'), tokens);
@@ -144,7 +144,7 @@ function addressOf(context: Request): string {
   return context.env?.incoming?.socket.remoteAddress ?? '';
 }
 
-/** The path is known, the method is not one of its own. */
+/** The path exists, but not with this method. */
 function wrongMethod(context: Request, methods: readonly string[]): Response {
   const { method, path } = context.req;
   const allow = [...methods, 'OPTIONS'].join(', ');
@@ -160,11 +160,11 @@ function wrongMethod(context: Request, methods: readonly string[]): Response {
 }
 
 function failure(error: Error, context: Request, options: ApplicationOptions): Response {
-  const told = toldOf(error, (fault) => options.onFault(fault, context.req.path));
-  return refuse(context, httpStatus(told.code, options.wire.statusOf), told);
+  const shown = publicErrorOf(error, (fault) => options.onFault(fault, context.req.path));
+  return refuse(context, httpStatus(shown.code, options.wire.statusOf), shown);
 }
 
-/** In the form of the protocol that is spoken there. */
+/** In the error format of the route's protocol. */
 function refuse(context: Request, status: number, refused: Refusal): Response {
   const isOpenAi = /^\/v1(\/|$)/.test(context.req.path);
   const answer = isOpenAi ? openAiError(status, refused) : problem(status, refused);
@@ -174,9 +174,9 @@ function refuse(context: Request, status: number, refused: Refusal): Response {
 }
 
 /** `/metrics` in the text format of Prometheus, version 0.0.4. */
-export function addMetricsDoor(app: Application, doors: RouteContext): void {
+export function addMetricsRoute(app: Application, routes: RouteContext): void {
   app.get('/metrics', async (context) => {
-    const text = exposition(await doors.door().measure());
+    const text = exposition(await routes.daemon().measure());
     return context.body(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
   });
 }

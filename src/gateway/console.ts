@@ -5,12 +5,12 @@ import type { Application, Request } from './context.ts';
 import { checkHost, type KnownHosts } from './guard/hosts.ts';
 
 /**
- * The console: a page and its assets, as they were built.
+ * Serves the console: a page and its built assets.
  *
- * CONSOLE-1 No token is asked for: the files are the same for everybody and hold nothing of any conversation. What the page
- *    then reads goes through the guard, with the token that its reader gives it.
- * CONSOLE-2 The page loads nothing from elsewhere, runs no inline script, and writes no text as HTML that was not sanitised.
- * CONSOLE-3 Only names without a folder are looked up, so nothing outside the folder can be.
+ * CONSOLE-1 No token is needed: the files are the same for all and contain no conversation. The page's requests pass the
+ *    guard with the user's token.
+ * CONSOLE-2 The page loads nothing from other origins, runs no inline script, and renders no unsanitised HTML.
+ * CONSOLE-3 Only names without a folder are served, so no file outside the folder is.
  */
 
 export interface ConsoleOptions {
@@ -18,7 +18,7 @@ export interface ConsoleOptions {
   readonly known: KnownHosts;
 }
 
-/** CONSOLE-2: the browser holds the page to it. */
+/** CONSOLE-2: enforced by the browser. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -38,11 +38,11 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-/** P3. The build puts a hash of the content into the name. */
+/** CONSOLE-3. The build puts a hash of the content into the name. */
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const FOREVER = 'public, max-age=31536000, immutable';
 
-export function addConsoleDoors(app: Application, { consoleFolder, known }: ConsoleOptions): void {
+export function addConsoleRoutes(app: Application, { consoleFolder, known }: ConsoleOptions): void {
   const file = async (context: Request, path: string, cache: string) => {
     checkHost(context.req.header('host'), known);
     const type = TYPES[extname(path)];
@@ -70,8 +70,8 @@ export function addConsoleDoors(app: Application, { consoleFolder, known }: Cons
 }
 
 /**
- * Gives the daemon's own token for a code of the printed address, once each: that address stays in the browser's history,
- * where it opens nothing any more.
+ * Exchanges a one-time code of the printed address for the daemon's token. The address stays in the browser's history,
+ * where its code is no longer valid.
  */
 export function addConsoleToken(app: Application, token: string | null): void {
   const codes = token === null ? null : new OneTimeCodes(token);

@@ -5,9 +5,8 @@ const READABLE = 64;
 const DIGITS = 32;
 
 /**
- * The conversation that a client's own id (a thread, a context) names: the id itself where it is a legal one, else its
- * readable characters and 128 bits of its digest. Such an id is an ordinary one: whoever knows it can use it directly,
- * and two ids never share one.
+ * The conversation for a client's id (a thread, a context): the id itself if it is valid, else its readable characters
+ * and 128 bits of its digest. The result is an ordinary id that any client can use; two ids never share one.
  */
 export function conversationOf(id: string): string {
   if (NAME_PATTERN.test(id)) return id;
@@ -15,7 +14,7 @@ export function conversationOf(id: string): string {
     .slice(0, READABLE)
     .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '');
-  // As JSON: UTF-8 would make all lone surrogates one.
+  // As JSON: in UTF-8 all lone surrogates would be equal.
   const digest = createHash('sha256').update(JSON.stringify(id)).digest('hex').slice(0, DIGITS);
   return `${readable || 'thread'}-${digest}`;
 }

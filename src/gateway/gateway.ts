@@ -12,31 +12,31 @@ import type { GatewayPort, Wire } from './port.ts';
 /**
  * The HTTP server.
  *
- * GATEWAY-1 Loopback needs no token; any other address refuses to start without one.
- * GATEWAY-2 Nobody is listened to for longer than the daemon lives: readers are let go before the server closes.
- * GATEWAY-3 Who is refused while he still sends reads why.
- * GATEWAY-4 A connection whose other side takes nothing between two looks is cut off, whatever waits for it: else a peer that stopped
- *    reading would hold it for ever, and its seat.
+ * GATEWAY-1 Loopback needs no token; on any other address the server refuses to start without one.
+ * GATEWAY-2 On stop, readers are disconnected before the server closes.
+ * GATEWAY-3 A client that is refused while it still sends can read the refusal.
+ * GATEWAY-4 A connection with queued data whose peer reads nothing between two checks is closed: a stalled peer would keep
+ *    its connection and its place forever.
  */
 
 export interface GatewayOptions {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** Asked of every request but health, if there is any. */
+  /** If there are any, every request except health needs one. */
   readonly tokens: readonly Token[];
-  /** The token of `tokens` that codes of the console's address stand for; null: there are no codes. */
+  /** The token of `tokens` that the console's one-time codes stand for; null: no codes. */
   readonly ownToken: string | null;
   readonly known: KnownHosts;
   readonly maxBodyBytes: number;
-  /** Of one address. */
+  /** Per caller. */
   readonly requestsPerSecond: number;
-  /** Event streams and requests that wait, open at once: of all, and of one caller. */
+  /** Maximum of open event streams and waiting requests: in all, and per caller. */
   readonly readers: number;
   readonly readersPerCaller: number;
-  /** Between signs of life to readers to whom nothing else is said, and between two looks at a connection (GATEWAY-4). */
+  /** Interval of heartbeats on idle event streams, and of the checks of GATEWAY-4. */
   readonly heartbeatMs: number;
-  /** Where the console's built files are; without them its page says what to do. */
+  /** Folder of the console's built files. */
   readonly consoleFolder: string;
   readonly wire: Wire;
   readonly version: string;
@@ -45,9 +45,9 @@ export interface GatewayOptions {
 
 export interface Gateway {
   readonly url: string;
-  /** The daemon takes requests from now on; null: no more. */
-  open(door: GatewayPort | null): void;
-  /** Ends everything that is read continuously. */
+  /** The daemon accepts requests from now on; null: no more. */
+  open(daemon: GatewayPort | null): void;
+  /** Ends all event streams. */
   dismissReaders(): void;
   close(): Promise<void>;
 }
@@ -61,17 +61,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       hint: 'set PARLEY_HTTP_TOKEN, or listen on 127.0.0.1',
     }); // GATEWAY-1
   }
-  let door: GatewayPort | null = null;
+  let daemon: GatewayPort | null = null;
   const closing = new AbortController();
-  setMaxListeners(0, closing.signal); // one for each reader, gone with him
+  setMaxListeners(0, closing.signal); // one listener per reader
   const application = createApplication({
     ...options,
     known: { ...options.known, hosts: [...options.known.hosts, host] },
     newId: createIdSource(),
     closing: closing.signal,
-    readiness: () => (door === null ? 'starting' : door.isConnected ? 'ready' : 'disconnected'),
-    door() {
-      if (door) return door;
+    readiness: () => (daemon === null ? 'starting' : daemon.isConnected ? 'ready' : 'disconnected'),
+    daemon() {
+      if (daemon) return daemon;
       throw new ParleyError('NOT_READY', 'the daemon is starting or stopping', { hint: 'try again soon' });
     },
   });
@@ -82,7 +82,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
     open(opened) {
-      door = opened;
+      daemon = opened;
     },
     dismissReaders: () => closing.abort(), // GATEWAY-2
     close() {
@@ -104,13 +104,13 @@ function listen(app: Application, hostname: string, port: number): Promise<Serve
 /** GATEWAY-4 */
 function cutWhenStalled(socket: Socket, everyMs: number): void {
   let before = -1;
-  const look = setInterval(() => {
+  const timer = setInterval(() => {
     const { writableLength: waiting } = socket;
     const taken = socket.bytesWritten - waiting;
     if (waiting > 0 && taken === before) socket.destroy();
     before = taken;
   }, everyMs);
-  socket.once('close', () => clearInterval(look));
+  socket.once('close', () => clearInterval(timer));
 }
 
 function cannotListen(error: Error, host: string, port: number): ParleyError {
@@ -134,30 +134,30 @@ function close(server: Server): Promise<void> {
 }
 
 /**
- * What is still sent when the answer is already out: the body of a request that was refused by its head or its size.
+ * Discards the rest of a request that was refused by its head or its size and is still being sent.
  *
- * GATEWAY-N-1 It is read and thrown away, so that the sender comes to reading the answer. To close at once would reset the
- *    connection, and a reset takes from the sender what he had not read yet.
- * GATEWAY-N-2 But not for ever: what is more, or takes longer, is cut off.
+ * GATEWAY-N-1 The rest is read and discarded so that the client can read the answer. Closing at once would reset the
+ *    connection, which drops unread data at the client.
+ * GATEWAY-N-2 At a limit of time and bytes the connection is closed.
  */
 
-const MOST_MS = 30_000;
-const MOST_BYTES = 268_435_456;
+const MAX_DISCARD_MS = 30_000;
+const MAX_DISCARD_BYTES = 268_435_456;
 
-/** Is to be told of a request before anybody else. */
+/** Must be the first `request` listener. */
 export function lingerAfterAnswer(incoming: IncomingMessage, outgoing: ServerResponse): void {
   outgoing.prependOnceListener('finish', () => {
     if (incoming.complete || incoming.destroyed) return;
     const { socket } = incoming;
-    // Where the connection is not kept, the server closes it next: only our side of it, then (GATEWAY-N-1).
+    // If the connection is not kept alive, the server closes only its own side (GATEWAY-N-1).
     socket.destroySoon = () => void socket.end();
     const cut = () => void socket.destroy(); // GATEWAY-N-2
-    const timer = setTimeout(cut, MOST_MS).unref();
+    const timer = setTimeout(cut, MAX_DISCARD_MS).unref();
     let read = 0;
-    incoming.removeAllListeners('data'); // whoever stopped in the middle of it would pause it again
+    incoming.removeAllListeners('data'); // another listener would pause it again
     incoming.on('data', (chunk: Buffer) => {
       read += chunk.length;
-      if (read > MOST_BYTES) cut();
+      if (read > MAX_DISCARD_BYTES) cut();
     });
     incoming.once('close', () => {
       clearTimeout(timer);

@@ -1,12 +1,16 @@
 /**
- * The HTTP server: each protocol is one folder of routes over the same port (`port.ts`). It keeps no state of conversations.
+ * The HTTP gateway. It keeps no state of conversations: requests go to the daemon through `GatewayPort`.
  *
- * rest/      `/api` and its OpenAPI document: routes.ts has one row for each path, handlers.ts makes it a request,
- *            openapi.ts describes it, other-routes.ts describes the other protocols
+ * gateway.ts, application.ts   the server; its routes and the guard in order; metrics
+ * port.ts, context.ts          what routes need of the daemon; problem.ts: errors as problem details
+ * console.ts                   the console's files; conversation-id.ts: conversations for clients' ids
+ * guard/     tokens, roles, hosts and origins, rate, size of bodies, open requests
+ * rest/      `/api` and its OpenAPI; events/: `/api/conversations/<id>/events`
+ * progress/  the effects of posts as steps, shared by ag-ui/ and a2a/; open calls, reading logs, event streams
+ * ag-ui/, a2a/, openai/, mcp/  the standard protocols
  *
- * No request is checked here that the daemon's API checks.
+ * No route touches the bus, a store or a conversation's decisions. Every route has a row in guard/roles.ts.
  */
-
 export { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
 export type { Role, Token } from './guard/access.ts';
 export type { Arrival, GatewayPort, Measurement, Measurements, Wire } from './port.ts';

@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import { ParleyError, type Refusal } from '../kernel/index.ts';
 
-/** Refusals as problem details (RFC 9457), with the `code` and `hint` that every door gives. */
+/** Refusals as problem details (RFC 9457) with `code` and `hint`. */
 
-/** Codes that only HTTP has, or for which HTTP has a better number than the bus. */
+/** Codes that exist only in HTTP, or whose HTTP status differs from the bus. */
 const STATUS: Readonly<Record<string, number>> = {
   NOT_READY: 503,
   CONSOLE_MISSING: 503,
@@ -21,8 +21,8 @@ const STATUS: Readonly<Record<string, number>> = {
   ORIGIN_FORBIDDEN: 403,
 };
 
-/** What the other side is told of an error: a bug is reported, and its text stays here. */
-export function toldOf(error: unknown, onFault: (error: unknown) => void): ParleyError {
+/** The error as shown to the client: the text of a bug is only reported to `onFault`. */
+export function publicErrorOf(error: unknown, onFault: (error: unknown) => void): ParleyError {
   if (error instanceof ParleyError) return error;
   onFault(error);
   return new ParleyError('INTERNAL', 'the daemon failed at this request', { hint: 'its log says why' });

@@ -2,15 +2,15 @@ import type { ToolOutcome } from '../agents/tool-port.ts';
 import { linkedAbort, messageOf } from '../kernel/index.ts';
 
 /**
- * One run of a tool, whatever the tool does.
+ * Runs a tool with a deadline and turns every failure into an outcome.
  *
- * GUARDED-1 It ends: at its deadline or at an abort the tool is told, and `graceMs` later it is no longer waited for.
- * GUARDED-2 It never rejects: what is thrown, at once or later, is a failure that the model reads.
- * GUARDED-3 It has an outcome: nothing, or something else, is a failure too.
- * GUARDED-4 It leaves no timer and no listener behind.
+ * GUARDED-1 The run ends: at its deadline or on abort the tool gets the signal; `graceMs` later the run stops waiting.
+ * GUARDED-2 It never rejects: an error is a failure that the model reads.
+ * GUARDED-3 A missing or malformed outcome is a failure.
+ * GUARDED-4 It leaves no timer and no listener.
  */
 
-/** For a tool to say how it ended, once it was told to; longer than a process group is given to end. */
+/** For a tool to return after an abort; longer than the time to end a process group. */
 const GRACE_MS = 5_000;
 
 export interface GuardOptions {
@@ -27,27 +27,27 @@ export async function runGuarded(
   options: GuardOptions,
 ): Promise<ToolOutcome> {
   if (signal.aborted) return { kind: 'aborted' };
-  const told = linkedAbort(signal);
+  const inner = linkedAbort(signal);
   let expired = false;
-  let silence: NodeJS.Timeout | undefined;
+  let graceTimer: NodeJS.Timeout | undefined;
   const deadline = setTimeout(() => {
     expired = true;
-    told.abort(new Error('the time for this call is over'));
+    inner.abort(new Error('the time for this call is over'));
   }, options.timeoutMs);
-  const givenUp = new Promise<ToolOutcome>((resolve) => {
+  const gaveUp = new Promise<ToolOutcome>((resolve) => {
     const wait = () => {
-      silence = setTimeout(() => resolve({ kind: 'aborted' }), options.graceMs ?? GRACE_MS);
+      graceTimer = setTimeout(() => resolve({ kind: 'aborted' }), options.graceMs ?? GRACE_MS);
     };
-    told.signal.addEventListener('abort', wait, { once: true });
+    inner.signal.addEventListener('abort', wait, { once: true });
   });
   try {
-    const outcome = await Promise.race([outcomeOf(work, told.signal, options.name), givenUp]); // GUARDED-1
+    const outcome = await Promise.race([outcomeOf(work, inner.signal, options.name), gaveUp]); // GUARDED-1
     if (outcome.kind !== 'aborted' || !expired) return outcome;
     return failed('TIMEOUT', `${options.name} did not end within ${options.timeoutMs / 1_000} seconds`);
   } finally {
     clearTimeout(deadline); // GUARDED-4
-    clearTimeout(silence);
-    told.unlink();
+    clearTimeout(graceTimer);
+    inner.unlink();
   }
 }
 

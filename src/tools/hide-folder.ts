@@ -7,14 +7,14 @@ import { promisify } from 'node:util';
 import { messageOf } from '../kernel/index.ts';
 
 /**
- * Starts programs so that they find one folder empty: the daemon's data, with its credentials.
+ * Starts programs for which one folder is empty: the daemon's data, with its credentials.
  *
- * HIDE-1  A mount namespace of the program has an empty, read-only file system in place of the folder. What prepares it is
- *         replaced by the program: process id, group, signals and exit code are the program's own.
- * HIDE-2  The program cannot undo that or go around it. As root it lacks the capabilities to mount, to enter namespaces, to
- *         read other processes and disks; else it is in a user namespace without rights over the mounts and the daemon.
- * HIDE-3  Where it fails for one program, that program is not started.
- * HIDE-4  What is covered is the folder that was there first: a program may move a folder above it and make another one.
+ * HIDE-1  In a mount namespace of the program, an empty read-only file system covers the folder. The program replaces the
+ *         wrapper: process id, group, signals and exit code are its own.
+ * HIDE-2  The program cannot undo or bypass that. As root it lacks the capabilities to mount, to enter namespaces, to read
+ *         other processes and disks; else it is in a user namespace without rights over the mounts and the daemon.
+ * HIDE-3  If hiding fails for a program, the program does not start.
+ * HIDE-4  The covered folder is the original one: a program may move a parent folder and create another in its place.
  */
 
 export interface Program {
@@ -28,16 +28,16 @@ export const asIs: Enclose = (program) => program;
 
 export interface Hiding {
   readonly enclose: Enclose;
-  /** Why nothing is hidden; null: it is. */
+  /** Why the folder is not hidden; null: it is hidden. */
   readonly fault: string | null;
 }
 
 const SHELL = '/bin/sh';
 const UNSHARE = '/usr/bin/unshare';
-/** HIDE-2. By number: names that an older `setpriv` does not know (perfmon, bpf). */
+/** HIDE-2. Numbers for names that an older `setpriv` does not know (perfmon, bpf). */
 const DROPPED =
   '-sys_admin,-sys_ptrace,-sys_module,-sys_rawio,-sys_boot,-mknod,-dac_read_search,-cap_38,-cap_39';
-/** HIDE-4: the subshell enters the folder once, compares it, and covers where it is. */
+/** HIDE-4: the subshell enters the folder, compares its identity, and covers it. */
 const COVER = `folder=$1 identity=$2; shift 2
 ( cd -P -- "$folder" && [ "$(/usr/bin/stat -c %d:%i .)" = "$identity" ] &&
   /bin/mount --no-canonicalize -t tmpfs -o ro,nosuid,nodev,noexec,mode=0555,size=4k parley-hidden . ) || {
@@ -47,7 +47,7 @@ exec /usr/bin/setpriv --bounding-set ${DROPPED} --inh-caps=-all -- "$@"`;
 const AS_USER = `${COVER}
 user=$1; group=$2; shift 2
 exec ${UNSHARE} --user --map-user="$user" --map-group="$group" -- "$@"`;
-/** Both ways to look at what is hidden: directly, and after an attempt to remove the cover. */
+/** Tries to read the hidden file directly and after an attempt to unmount the cover. */
 const PROBE = '[ ! -e "$1/mark" ] && ! umount "$1" 2>/dev/null && [ ! -e "$1/mark" ]';
 const PROBE_MS = 10_000;
 
@@ -60,19 +60,19 @@ export async function hideFolder(folder: string): Promise<Hiding> {
   };
 }
 
-/** Why this system lets us hide nothing; null: it does. Tries it with a folder of its own. */
+/** Why this system cannot hide folders; null: it can. Tries it with a temporary folder. */
 export async function hidingFault(): Promise<string | null> {
-  const yard = await mkdtemp(join(tmpdir(), 'parley-hiding-'));
+  const folder = await mkdtemp(join(tmpdir(), 'parley-hiding-'));
   try {
-    await writeFile(join(yard, 'mark'), '');
-    const probe = enclosing(yard, ...identity())({ command: SHELL, args: ['-c', PROBE, 'sh', yard] });
+    await writeFile(join(folder, 'mark'), '');
+    const probe = enclosing(folder, ...identity())({ command: SHELL, args: ['-c', PROBE, 'sh', folder] });
     await promisify(execFile)(probe.command, probe.args, { timeout: PROBE_MS });
     return null;
   } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    return said || messageOf(error);
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    return stderr || messageOf(error);
   } finally {
-    await rm(yard, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -80,7 +80,7 @@ function identity(): [number, number] {
   return [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
 }
 
-/** `user` and `group`: those of the process that starts programs. */
+/** `user` and `group`: of the process that starts programs. */
 export function enclosing(folder: string, user: number, group: number): Enclose {
   const [spaces, script, ids] =
     user === 0

@@ -1,3 +1,15 @@
+/**
+ * Tools: adapters of the port `src/agents/tool-port.ts`.
+ *
+ * toolbox.ts       combines several toolboxes, applies the configured risk
+ * guarded.ts       one run with a deadline: it always ends with an outcome
+ * hide-folder.ts   starts programs that cannot see the daemon's data
+ * orphan-watch.ts  ends process groups when the daemon is killed
+ * builtin/         the tools that Parley ships: files, shell, recall
+ * mcp/             tools of MCP servers (imported directly: it is loaded only if servers are configured)
+ *
+ * Texts for models (descriptions, results, failures) are part of requests: a change alters their hashes.
+ */
 export { type BuiltInOptions, type Conversations, createBuiltInTools } from './builtin/index.ts';
 export { LONGEST_CALL_MS } from './guarded.ts';
 export { asIs, type Enclose, hideFolder, hidingFault } from './hide-folder.ts';

@@ -1,4 +1,4 @@
-/** What the tools need of a logger; pino fits. */
+/** The logger that tools need; pino implements it. */
 export interface ToolLog {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
 /**
- * Sees to it that a process group does not outlive this process, whatever ends that: `kill -9` too, when nothing of ours
- * runs any more. A shell waits at a pipe that only we hold. While the pipe is open nothing happens; when it closes
- * without a word, the group is asked to end, and a second later ended.
+ * Ends a process group when this process ends, even by `kill -9`. A shell waits at a pipe that only this process holds.
+ * If the pipe closes without a message, the shell sends SIGTERM to the group and SIGKILL a second later.
  *
- * It leads a session of its own, so that no signal from a terminal reaches it.
+ * The shell leads its own session, so that it gets no signals from a terminal.
  */
 const WATCH = [
   'read -r group || exit 0',
@@ -18,7 +17,7 @@ const WATCH = [
 export class OrphanWatch {
   private readonly shell: ChildProcess;
   private isGuarding = false;
-  /** Why there is none, when it could not be started. */
+  /** Resolves with the error if the shell could not be started. */
   readonly failure: Promise<Error>;
 
   constructor() {
@@ -29,24 +28,24 @@ export class OrphanWatch {
       stdio: ['pipe', 'ignore', 'ignore'],
     });
     this.failure = new Promise((resolve) => void this.shell.once('error', resolve));
-    this.shell.stdin?.on('error', () => {}); // it was ended: what it watched is not watched any more
+    this.shell.stdin?.on('error', () => {}); // the shell was ended: it watches no longer
     this.shell.unref();
   }
 
-  get isThere(): boolean {
+  get isRunning(): boolean {
     return this.shell.pid !== undefined;
   }
 
-  /** From now on this group ends with us. */
+  /** From now on this group ends with this process. */
   guard(group: number): void {
     this.isGuarding = true;
     this.shell.stdin?.write(`${group}\n`);
   }
 
-  /** The group has ended, or there never was one. */
+  /** The group has ended or never started. */
   over(): void {
     const { stdin } = this.shell;
-    // Ended alone it would be closed only when the shell has: nothing is to be left of it here.
+    // `end` alone would close the pipe only after the shell has ended.
     stdin?.end(this.isGuarding ? 'over\n' : '', () => stdin.destroy());
   }
 }

@@ -5,19 +5,19 @@ import { failed, runGuarded } from './guarded.ts';
 import { SILENT, type ToolLog } from './log.ts';
 
 /**
- * Several toolboxes as one.
+ * Combines several toolboxes into one.
  *
  * TOOLS-TOOLBOX-1 A name belongs to the first part that offers it; a clash is logged once.
- * TOOLS-TOOLBOX-2 What is configured about risk wins over what a tool says of itself.
- * TOOLS-TOOLBOX-3 Every call ends in an outcome within `timeoutMs`, whatever its part does (see `guarded.ts`).
- * TOOLS-TOOLBOX-4 Closing closes every part, even after one of them failed.
+ * TOOLS-TOOLBOX-2 The configured risk has precedence over the risk that a tool declares.
+ * TOOLS-TOOLBOX-3 Every call ends with an outcome within `timeoutMs` (`guarded.ts`).
+ * TOOLS-TOOLBOX-4 Closing closes every part, even if one of them fails.
  */
 export interface ToolboxOptions {
   /** By wire name or pattern. */
   readonly risk: Readonly<Record<string, Risk>>;
-  /** For one call; longer than what the tools allow themselves, so that their own words about it are heard. */
+  /** For one call; longer than the tools' own limits, so that their own error is reported. */
   readonly timeoutMs: number;
-  /** How long a tool that was told to end is waited for. */
+  /** For a tool to return after an abort. */
   readonly graceMs?: number;
   readonly log?: ToolLog;
 }
@@ -32,7 +32,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
   const clashes = new Set<string>();
   let closing: Promise<void> | null = null;
 
-  /** Asked each time: parts come and go while the daemon runs. */
+  /** Computed each time: the tools of parts change while the daemon runs. */
   function offers(): Map<string, Offer> {
     const all = new Map<string, Offer>();
     for (const part of parts) {
@@ -52,9 +52,9 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     const { timeoutMs, graceMs } = options;
     const guard = { name: call.name, timeoutMs, ...(graceMs === undefined ? {} : { graceMs }) };
     return runGuarded(
-      async (told) => {
+      async (inner) => {
         const offer = offers().get(call.name);
-        return offer ? offer.part.run(call, told) : failed('TOOL_NOT_AVAILABLE', missing(call.name));
+        return offer ? offer.part.run(call, inner) : failed('TOOL_NOT_AVAILABLE', missing(call.name));
       },
       signal,
       guard,

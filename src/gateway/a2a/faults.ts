@@ -7,7 +7,7 @@ import {
   TaskNotFoundError,
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
-import { toldOf } from '../problem.ts';
+import { publicErrorOf } from '../problem.ts';
 
 /** A refusal as the protocol names it. The code stays readable: it is what the documentation speaks of. */
 
@@ -39,9 +39,9 @@ const OURS = new Set([
 
 export function faultOf(error: unknown, onFault: (error: unknown) => void): Error {
   if (error instanceof A2AError) return error;
-  const told = toldOf(error, onFault);
-  const { code, hint } = told;
-  const message = `${code}: ${told.message}${hint ? ` (${hint})` : ''}`;
+  const shown = publicErrorOf(error, onFault);
+  const { code, hint } = shown;
+  const message = `${code}: ${shown.message}${hint ? ` (${hint})` : ''}`;
   const Fault = CLASSES[code] ?? (OURS.has(code) ? A2AError : RequestMalformedError);
   return new Fault({ message, cause: error, metadata: { code } });
 }

@@ -27,42 +27,42 @@ interface Row {
 }
 
 /** A task's place in the order. */
-interface Place {
+interface SortKey {
   readonly at: string;
   readonly id: string;
 }
 
 interface Wanted {
   readonly pageSize: number;
-  readonly after: Place | null;
+  readonly after: SortKey | null;
   readonly since: string;
   readonly status: TaskState;
 }
 
 export async function listTasks(
-  door: GatewayPort,
+  daemon: GatewayPort,
   agent: string | null,
   request: ListTasksRequest,
   signal: AbortSignal,
 ): Promise<ListTasksResponse> {
   const wanted = wantedBy(request);
-  const rows = await rowsOf(door, request.contextId);
+  const rows = await rowsOf(daemon, request.contextId);
   let rest: AgentTask[] = [];
   let totalSize = 0;
   for (const { id, updatedAt } of rows) {
     if (updatedAt < wanted.since || isCertain(rest, wanted, updatedAt)) break; // LIST-1
     signal.throwIfAborted(); // LIST-2
-    const found = tasksIn(id, await logOf(door, id), agent).filter((task) => fits(task, wanted));
+    const found = tasksIn(id, await logOf(daemon, id), agent).filter((task) => fits(task, wanted));
     totalSize += found.length;
-    rest = [...rest, ...found.filter((task) => isAfter(placeOf(task), wanted.after))]
-      .sort((one, other) => order(placeOf(one), placeOf(other)))
+    rest = [...rest, ...found.filter((task) => isAfter(sortKeyOf(task), wanted.after))]
+      .sort((one, other) => order(sortKeyOf(one), sortKeyOf(other)))
       .slice(0, wanted.pageSize + 1);
   }
   const page = rest.slice(0, wanted.pageSize);
   const last = page.at(-1);
   return {
     tasks: page.map((task) => shown(task, request)),
-    nextPageToken: last && rest.length > page.length ? tokenOf(placeOf(last)) : '',
+    nextPageToken: last && rest.length > page.length ? tokenOf(sortKeyOf(last)) : '',
     pageSize: wanted.pageSize,
     totalSize,
   };
@@ -78,20 +78,20 @@ function wantedBy(request: ListTasksRequest): Wanted {
     throw invalid('statusTimestampAfter is no time; 2026-01-31T12:00:00Z is one');
   return {
     pageSize,
-    after: pageToken === '' ? null : placeFrom(pageToken),
+    after: pageToken === '' ? null : sortKeyFrom(pageToken),
     since: since === undefined ? '' : new Date(since).toISOString(),
     status,
   };
 }
 
 /** Newest change first. */
-async function rowsOf(door: GatewayPort, contextId: string): Promise<Row[]> {
+async function rowsOf(daemon: GatewayPort, contextId: string): Promise<Row[]> {
   if (contextId !== '') return [{ id: conversationOf(contextId), updatedAt: '~' }];
   const rows: Row[] = [];
   for (let after: string | null = null; ; ) {
     const body: object = { limit: ROWS, ...(after !== null && { after }) };
     const page: { conversations: readonly Row[]; next: string | null } = await ask(
-      door,
+      daemon,
       'conversations',
       body,
     );
@@ -102,9 +102,9 @@ async function rowsOf(door: GatewayPort, contextId: string): Promise<Row[]> {
   return rows.sort((one, other) => (one.updatedAt > other.updatedAt ? -1 : 1));
 }
 
-async function logOf(door: GatewayPort, conversation: string): Promise<readonly Entry[]> {
+async function logOf(daemon: GatewayPort, conversation: string): Promise<readonly Entry[]> {
   try {
-    return await readLog(door, conversation, 0);
+    return await readLog(daemon, conversation, 0);
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return [];
     throw error;
@@ -140,26 +140,26 @@ function shown(task: AgentTask, { historyLength, includeArtifacts }: ListTasksRe
   return includeArtifacts ? whole : { ...whole, artifacts: [] };
 }
 
-function placeOf({ changedAt, id }: AgentTask): Place {
+function sortKeyOf({ changedAt, id }: AgentTask): SortKey {
   return { at: changedAt, id };
 }
 
 /** Newest first; at the same time by id. */
-function order(one: Place, other: Place): number {
+function order(one: SortKey, other: SortKey): number {
   if (one.at !== other.at) return one.at > other.at ? -1 : 1;
   return one.id > other.id ? -1 : 1;
 }
 
-function isAfter(place: Place, after: Place | null): boolean {
+function isAfter(place: SortKey, after: SortKey | null): boolean {
   return after === null || (place.id !== after.id && order(after, place) < 0);
 }
 
-function tokenOf({ at, id }: Place): string {
+function tokenOf({ at, id }: SortKey): string {
   return Buffer.from(JSON.stringify([at, id])).toString('base64url');
 }
 
 /** LIST-3 */
-function placeFrom(token: string): Place {
+function sortKeyFrom(token: string): SortKey {
   try {
     const [at, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[];
     if (typeof at === 'string' && typeof id === 'string' && tokenOf({ at, id }) === token) return { at, id };

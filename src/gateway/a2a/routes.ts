@@ -1,12 +1,7 @@
 import { A2A_VERSION_HEADER, AGENT_CARD_PATH, AgentCard, formatSSEEvent } from '@a2a-js/sdk';
 import { A2A_LEGACY_PROTOCOL_VERSION } from '@a2a-js/sdk/compat/v0_3';
 import { LegacyJsonRpcTransportHandler, LegacyRestTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
-import {
-  type A2ARequestHandler,
-  JsonRpcTransportHandler,
-  ServerCallContext,
-  validateVersion,
-} from '@a2a-js/sdk/server';
+import { type A2ARequestHandler, JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { requireRole } from '../guard/access.ts';
@@ -26,7 +21,7 @@ import { Tasks } from './tasks.ts';
  */
 
 /** Instead of an agent: whoever's turn it is. */
-const ANYBODY: Described = {
+const ANY_AGENT: Described = {
   slug: 'parley',
   name: 'Parley',
   description: "a team of agents: whoever's turn it is answers",
@@ -38,15 +33,15 @@ export interface A2aOptions extends RouteContext {
   readonly known: KnownHosts;
 }
 
-export function addA2aDoors(app: Application, options: A2aOptions): void {
+export function addA2aRoutes(app: Application, options: A2aOptions): void {
   app.get('/a2a', async (context) => {
     requireRole(context.var.identity, 'read');
-    const agents = (await everybody(options)).map(({ slug, name, description }) => {
+    const agents = (await allAgents(options)).map(({ slug, name, description }) => {
       return { slug, name, description, card: `${urlOf(context, slug, options)}/${AGENT_CARD_PATH}` };
     });
     return context.json({ agents });
   });
-  app.get(`/${AGENT_CARD_PATH}`, (context) => card(context, ANYBODY.slug, options));
+  app.get(`/${AGENT_CARD_PATH}`, (context) => card(context, ANY_AGENT.slug, options));
   app.get(`/a2a/:agent/${AGENT_CARD_PATH}`, (context) => card(context, context.req.param('agent'), options));
   app.post('/a2a/:agent', (context) => answer(context, context.req.param('agent'), options));
 }
@@ -69,7 +64,7 @@ async function answer(context: Request, slug: string, options: A2aOptions): Prom
     one.addEventListener('abort', leave, { once: true });
     if (one.aborted) leave();
   }
-  const forget = () => {
+  const detach = () => {
     for (const one of [options.closing, signal]) one.removeEventListener('abort', leave);
   };
   try {
@@ -78,29 +73,29 @@ async function answer(context: Request, slug: string, options: A2aOptions): Prom
     const isLegacy = versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION;
     const read = await readRequest(context, options, isLegacy);
     if ('refused' in read) {
-      forget();
+      detach();
       return context.json(read.refused);
     }
     const { body } = read;
     const answered = await dispatch(context, requests, own, body);
     if (!(Symbol.asyncIterator in answered)) {
-      forget();
+      detach();
       return context.json(answered);
     }
     const first = await answered.next().catch((error: unknown) => ({ error }));
     if ('error' in first) {
-      forget();
+      detach();
       return context.json(refusalOf(body, first.error));
     }
     const onGone = () => {
-      forget();
+      detach();
       leave();
     };
     const onFault = (error: unknown) => options.onFault(error, context.req.path);
     const { heartbeatMs } = options;
     return eventStream(frames(body, first, answered), { heartbeatMs, onGone, onFault });
   } catch (error) {
-    forget();
+    detach();
     throw error;
   }
 }
@@ -148,7 +143,7 @@ function versionOf(context: Request): string {
 }
 
 async function cardFor(context: Request, slug: string, options: A2aOptions): Promise<AgentCard> {
-  const found = (await everybody(options)).find((agent) => agent.slug === slug);
+  const found = (await allAgents(options)).find((agent) => agent.slug === slug);
   if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
   // Without the others' names: no token is asked for a card.
   throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
@@ -164,17 +159,17 @@ function requestsOf(
   signal: AbortSignal,
 ): AgentRequests {
   const tasks = new Tasks({
-    door: options.door(),
-    agent: slug === ANYBODY.slug ? null : slug,
+    daemon: options.daemon(),
+    agent: slug === ANY_AGENT.slug ? null : slug,
     identity: context.var.identity,
     newId: options.newId,
   });
   return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
 }
 
-async function everybody(options: A2aOptions): Promise<readonly Described[]> {
-  const { agents } = await ask(options.door(), 'agents', {});
-  return [ANYBODY, ...agents.filter(({ slug }) => slug !== ANYBODY.slug)];
+async function allAgents(options: A2aOptions): Promise<readonly Described[]> {
+  const { agents } = await ask(options.daemon(), 'agents', {});
+  return [ANY_AGENT, ...agents.filter(({ slug }) => slug !== ANY_AGENT.slug)];
 }
 
 function urlOf(context: Request, slug: string, { known }: A2aOptions): string {

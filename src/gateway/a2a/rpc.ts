@@ -42,9 +42,9 @@ const METHODS: ReadonlySet<string> = new Set([
   'GetExtendedAgentCard',
 ]);
 
-export async function readRequest(context: Request, doors: RouteContext, isLegacy: boolean): Promise<Read> {
+export async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Read> {
   try {
-    const body = await jsonBody(context, doors, false);
+    const body = await jsonBody(context, routes, false);
     const wrong = wrongWith(body);
     if (wrong !== null) return { refused: refusal(body, INVALID_REQUEST, wrong) };
     const { method, params = {} } = body;

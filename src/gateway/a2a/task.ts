@@ -37,7 +37,7 @@ const FINAL: ReadonlySet<TaskState> = new Set([
 ]);
 
 /** A2A-TASK-1; null: no id of a task. */
-export function placeOf(taskId: string): { readonly conversation: string; readonly index: number } | null {
+export function postOfTask(taskId: string): { readonly conversation: string; readonly index: number } | null {
   const [, conversation = '', index = ''] = /^(.+)\.(\d{1,15})$/.exec(taskId) ?? [];
   return NAME_PATTERN.test(conversation) ? { conversation, index: Number(index) } : null;
 }
@@ -52,10 +52,10 @@ export class AgentTask {
   readonly post: MessageEntry;
   readonly before: readonly Entry[];
   readonly progress: Progress;
-  readonly #artifacts = new Map<string, Written>();
+  readonly #artifacts = new Map<string, ArtifactText>();
   readonly #history: Message[] = [];
   /** People's messages, by index: some turn out to be answers. */
-  readonly #said = new Map<number, MessageEntry>();
+  readonly #personMessages = new Map<number, MessageEntry>();
   /** Whose questions these are, by call. */
   readonly #questions = new Map<string, string>();
   #state: TaskState = TaskState.TASK_STATE_SUBMITTED;
@@ -108,19 +108,19 @@ export class AgentTask {
   }
 
   hasMessage(id: string): boolean {
-    return [...this.#said.values()].some((entry) => entry.id === id);
+    return [...this.#personMessages.values()].some((entry) => entry.id === id);
   }
 
-  accept(heard: Received): Update[] {
-    if (heard.kind === 'live') return this.#advance(heard);
+  accept(received: Received): Update[] {
+    if (received.kind === 'live') return this.#advance(received);
     const updates: Update[] = [];
-    for (const [place, entry] of heard.entries.entries()) {
+    for (const [place, entry] of received.entries.entries()) {
       if (this.progress.isOver) return updates; // A2A-TASK-5
       this.#see(entry);
-      const isCurrent = heard.isCurrent && place === heard.entries.length - 1;
+      const isCurrent = received.isCurrent && place === received.entries.length - 1;
       updates.push(...this.#advance({ kind: 'entries', entries: [entry], isCurrent }));
     }
-    return heard.entries.length === 0 ? this.#advance(heard) : updates;
+    return received.entries.length === 0 ? this.#advance(received) : updates;
   }
 
   get state(): TaskState {
@@ -145,14 +145,15 @@ export class AgentTask {
     };
   }
 
-  #advance(heard: Received): Update[] {
-    return this.progress.accept(heard).flatMap((step) => this.#apply(step));
+  #advance(received: Received): Update[] {
+    return this.progress.accept(received).flatMap((step) => this.#apply(step));
   }
 
   #see(entry: Entry): void {
     this.#at = entry.createdAt;
     if (entry.type === 'approval-requested') this.#approvalsRequested += 1;
-    if (entry.type === 'message' && entry.author.kind === 'person') this.#said.set(entry.index, entry);
+    if (entry.type === 'message' && entry.author.kind === 'person')
+      this.#personMessages.set(entry.index, entry);
   }
 
   #remember(entry: MessageEntry): void {
@@ -168,7 +169,7 @@ export class AgentTask {
           ? [this.#write(step.message, { agent: step.agent, text: step.delta }, true, false)]
           : [];
       case 'said':
-        return this.#say(step);
+        return this.#addMessage(step);
       case 'result':
         for (const index of step.entry.answers ?? []) this.#answered(step.entry, index);
         return [];
@@ -179,7 +180,7 @@ export class AgentTask {
     }
   }
 
-  #say({ entry, message, text }: Extract<Step, { kind: 'said' }>): Update[] {
+  #addMessage({ entry, message, text }: Extract<Step, { kind: 'said' }>): Update[] {
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
       const call = wireCallId({ index: entry.index, position });
       if (tool.name === 'ask') this.#questions.set(call, questionOf(tool.arguments));
@@ -193,7 +194,7 @@ export class AgentTask {
 
   /** A person's message was the answer to a question: both are part of what was said. */
   #answered({ call, id }: MessageEntry, index: number): void {
-    const entry = this.#said.get(index);
+    const entry = this.#personMessages.get(index);
     const question = call && this.#questions.get(wireCallId(call));
     if (!entry || question === undefined) return;
     this.#history.push(messageFrom(fromAgent, this.#named(id), [textPart(question)]));
@@ -239,7 +240,7 @@ export class AgentTask {
     ];
   }
 
-  #write(name: string, written: Written, isMore: boolean, isWhole: boolean): Update {
+  #write(name: string, written: ArtifactText, isMore: boolean, isWhole: boolean): Update {
     const known = this.#artifacts.get(name);
     const append = isMore && known !== undefined;
     this.#artifacts.set(name, append ? { ...written, text: known.text + written.text } : written);
@@ -274,14 +275,14 @@ function contextOf({ meta }: MessageEntry, conversation: string): string {
     : conversation;
 }
 
-interface Written {
+interface ArtifactText {
   readonly agent: string;
   readonly text: string;
   /** Why the model ended it, where that is not the usual way. */
   readonly finishReason?: string | undefined;
 }
 
-function artifactOf(artifactId: string, { agent, text, finishReason }: Written): Artifact {
+function artifactOf(artifactId: string, { agent, text, finishReason }: ArtifactText): Artifact {
   return {
     artifactId,
     name: agent,

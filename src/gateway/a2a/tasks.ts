@@ -11,7 +11,7 @@ import { readLog, readTail } from '../progress/log.ts';
 import { replyOf } from './answer.ts';
 import { listTasks } from './listing.ts';
 import { contentOf } from './parts.ts';
-import { AgentTask, placeOf } from './task.ts';
+import { AgentTask, postOfTask } from './task.ts';
 
 /**
  * The tasks of one agent, as one caller may see and change them.
@@ -27,7 +27,7 @@ import { AgentTask, placeOf } from './task.ts';
 const ANONYMOUS = 'a2a';
 
 export interface TasksOptions {
-  readonly door: GatewayPort;
+  readonly daemon: GatewayPort;
   /** Null: whoever's turn it is. */
   readonly agent: string | null;
   readonly identity: Identity;
@@ -48,33 +48,33 @@ export class Tasks {
 
   /** TASKS-1 */
   async send(message: Message): Promise<Followed> {
-    const { door, newId } = this.#options;
+    const { daemon, newId } = this.#options;
     if (message.taskId) return await this.#reply(message);
     const conversation = message.contextId ? conversationOf(message.contextId) : newId();
-    return await this.#listened(conversation, async () => {
+    return await this.#subscribed(conversation, async () => {
       const posted = await this.#begin(message, conversation);
-      const stopped = await stoppedOf(door, conversation, posted.agents);
-      return await openTask(door, conversation, posted.index, this.#options.agent, stopped);
+      const stopped = await stoppedOf(daemon, conversation, posted.agents);
+      return await openTask(daemon, conversation, posted.index, this.#options.agent, stopped);
     });
   }
 
   async load(taskId: string): Promise<AgentTask> {
-    const place = placeOf(taskId);
-    if (!place) throw noTask(taskId);
-    const { door, agent } = this.#options;
-    const task = await openTask(door, place.conversation, place.index, agent);
-    const entries = await readLog(door, place.conversation, place.index);
+    const ref = postOfTask(taskId);
+    if (!ref) throw noTask(taskId);
+    const { daemon, agent } = this.#options;
+    const task = await openTask(daemon, ref.conversation, ref.index, agent);
+    const entries = await readLog(daemon, ref.conversation, ref.index);
     task.accept({ kind: 'entries', entries, isCurrent: true });
     return task;
   }
 
   list(request: ListTasksRequest, signal: AbortSignal): Promise<ListTasksResponse> {
-    return listTasks(this.#options.door, this.#options.agent, request, signal);
+    return listTasks(this.#options.daemon, this.#options.agent, request, signal);
   }
 
   /** The same task, of which nothing was told yet. */
   again(task: AgentTask): Followed {
-    return { task: this.#anew(task), arrivals: new Arrivals(this.#options.door, task.conversation) };
+    return { task: this.#restarted(task), arrivals: new Arrivals(this.#options.daemon, task.conversation) };
   }
 
   /** First everything up to now, then what comes, until the task is over or a person is asked. */
@@ -89,10 +89,10 @@ export class Tasks {
       arrivals.begin(task.post.index);
       let isCurrent = false;
       while (!task.progress.isOver) {
-        const heard = await arrivals.take();
-        if (heard === null) return;
-        const updates = task.accept(heard);
-        isCurrent ||= heard.kind === 'entries' && heard.isCurrent;
+        const received = await arrivals.take();
+        if (received === null) return;
+        const updates = task.accept(received);
+        isCurrent ||= received.kind === 'entries' && received.isCurrent;
         if (isCurrent || task.progress.isOver) yield updates;
       }
     } finally {
@@ -103,7 +103,7 @@ export class Tasks {
 
   /** TASKS-3 */
   async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
-    const { door } = this.#options;
+    const { daemon } = this.#options;
     const task = await this.load(taskId);
     this.#requireOwner(task);
     if (task.isCanceled) return task;
@@ -116,11 +116,11 @@ export class Tasks {
     const { conversation, post } = task;
     const step = (verb: 'stop' | 'resume', agent: string, more: object = {}) =>
       this.#ask(verb, { conversation, agent, ...more });
-    const before = await readLog(door, conversation, post.index);
+    const before = await readLog(daemon, conversation, post.index);
     await Promise.all(busy.map((agent) => step('stop', agent)));
     const again = this.again(task);
     for await (const _ of this.follow(again, signal)); // until it has ended
-    const since = await readLog(door, conversation, post.index + before.length);
+    const since = await readLog(daemon, conversation, post.index + before.length);
     await Promise.all(
       busy.map(async (agent) => {
         const [own, ...others] = since.filter((entry) => isStopOf(entry, agent));
@@ -130,13 +130,13 @@ export class Tasks {
     return again.task;
   }
 
-  #anew({ conversation, post, before }: AgentTask): AgentTask {
+  #restarted({ conversation, post, before }: AgentTask): AgentTask {
     return new AgentTask(conversation, post, this.#options.agent, before);
   }
 
   /** TASKS-2 */
-  async #listened(conversation: string, work: () => Promise<AgentTask>): Promise<Followed> {
-    const arrivals = new Arrivals(this.#options.door, conversation);
+  async #subscribed(conversation: string, work: () => Promise<AgentTask>): Promise<Followed> {
+    const arrivals = new Arrivals(this.#options.daemon, conversation);
     try {
       return { task: await work(), arrivals };
     } catch (error) {
@@ -169,9 +169,9 @@ export class Tasks {
         hint: 'send the message without a task: it is a new one in the same context',
       });
     }
-    return await this.#listened(task.conversation, async () => {
+    return await this.#subscribed(task.conversation, async () => {
       await this.#answer(message, task);
-      return this.#anew(task);
+      return this.#restarted(task);
     });
   }
 
@@ -194,8 +194,8 @@ export class Tasks {
 
   /** As this caller. */
   #ask<V extends Verb>(verb: V, body: Record<string, unknown>): Promise<AnswerOf<V>> {
-    const { door, identity } = this.#options;
-    return ask(door, verb, actingAs(identity, body, ANONYMOUS), identity);
+    const { daemon, identity } = this.#options;
+    return ask(daemon, verb, actingAs(identity, body, ANONYMOUS), identity);
   }
 
   #requireOwner({ post }: AgentTask): void {
@@ -228,21 +228,25 @@ function isStopOf(entry: Entry, agent: string): boolean {
 }
 
 async function openTask(
-  door: GatewayPort,
+  daemon: GatewayPort,
   conversation: string,
   index: number,
   agent: string | null,
   stopped?: Stopped,
 ): Promise<AgentTask> {
   const taskId = `${conversation}.${index}`;
-  const post = await postAt(door, conversation, index);
+  const post = await postAt(daemon, conversation, index);
   if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(taskId);
-  return new AgentTask(conversation, post, agent, await readTail(door, conversation, index), stopped);
+  return new AgentTask(conversation, post, agent, await readTail(daemon, conversation, index), stopped);
 }
 
-async function postAt(door: GatewayPort, conversation: string, index: number): Promise<MessageEntry | null> {
+async function postAt(
+  daemon: GatewayPort,
+  conversation: string,
+  index: number,
+): Promise<MessageEntry | null> {
   try {
-    const [entry] = await readLog(door, conversation, index, index + 1);
+    const [entry] = await readLog(daemon, conversation, index, index + 1);
     return entry?.type === 'message' && entry.author.kind === 'person' ? entry : null;
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;

@@ -18,7 +18,7 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  * BEGIN-4 An approval is answered for the call that it was requested for, and no other. Another answer to an answered one is refused.
  */
 
-export interface Who {
+export interface RunCaller {
   /** What is asked, as this caller's: nobody acts as somebody else. */
   readonly acting: (body: Body) => Record<string, unknown>;
   /** The one that the caller may act as and no other; publisher null: any. */
@@ -40,7 +40,7 @@ interface Answer {
   readonly asked: MessageEntry & { readonly turnId: string };
   /** The post that it goes back to. */
   readonly post: MessageEntry | null;
-  readonly deed:
+  readonly action:
     | { readonly kind: 'known'; readonly index: number }
     | { readonly kind: 'post'; readonly body: Body }
     | { readonly kind: 'answer'; readonly approvalId: string; readonly body: Body };
@@ -54,28 +54,29 @@ interface Answered {
 }
 
 export async function begin(
-  door: GatewayPort,
+  daemon: GatewayPort,
   { conversation, posts, resume }: RunInput,
   agent: string | null,
-  who: Who,
+  caller: RunCaller,
 ): Promise<Begun> {
-  const before = resume.length + posts.length > 0 ? null : await lengthOf(door, conversation);
-  const arrivals = new Arrivals(door, conversation);
+  const before = resume.length + posts.length > 0 ? null : await lengthOf(daemon, conversation);
+  const arrivals = new Arrivals(daemon, conversation);
   if (before !== null) return { arrivals, progress: null, before };
   try {
     const addressed = resume.map(addressedBy);
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
-    const log = resume.length > 0 ? await readLog(door, conversation, from) : [];
+    const log = resume.length > 0 ? await readLog(daemon, conversation, from) : [];
     const answered: Answered = { roots: [], turns: [], indexes: [], approvals: [] };
     const answers = resume.map((one) => answerOf(conversation, log, one));
-    const said = posts.map((post) => ({ conversation, ...post, ...(agent && { to: [agent] }) }));
-    if (answers.length + said.length > 1) {
-      const replies = answers.flatMap(({ deed }) => (deed.kind === 'post' ? [deed.body] : []));
-      for (const body of [...replies, ...said]) await check(door, body, who); // BEGIN-3
+    const newPosts = posts.map((post) => ({ conversation, ...post, ...(agent && { to: [agent] }) }));
+    if (answers.length + newPosts.length > 1) {
+      const replies = answers.flatMap(({ action }) => (action.kind === 'post' ? [action.body] : []));
+      for (const body of [...replies, ...newPosts]) await check(daemon, body, caller); // BEGIN-3
     }
-    for (const one of answers) await answer(door, one, who, answered); // BEGIN-1
+    for (const one of answers) await answer(daemon, one, caller, answered); // BEGIN-1
     const posted: Posted[] = [];
-    for (const body of said) posted.push(await ask(door, 'post', who.acting(body), who.named));
+    for (const body of newPosts)
+      posted.push(await ask(daemon, 'post', caller.acting(body), caller.named));
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
@@ -84,10 +85,10 @@ export async function begin(
     const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
     const routed = [...new Set(posted.flatMap(({ agents }) => agents))];
     const progress = new Progress({
-      stopped: await stoppedOf(door, conversation, routed),
+      stopped: await stoppedOf(daemon, conversation, routed),
       agent: isForAgent ? agent : null,
       posts: all,
-      before: await readTail(door, conversation, Math.min(from, first)),
+      before: await readTail(daemon, conversation, Math.min(from, first)),
       turns,
       ...(resume.length > 0 && { answers: { indexes, approvals } }),
     });
@@ -99,9 +100,9 @@ export async function begin(
   }
 }
 
-async function lengthOf(door: GatewayPort, conversation: string): Promise<number> {
+async function lengthOf(daemon: GatewayPort, conversation: string): Promise<number> {
   try {
-    return (await ask(door, 'conversation', { conversation })).length;
+    return (await ask(daemon, 'conversation', { conversation })).length;
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
     throw error;
@@ -109,8 +110,8 @@ async function lengthOf(door: GatewayPort, conversation: string): Promise<number
 }
 
 /** BEGIN-3: refused as the post would be. */
-async function check(door: GatewayPort, { conversation, ...post }: Body, who: Who): Promise<void> {
-  await ask(door, 'seed', who.acting({ conversation, messages: [], post }), who.named);
+async function check(daemon: GatewayPort, { conversation, ...post }: Body, caller: RunCaller): Promise<void> {
+  await ask(daemon, 'seed', caller.acting({ conversation, messages: [], post }), caller.named);
 }
 
 function answerOf(conversation: string, log: readonly Entry[], resume: Resume): Answer {
@@ -128,7 +129,7 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
   return {
     asked: { ...asked, turnId: asked.turnId },
     post: post?.type === 'message' ? post : null,
-    deed: known // BEGIN-1
+    action: known // BEGIN-1
       ? { kind: 'known', index: known.index }
       : approvalId !== null
         ? { kind: 'answer', approvalId, body: { approvalId, ...verdict } }
@@ -146,20 +147,22 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
 }
 
 async function answer(
-  door: GatewayPort,
-  { asked, post, deed }: Answer,
-  who: Who,
+  daemon: GatewayPort,
+  { asked, post, action }: Answer,
+  caller: RunCaller,
   answered: Answered,
 ): Promise<void> {
   if (!post) answered.turns.push({ turnId: asked.turnId, agent: asked.author.id });
   else if (!answered.roots.some((known) => known.index === post.index))
     answered.roots.push({ index: post.index, agents: post.to ?? [], duplicate: true });
-  if (deed.kind === 'known') answered.indexes.push(deed.index);
-  else if (deed.kind === 'post')
-    answered.indexes.push((await ask(door, 'post', who.acting(deed.body), who.named)).index);
+  if (action.kind === 'known') answered.indexes.push(action.index);
+  else if (action.kind === 'post')
+    answered.indexes.push(
+      (await ask(daemon, 'post', caller.acting(action.body), caller.named)).index,
+    );
   else {
-    await ask(door, 'answer', who.acting(deed.body), who.named);
-    answered.approvals.push(deed.approvalId);
+    await ask(daemon, 'answer', caller.acting(action.body), caller.named);
+    answered.approvals.push(action.approvalId);
   }
 }
 

@@ -72,12 +72,12 @@ export function readRunInput(body: unknown): RunInput {
     throw invalid('', issue ? fieldFault(issue, body) : 'not understood');
   }
   const { threadId, runId, parentRunId, messages, resume } = parsed.data;
-  const isSaid = ({ role }: { role: string }) =>
+  const isConversational = ({ role }: { role: string }) =>
     role !== 'system' && role !== 'developer' && role !== 'activity';
-  const said = messages.filter(isSaid);
-  const fresh = said.slice(said.findLastIndex(({ role }) => role !== 'user') + 1);
-  const again = resume?.length ? [] : said.filter(({ role }) => role === 'user').slice(-1);
-  const posts = (fresh.length > 0 ? fresh : again).map((message) => ({
+  const conversational = messages.filter(isConversational);
+  const unposted = conversational.slice(conversational.findLastIndex(({ role }) => role !== 'user') + 1);
+  const again = resume?.length ? [] : conversational.filter(({ role }) => role === 'user').slice(-1);
+  const posts = (unposted.length > 0 ? unposted : again).map((message) => ({
     id: message.id,
     content: textOf(message),
   }));
@@ -89,7 +89,7 @@ export function readRunInput(body: unknown): RunInput {
     parentRunId: parentRunId ?? undefined,
     posts,
     resume: resume ?? [],
-    known: said.map((message) => message.id),
+    known: conversational.map((message) => message.id),
     unused: unusedOf(parsed.data),
   };
 }

@@ -4,7 +4,7 @@ import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { jsonBody } from '../rest/handlers.ts';
-import { begin, type Who } from './begin.ts';
+import { begin, type RunCaller } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
 import { addressedBy } from './interrupts.ts';
 import { runFrames } from './run.ts';
@@ -17,37 +17,37 @@ import { runFrames } from './run.ts';
  */
 
 /** Instead of an agent: whoever's turn it is. */
-const ANYBODY = 'parley';
+const ANY_AGENT = 'parley';
 const ANONYMOUS = 'ag-ui';
 
-export function addAgUiDoors(app: Application, doors: RouteContext, heartbeatMs: number): void {
-  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), doors, heartbeatMs));
+export function addAgUiRoutes(app: Application, routes: RouteContext, heartbeatMs: number): void {
+  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), routes, heartbeatMs));
 }
 
 async function run(
   context: Request,
   slug: string,
-  doors: RouteContext,
+  routes: RouteContext,
   heartbeatMs: number,
 ): Promise<Response> {
   const { identity } = context.var;
   requireRole(identity, 'read');
-  const input = readRunInput(await jsonBody(context, doors));
+  const input = readRunInput(await jsonBody(context, routes));
   requireRoles(identity, input);
-  const door = doors.door();
-  const { agents } = await ask(door, 'agents', {});
-  if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
-  const who: Who = {
+  const daemon = routes.daemon();
+  const { agents } = await ask(daemon, 'agents', {});
+  if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
+  const caller: RunCaller = {
     named: identity,
     acting: (body) => actingAs(identity, body, ANONYMOUS),
   };
-  const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);
-  const { closing } = doors;
+  const begun = await begin(daemon, input, slug === ANY_AGENT ? null : slug, caller);
+  const { closing } = routes;
   const leave = () => begun.arrivals.close(); // AG-UI-ROUTES-1
   closing.addEventListener('abort', leave, { once: true });
   if (closing.aborted) leave();
-  const onFault = (error: unknown) => doors.onFault(error, context.req.path);
-  const response = eventStream(runFrames(door, input, begun, { closing, onFault }), {
+  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
+  const response = eventStream(runFrames(daemon, input, begun, { closing, onFault }), {
     heartbeatMs,
     onFault,
     onGone() {
@@ -72,7 +72,7 @@ function requireRoles(identity: Identity, { posts, resume }: RunInput): void {
 }
 
 function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {
-  const names = [ANYBODY, ...agents.map((agent) => agent.slug)].join(', ');
+  const names = [ANY_AGENT, ...agents.map((agent) => agent.slug)].join(', ');
   return new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
     hint: `there are ${names}`,
   });

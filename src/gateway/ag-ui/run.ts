@@ -2,7 +2,7 @@ import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
-import { toldOf } from '../problem.ts';
+import { publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
 import { OpenCalls } from '../progress/open-calls.ts';
@@ -35,16 +35,16 @@ export interface RunLife {
 }
 
 export async function* runFrames(
-  door: GatewayPort,
+  daemon: GatewayPort,
   input: RunInput,
   begun: Begun,
   life: RunLife,
 ): AsyncGenerator<string> {
-  for await (const event of runEvents(door, input, begun, life)) yield encoder.encodeSSE(event);
+  for await (const event of runEvents(daemon, input, begun, life)) yield encoder.encodeSSE(event);
 }
 
 async function* runEvents(
-  door: GatewayPort,
+  daemon: GatewayPort,
   input: RunInput,
   begun: Begun,
   { closing, onFault }: RunLife,
@@ -60,20 +60,20 @@ async function* runEvents(
   };
   if (unused.length > 0) yield warning(unused); // AG-UI-RUN-3
   try {
-    const before = await readTail(door, conversation, begun.before, MOST_HISTORY);
+    const before = await readTail(daemon, conversation, begun.before, MOST_HISTORY);
     yield* snapshot(input, before);
-    yield* standing(door, conversation);
+    yield* stateSnapshot(daemon, conversation);
     if (begun.progress === null) {
       yield* events.of({ kind: 'over', ending: leftOpen(before) });
       return;
     }
-    yield* follow(door, input, begun, events);
+    yield* follow(daemon, input, begun, events);
     if (!begun.progress.isOver) {
       const why = closing.aborted ? 'the daemon stops' : 'the reading was ended';
       yield* events.error('STOPPING', `${why}; the log will have the answer`);
     }
   } catch (error) {
-    const { code, message } = toldOf(error, onFault);
+    const { code, message } = publicErrorOf(error, onFault);
     yield* events.error(code, message);
   } finally {
     begun.arrivals.close();
@@ -87,22 +87,22 @@ function warning(unused: readonly string[]): AGUIEvent {
 }
 
 async function* follow(
-  door: GatewayPort,
+  daemon: GatewayPort,
   { conversation }: RunInput,
   { arrivals, progress }: Begun,
   events: RunEvents,
 ): AsyncGenerator<AGUIEvent> {
   while (progress && !progress.isOver) {
-    const heard = await arrivals.take();
-    if (heard === null) return;
-    let hasMoved = false;
-    for (const step of progress.accept(heard)) {
-      if (step.kind === 'over' && hasMoved) yield* standing(door, conversation); // AG-UI-RUN-2
-      if (step.kind === 'over') hasMoved = false;
-      hasMoved ||= step.kind === 'standing';
+    const received = await arrivals.take();
+    if (received === null) return;
+    let hasChanged = false;
+    for (const step of progress.accept(received)) {
+      if (step.kind === 'over' && hasChanged) yield* stateSnapshot(daemon, conversation); // AG-UI-RUN-2
+      if (step.kind === 'over') hasChanged = false;
+      hasChanged ||= step.kind === 'standing';
       yield* events.of(step);
     }
-    if (hasMoved) yield* standing(door, conversation);
+    if (hasChanged) yield* stateSnapshot(daemon, conversation);
   }
 }
 
@@ -119,9 +119,9 @@ function* snapshot(
   if (!isSame) yield { type: EventType.MESSAGES_SNAPSHOT, messages };
 }
 
-async function* standing(door: GatewayPort, conversation: string): AsyncGenerator<AGUIEvent> {
+async function* stateSnapshot(daemon: GatewayPort, conversation: string): AsyncGenerator<AGUIEvent> {
   try {
-    const { phase, mode, activeAgent, agents } = await ask(door, 'conversation', { conversation });
+    const { phase, mode, activeAgent, agents } = await ask(daemon, 'conversation', { conversation });
     yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
   } catch (error) {
     if (!(error instanceof ParleyError) || error.code !== 'NOT_FOUND') throw error; // it has not begun

@@ -3,10 +3,10 @@ import type { Arrival, GatewayPort } from '../port.ts';
 import { entryFrame, liveFrame } from './frames.ts';
 
 /**
- * One conversation as its readers get it.
+ * Shares one subscription to a conversation among its readers.
  *
- * CHANNEL-1 It watches the conversation while it has a reader, and once for all of them.
- * CHANNEL-2 An entry is written down once for all readers, whether it comes from the feed or is read from the log.
+ * CHANNEL-1 It subscribes once, while there is at least one reader.
+ * CHANNEL-2 An entry is encoded once for all readers, whether from the feed or the log.
  */
 
 export interface Listener {
@@ -23,7 +23,7 @@ export interface Channel {
 
 interface Shared {
   readonly listeners: Set<Listener>;
-  /** By entry: they are the log's own objects, as long as the daemon keeps it in memory. */
+  /** By entry object: the daemon's log in memory returns the same objects. */
   readonly frames: WeakMap<Entry, Uint8Array>;
   readonly unsubscribe: () => void;
 }
@@ -31,8 +31,8 @@ interface Shared {
 export class Channels {
   readonly #shared = new Map<string, Shared>();
 
-  join(door: GatewayPort, conversation: string, listener: Listener): Channel {
-    const shared = this.#shared.get(conversation) ?? this.#open(door, conversation);
+  join(daemon: GatewayPort, conversation: string, listener: Listener): Channel {
+    const shared = this.#shared.get(conversation) ?? this.#open(daemon, conversation);
     shared.listeners.add(listener);
     return {
       frameOf: (entry) => frameOf(shared.frames, entry),
@@ -45,10 +45,10 @@ export class Channels {
     };
   }
 
-  #open(door: GatewayPort, conversation: string): Shared {
+  #open(daemon: GatewayPort, conversation: string): Shared {
     const listeners = new Set<Listener>();
     const frames = new WeakMap<Entry, Uint8Array>();
-    const unsubscribe = door.subscribe(conversation, (arrival) => pass(arrival, listeners));
+    const unsubscribe = daemon.subscribe(conversation, (arrival) => pass(arrival, listeners));
     const shared = { listeners, frames, unsubscribe };
     this.#shared.set(conversation, shared);
     return shared;

@@ -4,16 +4,16 @@ import type { Application, RouteContext } from '../context.ts';
 import { Channels } from './channel.ts';
 import { bodyOf, Reader, startOf } from './reader.ts';
 
-export interface EventDoorOptions {
+export interface EventRouteOptions {
   readonly heartbeatMs: number;
   readonly onFault: (error: unknown, path: string) => void;
 }
 
-/** `/api/conversations/<id>/events`: the log and the live text as server-sent events. */
-export function addEventDoors(
+/** `/api/conversations/<id>/events`: log and live text as server-sent events. */
+export function addEventRoutes(
   app: Application,
-  doors: RouteContext,
-  { heartbeatMs, onFault }: EventDoorOptions,
+  routes: RouteContext,
+  { heartbeatMs, onFault }: EventRouteOptions,
 ): void {
   const channels = new Channels();
   app.get('/api/conversations/:conversation/events', (context) => {
@@ -25,12 +25,12 @@ export function addEventDoors(
     }
     const from = startOf(context.req.header('last-event-id'), context.req.query('from'));
     const reader = new Reader({
-      door: doors.door(),
+      daemon: routes.daemon(),
       channels,
       conversation,
       from,
       heartbeatMs,
-      closing: doors.closing,
+      closing: routes.closing,
       onFault: (error) => onFault(error, context.req.path),
     });
     return new Response(bodyOf(reader), {

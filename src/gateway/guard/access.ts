@@ -3,13 +3,12 @@ import { refusalOfOtherPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
- * Who may do what.
+ * Authentication and authorisation.
  *
- * ACCESS-1 As soon as there is one token, every request but those about health, for the console's files and codes, and for A2A's cards needs
- *    one.
+ * ACCESS-1 If there is a token, every request needs one, except health, the console's files and codes, and A2A's cards.
  * ACCESS-2 Tokens are compared in constant time, all of them, whatever their length.
- * ACCESS-3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, whatever
- *    is posted, answered or switched is that person's.
+ * ACCESS-3 A caller acts only as the publisher of its token. If the token names a person, all posts, answers and switches
+ *    are that person's.
  */
 
 export const ROLES = ['read', 'post', 'approve', 'operate'] as const;
@@ -20,16 +19,16 @@ export interface Token {
   readonly secret: string;
   /** Null: may act as any publisher, as an operator does. */
   readonly publisher: string | null;
-  /** The person at this publisher who has it; absent: the publisher says who posts. */
+  /** The person at this publisher who owns it; absent: the publisher names the author. */
   readonly name?: string | undefined;
 }
 
 export interface Identity extends Omit<Token, 'secret'> {
-  /** Stands for the token: the same for the same one, and known to nobody without it. Never shown or kept. */
+  /** Digest of the token, which cannot be computed without it. Never shown or stored. */
   readonly caller: string;
 }
 
-/** What each role may do: everybody who may do something may read. */
+/** The permissions of each role; every role may read. */
 const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
   read: new Set(['read']),
   post: new Set(['read', 'post']),
@@ -37,7 +36,7 @@ const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
   operate: new Set(ROLES),
 };
 
-/** Where no token is needed, everybody who reaches the daemon is its operator. */
+/** Without tokens, every client is an operator. */
 const OPERATOR: Identity = { role: 'operate', publisher: null, caller: '' };
 
 export function identify(authorization: string | undefined, tokens: readonly Token[]): Identity {
@@ -62,7 +61,7 @@ export function requireRole(identity: Identity, role: Role): void {
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** ACCESS-3: a request with who acts filled in; refused if it says somebody else. `anonymous`: who has no name of his own. */
+/** ACCESS-3: sets the publisher and author; refuses others. `anonymous`: publisher of callers without one. */
 export function actingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
   const { publisher, name } = identity;
   if (publisher !== null && body.publisher !== undefined && body.publisher !== publisher) {

@@ -57,7 +57,7 @@ async function readLength(req: Request['req']): Promise<Uint8Array> {
   return new Uint8Array(await req.arrayBuffer().catch(incomplete));
 }
 
-/** Stops at the limit and leaves the rest unread: `linger.ts` discards it, so that the client can read the refusal. */
+/** Stops at the limit. The server discards the rest (GATEWAY-N-1), so that the client can read the refusal. */
 async function readAll(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -4,25 +4,25 @@ import { cors } from 'hono/cors';
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
- * Against pages of other sites that make a browser talk to this daemon.
+ * Protects against pages of other sites that make a browser send requests to this daemon.
  *
- * HOSTS-1 A name in `Host` that is not known is refused: a stranger's name may be bound to this address (DNS rebinding).
- *    A plain address cannot be rebound.
- * HOSTS-2 A page of another origin is refused, unless it is configured. The daemon speaks HTTP: a page that came by HTTPS has
- *    the origin that `publicUrl` says, which a proxy serves. A request that names no origin (an image, a script, a `fetch` of
- *    the mode `no-cors`) has what the browser says of its site; to follow a link is no such request.
- * HOSTS-3 Where the daemon names its own address, it is the configured one, else the checked `Host`: neither the target of a
- *    request nor a header of a proxy is believed.
- * HOSTS-4 A page of a configured origin may read every answer, errors and event streams included, and may send any header. No
- *    other page gets a header that allows anything. Credentials of the browser are never allowed: none are used.
+ * HOSTS-1 An unknown name in `Host` is refused: it may be bound to this address by an attacker (DNS rebinding). A plain IP
+ *    address cannot be rebound.
+ * HOSTS-2 Pages of other origins are refused unless configured. The daemon speaks HTTP: a page loaded by HTTPS has the origin
+ *    `publicUrl`, which a proxy serves. Requests without an origin (images, scripts, `fetch` with `no-cors`) are checked by
+ *    Fetch Metadata; navigation is allowed.
+ * HOSTS-3 The daemon's own address in answers is the configured one, else the checked `Host`; never the request target or a
+ *    proxy header.
+ * HOSTS-4 A page of a configured origin may read every answer, including errors and event streams, and send any header. Other
+ *    pages get no header that allows anything. Browser credentials are never allowed: none are used.
  */
 
-/** What pages may read of an answer, besides the headers that browsers always show. */
+/** Headers that pages may read, besides those that browsers always expose. */
 const EXPOSED_HEADERS = [
   ...['allow', 'location', 'retry-after', 'www-authenticate', 'x-should-retry'],
   ...['x-parley-conversation', 'x-parley-unused', 'mcp-session-id', 'mcp-protocol-version', 'a2a-version'],
 ];
-/** For which a browser may remember what it is allowed. */
+/** How long a browser may cache a preflight. */
 const PREFLIGHT_SECONDS = 600;
 
 export interface KnownHosts {
@@ -30,7 +30,7 @@ export interface KnownHosts {
   readonly hosts: readonly string[];
   /** As `https://console.example.org`. */
   readonly origins: readonly string[];
-  /** Under which others reach it, without a slash at the end; null: as whoever asks has reached it. */
+  /** Public URL without a trailing slash; null: use the checked `Host`. */
   readonly publicUrl: string | null;
 }
 
@@ -61,7 +61,7 @@ export function checkSite(site: string | undefined, destination: string | undefi
   });
 }
 
-/** S4. Runs before the guard: a preflight carries no token, and a page must be able to read what the guard refuses. */
+/** HOSTS-4. Runs before the guard: a preflight carries no token, and a page must be able to read what the guard refuses. */
 export function allowOrigins({ origins }: KnownHosts): MiddlewareHandler {
   const allow = cors({
     origin: (origin) => origin,
@@ -72,14 +72,14 @@ export function allowOrigins({ origins }: KnownHosts): MiddlewareHandler {
     const { req } = context;
     const isPreflight = req.header('access-control-request-method') !== undefined;
     const isAllowed = origins.includes(req.header('origin') ?? '');
-    // `cors` answers every OPTIONS: one that is no preflight is not for it.
+    // `cors` answers every OPTIONS, also those that are not preflights.
     if (isAllowed && (isPreflight || req.method !== 'OPTIONS')) return allow(context, next);
     await next();
     context.res.headers.append('vary', 'Origin');
   };
 }
 
-/** HOSTS-3: where this daemon is, for whoever asked there. The host was checked. */
+/** HOSTS-3: the URL of this daemon for the client. `host` must be checked. */
 export function ownUrl(host: string | undefined, { publicUrl }: KnownHosts): string {
   return publicUrl ?? `http://${host}`;
 }

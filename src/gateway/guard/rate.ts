@@ -1,16 +1,16 @@
 import type { Clock } from '../../kernel/index.ts';
 
 /**
- * How often one caller may ask: a bucket that fills steadily and holds some seconds' worth.
+ * Rate limit per caller: a token bucket that holds a few seconds' worth of requests.
  *
- * Callers that have been away long enough for a full bucket are forgotten: memory is bounded by who asks now.
+ * Callers with a full bucket are forgotten, which bounds the memory.
  */
 
 const SECONDS_HELD = 10;
 const MOST_REMEMBERED = 10_000;
 
 export interface RateLimit {
-  /** False: too often. */
+  /** False: over the limit. */
   take(caller: string): boolean;
 }
 

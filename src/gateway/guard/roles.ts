@@ -2,17 +2,16 @@ import { ROUTES, routerPath } from '../rest/routes.ts';
 import type { Role } from './access.ts';
 
 /**
- * Which role each route needs: one table for all doors, asked before any of them.
+ * The role that each route needs: one table, checked before any handler.
  *
- * ROLES-1 A route that is not here needs `operate`: what was forgotten is closed, not open.
- * ROLES-2 A route may need more once its body was read (what an agent's answer does, which tool is called): then its door
- *    asks `requireRole` besides.
+ * ROLES-1 A route that is missing here needs `operate`: the default is closed.
+ * ROLES-2 A handler that needs another role after the body was read (an answer, a tool call) calls `requireRole`.
  */
 
-/** Null: nobody is asked who he is. */
+/** Null: public. */
 type Needed = Role | null;
 
-/** By method and path, as the router has them; what leads to the request API says so in its own rows. */
+/** By method and path of the router. Routes of the request API declare their role in `ROUTES`. */
 const DECLARED: Readonly<Record<string, Needed>> = {
   ...Object.fromEntries(
     ROUTES.map((route) => [`${route.method.toUpperCase()} ${routerPath(route)}`, route.role]),
@@ -22,7 +21,7 @@ const DECLARED: Readonly<Record<string, Needed>> = {
   'GET /readyz': null,
   'GET /': null,
   'GET /assets/:name': null,
-  'POST /api/console-token': null, // it takes codes
+  'POST /api/console-token': null, // uses one-time codes
 
   'GET /metrics': 'read',
   'GET /api/openapi.json': 'read',
@@ -33,13 +32,13 @@ const DECLARED: Readonly<Record<string, Needed>> = {
   'GET /v1/models/:model': 'read',
   'POST /v1/chat/completions': 'post',
 
-  // ROLES-2: what they need depends on what is asked.
+  // ROLES-2: the role depends on the request.
   'POST /mcp': 'read',
   'POST /ag-ui/:agent': 'read',
   'GET /a2a': 'read',
   'POST /a2a/:agent': 'read',
 
-  // Public by A2A: clients learn from a card that they need a token.
+  // Public in A2A: clients learn from the card that they need a token.
   'GET /.well-known/agent-card.json': null,
   'GET /a2a/:agent/.well-known/agent-card.json': null,
 };
@@ -49,7 +48,7 @@ export interface RouteName {
   readonly path: string;
 }
 
-/** Undefined: it is not in the table. */
+/** Undefined: not in the table. */
 export function declaredRole({ method, path }: RouteName): Needed | undefined {
   const key = `${method} ${path}`;
   return Object.hasOwn(DECLARED, key) ? DECLARED[key] : undefined;

@@ -2,9 +2,9 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
 
 /**
- * Who stays: event streams, and requests that wait until agents are done.
+ * Limits the requests that stay open: event streams, and requests that wait for agents.
  *
- * SEATS-1 So many of one caller and so many of all are open at once. One more is refused before anything is done for it.
+ * SEATS-1 At most `readersPerCaller` per caller and `readers` in all are open. One more is refused before any work.
  */
 
 /** By method and path, as the router has them. */
@@ -41,7 +41,7 @@ export class Seats {
     this.#options = options;
   }
 
-  /** Answers how to leave it. Throws `READERS_FULL` or `TOO_MANY_READERS` (SEATS-1). */
+  /** Returns the release function. Throws `READERS_FULL` or `TOO_MANY_READERS` (SEATS-1). */
   take(caller: string): () => void {
     const { readers, readersPerCaller } = this.#options;
     const own = this.#taken.get(caller) ?? 0;
@@ -68,7 +68,7 @@ export class Seats {
   }
 }
 
-/** Whose token it is, from where: people behind one proxy are told apart by theirs. */
+/** Token owner and address: people behind one proxy are distinguished by their tokens. */
 function callerOf(context: Request): string {
   const { role, publisher, name } = context.var.identity;
   return JSON.stringify([context.env.incoming.socket.remoteAddress, role, publisher, name]);

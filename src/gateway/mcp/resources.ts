@@ -1,14 +1,9 @@
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import {
-  ErrorCode,
-  ListResourcesRequestSchema,
-  ListResourceTemplatesRequestSchema,
-  ReadResourceRequestSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, ListResourcesRequestSchema, ListResourceTemplatesRequestSchema, ReadResourceRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { RouteContext } from '../context.ts';
-import { toldOf } from '../problem.ts';
+import { publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 
 /**
@@ -54,7 +49,7 @@ export function addResources({ server }: McpServer, options: ResourceOptions): v
     guarded(options, async () => {
       const after = params?.cursor === undefined ? {} : { after: positionOf(params.cursor) };
       const body = { ...after, limit: PAGE };
-      const { conversations, next } = await ask(doors.door(), 'conversations', body);
+      const { conversations, next } = await ask(doors.daemon(), 'conversations', body);
       const resources = conversations.map(({ id, title }) => ({
         uri: SCHEME + id,
         name: title ?? id,
@@ -100,7 +95,7 @@ async function guarded<T>({ onFault }: ResourceOptions, work: () => Promise<T>):
     return await work();
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    const { code, message, hint } = toldOf(error, (fault) => onFault(fault, '/mcp resources'));
+    const { code, message, hint } = publicErrorOf(error, (fault) => onFault(fault, '/mcp resources'));
     const text = `${code}: ${message}${hint ? ` (${hint})` : ''}`;
     throw new ProtocolError(ErrorCode.InternalError, text, { code });
   }

@@ -10,7 +10,7 @@ import { createMcpServer, type ServerOptions } from './server.ts';
  *    nothing is kept for a client that does not come back.
  * MCP-ROUTES-2 A client that goes away ends nothing but its own wait.
  */
-export function addMcpDoors(
+export function addMcpRoutes(
   app: Application,
   doors: RouteContext,
   options: Pick<ServerOptions, 'heartbeatMs' | 'onFault'>,

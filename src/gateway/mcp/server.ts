@@ -4,7 +4,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { RouteContext } from '../context.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
-import { toldOf } from '../problem.ts';
+import { publicErrorOf } from '../problem.ts';
 import { ACTING } from './acting.ts';
 import { READING } from './reading.ts';
 import { addResources } from './resources.ts';
@@ -84,7 +84,7 @@ function named(input: Record<string, unknown>): Record<string, unknown> {
 
 function askedBy({ doors, identity, heartbeatMs }: ServerOptions, { gone, onBeat }: Line): Asked {
   return {
-    door: doors.door(),
+    door: doors.daemon(),
     identity,
     newId: doors.newId,
     async patiently(seconds, use) {
@@ -106,7 +106,7 @@ function askedBy({ doors, identity, heartbeatMs }: ServerOptions, { gone, onBeat
 }
 
 function refused(error: unknown, options: ServerOptions, name: string): CallToolResult {
-  const { code, message, hint } = toldOf(error, (fault) => options.onFault(fault, `/mcp ${name}`));
+  const { code, message, hint } = publicErrorOf(error, (fault) => options.onFault(fault, `/mcp ${name}`));
   const text = `${code}: ${message}${hint ? ` (${hint})` : ''}`;
   return {
     isError: true,

@@ -6,10 +6,10 @@ import { Arrivals } from '../progress/arrivals.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
 import { readLog } from '../progress/log.ts';
 import type { Picked } from './pick.ts';
-import { Reply, type Said } from './reply.ts';
+import { Reply, type SettingValue } from './reply.ts';
 
 /** Who posts to whom. */
-export interface Who {
+export interface ChatCaller {
   readonly identity: Identity;
   readonly publisher: string;
   readonly agent: string | null;
@@ -27,32 +27,32 @@ export interface ChatPost {
  * nothing kept, if the post that follows would be.
  */
 export async function seed(
-  door: GatewayPort,
+  daemon: GatewayPort,
   messages: Picked['seed'],
   { conversation, ...post }: ChatPost,
-  { identity, publisher, agent }: Who,
+  { identity, publisher, agent }: ChatCaller,
 ): Promise<void> {
   if (messages.length === 0) return;
   const next = { ...post, ...(agent && { to: [agent] }) };
   const given = { conversation, messages, post: next, ...(agent && { agent }) };
   const body = actingAs(identity, given, publisher);
-  await ask(door, 'seed', body, identity);
+  await ask(daemon, 'seed', body, identity);
 }
 
 /** Posts, and passes on what the conversation says to it. `tail`: the end of the log before. */
 export async function converse(
-  door: GatewayPort,
+  daemon: GatewayPort,
   { conversation, ...post }: ChatPost,
-  { identity, publisher, agent }: Who,
+  { identity, publisher, agent }: ChatCaller,
   tail: readonly Entry[],
   onSaid: (said: Said) => void,
 ): Promise<() => void> {
-  const arrivals = new Arrivals(door, conversation);
+  const arrivals = new Arrivals(daemon, conversation);
   try {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
-    const { index, agents } = await ask(door, 'post', body, identity);
-    const known = await before(door, conversation, tail, index);
-    const reply = new Reply(index, agents, agent, known, await stoppedOf(door, conversation, agents));
+    const { index, agents } = await ask(daemon, 'post', body, identity);
+    const known = await before(daemon, conversation, tail, index);
+    const reply = new Reply(index, agents, agent, known, await stoppedOf(daemon, conversation, agents));
     arrivals.begin(index);
     passOn(arrivals, reply, onSaid).catch((error: unknown) =>
       onSaid({ kind: 'failed', refusal: refusalOf(error) }),
@@ -69,11 +69,11 @@ async function passOn(arrivals: Arrivals, reply: Reply, onSaid: (said: Said) => 
     const read: Entry[] = [];
     for (const said of reply.drain()) onSaid(said);
     while (!reply.isOver) {
-      const heard = await arrivals.take();
-      if (heard === null) return;
-      if (heard.kind === 'entries') read.push(...heard.entries);
-      if (heard.kind === 'entries' && !heard.isCurrent) continue; // what it leaves open may be closed further on
-      const arrival = heard.kind === 'live' ? heard : { kind: heard.kind, entries: read.splice(0) };
+      const received = await arrivals.take();
+      if (received === null) return;
+      if (received.kind === 'entries') read.push(...received.entries);
+      if (received.kind === 'entries' && !received.isCurrent) continue; // what it leaves open may be closed further on
+      const arrival = received.kind === 'live' ? received : { kind: received.kind, entries: read.splice(0) };
       for (const said of reply.accept(arrival)) onSaid(said);
     }
   } finally {
@@ -87,12 +87,12 @@ function refusalOf(error: unknown): Refusal {
 
 /** The log up to the post, as far back as the tail goes: others may have said something since that was read. */
 async function before(
-  door: GatewayPort,
+  daemon: GatewayPort,
   conversation: string,
   tail: readonly Entry[],
   index: number,
 ): Promise<readonly Entry[]> {
   const next = (tail.at(-1)?.index ?? index - 1) + 1;
-  const between = next < index ? await readLog(door, conversation, next, index) : [];
+  const between = next < index ? await readLog(daemon, conversation, next, index) : [];
   return [...tail.filter((entry) => entry.index < index), ...between];
 }

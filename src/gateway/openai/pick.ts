@@ -46,33 +46,33 @@ const MOST_CANDIDATES = 100;
 const SEAL_LENGTH = 16;
 const PAGE = 1_000;
 
-export async function pick(door: GatewayPort, request: ChatRequest, newId: () => string): Promise<Picked> {
+export async function pick(daemon: GatewayPort, request: ChatRequest, newId: () => string): Promise<Picked> {
   const { conversation, history, key } = request;
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
     return { conversation: place, id: postId(place, tail, request, newId), seed, tail };
   };
   if (conversation !== null) {
-    const tail = await tailOf(door, conversation);
+    const tail = await tailOf(daemon, conversation);
     const isNew = tail === null || tail.every(({ type }) => type === 'claim');
     return isNew ? at(conversation, [], history) : at(conversation, tail, []); // PICK-1
   }
   if (beginsChat(request)) return at(sealed(request, newId()), [], history);
-  const found = await conversationsOf(door, request);
+  const found = await conversationsOf(daemon, request);
   const named = key === null ? [] : [sealed(request, key)];
   for (const candidate of new Set([...named, ...found.slice(-MOST_CANDIDATES).reverse()])) {
-    const tail = await tailOf(door, candidate);
+    const tail = await tailOf(daemon, candidate);
     if (tail === null) continue;
     if (repeatedIn(tail, request) || isContinuedBy(tail, request)) return at(candidate, tail, []); // PICK-2
   }
   if (key !== null) {
     const place = sealed(request, key);
-    return at(place, (await tailOf(door, place)) ?? [], history);
+    return at(place, (await tailOf(daemon, place)) ?? [], history);
   }
   const own = `${digest([request.model, digestOf(history), request.content])}-`;
   const tried = found.map((id) => restOf(request, id)).filter((rest) => rest.startsWith(own));
   for (let attempt = Math.max(0, ...tried.map((rest) => Number(rest.slice(own.length)))); ; attempt++) {
     const place = sealed(request, `${own}${attempt}`);
-    const tail = (await tailOf(door, place)) ?? [];
+    const tail = (await tailOf(daemon, place)) ?? [];
     if (tail.every(isBeforeAnyPost)) return at(place, [], history); // PICK-3
     if (repeatedIn(tail, request)) return at(place, tail, []);
   }
@@ -124,11 +124,11 @@ interface Row {
 }
 
 /** Those with the seal, in the order of their last change. */
-async function conversationsOf(door: GatewayPort, request: ChatRequest): Promise<string[]> {
+async function conversationsOf(daemon: GatewayPort, request: ChatRequest): Promise<string[]> {
   const prefix = prefixOf(request);
   const found: Row[] = [];
   for (let after: string | null = prefix; after !== null; ) {
-    const page: { conversations: readonly Row[]; next: string | null } = await ask(door, 'conversations', {
+    const page: { conversations: readonly Row[]; next: string | null } = await ask(daemon, 'conversations', {
       after,
       limit: PAGE,
     });
@@ -140,10 +140,10 @@ async function conversationsOf(door: GatewayPort, request: ChatRequest): Promise
 }
 
 /** Null: there is no such conversation. */
-async function tailOf(door: GatewayPort, conversation: string): Promise<Entry[] | null> {
+async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[] | null> {
   try {
-    const { length } = await ask(door, 'entries', { conversation, from: 0, limit: 1 });
-    return await readTail(door, conversation, length);
+    const { length } = await ask(daemon, 'entries', { conversation, from: 0, limit: 1 });
+    return await readTail(daemon, conversation, length);
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
     throw error;

@@ -116,8 +116,8 @@ export class Reply {
       speaking.call = call;
       speaking.incremental.restart();
     }
-    const isFirst = speaking.incremental.told === '';
-    this.#tell(agent, isFirst, speaking.incremental.hear(delta)); // REPLY-1
+    const isFirst = speaking.incremental.sent === '';
+    this.#emit(agent, isFirst, speaking.incremental.add(delta)); // REPLY-1
   }
 
   #entry(entry: Entry): void {
@@ -144,23 +144,23 @@ export class Reply {
       this.#held.push(entry); // REPLY-2
       return;
     }
-    this.#whole(entry);
+    this.#complete(entry);
     this.#speaking = null;
-    for (const held of this.#held.splice(0)) this.#whole(held);
+    for (const held of this.#held.splice(0)) this.#complete(held);
   }
 
   /** REPLY-1: the entry says the rest. */
-  #whole(entry: MessageEntry): void {
+  #complete(entry: MessageEntry): void {
     const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
     const current = this.#speaking;
     const incremental =
       current && current.turnId === entry.turnId ? current.incremental : new IncrementalText();
     const { isMore, words } = incremental.end(content);
-    if (isMore) this.#tell(entry.author.id, incremental.told === '', words);
-    else if (!incremental.told.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
+    if (isMore) this.#emit(entry.author.id, incremental.sent === '', words);
+    else if (!incremental.sent.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
   }
 
-  #tell(agent: string, isFirst: boolean, words: string): void {
+  #emit(agent: string, isFirst: boolean, words: string): void {
     if (words === '') return;
     const lead = isFirst ? this.#lead(agent) : '';
     this.#out.push({ kind: 'text', text: lead + words });

@@ -2,7 +2,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
 import { type Completion, type CompletionStream, createStream, errorBody, Whole } from './completions.ts';
-import { type ChatPost, converse, seed, type Who } from './converse.ts';
+import { type ChatCaller, type ChatPost, converse, seed } from './converse.ts';
 import { ANYBODY, type ChatMeta, type Picked, pick, prefixOf } from './pick.ts';
 import type { Said } from './reply.ts';
 import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
@@ -17,26 +17,26 @@ import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
 
 const ANONYMOUS = 'openai';
 
-export function addOpenAiDoors(app: Application, doors: RouteContext, heartbeatMs: number): void {
-  const places = new Places();
+export function addOpenAiRoutes(app: Application, routes: RouteContext, heartbeatMs: number): void {
+  const queue = new ConversationQueue();
   app.get('/v1/models', async (context) =>
-    context.json({ object: 'list', data: (await models(doors)).map(modelOf) }),
+    context.json({ object: 'list', data: (await models(routes)).map(modelOf) }),
   );
   app.get('/v1/models/:model', async (context) =>
-    context.json(modelOf(await known(context.req.param('model'), doors))),
+    context.json(modelOf(await known(context.req.param('model'), routes))),
   );
-  app.post('/v1/chat/completions', (context) => complete(context, doors, places, heartbeatMs));
+  app.post('/v1/chat/completions', (context) => complete(context, routes, queue, heartbeatMs));
 }
 
 async function complete(
   context: Request,
-  doors: RouteContext,
-  places: Places,
+  routes: RouteContext,
+  queue: ConversationQueue,
   heartbeatMs: number,
 ): Promise<Response> {
   const { identity } = context.var;
   const publisher = identity.publisher ?? ANONYMOUS;
-  const request = readChatRequest(await jsonBody(context, doors), {
+  const request = readChatRequest(await jsonBody(context, routes), {
     headers: {
       conversation: context.req.header('x-parley-conversation'),
       idempotencyKey: context.req.header('idempotency-key'),
@@ -45,35 +45,35 @@ async function complete(
     publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
     secret: identity.caller,
   });
-  const model = await known(request.model, doors);
-  const who: Who = { identity, publisher, agent: model === ANYBODY ? null : model };
-  const asked: Asked = { context, doors, request, who, model, places };
+  const model = await known(request.model, routes);
+  const who: ChatCaller = { identity, publisher, agent: model === ANYBODY ? null : model };
+  const asked: Asked = { context, routes, request, who, model, queue };
   return request.stream ? stream(asked, heartbeatMs) : whole(asked);
 }
 
 interface Asked {
   readonly context: Request;
-  readonly doors: RouteContext;
+  readonly routes: RouteContext;
   readonly request: ChatRequest;
-  readonly who: Who;
+  readonly who: ChatCaller;
   readonly model: string;
-  readonly places: Places;
+  readonly queue: ConversationQueue;
 }
 
 /** Finds or makes the conversation, posts, and passes on what is said. */
-function place(
-  { context, doors, request, who, model, places }: Asked,
+function startReply(
+  { context, routes, request, who, model, queue }: Asked,
   listen: (completion: Completion) => (said: Said) => void,
 ): Promise<() => void> {
-  const door = doors.door();
-  return places.inTurn(request.conversation ?? prefixOf(request), async () => {
-    const picked = await pick(door, request, doors.newId);
+  const daemon = routes.daemon();
+  return queue.inTurn(request.conversation ?? prefixOf(request), async () => {
+    const picked = await pick(daemon, request, routes.newId);
     const post = postOf(picked, request);
     const created = Math.floor(Date.now() / 1_000);
     const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
     context.header('x-parley-conversation', picked.conversation);
-    await seed(door, picked.seed, post, who);
-    return converse(door, post, who, picked.tail, onSaid);
+    await seed(daemon, picked.seed, post, who);
+    return converse(daemon, post, who, picked.tail, onSaid);
   });
 }
 
@@ -84,50 +84,50 @@ function postOf({ conversation, id }: Picked, request: ChatRequest): ChatPost {
 }
 
 async function whole(asked: Asked): Promise<Response> {
-  const { context, doors } = asked;
+  const { context, routes } = asked;
   const answer = new Whole();
   const stop = () => answer.fail(stopping());
-  const leave = await place(asked, (completion) => answer.begin(completion));
+  const leave = await startReply(asked, (completion) => answer.begin(completion));
   const gone = context.req.raw.signal;
-  doors.closing.addEventListener('abort', stop);
+  routes.closing.addEventListener('abort', stop);
   gone.addEventListener('abort', stop); // OPENAI-ROUTES-1
-  if (doors.closing.aborted || gone.aborted) stop();
+  if (routes.closing.aborted || gone.aborted) stop();
   try {
     return context.json(await answer.done);
   } finally {
     leave();
-    doors.closing.removeEventListener('abort', stop);
+    routes.closing.removeEventListener('abort', stop);
     gone.removeEventListener('abort', stop);
   }
 }
 
 async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
-  const { context, doors, request } = asked;
+  const { context, routes, request } = asked;
   let leave: () => void = () => undefined;
   let answer: CompletionStream | undefined;
   const stop = () => answer?.fail(stopping());
   const onClosed = () => {
     leave(); // OPENAI-ROUTES-1
-    doors.closing.removeEventListener('abort', stop);
+    routes.closing.removeEventListener('abort', stop);
   };
   const begin = (completion: Completion) => {
     answer = createStream(completion, request.includeUsage, { heartbeatMs, onClosed });
     return answer;
   };
   try {
-    leave = await place(asked, (completion) => begin(completion).onSaid);
+    leave = await startReply(asked, (completion) => begin(completion).onSaid);
   } catch (error) {
     await answer?.body.cancel(); // nothing was sent yet: it is refused as any request
     throw error;
   }
-  doors.closing.addEventListener('abort', stop);
-  if (doors.closing.aborted) stop();
+  routes.closing.addEventListener('abort', stop);
+  if (routes.closing.aborted) stop();
   context.header('content-type', 'text/event-stream; charset=utf-8');
   return context.body(answer?.body ?? '');
 }
 
 /** OPENAI-ROUTES-2 */
-class Places {
+class ConversationQueue {
   readonly #busy = new Map<string, Promise<unknown>>();
 
   async inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
@@ -149,15 +149,15 @@ function stopping(): ParleyError {
   });
 }
 
-async function models(doors: RouteContext): Promise<string[]> {
-  const answer = await doors.door().request({ endpoint: 'agents', publisher: null, body: {} });
+async function models(routes: RouteContext): Promise<string[]> {
+  const answer = await routes.daemon().request({ endpoint: 'agents', publisher: null, body: {} });
   if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
   const { agents } = answer.body as { agents: readonly { slug: string }[] };
   return [...new Set([ANYBODY, ...agents.map(({ slug }) => slug)])];
 }
 
-async function known(model: string, doors: RouteContext): Promise<string> {
-  const all = await models(doors);
+async function known(model: string, routes: RouteContext): Promise<string> {
+  const all = await models(routes);
   if (all.includes(model)) return model;
   throw new ParleyError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(model)}`, {
     hint: `there are ${all.join(', ')}`,

@@ -4,63 +4,63 @@ import type { Arrival, GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
 
 /**
- * What a conversation publishes, from one index on, for one reader who takes it in his own time.
+ * Queues what a conversation publishes, from one index on, for one reader.
  *
- * ARRIVALS-1 It listens from the beginning on: nothing slips between a post and the reading of what came of it.
- * ARRIVALS-2 Entries come with dense, rising indexes. What the feed has not is read from the log; live text that came before
- *    what was read there is passed over.
- * ARRIVALS-3 What waits is bounded: a reader that does not keep up is let go, and the log has what it lacks.
+ * ARRIVALS-1 It subscribes in the constructor: nothing is missed between a post and the reading of its effects.
+ * ARRIVALS-2 Entries have dense, rising indexes. Entries missing in the feed are read from the log; live text that was
+ *    queued before them is dropped.
+ * ARRIVALS-3 The queue is bounded. A reader that is too slow is disconnected and can read the log again.
  */
 
-/** Characters that wait for one reader, at most. */
-const MOST_WAITING = 4_194_304;
+/** Maximum of queued characters per reader. */
+const MAX_QUEUED = 4_194_304;
 
 export type Received =
   | {
       readonly kind: 'entries';
       readonly entries: readonly Entry[];
-      /** Nothing more was in the log then: what these entries leave open is open. */
+      /** These entries reach the end of the log: what they leave open is open. */
       readonly isCurrent: boolean;
     }
   | Extract<Arrival, { kind: 'live' }>;
 
 export class Arrivals {
-  readonly #door: GatewayPort;
+  readonly #daemon: GatewayPort;
   readonly #conversation: string;
   readonly #unsubscribe: () => void;
   #queue: Arrival[] = [];
   #weight = 0;
-  /** From when it begins on; until then everything is kept. */
+  /** The log from `begin` on; before that everything is queued. */
   #log = new FollowedLog(0);
-  #isBehind = false;
+  #mustReadLog = false;
   #isOver = false;
   #isTooSlow = false;
   #wake: () => void = () => undefined;
 
-  constructor(door: GatewayPort, conversation: string) {
-    this.#door = door;
+  constructor(daemon: GatewayPort, conversation: string) {
+    this.#daemon = daemon;
     this.#conversation = conversation;
-    this.#unsubscribe = door.subscribe(conversation, (arrival) => this.#hear(arrival)); // ARRIVALS-1
+    this.#unsubscribe = daemon.subscribe(conversation, (arrival) => this.#receive(arrival)); // ARRIVALS-1
   }
 
-  /** From this index on. */
+  /** Starts at this index. */
   begin(index: number): void {
     this.#log = new FollowedLog(index);
-    this.#isBehind = !hasAllFrom(index, this.#queue);
-    if (!this.#isBehind) this.#passOver(index);
+    this.#mustReadLog = !hasAllFrom(index, this.#queue);
+    if (!this.#mustReadLog) this.#dropOlder(index);
   }
 
-  /** What came next; null: it was closed. Throws when the log cannot be read any more, or when the reader is let go. */
+  /** The next arrival; null: closed. Throws if the log cannot be read or the reader was too slow. */
   async take(): Promise<Received | null> {
     for (;;) {
       if (this.#isTooSlow) throw new ParleyError('TOO_SLOW', 'too much waited to be read', { hint: AGAIN });
       if (this.#isOver) return null;
-      if (this.#isBehind) return await this.#catchUp();
+      if (this.#mustReadLog) return await this.#catchUp();
       const arrival = this.#shift();
       if (arrival?.kind === 'live') return arrival;
       if (arrival) {
         const entries = this.#log.fromFeed(arrival.entries);
-        this.#isBehind = entries === null; // ARRIVALS-2
+        this.#mustReadLog = entries === null; // ARRIVALS-2
         if (entries?.length) return { kind: 'entries', entries, isCurrent: true };
       } else {
         await new Promise<void>((wake) => {
@@ -70,7 +70,7 @@ export class Arrivals {
     }
   }
 
-  /** Again is fine. */
+  /** Idempotent. */
   close(): void {
     this.#isOver = true;
     this.#queue = [];
@@ -78,11 +78,11 @@ export class Arrivals {
     this.#wake();
   }
 
-  #hear(arrival: Arrival): void {
+  #receive(arrival: Arrival): void {
     if (this.#isOver) return;
     this.#queue.push(arrival);
     this.#weight += weightOf(arrival);
-    if (this.#weight > MOST_WAITING) {
+    if (this.#weight > MAX_QUEUED) {
       this.#isTooSlow = true;
       this.close(); // ARRIVALS-3
     }
@@ -97,7 +97,7 @@ export class Arrivals {
 
   async #catchUp(): Promise<Received | null> {
     const body = { conversation: this.#conversation, from: this.#log.from };
-    const page = await ask(this.#door, 'entries', body).catch((error: unknown) => {
+    const page = await ask(this.#daemon, 'entries', body).catch((error: unknown) => {
       const isGone = error instanceof ParleyError && error.code === 'NOT_FOUND' && this.#log.next > 0;
       throw isGone ? deleted(this.#conversation) : error;
     });
@@ -105,13 +105,13 @@ export class Arrivals {
     if (this.#isOver) return null;
     if (read === null) throw deleted(this.#conversation);
     if (read.again === 'later') await sleep(READ_AGAIN_MS);
-    this.#isBehind = read.again !== 'no';
-    if (!this.#isBehind) this.#passOver(this.#log.next);
-    return { kind: 'entries', entries: read.entries, isCurrent: !this.#isBehind };
+    this.#mustReadLog = read.again !== 'no';
+    if (!this.#mustReadLog) this.#dropOlder(this.#log.next);
+    return { kind: 'entries', entries: read.entries, isCurrent: !this.#mustReadLog };
   }
 
   /** ARRIVALS-2: everything up to the last entry below `next`. */
-  #passOver(next: number): void {
+  #dropOlder(next: number): void {
     const isOld = (arrival: Arrival) =>
       arrival.kind === 'entries' && arrival.entries.some(({ index }) => index < next);
     const isKnown = (arrival: Arrival) =>
@@ -124,7 +124,7 @@ export class Arrivals {
   }
 }
 
-/** Whether the feed, as far as it came, has the log up to this index and lacks nothing. */
+/** Whether the queued feed contains all entries up to this index. */
 function hasAllFrom(index: number, queue: readonly Arrival[]): boolean {
   const appends = queue.flatMap((arrival) => (arrival.kind === 'entries' ? [arrival.entries] : []));
   const log = new FollowedLog(appends[0]?.[0]?.index ?? index + 1);

@@ -3,25 +3,25 @@ import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 
-/** Whose token it is. */
+/** The owner of the token. */
 export interface Caller {
   readonly publisher: string | null;
   readonly name?: string | undefined;
 }
 
-/** What a request says of it (`ApiRequest`). */
+/** The caller's fields of an `ApiRequest`. */
 export function callerOf({ publisher, name }: Caller): Pick<ApiRequest, 'publisher' | 'name'> {
   return publisher === null ? { publisher } : { publisher, name: name ?? null };
 }
 
 /** One verb of the request API; a refusal is thrown. */
 export async function ask<V extends Verb>(
-  door: GatewayPort,
+  daemon: GatewayPort,
   verb: V,
   body: object,
   caller: Caller = { publisher: null },
 ): Promise<AnswerOf<V>> {
-  const answer = await door.request({ endpoint: verb, ...callerOf(caller), body });
+  const answer = await daemon.request({ endpoint: verb, ...callerOf(caller), body });
   if (answer.ok) return answer.body as AnswerOf<V>;
   throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
 }
@@ -36,11 +36,11 @@ export interface Stopped {
 }
 
 export async function stoppedOf(
-  door: GatewayPort,
+  daemon: GatewayPort,
   conversation: string,
   routed: readonly string[],
 ): Promise<Stopped> {
-  const found = routed.length === 0 ? null : await ask(door, 'conversation', { conversation });
+  const found = routed.length === 0 ? null : await ask(daemon, 'conversation', { conversation });
   const stopped = routed.filter((slug) => found?.agents?.[slug]?.status === 'stopped');
   const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
   const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;

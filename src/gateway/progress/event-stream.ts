@@ -1,19 +1,19 @@
 import type { UnderlyingSource } from 'node:stream/web';
 
 /**
- * Frames as the body of a response of server-sent events.
+ * Sends frames as server-sent events.
  *
- * PROGRESS-EVENT-STREAM-1 The next frame is made when the other side has room for it.
- * PROGRESS-EVENT-STREAM-2 Where nothing else is said there is a comment now and then: a connection that broke is found by writing to it.
- * PROGRESS-EVENT-STREAM-3 Whoever goes away, or takes nothing between two comments, ends the making of frames.
- * PROGRESS-EVENT-STREAM-4 A frame that cannot be made is reported, and ends the body: the server would only print the error.
+ * PROGRESS-EVENT-STREAM-1 The next frame is made when the client has space for it.
+ * PROGRESS-EVENT-STREAM-2 An idle stream sends heartbeat comments: only a write detects a broken connection.
+ * PROGRESS-EVENT-STREAM-3 A client that disconnects, or reads nothing between two heartbeats, ends the stream.
+ * PROGRESS-EVENT-STREAM-4 An error in making a frame is reported and ends the body: the server would only print it.
  */
 
 const HEARTBEAT = ': still here\n\n';
 
 export interface EventStreamOptions {
   readonly heartbeatMs: number;
-  /** The body has ended, or the other side is gone. */
+  /** The body has ended or the client has disconnected. */
   readonly onGone: () => void;
   /** Called with a bug in the making of frames. */
   readonly onFault: (error: unknown) => void;
@@ -35,11 +35,11 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
   readonly #options: EventStreamOptions;
   readonly #heart: NodeJS.Timeout;
   readonly #encoder = new TextEncoder();
-  /** The frame that is being made. */
+  /** The next frame, in progress. */
   #coming: Promise<IteratorResult<string, unknown>> | null = null;
-  /** Asked for a frame, which is not there yet. */
+  /** `pull` waits for a frame. */
   #isAsked = false;
-  /** Beats since it was asked for a frame. */
+  /** Heartbeats since the last `pull`. */
   #missed = 0;
   #beat: () => void = () => undefined;
 

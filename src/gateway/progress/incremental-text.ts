@@ -1,52 +1,52 @@
-/** How the preview ends that a log has of a text that it cannot hold. */
+/** The end of a preview of a large text in the log. */
 const FILE = /\n\[Full output: [^\n]+\]$/;
 
 /**
- * One text that is told while it is made. Live text comes earlier what an entry will say, and never differently: what
- * another attempt says in other words waits for the entry.
+ * One text, sent while it is generated. Live text is a prefix of its entry: if a retry produces another text, nothing is
+ * sent until the entry arrives.
  */
 export class IncrementalText {
-  #told = '';
-  /** Of the attempt that runs. */
-  #heard = '';
-  /** What was heard begins with what was told, and all of it was told. */
+  #sent = '';
+  /** The text of the running attempt. */
+  #received = '';
+  /** All received text was sent. */
   #isInStep = true;
 
-  get told(): string {
-    return this.#told;
+  get sent(): string {
+    return this.#sent;
   }
 
-  /** Another attempt at it begins. */
+  /** A retry starts. */
   restart(): void {
-    this.#heard = '';
-    this.#isInStep = this.#told === '';
+    this.#received = '';
+    this.#isInStep = this.#sent === '';
   }
 
-  /** What can be told now. */
-  hear(delta: string): string {
-    this.#heard += delta;
+  /** Returns the text to send now. */
+  add(delta: string): string {
+    this.#received += delta;
     if (!this.#isInStep) {
-      if (this.#heard.length <= this.#told.length || !this.#heard.startsWith(this.#told)) return '';
+      if (this.#received.length <= this.#sent.length || !this.#received.startsWith(this.#sent)) return '';
       this.#isInStep = true;
-      const more = this.#heard.slice(this.#told.length);
-      this.#told = this.#heard;
+      const more = this.#received.slice(this.#sent.length);
+      this.#sent = this.#received;
       return more;
     }
-    this.#told = this.#heard;
+    this.#sent = this.#received;
     return delta;
   }
 
-  /** The entry is here: what is still to be said, or what is to be said instead. */
+  /** The entry arrived: returns the rest of the text, or its replacement. */
   end(whole: string): Rest {
-    if (whole.startsWith(this.#told)) return { isMore: true, words: whole.slice(this.#told.length) };
+    if (whole.startsWith(this.#sent)) return { isMore: true, words: whole.slice(this.#sent.length) };
     const file = FILE.exec(whole);
-    const isPreview = file !== null && this.#told.startsWith(whole.slice(0, file.index));
+    const isPreview = file !== null && this.#sent.startsWith(whole.slice(0, file.index));
     return isPreview ? { isMore: true, words: file[0] } : { isMore: false, words: whole };
   }
 }
 
 export interface Rest {
-  /** The words go on where those before ended; else they stand in their place. */
+  /** True: `words` continue the sent text; false: they replace it. */
   readonly isMore: boolean;
   readonly words: string;
 }

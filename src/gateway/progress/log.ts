@@ -2,11 +2,11 @@ import type { Entry } from '../../conversation/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
 
-/** The log, read for one answer. */
+/** Reads logs through the request API. */
 
 /** Entries from an index on, up to another or to the end. */
 export async function readLog(
-  door: GatewayPort,
+  daemon: GatewayPort,
   conversation: string,
   from: number,
   to = Number.POSITIVE_INFINITY,
@@ -14,7 +14,7 @@ export async function readLog(
   const entries: Entry[] = [];
   for (let next = from; next < to; next = from + entries.length) {
     const limit = Math.min(1_000, to - next);
-    const page = await ask(door, 'entries', { conversation, from: next, limit });
+    const page = await ask(daemon, 'entries', { conversation, from: next, limit });
     entries.push(...page.entries);
     if (page.entries.length === 0 || next + page.entries.length >= page.length) break;
   }
@@ -22,12 +22,12 @@ export async function readLog(
 }
 
 const STRIDE = 200;
-/** Characters of a log that are enough to know what is open at its end. */
+/** Characters at the end of a log that are enough to find what is open there. */
 const TAIL = 524_288;
 
-/** The newest entries below an index that have about so many characters, in order. */
+/** The newest entries below an index, in order, of about this many characters. */
 export async function readTail(
-  door: GatewayPort,
+  daemon: GatewayPort,
   conversation: string,
   to: number,
   characters: number = TAIL,
@@ -35,7 +35,7 @@ export async function readTail(
   let entries: Entry[] = [];
   for (let from = to, size = 0; from > 0 && size < characters; ) {
     const before = Math.max(0, from - STRIDE);
-    const page = await readLog(door, conversation, before, from);
+    const page = await readLog(daemon, conversation, before, from);
     entries = [...page, ...entries];
     size += JSON.stringify(page).length;
     from = before;

@@ -7,21 +7,21 @@ import {
 } from '../../conversation/index.ts';
 import { inOneLine, visibleArguments, visibleCall } from '../../kernel/index.ts';
 
-/** A call that only a person can answer, as a log leaves it. */
+/** A call that only a person can answer. */
 export interface OpenCall {
   readonly place: CallPlace;
   readonly turnId: string;
   readonly agent: string;
   readonly tool: string;
-  /** JSON text, as the model wrote it; of an approval with escapes for what cannot be seen. */
+  /** JSON text from the model; for an approval with invisible characters escaped. */
   readonly arguments: string;
   /** Null: it is a question. */
   readonly approval: { readonly id: string; readonly mayHaveRun: boolean } | null;
-  /** What is asked: of an approval the whole call. */
+  /** The question; for an approval the whole call. */
   readonly question: string;
 }
 
-/** Folds a log, from anywhere on, into the questions and approvals that are open. */
+/** Folds a log, or its end, into the open questions and approvals. */
 export class OpenCalls {
   readonly #open = new Map<string, OpenCall>();
 
@@ -74,7 +74,7 @@ export class OpenCalls {
   }
 }
 
-/** What the arguments of `ask` say. */
+/** The question and options in the arguments of `ask`. */
 export function questionOf(json: string): string {
   try {
     const { question, options } = JSON.parse(json);

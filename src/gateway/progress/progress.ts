@@ -17,15 +17,15 @@ import { Roots } from './roots.ts';
 import { Utterances } from './utterances.ts';
 
 /**
- * What comes of one or more posts, step by step, from the log and the live text: what doors tell in their own words.
+ * The effects of one or more posts as steps, from the log and the live text. Each protocol renders the steps.
  *
- * PROGRESS-1 The log decides: what is told live is what an entry will say (`incremental-text.ts`).
- * PROGRESS-2 To one agent it is about the turns that take these posts up, and it ends with them; to whoever's turn it is, about
- *    everything until nothing is left to run.
- * PROGRESS-3 It ends, too, where only a person can go on: with the questions that are open. A post that waits for an agent whose
- *    older turn waits for a person ends with the questions of that turn.
- * PROGRESS-4 It may be told again from the log, from the first post on, and is the same then but for what was live only.
- * PROGRESS-5 To go on after an answer it begins before that answer, and keeps silent until it.
+ * PROGRESS-1 The log decides: live text is a prefix of its entry (`incremental-text.ts`).
+ * PROGRESS-2 With one agent, it covers the turns that process these posts and ends with them; without one, it covers all
+ *    turns until no work is outstanding.
+ * PROGRESS-3 It also ends when only a person can continue, with the open questions. A post behind a waiting turn of its agent
+ *    ends with the questions of that turn.
+ * PROGRESS-4 Replayed from the log, from the first post on, it gives the same steps except for live text.
+ * PROGRESS-5 To continue after an answer, it starts before that answer and emits nothing until it.
  */
 
 export type Step =
@@ -33,11 +33,11 @@ export type Step =
       readonly kind: 'words';
       readonly of: 'text' | 'reasoning';
       readonly agent: string;
-      /** Names the message: the same now, and whenever it is read from the log. */
+      /** Id of the message, the same live and from the log. */
       readonly message: string;
       readonly delta: string;
     }
-  /** A message is whole. */
+  /** A message is complete. */
   | {
       readonly kind: 'said';
       readonly entry: MessageEntry;
@@ -46,7 +46,7 @@ export type Step =
       readonly reasoning: Rest;
     }
   | { readonly kind: 'result'; readonly entry: MessageEntry }
-  /** Phase, mode, agents: something of the conversation's standing has changed. */
+  /** The phase, the mode or an agent's status has changed. */
   | { readonly kind: 'standing' }
   | { readonly kind: 'begun'; readonly entry: EntryOf<'turn-started'> }
   | { readonly kind: 'over'; readonly ending: Ending };
@@ -54,27 +54,27 @@ export type Step =
 export type Ending =
   | { readonly kind: 'completed' | 'aborted' }
   | { readonly kind: 'waits'; readonly open: readonly RootedCall[] }
-  /** `stopped`: nothing began, and nothing does before a person resumes the agents. */
+  /** `stopped`: no turn starts before a person resumes the agents. */
   | { readonly kind: 'failed' | 'limited' | 'stopped'; readonly refusal: Refusal };
 
-/** And the post that it goes back to; null: it was not seen. */
+/** With the post that caused the call; null: unknown. */
 export type RootedCall = OpenCall & { readonly root: number | null };
 
 export interface ProgressOptions {
-  /** The agent that is spoken to; null: whoever's turn it is. */
+  /** The addressed agent; null: any. */
   readonly agent: string | null;
   readonly posts: readonly { readonly index: number; readonly agents: readonly string[] }[];
-  /** The log before the first entry that is accepted, as far as what is open there matters. */
+  /** The end of the log before the first accepted entry, for what is open there. */
   readonly before?: readonly Entry[];
-  /** Turns that go on by what was answered. */
+  /** Turns that continue with the answers. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** Agents of these posts that a person has stopped. */
   readonly stopped?: Stopped;
-  /** PROGRESS-5: nothing is told before one of these. */
+  /** PROGRESS-5: no step before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
 
-const STANDING: ReadonlySet<Entry['type']> = new Set<Entry['type']>([
+const STATUS_ENTRIES: ReadonlySet<Entry['type']> = new Set<Entry['type']>([
   'phase-entered',
   'mode-entered',
   'handoff',
@@ -89,9 +89,9 @@ export class Progress {
   readonly #watch: TurnWatch = createTurnWatch();
   readonly #calls = new OpenCalls();
   readonly #utterances = new Utterances();
-  /** Posts that no turn has taken up yet. */
+  /** Posts that no turn has processed yet. */
   readonly #untaken: Set<number>;
-  /** Turns that this is about: whose they are, while they are open. */
+  /** Covered turns with their agent; null: ended. */
   readonly #own = new Map<string, string | null>();
   readonly #roots = new Roots();
   readonly #texts = new Map<
@@ -112,7 +112,7 @@ export class Progress {
     this.#untaken = new Set(options.posts.map(({ index }) => index));
     for (const entry of options.before ?? []) {
       this.#note(entry);
-      this.#utterances.observe(entry); // a turn that runs may take a post up
+      this.#utterances.observe(entry); // a running turn may process a post
     }
     for (const { index, agents } of options.posts) this.#watch.addOutstanding(index, agents);
     this.#watch.markStopped(options.stopped?.agents ?? []);
@@ -123,16 +123,16 @@ export class Progress {
     return this.#isOver;
   }
 
-  /** Who works on it now, or waits for somebody. */
+  /** Agents whose covered turns are open. */
   get busy(): readonly string[] {
     return [...this.#own.values()].filter((agent) => agent !== null);
   }
 
-  accept(heard: Received): readonly Step[] {
-    if (heard.kind === 'live') this.#live(heard);
+  accept(received: Received): readonly Step[] {
+    if (received.kind === 'live') this.#live(received);
     else {
-      for (const entry of heard.entries) this.#entry(entry);
-      if (heard.isCurrent) this.#endIfQuiet(); // PROGRESS-3
+      for (const entry of received.entries) this.#entry(entry);
+      if (received.isCurrent) this.#endIfQuiet(); // PROGRESS-3
     }
     const out = this.#out;
     this.#out = [];
@@ -141,15 +141,16 @@ export class Progress {
 
   #live({ agent, chunk }: Extract<Arrival, { kind: 'live' }>): void {
     if (this.#isOver || !this.#own.has(chunk.turnId)) return;
-    const place = this.#utterances.hear(chunk);
-    if (place === null || this.#isSilent || chunk.type === 'tool_call_delta') return;
-    const texts = this.#textsOf(place.message);
-    if (place.isRestart) {
+    const position = this.#utterances.receive(chunk);
+    if (position === null || this.#isSilent || chunk.type === 'tool_call_delta') return;
+    const texts = this.#textsOf(position.message);
+    if (position.isRestart) {
       texts.text.restart();
       texts.reasoning.restart();
     }
-    const delta = texts[chunk.type].hear(chunk.delta);
-    if (delta !== '') this.#out.push({ kind: 'words', of: chunk.type, agent, message: place.message, delta });
+    const delta = texts[chunk.type].add(chunk.delta);
+    if (delta !== '')
+      this.#out.push({ kind: 'words', of: chunk.type, agent, message: position.message, delta });
   }
 
   #entry(entry: Entry): void {
@@ -158,7 +159,7 @@ export class Progress {
     this.#note(entry);
     this.#follow(entry);
     if (this.#isSilent) this.#utterances.observe(entry);
-    else this.#tell(entry);
+    else this.#emit(entry);
     if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending); // PROGRESS-2
   }
 
@@ -175,7 +176,7 @@ export class Progress {
     return isApproval || indexes.includes(entry.index);
   }
 
-  /** Whose turns these are. */
+  /** Tracks the covered turns. */
   #follow(entry: Entry): void {
     const taken = turnInputOf(entry);
     if (taken) this.#begin(taken);
@@ -218,18 +219,18 @@ export class Progress {
     else this.#ending = { kind: entry.outcome };
   }
 
-  #tell(entry: Entry): void {
+  #emit(entry: Entry): void {
     if (entry.type === 'turn-started' && this.#own.has(entry.turnId))
       this.#out.push({ kind: 'begun', entry });
     if (entry.type === 'message' && this.#own.has(entry.turnId ?? '')) {
-      if (entry.role === 'assistant') this.#said(entry);
+      if (entry.role === 'assistant') this.#addMessage(entry);
       else if (entry.role === 'tool') this.#out.push({ kind: 'result', entry });
     }
     this.#utterances.observe(entry);
-    if (STANDING.has(entry.type)) this.#out.push({ kind: 'standing' });
+    if (STATUS_ENTRIES.has(entry.type)) this.#out.push({ kind: 'standing' });
   }
 
-  #said(entry: MessageEntry): void {
+  #addMessage(entry: MessageEntry): void {
     const message = this.#utterances.nameOf(entry);
     const { text, reasoning } = this.#textsOf(message);
     const content = entry.content ?? '';
@@ -282,7 +283,7 @@ export class Progress {
   }
 }
 
-/** What a failed call said until then, and the error, which is told apart. */
+/** The partial text of a failed call, and its error. */
 export function failureOf(content: string): { readonly partial: string; readonly refusal: Refusal } {
   const [whole, partial = '', json = ''] = /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
   const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};

@@ -1,9 +1,9 @@
 import { type Entry, turnInputOf } from '../../conversation/index.ts';
 
-/** Folds a log, from anywhere on, into which people's messages a turn goes back to, over whoever passed them on. */
+/** Folds a log, or its end, into the posts that caused each turn, through delegations and handoffs. */
 export class Roots {
   readonly #posts = new Set<number>();
-  /** By the index of what was passed on: the turn that did. */
+  /** By the index of a delegation or handoff: its turn. */
   readonly #passedOnBy = new Map<number, string>();
   readonly #of = new Map<string, Set<number>>();
 

@@ -3,9 +3,9 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { failed } from '../guarded.ts';
 import type { ToolLog } from '../log.ts';
 
-/** What a tool threw, as a model reads it. Real paths of this machine stand in none of it. */
+/** Errors of tools as failures for the model. They contain no real path of this machine. */
 
-/** The system's error code → ours, and what it means. */
+/** The system's error code → our code and message. */
 const KNOWN: Readonly<Record<string, readonly [code: string, message: string]>> = {
   ENOENT: ['NOT_FOUND', 'no such file or folder'],
   ENOTDIR: ['NOT_A_FOLDER', 'a part of the path is a file and not a folder'],
@@ -40,7 +40,7 @@ export function failureOf(tool: string, error: unknown, log: ToolLog): ToolOutco
   return failed('TOOL_FAILED', `${tool} failed: ${why}`);
 }
 
-/** Answers null for what is not there. */
+/** Null if the file does not exist. */
 export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
@@ -49,7 +49,7 @@ export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** The same of what answers at once. */
+/** The same, synchronously. */
 export function valueOrNull<T>(work: () => T): T | null {
   try {
     return work();

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { z } from 'zod';
 import { recall } from '../../conversation/index.ts';
 import { completed, failed } from '../guarded.ts';
@@ -34,16 +34,16 @@ export const recallTool = defineTool({
   },
 });
 
-/** How long work may keep everybody else from running, if its steps are short. */
+/** Maximum time between two yields to the event loop, if the steps are short. */
 const SLICE_MS = 5;
 
-/** Runs work that comes in steps to its end, and lets others run in between. Throws when the signal aborts. */
+/** Runs a generator to its end and yields to the event loop in between. Throws on abort. */
 export async function inSlices<T>(work: Generator<void, T>, signal: AbortSignal): Promise<T> {
   let since = performance.now();
   for (let step = work.next(); ; step = work.next()) {
     if (step.done) return step.value;
     if (performance.now() - since < SLICE_MS) continue;
-    await nextTurnOfTheLoop();
+    await yieldToEventLoop();
     signal.throwIfAborted();
     since = performance.now();
   }

@@ -1,4 +1,4 @@
-/** Bytes as text: what is not text is made harmless, and no character is cut in two. */
+/** Converts bytes to text. Invalid parts are replaced; no character is cut in two. */
 
 /** The longest prefix of at most `length` bytes that ends where a UTF-8 character ends. */
 export function wholeCharacters(bytes: Buffer, length: number): number {
@@ -6,7 +6,7 @@ export function wholeCharacters(bytes: Buffer, length: number): number {
   for (let end = length; end > length - 4 && end > 0; end -= 1) {
     if (!isContinuation(bytes[end])) return end;
   }
-  return length; // not UTF-8 anyway
+  return length; // not UTF-8
 }
 
 /** Where the first whole character begins. */
@@ -29,7 +29,7 @@ export function strictText(bytes: Buffer): string | null {
   }
 }
 
-/** A text that was cut somewhere: half a character becomes a replacement character. */
+/** Replaces lone surrogates of a text that was cut. */
 export function wellFormed(text: string): string {
   return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }
@@ -37,8 +37,8 @@ export function wellFormed(text: string): string {
 const ESCAPE = String.fromCharCode(0x1b);
 const BELL = String.fromCharCode(0x07);
 /**
- * Escape sequences of terminals: CSI, then strings (OSC and the like, which end on their line at the latest), then the
- * short ones. No two parts of one pattern can match the same character, so that no input makes it slow.
+ * Terminal escape sequences: CSI, then strings (OSC etc., which end at the end of their line at the latest), then
+ * short ones. No two parts of a pattern match the same character, so matching is linear.
  */
 const SEQUENCES = new RegExp(
   [
@@ -48,10 +48,11 @@ const SEQUENCES = new RegExp(
   ].join('|'),
   'g',
 );
-/** Control characters but tab and line feed. */
+/** Control characters except tab and line feed. */
 const CONTROLS = /(?![\t\n])\p{Cc}/gu;
 
-/** What a terminal would have shown, as plain text: no escape sequences, no control characters, `\n` as line end. */
+/** Plain text without escape sequences and control characters, with `\
+` as line end. */
 export function plainText(bytes: Buffer): string {
   return bytes
     .toString('utf8')

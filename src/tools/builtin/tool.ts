@@ -7,24 +7,24 @@ import type { ToolLog } from '../log.ts';
 import { pathFault } from './files/names.ts';
 import type { Access } from './files/sandbox.ts';
 
-/** What a built-in tool is given. */
+/** Context of a call of a built-in tool. */
 export interface ToolContext extends Access {
   readonly conversation: string;
-  /** Who calls. */
+  /** The calling agent. */
   readonly agent: string;
   readonly conversations: Conversations;
-  /** Folder that `@project` means. */
+  /** The folder behind `@project`. */
   readonly project: string;
-  /** Folders that no tool that takes paths may enter, wherever they lie. */
+  /** Folders that file tools may not enter. */
   readonly closed: readonly string[];
   /** The file of a stored output. */
   readonly outputs: (conversation: string, entry: string) => string;
-  /** Where outputs are no files of this machine: the text of one; null: there is none. */
+  /** If outputs are not local files: returns the text of one; null: not found. */
   readonly storedOutput?: ((conversation: string, entry: string) => Promise<string | null>) | undefined;
-  /** What commands get besides what is always set. */
+  /** Additional environment of commands. */
   readonly environment: Readonly<Record<string, string>>;
   readonly shellTimeoutMs: number;
-  /** How commands are started. */
+  /** Wraps the start of commands. */
   readonly enclose: Enclose;
   readonly signal: AbortSignal;
   readonly log: ToolLog;
@@ -32,11 +32,11 @@ export interface ToolContext extends Access {
 
 export interface BuiltInTool {
   readonly definition: ToolDefinition;
-  /** Absent for what keeps its own deadline. */
+  /** Absent if the tool enforces its own deadline. */
   readonly timeoutMs?: number;
-  /** Null when the arguments fit. */
+  /** Null: the arguments match the schema. */
   check(given: unknown): string | null;
-  /** Throws what went wrong; the toolbox makes a failure of it. `given` fits. */
+  /** Throws errors; the toolbox turns them into failures. `given` matches the schema. */
   run(given: unknown, context: ToolContext): Promise<ToolOutcome>;
 }
 
@@ -67,7 +67,7 @@ function problem(issue: z.core.$ZodIssue): string {
   return `${where}${issue.message}`;
 }
 
-/** A path in its one form: what a rule of the policy compares. */
+/** A path in its canonical form, which policy rules compare. */
 export const PATH = z
   .string()
   .min(1)
@@ -81,15 +81,15 @@ export const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
 
 export const PROJECT_PATH = PATH.describe('@project/ and the way from there, such as @project/src/main.ts');
 
-/** The conversations whose calls are run, for `recall`. */
+/** Access of `recall` to conversations. */
 export interface Conversations {
-  /** What is durable of the log of a conversation; its first `n` entries never change. */
+  /** The durable entries of a log. Entries never change. */
   entriesOf(conversation: string): Promise<readonly Entry[]>;
-  /** How this agent is shown it. */
+  /** The policy of this agent's views. */
   viewPolicyOf(agent: string): ViewPolicy;
 }
 
-/** Where tools are only described and never run. */
+/** For uses that describe tools without running them. */
 export const NO_CONVERSATIONS: Conversations = {
   entriesOf: (conversation) => {
     throw new ParleyError('NOT_FOUND', `the log of ${conversation} is not open here`);

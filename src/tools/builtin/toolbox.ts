@@ -19,25 +19,25 @@ import { recallTool } from './recall.ts';
 import type { BuiltInTool, ToolContext } from './tool.ts';
 import { type Conversations, NO_CONVERSATIONS } from './tool.ts';
 
-/** The tools that Parley brings. Which paths they take, and how far those lead: `names.ts` and `sandbox.ts`. */
+/** The built-in tools. For their paths see `files/names.ts` and `files/sandbox.ts`. */
 export interface BuiltInOptions {
-  /** What `@project` means: absolute path of a folder. */
+  /** The folder behind `@project`, absolute. */
   readonly project: string;
   /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
   readonly outputs: (conversation: string, entry: string) => string;
-  /** Where outputs are no files of this machine: the text of one; null: there is none. */
+  /** If outputs are not local files: returns the text of one; null: not found. */
   readonly storedOutput?: ((conversation: string, entry: string) => Promise<string | null>) | undefined;
-  /** What `recall` reads; without it no call of that tool finds anything. */
+  /** Read by `recall`, which fails without it. */
   readonly conversations?: Conversations;
-  /** Folders that stay closed though they may lie in the project: the data directory, with its credentials. */
+  /** Folders that are closed even inside the project: the data directory, with its credentials. */
   readonly closed?: readonly string[];
-  /** What is protected besides the names that always are. */
+  /** Protected paths besides `PROTECTED_NAMES`. */
   readonly protection?: Protection;
-  /** All that commands are handed: nothing else of the daemon's environment reaches them. */
+  /** The environment of commands: they get nothing else of the daemon's environment. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** How commands are started; as they are unless told. */
+  /** Wraps the start of commands; default: no wrapper. */
   readonly enclose?: Enclose | undefined;
-  /** For one command; 120 seconds unless told. */
+  /** For one command; default 120 seconds. */
   readonly shellTimeoutMs?: number;
   readonly log?: ToolLog;
 }
@@ -51,7 +51,7 @@ const TOOLS: ReadonlyMap<string, BuiltInTool> = new Map(
   ]),
 );
 
-/** For a command to be ended and to say so, before it is no longer waited for. */
+/** Additional time for a command to be ended and report. */
 const ENDING_MS = 10_000;
 
 interface Running {
@@ -85,10 +85,10 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     if (!tool) return failed('TOOL_NOT_AVAILABLE', missing(call.name));
     const wrong = tool.check(call.arguments);
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
-    const work = (told: AbortSignal) =>
+    const work = (inner: AbortSignal) =>
       tool
-        .run(call.arguments, { ...given, ...ofCall(call), signal: told })
-        .catch((error: unknown) => (told.aborted ? ABORTED : failureOf(call.name, error, log)));
+        .run(call.arguments, { ...given, ...ofCall(call), signal: inner })
+        .catch((error: unknown) => (inner.aborted ? ABORTED : failureOf(call.name, error, log)));
     const timeoutMs = tool.timeoutMs ?? shellTimeoutMs + ENDING_MS;
     return runGuarded(work, signal, { name: call.name, timeoutMs });
   }
@@ -96,12 +96,12 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   async function runUntilClosed(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
     if (closed) return ABORTED;
     const link = linkedAbort(signal);
-    const life = { link, outcome: run(call, link.signal) };
-    running.add(life);
+    const current = { link, outcome: run(call, link.signal) };
+    running.add(current);
     try {
-      return await life.outcome;
+      return await current.outcome;
     } finally {
-      running.delete(life);
+      running.delete(current);
       link.unlink();
     }
   }
@@ -116,7 +116,7 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
       const subject = TOOLS.get(name)?.definition.subject;
       if (subject?.kind !== 'path') return null;
       try {
-        return whereLeads(arguments_[subject.argument] ?? WHOLE_PROJECT, subject.writes, given);
+        return resolvePath(arguments_[subject.argument] ?? WHOLE_PROJECT, subject.writes, given);
       } catch (error) {
         const outcome = failureOf(name, error, log);
         return outcome.kind === 'failed' ? { ...outcome, kind: 'refused' } : null;
@@ -135,17 +135,17 @@ function ofCall({ conversation, agent, permits }: ToolRun) {
   return { conversation, agent, permits };
 }
 
-/** What a path that may be left out means. */
+/** Default of an omitted path. */
 const WHOLE_PROJECT = '@project';
 
-type Lands = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
+type PathContext = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
 
-/** What throws is what the run would throw. A stored output is no link, and its tool reads no other conversation's. */
-function whereLeads(path: unknown, writes: boolean, lands: Lands): Located | null {
+/** Throws what the run would throw. Null for stored outputs: they are not links, and only their own conversation reads them. */
+function resolvePath(path: unknown, writes: boolean, context: PathContext): Located | null {
   if (typeof path !== 'string' || path.startsWith('@state/')) return null;
   const named = parsePath(path, '');
   if (named.kind !== 'project') return null;
-  const sandbox = openSandbox(lands.project, lands.closed, lands);
+  const sandbox = openSandbox(context.project, context.closed, context);
   const { real, missing: below } = locate(sandbox, named.names);
   return { kind: 'place', place: placeOf(sandbox, join(real, ...below), named.names, writes) };
 }

@@ -241,7 +241,7 @@ describe('a reader of events', () => {
     const closing = new AbortController().signal;
     const channels = new Channels();
     const onFault = () => undefined;
-    const where = { door, channels, conversation: 'demo', from: 0 };
+    const where = { daemon: door, channels, conversation: 'demo', from: 0 };
     const reader = new Reader({ ...where, heartbeatMs: 10, closing, onFault });
     const text = async () => Buffer.from((await reader.take()) ?? []).toString();
     expect(await text()).toBe('retry: 1000\n\n');

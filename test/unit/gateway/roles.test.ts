@@ -24,7 +24,7 @@ describe('the roles of routes', () => {
       throw new Error('nothing is asked');
     };
     return createApplication({
-      door: never,
+      daemon: never,
       wire: { decode: never, statusOf },
       version: '1',
       newId: never,

@@ -6,15 +6,15 @@ const PATH = '\n[Full output: @state/logs/tool-results/demo/01M83AS4VYTZ2MF40Z18
 describe('a text that is told while it is made', () => {
   it('is continued with the file if its entry holds only a preview of what was told', () => {
     const text = new IncrementalText();
-    text.hear('a'.repeat(400));
-    text.hear('b'.repeat(2_000_000));
+    text.add('a'.repeat(400));
+    text.add('b'.repeat(2_000_000));
     const preview = `${'a'.repeat(400)}${'b'.repeat(100)}`;
     expect(text.end(`${preview}${PATH}`)).toEqual({ isMore: true, words: PATH });
   });
 
   it('is replaced by a preview of another text', () => {
     const text = new IncrementalText();
-    text.hear('c'.repeat(1000));
+    text.add('c'.repeat(1000));
     const preview = `${'a'.repeat(500)}${PATH}`;
     expect(text.end(preview)).toEqual({ isMore: false, words: preview });
   });

@@ -37,7 +37,7 @@ export const listTool = defineTool({
   },
 });
 
-/** For tools that go through folders: the daemon's own are not theirs. */
+/** For tools that walk folders: `@state` is refused. */
 export function projectNames(path: string, context: ToolContext): readonly string[] {
   const named = parsePath(path, context.conversation);
   if (named.kind === 'project') return named.names;
@@ -46,7 +46,7 @@ export function projectNames(path: string, context: ToolContext): readonly strin
 
 async function described(folder: Folder, name: string): Promise<string> {
   const path = folder.at(name);
-  // Gone since, or a name that is not UTF-8 and that cannot be said.
+  // Deleted since, or a name that is not UTF-8.
   const found = await lstat(path).catch(() => null);
   if (found === null) return printable(name);
   if (found.isDirectory()) return `${printable(name)}/`;

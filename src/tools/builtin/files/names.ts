@@ -1,9 +1,9 @@
 import { ParleyError } from '../../../kernel/index.ts';
 
-/** What a path of a model means, before anything is looked at. Pure. */
+/** Parses the paths that models write, without access to files. */
 
 export type Named =
-  /** In the project: the names from its folder down, none of them `.` or `..`; none at all is the folder itself. */
+  /** In the project: path components, none of them `.` or `..`; empty: the project's folder. */
   | { readonly kind: 'project'; readonly names: readonly string[]; readonly asFolder: boolean }
   /** A stored output of this conversation. */
   | { readonly kind: 'output'; readonly entry: string };
@@ -20,9 +20,9 @@ export function pathRefused(path: string, why: string, hint?: string): ParleyErr
   );
 }
 
-/** What is wrong with the form of a path below an alias, with the form to write; null: nothing. */
+/** The error in the form of a path below an alias, with the correct form; null: valid. */
 export function pathFault(path: string): string | null {
-  if (!path.startsWith('@')) return null; // no path at all: `parsePath` says so
+  if (!path.startsWith('@')) return null; // `parsePath` refuses it
   const parts = path.split('/');
   const isFolder = parts.length > 1 && parts.at(-1) === '';
   const names = isFolder ? parts.slice(0, -1) : parts;
@@ -37,7 +37,7 @@ export function pathFault(path: string): string | null {
   return `${why}; write ${quoted(`${clean.join('/')}${isFolder ? '/' : ''}`)}`;
 }
 
-/** Throws PATH_REFUSED for whatever is no path below one of the aliases. */
+/** Throws PATH_REFUSED for anything but a path below an alias. */
 export function parsePath(path: string, conversation: string): Named {
   if (path.includes('\0')) throw pathRefused(path, 'a path holds no null byte');
   const parts = path.split('/');
@@ -49,7 +49,7 @@ export function parsePath(path: string, conversation: string): Named {
   return { kind: 'project', names: asFolder ? parts.slice(1, -1) : parts.slice(1), asFolder };
 }
 
-/** Everything else under `@state/` belongs to the daemon, and other conversations' outputs to others. */
+/** Under `@state/` only outputs of the own conversation are readable. */
 function output(path: string, conversation: string): Named {
   const [, owner, entry] = OUTPUT.exec(path.startsWith(OUTPUTS) ? path.slice(OUTPUTS.length) : '') ?? [];
   if (entry === undefined) {
@@ -59,12 +59,12 @@ function output(path: string, conversation: string): Named {
   return { kind: 'output', entry };
 }
 
-/** For messages and lists: one line, no control characters, and not endless. */
+/** For messages and lists: one line without control characters, of limited length. */
 export function quoted(path: string): string {
   return path.length > 300 ? `${JSON.stringify(path.slice(0, 300))}…` : JSON.stringify(path);
 }
 
-/** A file's name as it stands in a list: a name may hold line breaks and escape sequences. */
+/** A file name for a list: names may contain line breaks and escape sequences. */
 export function printable(name: string): string {
   return /[\p{Cc}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
 }

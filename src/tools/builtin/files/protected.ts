@@ -3,15 +3,15 @@ import { basename, sep } from 'node:path';
 import { foldPath } from '../../../kernel/index.ts';
 
 /**
- * Paths whose content runs, or decides what may run, without anybody looking at it again: to write there is risky, whatever
- * the configuration says of the tool. A name counts wherever it stands in the path; `*` at its end: whatever follows.
+ * Paths whose content is executed, or decides what may be executed, without another check: a write there is risky,
+ * whatever the configuration says about the tool. A name matches any path component; a final `*` matches any suffix.
  */
 export const PROTECTED_NAMES: readonly string[] = [
   // Version control and its hooks.
   ...['.git', '.gitconfig', '.gitmodules', '.githooks', '.husky', '.hg', '.svn', '.pre-commit-config.yaml'],
   // Secrets and access.
   ...['.env*', '.ssh', '.gnupg', '.netrc', '.aws', '.kube', '.docker', '.pypirc'],
-  // What package managers and editors run.
+  // Executed by package managers and editors.
   ...['.npmrc', '.yarnrc*', '.pnpmfile.cjs', '.config', '.vscode', '.idea', '.devcontainer', '.mcp.json'],
   // Continuous integration.
   ...['.github', '.gitlab', '.gitlab-ci.yml', '.gitea', '.forgejo', '.circleci', '.buildkite', '.ci'],
@@ -34,7 +34,7 @@ export const PROTECTED_NAMES: readonly string[] = [
 ];
 
 export interface Protection {
-  /** Besides `PROTECTED_NAMES`, of the same form. */
+  /** Besides `PROTECTED_NAMES`, in the same form. */
   readonly names: readonly string[];
   /** Absolute paths: the folder of the configuration. */
   readonly folders: readonly string[];
@@ -44,12 +44,12 @@ export function isInside(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-/** As a disk without case may see it. */
+/** As a case-insensitive file system compares paths. */
 export function isInsideFolded(folder: string, path: string): boolean {
   return isInside(foldPath(folder), foldPath(path));
 }
 
-/** The names by which an absolute path below `root` is protected; a rule has to name each of them. */
+/** The components that protect an absolute path below `root`. A policy rule must name each of them. */
 export function protectedBy(root: string, path: string, { names, folders }: Protection): readonly string[] {
   const patterns = [...PROTECTED_NAMES, ...names].map(foldPath);
   const below = path.slice(root.length).split(sep);

@@ -13,11 +13,11 @@ import { parsePath, pathRefused, quoted } from './names.ts';
 import { openFile, openSandbox, requireFile } from './sandbox.ts';
 
 /**
- * A file, page by page.
+ * Reads a file page by page.
  *
- * BUILTIN-READ-1 A file that fits in one page is given byte for byte, with nothing added. Pages together are the file, too.
- * BUILTIN-READ-2 A page that is not the last says so, and says how to go on; a line longer than a page is gone through by offset.
- * BUILTIN-READ-3 Nothing is held of a file but one page, however large it is.
+ * BUILTIN-READ-1 A file that fits in one page is returned byte for byte, with nothing added. All pages together are the file.
+ * BUILTIN-READ-2 A page that is not the last ends with a note on how to continue. A line longer than a page is read by offset.
+ * BUILTIN-READ-3 Only one page of a file is in memory.
  */
 const schema = z.strictObject({
   path: PATH.describe('@project/… or the @state/… path that stands in the preview of a large result'),
@@ -54,7 +54,7 @@ export const readTool = defineTool({
 
 interface Opened {
   readonly handle: FileHandle;
-  /** Stored outputs are text by their making, whatever characters that holds. */
+  /** Stored outputs are text, even with null characters. */
   readonly mayHoldNulls: boolean;
 }
 
@@ -108,7 +108,7 @@ async function page(handle: FileHandle, given: z.infer<typeof schema>, signal: A
   return `${text}${text.endsWith('\n') ? '' : '\n'}${notes.join('\n')}`;
 }
 
-/** How much of the bytes makes the page: whole lines, or whole characters of a line that is longer than a page. */
+/** The length of the page: whole lines, or whole characters of a line longer than a page. */
 function cut(bytes: Buffer, lines: number): { readonly length: number; readonly count: number } {
   let length = 0;
   let count = 0;
@@ -123,7 +123,7 @@ function cut(bytes: Buffer, lines: number): { readonly length: number; readonly 
   return count > 0 ? { length, count } : { length: wholeCharacters(bytes, READ_BYTES), count };
 }
 
-/** Where line `from` begins; the end of the file, if that is directly behind its last line. */
+/** The offset of line `from`; the end of the file for the line after the last. */
 async function startOfLine(handle: FileHandle, from: number, signal: AbortSignal): Promise<number> {
   let line = 1;
   let last = LINE_FEED;
@@ -163,7 +163,7 @@ async function offsetPastTheEnd(handle: FileHandle, offset: number): Promise<Par
   return new ParleyError('PAST_THE_END', `offset ${offset} is past the end: the file has ${size} bytes`);
 }
 
-/** A stored output, opened; null: there is none. One that is no file of this machine is a nameless one while it is read. */
+/** Opens a stored output; null: not found. One that is not a local file becomes an unlinked temporary file. */
 export async function openOutput(entry: string, context: ToolContext): Promise<FileHandle | null> {
   const { conversation, storedOutput } = context;
   if (storedOutput === undefined) {
@@ -171,11 +171,11 @@ export async function openOutput(entry: string, context: ToolContext): Promise<F
     return orNullIfMissing(open(context.outputs(conversation, entry), flags));
   }
   const content = await storedOutput(conversation, entry);
-  return content === null ? null : openNameless(content);
+  return content === null ? null : openUnlinked(content);
 }
 
-/** Its name is gone before it is read: nothing outlives the reading. */
-async function openNameless(content: string): Promise<FileHandle> {
+/** The temporary file is unlinked before it is read. */
+async function openUnlinked(content: string): Promise<FileHandle> {
   const directory = await mkdtemp(join(tmpdir(), 'parley-output-'));
   try {
     const path = join(directory, 'output');

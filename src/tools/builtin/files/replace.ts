@@ -5,13 +5,13 @@ import { ParleyError } from '../../../kernel/index.ts';
 import { aliasOf, type Folder, requireFile } from './sandbox.ts';
 
 /**
- * Replacing a whole file.
+ * Replaces a whole file.
  *
- * REPLACE-1 Whoever reads it sees the old content or the new, never a part; a full disk or a crash leaves the old.
- * REPLACE-2 It is on the disk, under its name, when the call ends.
- * REPLACE-3 An existing file keeps its permissions; one that may not be written is not replaced.
- * REPLACE-4 What was made from the content that a file had is not written over another one. The last look and the renaming
- *    are one step of this process, so no two calls come in between each other.
+ * REPLACE-1 Readers see the old content or the new, never a part. A full disk or a crash leaves the old.
+ * REPLACE-2 When the call ends, the file is durable under its name.
+ * REPLACE-3 An existing file keeps its permissions. A file without write permission is not replaced.
+ * REPLACE-4 Content derived from a file's old content does not overwrite another change. The last check and the rename are
+ *    one synchronous step, so no other call of this process comes between them.
  */
 export interface Replacement {
   readonly folder: Folder;
@@ -19,12 +19,12 @@ export interface Replacement {
   /** For messages. */
   readonly names: readonly string[];
   readonly content: Buffer;
-  /** The file that the new content was made from. */
+  /** The file from which the new content was derived. */
   readonly from?: BigIntStats;
   readonly signal: AbortSignal;
 }
 
-/** Answers whether the file is new. */
+/** Returns whether the file is new. */
 export async function replaceFile(replacement: Replacement): Promise<{ readonly created: boolean }> {
   const { folder, name, signal } = replacement;
   const before = existing(replacement);
@@ -37,7 +37,7 @@ export async function replaceFile(replacement: Replacement): Promise<{ readonly 
     existing(replacement);
     renameSync(temporary, folder.at(name)); // REPLACE-1, REPLACE-4
   } catch (error) {
-    await unlink(temporary).catch(() => {}); // the first error is the one to hear of
+    await unlink(temporary).catch(() => {}); // the first error is reported
     throw error;
   }
   await folder.handle.sync(); // REPLACE-2
@@ -54,7 +54,7 @@ async function fill(handle: FileHandle, content: Buffer, before: BigIntStats | n
   }
 }
 
-/** What is there now, checked: REPLACE-3, F4. */
+/** The existing file, checked: REPLACE-3, REPLACE-4. */
 function existing({ folder, name, names, from }: Replacement): BigIntStats | null {
   const path = folder.at(name);
   const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;

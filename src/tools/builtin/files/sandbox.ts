@@ -8,28 +8,28 @@ import { pathRefused, printable } from './names.ts';
 import { isInside, isInsideFolded, type Protection, protectedBy } from './protected.ts';
 
 /**
- * The sandbox that tools may tread: the project's folder and what is below it.
+ * The sandbox of the file tools: the project's folder and everything below it.
  *
- * SANDBOX-1 Links are followed to where they lead, and that must be on the sandbox.
- * SANDBOX-2 What was opened is checked, not what was named: the system says where a descriptor leads, and what follows goes
- *    through that descriptor. A folder that becomes a link in between gains nothing.
- * SANDBOX-3 Opening waits for nobody: what is neither file nor folder (a pipe, a socket, a device) is refused, not read.
- * SANDBOX-4 Closed folders stay closed though they lie on the sandbox: the daemon's own data may stand in the project.
- * SANDBOX-5 What is outside is refused alike, whether it exists or not.
- * SANDBOX-6 A place that was opened is permitted by its real path before anything is read or written there.
+ * SANDBOX-1 Symbolic links are followed; their target must be in the sandbox.
+ * SANDBOX-2 The opened descriptor is checked, not the path: the system reports what a descriptor leads to, and later
+ *    accesses go through it. So a folder that is replaced by a link in between gains nothing.
+ * SANDBOX-3 Opening never blocks: anything but a file or folder (a pipe, a socket, a device) is refused unread.
+ * SANDBOX-4 Closed folders stay closed inside the sandbox: the daemon's data may be in the project.
+ * SANDBOX-5 Paths outside are refused with the same error, whether they exist or not.
+ * SANDBOX-6 An opened file is permitted by its real path before it is read or written.
  */
 export interface Access {
   readonly protection?: Protection;
-  /** SANDBOX-6; absent: every place is permitted. */
+  /** SANDBOX-6; absent: every path is permitted. */
   readonly permits?: ((place: ResolvedPath) => boolean) | undefined;
 }
 
 export interface Sandbox extends Access {
   /** Real path of the project. */
   readonly root: string;
-  /** Real paths, P4. */
+  /** Real paths, SANDBOX-4. */
   readonly closed: readonly string[];
-  /** Where the system shows what descriptors lead to; null where it does not (SANDBOX-2 then rests on names and inodes). */
+  /** The folder of the process's descriptors; null if the system has none (SANDBOX-2 then compares inodes). */
   readonly descriptors: string | null;
 }
 
@@ -38,14 +38,14 @@ export interface Folder {
   readonly handle: FileHandle;
   /** Real path when it was opened. */
   readonly real: string;
-  /** A path for system calls that leads to `name` in exactly this folder, wherever it is by now. */
+  /** A path for system calls to `name` in exactly this folder, even if the folder was moved. */
   at(name: string): string;
 }
 
 const DESCRIPTORS = '/proc/self/fd';
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
-/** Synchronous, as `locate` is: a ruling on a call asks both. */
+/** Synchronous, as `locate`: the decision on a call uses both. */
 export function openSandbox(
   project: string,
   closed: readonly string[] = [],
@@ -70,7 +70,7 @@ export function isOpenTo(sandbox: Sandbox, real: string): boolean {
   return isInside(sandbox.root, real) && !sandbox.closed.some((folder) => isInsideFolded(folder, real));
 }
 
-/** The place of an absolute path, as rules know it. Protected is what is written and where that leads. */
+/** An absolute path as policy rules see it. For writes, both the given and the real path may be protected. */
 export function placeOf(
   sandbox: Sandbox,
   real: string,
@@ -84,7 +84,7 @@ export function placeOf(
   return { path, protectedBy: [...new Set(found)], isLinked: real !== written };
 }
 
-/** P6. `isBelow`: a search found it. */
+/** SANDBOX-6. `isBelow`: found by a search. */
 function permit(
   sandbox: Sandbox,
   real: string,
@@ -92,7 +92,7 @@ function permit(
   how: { writes?: true; isBelow?: true } = {},
 ) {
   if (!sandbox.permits) return;
-  // Linux adds this to the path of a file that was removed after it was opened.
+  // Linux appends REMOVED to the path of a file that was deleted after it was opened.
   const paths = real.endsWith(REMOVED) ? [real, real.slice(0, -REMOVED.length)] : [real];
   for (const path of paths) {
     const place = placeOf(sandbox, path, names, how.writes === true);
@@ -103,24 +103,24 @@ function permit(
 
 const REMOVED = ' (deleted)';
 
-/** The path as a model reads it. */
+/** The path as shown to models. */
 export function aliasOf(names: readonly string[]): string {
   return printable(['@project', ...names].join('/'));
 }
 
-/** Where names lead: the real path of what exists of them, and the names that do not exist yet. */
-export interface Whereabouts {
+/** A resolved path: the real path of the part that exists, and the components that do not exist. */
+export interface Location {
   readonly real: string;
   readonly missing: readonly string[];
 }
 
-export function locate(sandbox: Sandbox, names: readonly string[]): Whereabouts {
+export function locate(sandbox: Sandbox, names: readonly string[]): Location {
   for (let existing = names.length; ; existing -= 1) {
     const real = realOrNull(join(sandbox.root, ...names.slice(0, existing)));
     if (real === null && existing > 0) continue;
     if (real === null || !isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-1, SANDBOX-5
     const missing = names.slice(existing);
-    if (isLink(real, missing[0])) throw outside(names); // SANDBOX-5: where it leads does not exist, wherever that is
+    if (isLink(real, missing[0])) throw outside(names); // SANDBOX-5: a dangling link
     return { real, missing };
   }
 }
@@ -137,7 +137,7 @@ export async function openFile(sandbox: Sandbox, names: readonly string[]): Prom
   return openChecked(sandbox, real, names, {});
 }
 
-/** A file that a search found, in a folder that was opened before; links are not followed. The caller closes it. */
+/** A file that a search found in an opened folder; links are not followed. The caller closes it. */
 export function openFileIn(
   sandbox: Sandbox,
   folder: Folder,
@@ -155,7 +155,7 @@ async function openChecked(
 ): Promise<FileHandle> {
   const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); // SANDBOX-3
   return orClose(handle, async () => {
-    const real = await whereIs(sandbox, handle, path);
+    const real = await realPathOf(sandbox, handle, path);
     if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
     permit(sandbox, real, names, how);
     requireFile(await handle.stat(), aliasOf(names));
@@ -163,13 +163,13 @@ async function openChecked(
   });
 }
 
-/** P3. `shown`: the path as the model knows it. */
+/** SANDBOX-3. `shown`: the path as shown to the model. */
 export function requireFile(found: Pick<Stats, 'isDirectory' | 'isFile'>, shown: string): void {
   if (found.isDirectory()) throw new ParleyError('NOT_A_FILE', `${shown} is a folder`);
   if (!found.isFile()) throw new ParleyError('NOT_A_FILE', `${shown} is not an ordinary file`);
 }
 
-/** The caller closes its handle. `isBelow`: a search found it; only its files are asked for then (SANDBOX-6). */
+/** The caller closes its handle. `isBelow`: found by a search; then only its files are checked (SANDBOX-6). */
 export async function openFolder(
   sandbox: Sandbox,
   names: readonly string[],
@@ -192,14 +192,14 @@ export async function openFolderAt(
 ): Promise<Folder> {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return orClose(handle, async () => {
-    const real = await whereIs(sandbox, handle, path);
+    const real = await realPathOf(sandbox, handle, path);
     if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
     const base = sandbox.descriptors === null ? real : `${sandbox.descriptors}/${handle.fd}`;
     return { handle, real, at: (name: string) => `${base}/${name}` };
   });
 }
 
-/** The folder of a file that is to be written, and the file's name in it. `make`: the file and its folders may be missing. */
+/** The folder and name of a file to write. `make`: the file and its folders may be missing. */
 export async function openParent(
   sandbox: Sandbox,
   names: readonly string[],
@@ -210,10 +210,10 @@ export async function openParent(
   if (name !== undefined && !options.make) throw notFound(names);
   permit(sandbox, join(real, ...missing), names, { writes: true }); // before a folder is made
   if (real === sandbox.root && name === undefined) requireFile(await stat(real), aliasOf(names));
-  const isThere = name === undefined;
-  let folder = await openFolderAt(sandbox, isThere ? dirname(real) : real, names);
+  const exists = name === undefined;
+  let folder = await openFolderAt(sandbox, exists ? dirname(real) : real, names);
   for (const below of missing.slice(0, -1)) folder = await enterNew(sandbox, folder, below, names);
-  const found = { folder, name: isThere ? basename(real) : name };
+  const found = { folder, name: exists ? basename(real) : name };
   return orClose(folder.handle, async () => {
     permit(sandbox, join(folder.real, found.name), names, { writes: true });
     return found;
@@ -237,8 +237,8 @@ async function enterNew(
   }
 }
 
-/** SANDBOX-2: what the descriptor leads to. */
-async function whereIs(sandbox: Sandbox, handle: FileHandle, path: string): Promise<string> {
+/** SANDBOX-2: the real path of the descriptor. */
+async function realPathOf(sandbox: Sandbox, handle: FileHandle, path: string): Promise<string> {
   if (sandbox.descriptors !== null) return readlink(`${sandbox.descriptors}/${handle.fd}`);
   const real = await realpath(path);
   const [opened, named] = [await handle.stat({ bigint: true }), await lstat(real, { bigint: true })];

@@ -21,11 +21,11 @@ import {
 } from './sandbox.ts';
 
 /**
- * Looking for a text in the files of a folder.
+ * Searches the files of a folder for a text.
  *
- * SEARCH-1 The query is a text and not a pattern: no query makes a search slow.
- * SEARCH-2 Links are not followed, so nothing is searched twice or for ever.
- * SEARCH-3 What was left out is said: an answer without hits means that there are none only if it says nothing more.
+ * SEARCH-1 The query is plain text, not a pattern: no query makes a search slow.
+ * SEARCH-2 Links are not followed, so nothing is searched twice or endlessly.
+ * SEARCH-3 Skipped files are reported: a result without hits and without a note means that there are none.
  */
 const schema = z.strictObject({
   query: z
@@ -65,7 +65,7 @@ class Search {
   private files = 0;
   private large = 0;
   private unread = 0;
-  private full: string | null = null;
+  private stopReason: string | null = null;
 
   constructor(sandbox: Sandbox, query: string, ignoreCase: boolean, signal: AbortSignal) {
     this.sandbox = sandbox;
@@ -82,7 +82,7 @@ class Search {
 
   report(): string {
     const notes = [
-      this.full,
+      this.stopReason,
       this.large > 0 ? `${this.large} larger than ${limits.SEARCH_FILE_BYTES} bytes left out` : null,
       this.unread > 0 ? `${this.unread} that could not be read left out` : null,
     ].filter((note) => note !== null);
@@ -90,7 +90,7 @@ class Search {
     return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found; // SEARCH-3
   }
 
-  /** Null for what is a file. */
+  /** Null if it is a file. */
   private async folderOrNull(names: readonly string[]): Promise<Folder | null> {
     try {
       return await openFolder(this.sandbox, names);
@@ -103,7 +103,7 @@ class Search {
   private async walk(names: readonly string[], opened: Folder): Promise<void> {
     const below = await this.filesOf(names, opened);
     for (const name of below) {
-      if (this.full !== null) return;
+      if (this.stopReason !== null) return;
       const inner = [...names, name];
       const folder = await openFolder(this.sandbox, inner, { isBelow: true }).catch(() => null);
       if (folder === null) this.unread += 1;
@@ -111,14 +111,14 @@ class Search {
     }
   }
 
-  /** Searches a folder's own files, closes it, and answers the folders in it. */
+  /** Searches the files of a folder, closes it, and returns its sub-folders. */
   private async filesOf(names: readonly string[], folder: Folder): Promise<string[]> {
     try {
       this.signal.throwIfAborted();
       const found = await readdir(folder.at('.'), { withFileTypes: true });
       found.sort((a, b) => (a.name < b.name ? -1 : 1));
       for (const { name } of found.filter((entry) => entry.isFile())) {
-        if (this.full !== null) return [];
+        if (this.stopReason !== null) return [];
         await this.tryFile(folder, name, [...names, name]);
       }
       return found.filter((entry) => this.mayEnter(folder, entry)).map(({ name }) => name);
@@ -143,7 +143,7 @@ class Search {
     try {
       this.files += 1;
       if (this.files > limits.SEARCH_FILES) {
-        this.full = `stopped after ${limits.SEARCH_FILES} files: search a folder below`;
+        this.stopReason = `stopped after ${limits.SEARCH_FILES} files: search a folder below`;
         return;
       }
       const { size } = await handle.stat();
@@ -160,17 +160,17 @@ class Search {
 
   private inText(names: readonly string[], text: string): void {
     if (!this.folded(text).includes(this.query)) return;
-    for (const [place, line] of text.split('\n').entries()) {
-      const at = this.folded(line).indexOf(this.query);
-      if (at >= 0) this.hit(`${aliasOf(names)}:${place + 1}: ${excerpt(line, at)}`);
-      if (this.full !== null) return;
+    for (const [at, line] of text.split('\n').entries()) {
+      const column = this.folded(line).indexOf(this.query);
+      if (column >= 0) this.addHit(`${aliasOf(names)}:${at + 1}: ${excerpt(line, column)}`);
+      if (this.stopReason !== null) return;
     }
   }
 
-  private hit(line: string): void {
+  private addHit(line: string): void {
     const size = Buffer.byteLength(line) + 1;
     if (this.lines.length >= limits.SEARCH_HITS || this.bytes + size > limits.SEARCH_RESULT_BYTES) {
-      this.full = 'there are more hits: search for more of the text, or in a folder below';
+      this.stopReason = 'there are more hits: search for more of the text, or in a folder below';
       return;
     }
     this.bytes += size;
@@ -182,9 +182,9 @@ class Search {
   }
 }
 
-/** Enough of a line to see the hit, on one line and without control characters. */
-function excerpt(line: string, at: number): string {
-  const start = Math.max(0, Math.min(at - 60, line.length - limits.SEARCH_EXCERPT));
+/** The part of a line around the hit, without control characters. */
+function excerpt(line: string, column: number): string {
+  const start = Math.max(0, Math.min(column - 60, line.length - limits.SEARCH_EXCERPT));
   const cut = wellFormed(line.slice(start, start + limits.SEARCH_EXCERPT));
   const more = start + limits.SEARCH_EXCERPT < line.length ? '…' : '';
   return `${start > 0 ? '…' : ''}${cut.replaceAll(/\p{Cc}/gu, ' ').trim()}${more}`;

@@ -39,7 +39,7 @@ export const writeTool = defineTool({
   },
 });
 
-/** The names of a path that is to be a file. */
+/** The components of a path that must name a file. */
 export function fileNames(path: string, names: readonly string[]): readonly string[] {
   if (path.endsWith('/') || names.length === 0) throw pathRefused(path, 'that is a folder');
   return names;

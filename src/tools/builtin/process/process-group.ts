@@ -8,14 +8,13 @@ import { SHELL_GRACE_MS, SHELL_HEAD_BYTES, SHELL_OUTPUT_BYTES, SHELL_TAIL_BYTES 
 import { firstCharacter, plainText, wholeCharacters } from '../text.ts';
 
 /**
- * A command in a process group of its own.
+ * Runs a command in its own process group.
  *
- * PROCESS-GROUP-1 It ends at its deadline, at an abort, and when it writes without end: the whole group is asked (SIGTERM), then
- *    ended (SIGKILL).
- * PROCESS-GROUP-2 What it leaves behind in its group is ended with it: nothing runs on after the call.
- * PROCESS-GROUP-3 What left the group (setsid) is neither waited for nor listened to.
- * PROCESS-GROUP-4 It has no input, and of the environment only what it was given.
- * PROCESS-GROUP-5 It does not outlive this process: it begins when it is told to, and by then somebody watches.
+ * PROCESS-GROUP-1 At its deadline, on abort and above the output limit the whole group gets SIGTERM, then SIGKILL.
+ * PROCESS-GROUP-2 Background processes in the group are ended with the command: nothing runs after the call.
+ * PROCESS-GROUP-3 A process that left the group (setsid) is not waited for, and its output is not read.
+ * PROCESS-GROUP-4 The command has no input, and only the given environment.
+ * PROCESS-GROUP-5 The group does not outlive this process: the command starts only when the orphan watch is ready.
  */
 export interface GroupCommand {
   readonly command: string;
@@ -30,24 +29,24 @@ export type EndedBy = 'timeout' | 'abort' | 'flood';
 export interface GroupEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Null when it ended by itself. */
+  /** Null: it ended by itself. */
   readonly endedBy: EndedBy | null;
-  /** Whether something of it still ran when it had ended by itself. */
+  /** Whether background processes still ran when the command had ended by itself. */
   readonly leftBehind: boolean;
   readonly output: CapturedOutput;
 }
 
-/** C5. One pipe for both outputs, so that their lines stand in the order in which they were written. */
-const WHEN_TOLD = 'read -r go && exec /bin/sh -c "$1" </dev/null 2>&1';
-/** For the last output to arrive, when somebody who left the group keeps the pipe open. */
-const LAST_MS = 1_000;
+/** PROCESS-GROUP-5. One pipe for both outputs keeps the order of their lines. */
+const START_ON_GO = 'read -r go && exec /bin/sh -c "$1" </dev/null 2>&1';
+/** For the last output to arrive if a process that left the group keeps the pipe open. */
+const DRAIN_MS = 1_000;
 
-/** Rejects when it cannot be started, with the system's error. */
+/** Rejects with the system's error if the command cannot be started. */
 export async function runInGroup(given: GroupCommand, signal: AbortSignal): Promise<GroupEnd> {
   const watch = new OrphanWatch();
   const { enclose = asIs } = given;
-  const begun = enclose({ command: '/bin/sh', args: ['-c', WHEN_TOLD, 'sh', given.command] });
-  const child = spawn(begun.command, begun.args, {
+  const wrapped = enclose({ command: '/bin/sh', args: ['-c', START_ON_GO, 'sh', given.command] });
+  const child = spawn(wrapped.command, wrapped.args, {
     cwd: given.directory,
     env: { ...given.environment }, // PROCESS-GROUP-4
     detached: true,
@@ -55,9 +54,9 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   });
   const exited = exitOf(child);
   const { pid, stdin, stdout } = child;
-  stdin.on('error', () => {}); // it ended before it was told to begin
-  if (pid === undefined || !watch.isThere) {
-    stdin.destroy(); // never told: one that was started ends
+  stdin.on('error', () => {}); // it ended before it started the command
+  if (pid === undefined || !watch.isRunning) {
+    stdin.destroy(); // without `go` the shell ends
     stdout.destroy();
     watch.over();
     throw pid === undefined ? (await exited).error : await watch.failure;
@@ -76,7 +75,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   const timer = setTimeout(() => void end('timeout'), given.timeoutMs); // PROCESS-GROUP-1
   signal.addEventListener('abort', aborted, { once: true });
   if (signal.aborted) aborted();
-  stdout.on('error', () => {}); // a pipe that breaks has nothing more to say
+  stdout.on('error', () => {}); // a broken pipe has no more output
   stdout.on('data', (chunk: Buffer) => {
     output.add(chunk);
     if (output.total > SHELL_OUTPUT_BYTES) void end('flood');
@@ -85,7 +84,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     const { code, signal: exitSignal } = await exited;
     const leftBehind = ending.done === null && (await groupLives(pid));
     await end(null); // PROCESS-GROUP-2
-    await atMost(LAST_MS, drained);
+    await atMost(DRAIN_MS, drained);
     return { code, signal: exitSignal, endedBy: ending.by, leftBehind, output };
   } finally {
     clearTimeout(timer);
@@ -98,7 +97,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
 interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** When it did not start. */
+  /** If it did not start. */
   readonly error?: Error;
 }
 
@@ -116,10 +115,10 @@ async function atMost(ms: number, work: Promise<void>): Promise<void> {
 }
 
 /**
- * Ending a process group: asked first, then killed.
+ * Ends a process group: SIGTERM, then SIGKILL.
  *
- * A group's number is nobody else's as long as somebody is in it, the dead included that nobody has reaped yet. Those
- * need not be waited for: where no init process reaps, they stay for ever.
+ * The system does not reuse a group id while the group has a process, including zombies. Zombies are not waited for:
+ * without an init process that reaps, they never disappear.
  */
 
 const POLL_MS = 20;
@@ -131,7 +130,7 @@ export async function endGroup(group: number): Promise<void> {
   await endsBy(group, 'SIGKILL', KILLED_MS);
 }
 
-/** Signals the group, and answers whether nothing of it runs any more within `ms`. */
+/** Signals the group. Returns whether all its processes ended within `ms`. */
 async function endsBy(group: number, signal: NodeJS.Signals, ms: number): Promise<boolean> {
   if (!signalGroup(group, signal)) return true;
   const until = performance.now() + ms;
@@ -145,19 +144,19 @@ async function endsBy(group: number, signal: NodeJS.Signals, ms: number): Promis
 export async function groupLives(group: number): Promise<boolean> {
   if (!signalGroup(group, 0)) return false;
   const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
-  if (processes.length === 0) return true; // no such list here: the signal's answer counts
+  if (processes.length === 0) return true; // no /proc: rely on the result of the signal
   const members = await Promise.all(processes.map((pid) => livesIn(group, pid)));
   return members.includes(true);
 }
 
-/** From /proc/<pid>/stat: `pid (name) state parent group …`; a name may hold anything, ")" too. */
+/** From /proc/<pid>/stat: `pid (name) state parent group …`; a name may contain ")". */
 async function livesIn(group: number, pid: string): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''); // gone meanwhile
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''); // it has ended
   const [state, , memberOf] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return memberOf === String(group) && state !== 'Z' && state !== 'X';
 }
 
-/** False when there is nobody in the group. */
+/** False: the group has no process. */
 function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(-group, signal);
@@ -167,13 +166,13 @@ function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** What a command says: the beginning and the end of it, however much it is, in bounded memory. */
+/** The output of a command: its beginning and its end, in bounded memory. */
 export class CapturedOutput {
   private readonly head: Buffer[] = [];
   private headBytes = 0;
   private tail: Buffer[] = [];
   private tailBytes = 0;
-  /** All bytes that came. */
+  /** All bytes received. */
   total = 0;
 
   add(chunk: Buffer): void {
@@ -186,7 +185,7 @@ export class CapturedOutput {
     if (chunk.length > room) this.addToTail(chunk.subarray(Math.max(0, room)));
   }
 
-  /** Plain text, with a line that says how much is missing in the middle. */
+  /** Plain text, with a line for the bytes left out in the middle. */
   text(): string {
     const head = Buffer.concat(this.head);
     const rest = Buffer.concat(this.tail);
@@ -201,7 +200,7 @@ export class CapturedOutput {
   private addToTail(chunk: Buffer): void {
     this.tail.push(chunk);
     this.tailBytes += chunk.length;
-    // Shortened now and then, so that many small chunks cost no more than their bytes.
+    // Trimmed at twice the limit, so that the cost stays linear with small chunks.
     if (this.tailBytes < 2 * SHELL_TAIL_BYTES) return;
     const all = Buffer.concat(this.tail);
     this.tail = [Buffer.from(all.subarray(all.length - SHELL_TAIL_BYTES))];

@@ -32,7 +32,7 @@ export const shellTool = defineTool({
   },
 });
 
-/** No colours, no pager and no question that nobody can answer. */
+/** No colours, no pager, no interactive prompt. */
 const ALWAYS = { TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', GIT_PAGER: 'cat', GIT_TERMINAL_PROMPT: '0' };
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -53,6 +53,6 @@ function outcomeOf(end: GroupEnd, context: ToolContext): ToolOutcome {
   const status = end.signal === null ? `exit code ${end.code}` : `ended by ${end.signal}`;
   const left = end.leftBehind ? ', what it left running was ended' : '';
   const output = end.output.text();
-  // First, since of a large result only the beginning is shown.
+  // The status comes first because a preview shows only the beginning.
   return completed(output === '' ? `[${status}${left}, no output]` : `[${status}${left}]\n${output}`);
 }
