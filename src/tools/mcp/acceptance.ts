@@ -5,14 +5,14 @@ import { messageOf } from '../../kernel/index.ts';
 import type { McpLog } from './settings.ts';
 
 /**
- * Which tools of servers a person knows: a server may change what a tool says and takes, after it was allowed.
+ * Records which tools a person has accepted: a server may change a tool's description and schema later.
  *
- * ACCEPTANCE-1 The tools of the first list of a server are accepted. Afterwards a tool that is new or has changed is reported, and
- *    is not accepted until a person approves a call of it.
- * ACCEPTANCE-2 What is accepted is one digest of a tool: its name, its words, its hints and its schema.
+ * ACCEPTANCE-1 The tools of a server's first list are accepted. A tool that is new or changed later is reported, and is not
+ *    accepted until a person approves a call of it.
+ * ACCEPTANCE-2 Accepted is one digest of a tool: name, title, description, hints and schema.
  */
 
-/** By server, then by tool: the digest that was accepted. Kept over restarts. */
+/** The accepted digests by server and tool. Kept over restarts. */
 export interface AcceptedTools {
   /** Undefined: the server was never listed. */
   of(server: string): Readonly<Record<string, string>> | undefined;
@@ -30,7 +30,7 @@ export class Acceptance {
     this.#log = log;
   }
 
-  /** A1. A tool that is listed twice counts once, as the first. */
+  /** ACCEPTANCE-1. Of a tool that is listed twice, the first counts. */
   listed(server: string, tools: readonly Tool[]): void {
     if (tools.length === 0) return;
     if (this.#kept.of(server) === undefined) {
@@ -52,7 +52,7 @@ export class Acceptance {
       );
   }
 
-  /** Null: the tool is accepted as it is. */
+  /** Null: accepted in its current form. */
   unaccepted(server: string, tool: Tool): Unaccepted | null {
     const accepted = this.#kept.of(server);
     const digest = digestOf(tool);
@@ -65,7 +65,7 @@ export class Acceptance {
     await this.#save(server, { ...this.#kept.of(server), [tool]: digest });
   }
 
-  /** A list that cannot be kept is known until the daemon stops, and then accepted anew. */
+  /** A list that cannot be saved is known until the daemon stops, and is accepted again at the next start. */
   async #save(server: string, digests: Readonly<Record<string, string>>): Promise<void> {
     await this.#kept.save(server, digests).catch((error: unknown) => {
       this.#log.warn({ server, error: messageOf(error) }, 'accepted tools of an MCP server are not kept');
@@ -79,7 +79,7 @@ function digestOf({ name, title, description, annotations, inputSchema }: Tool):
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
-/** The order of keys says nothing. */
+/** Key order is irrelevant. */
 function inOrder(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,7 +1,7 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { inTime } from '../../kernel/index.ts';
 
-/** Null: the arguments fit; else what is wrong, for the model to read. */
+/** Null: the arguments match the schema; else the error, for the model. */
 export type ArgumentsCheck = (given: unknown) => string | null;
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -10,9 +10,8 @@ const COMPILE_MS = 1_000;
 const CHECK_MS = 200;
 
 /**
- * Checks against the server's own schema. It is compiled when it is first needed, and each by a validator of its own:
- * two servers may give different schemas the same `$id`. A schema that cannot be compiled leaves it to the server, and
- * so does a check that takes longer than a check may: the whole daemon waits for it.
+ * Checks against the server's schema, compiled at first use by a validator of its own: two servers may use the same `$id`
+ * for different schemas. If compiling fails or a check takes too long (it blocks the daemon), the server checks instead.
  */
 export function argumentsCheck(schema: Schema): ArgumentsCheck {
   let validate: ArgumentsCheck | null = null;
@@ -36,7 +35,7 @@ function compile(schema: Schema): ArgumentsCheck {
   }
 }
 
-/** Null: the check came to no end, or failed by itself (arguments that are nested too deeply). */
+/** Null: the check timed out or threw (arguments nested too deeply). */
 function leftToServer<Result>(check: () => Result): Result | null {
   try {
     return check();
@@ -50,7 +49,7 @@ function inOurWords(message: string): string {
   return message.replaceAll(/(^|, )data(?=[/ ])/g, '$1arguments');
 }
 
-/** As models' providers take it: some refuse an object without `properties`, or a `$schema`. */
+/** The schema for providers: some refuse an object without `properties`, or a `$schema`. */
 export function wireParameters(schema: Schema): Schema {
   const { $schema, ...rest } = schema;
   return { ...rest, type: 'object', properties: rest.properties ?? {} };

@@ -2,8 +2,8 @@
  * Binary data in structured content, replaced by its type and size: a model cannot read base64, and a picture is
  * hundreds of thousands of tokens.
  *
- * BLOB-1  Data that names its type is replaced at any size, also where it repeats a block of the content.
- * BLOB-2  A string that names none is replaced only if its characters leave no doubt: long, without words, not hex.
+ * BLOB-1  Data with a declared type is replaced at any size, also if it repeats a block of the content.
+ * BLOB-2  A string without a type is replaced only if it is clearly base64: long, without words, not hex.
  */
 
 /** BLOB-2, in characters. */
@@ -13,7 +13,7 @@ const IN_LINES = /^(?:[A-Za-z0-9+/]{60,76}\r?\n)+[A-Za-z0-9+/]*={0,2}\s*$/;
 const MIXED = [/[a-z]/, /[A-Z]/, /[0-9]/];
 const DATA_URL = /^data:([^;,]*)(?:;[^;,]*)*;base64,(.*)$/s;
 
-/** What common formats begin with, in base64. */
+/** The first characters of common formats, in base64. */
 const BEGINNINGS: readonly (readonly [string, string])[] = [
   ['iVBORw0KGgo', 'image/png'],
   ['/9j/', 'image/jpeg'],
@@ -23,7 +23,7 @@ const BEGINNINGS: readonly (readonly [string, string])[] = [
   ['T2dnUw', 'audio/ogg'],
 ];
 
-/** What stands for data that is neither shown nor kept: no file has it. */
+/** The placeholder of data that is neither shown nor stored. */
 export function notShown(mimeType: string, base64: string, before = ''): string {
   return `[${before}${mimeType}, ${showBytes(Buffer.byteLength(base64.replaceAll(/\s/g, ''), 'base64'))}: not kept]`;
 }

@@ -8,30 +8,30 @@ import type { McpTimes } from './settings.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './transport/too-large.ts';
 
 /**
- * One life of a server: from its start until it is gone.
+ * One connection to a server, from its start to its end.
  *
- * MCP-CONNECTION-1 Requests go below the SDK's `listTools` and `callTool`: those refuse a whole list for one odd tool, and throw away
- *    the result of a tool that has run when it does not match the schema the tool gave for it.
- * MCP-CONNECTION-2 When the connection ends, whoever's doing, `onClosed` comes and every call on it rejects.
+ * MCP-CONNECTION-1 Requests bypass the SDK's `listTools` and `callTool`: those refuse a whole list for one invalid tool, and
+ *    discard the result of a tool that has run if it does not match the tool's output schema.
+ * MCP-CONNECTION-2 When the connection ends for any reason, `onClosed` is called and every pending call rejects.
  */
 
-/** A server that hands out cursors for ever is cut off here. */
+/** Limit for servers that return cursors endlessly. */
 export const MOST_PAGES = 100;
 
 const toolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
-/** What a connection is made over. */
+/** The transport of a connection. */
 export interface Link {
   readonly transport: Transport;
-  /** Errors of the transport leave it open whether the server is still there: then it is asked. */
+  /** After a transport error, ping the server to find out whether it still answers. */
   readonly probe: boolean;
-  /** What the server said when nobody could hear it. */
+  /** The end of the server's error output. */
   readonly lastWords?: () => string;
 }
 
 export interface ConnectionEvents {
   onToolsChanged(): void;
-  /** Comes before the calls on it reject. */
+  /** Called before the pending calls reject. */
   onClosed(): void;
 }
 
@@ -63,7 +63,7 @@ export class Connection {
     };
   }
 
-  /** Rejects when the server cannot be spoken to; then nothing of it is left. */
+  /** Rejects if the connection fails; the transport is then closed. */
   static async open(
     link: Link,
     options: { times: McpTimes; events: ConnectionEvents; signal: AbortSignal },
@@ -71,7 +71,7 @@ export class Connection {
     const { times, events, signal } = options;
     const connection = new Connection(link, times, events);
     const own = linkedAbort(signal);
-    // Closing is what ends an attempt: the SDK's own time limit does not cover all that it waits for.
+    // The SDK's timeout does not cover everything that it waits for; closing the transport does.
     own.signal.addEventListener('abort', () => void link.transport.close(), { once: true });
     const late = setTimeout(() => own.abort(), times.connectMs);
     try {
@@ -89,7 +89,7 @@ export class Connection {
     }
   }
 
-  /** Tools that are not as the protocol wants them are left out and named. `isCut`: there are more pages. */
+  /** Invalid tools are left out and named in `odd`. `isCut`: there are more pages. */
   async listTools(signal: AbortSignal): Promise<{
     readonly tools: readonly Tool[];
     readonly odd: readonly string[];
@@ -117,7 +117,7 @@ export class Connection {
     return { tools, odd, isCut: cursor !== undefined };
   }
 
-  /** With a signal of its own: the SDK keeps listening to it. */
+  /** Uses its own signal: the SDK never removes its listener. */
   private async listPage(cursor: string | undefined, signal: AbortSignal): Promise<z.infer<typeof toolPage>> {
     const params = cursor === undefined ? {} : { cursor };
     const own = linkedAbort(signal);
@@ -129,7 +129,7 @@ export class Connection {
     }
   }
 
-  /** `signal` must be the call's own: the SDK keeps listening to it. */
+  /** `signal` must be the call's own: the SDK never removes its listener. */
   callTool(
     name: string,
     given: Readonly<Record<string, unknown>>,
@@ -149,7 +149,7 @@ export class Connection {
     );
   }
 
-  /** Why the connection was closed on our side; null: it was not. */
+  /** Why this side closed the connection; null: it did not. */
   get fault(): MessageTooLarge | null {
     return this.tooLarge;
   }
@@ -162,7 +162,7 @@ export class Connection {
     return this.link.lastWords?.() ?? '';
   }
 
-  /** The transport, not the client: it may have been let go by the client while it still ends. */
+  /** Closes the transport, not the client: the client may release it before it has ended. */
   async close(): Promise<void> {
     await this.link.transport.close();
     await this.probing;

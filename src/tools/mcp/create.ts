@@ -16,16 +16,16 @@ import { ChildTransport } from './transport/child-transport.ts';
 import { HttpTransport } from './transport/http-transport.ts';
 
 export interface McpToolsOptions {
-  /** By name, which matches `[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*`. */
+  /** By name; names match `[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*`. */
   readonly servers: Readonly<Record<string, McpServerSettings>>;
-  /** Absolute path of the folder that servers of ours run in. */
+  /** Working directory of child processes, absolute. */
   readonly project: string;
-  /** All that servers of ours get besides what their own settings name. */
+  /** Environment of child processes, besides their own settings. */
   readonly environment: Readonly<Record<string, string>>;
-  /** How servers of ours are started; as they are unless told. */
+  /** Wraps the start of child processes; default: no wrapper. */
   readonly enclose?: Enclose | undefined;
   readonly log: McpLog;
-  /** Absent: every tool is accepted as it is. */
+  /** Absent: all tools are accepted. */
   readonly accepted?: AcceptedTools;
   readonly times?: Partial<McpTimes>;
 }

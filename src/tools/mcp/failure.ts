@@ -6,7 +6,7 @@ import { MessageTooLarge } from './transport/too-large.ts';
 
 type Failed = Extract<ToolOutcome, { kind: 'failed' }>;
 
-/** What a model is told of a call that has no result. What may have happened is said to be unknown (L12). */
+/** The failure of a call without a result, for the model. An effect that may have happened is reported as unknown (L12). */
 export function callFailure(server: string, error: unknown, reason: string): Failed {
   if (error instanceof MessageTooLarge) {
     const advice = 'Ask for less: a part, a page, or a file.';
@@ -27,7 +27,7 @@ export function callFailure(server: string, error: unknown, reason: string): Fai
       `the server ${server} answered with something that is not a result of a tool`,
     );
   }
-  // The session is unknown, or the caller is: the server looked at the request and did not take it.
+  // A 4xx status: the server refused the request (unknown session or caller) and did not execute it.
   if (error instanceof StreamableHTTPError && error.code !== undefined && isRefusal(error.code)) {
     return failed(
       'MCP_SERVER_UNAVAILABLE',
@@ -51,10 +51,10 @@ export function failed(code: string, message: string): Failed {
 
 const UNKNOWN = 'Whether the call took effect is not known: look before you call again.';
 
-/** Said for a server whose stream ended before its answer. */
+/** The error of a request whose stream ended before its answer. */
 export const STREAM_ENDED = 'the stream ended without an answer';
 
-/** The library's own word, or ours. The code alone says nothing: many servers give it to whatever goes wrong in a tool. */
+/** Checks the text of the SDK or ours: many servers use the same code for any failure of a tool. */
 function isLost({ code, message }: McpError): boolean {
   const isWord = [': Connection closed', `: ${STREAM_ENDED}`].some((word) => message.endsWith(word));
   return code === ErrorCode.ConnectionClosed && isWord;

@@ -1,3 +1,15 @@
+/**
+ * Tools of MCP servers.
+ *
+ * create.ts     builds the toolbox from the configuration (settings.ts)
+ * toolbox.ts    the tools of all servers; names.ts: their wire names; arguments.ts: schema checks
+ * server.ts     keeps one server running; connection.ts: one connection to it
+ * acceptance.ts which tools a person has accepted
+ * render-result.ts, blobs.ts   results as text; failure.ts, reason.ts: failures without secrets
+ * transport/    child process and streamable HTTP, with the limits that the SDK lacks
+ *
+ * Only this folder imports the MCP client SDK. A call is never sent twice.
+ */
 export type { AcceptedTools } from './acceptance.ts';
 export { createMcpTools, type McpToolsOptions } from './create.ts';
 export type { ServerStatus } from './server.ts';

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The names under which models call the tools of servers: `mcp__<server>__<tool>`.
+ * The wire names of the tools of servers: `mcp__<server>__<tool>`.
  *
  * NAMES-1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
- * NAMES-2 A name depends on the set of tools, never on the order in which they came.
- * NAMES-3 Where several tools come out alike, all of them get a mark made from their own names, and none keeps the plain
- *    one: what a person approved under a name must not become another tool's.
- * NAMES-4 Tools that are alike even then are not offered: a server can name one tool like the marked name of another.
- * NAMES-5 No tool of one server has a name that a tool of another one can have: the configuration allows no `__` in the name of a
- *    server, and none so long that it is cut (`mcp__<server>__` is at most 55 characters).
+ * NAMES-2 A name depends on the set of tools, not on their order.
+ * NAMES-3 If several tools get the same name, each gets a suffix derived from its own names, and none keeps the plain name:
+ *    a name that a person approved must not come to mean another tool.
+ * NAMES-4 Tools whose names still collide are not offered: a server can name one tool like the suffixed name of another.
+ * NAMES-5 Tools of two servers never share a name: the configuration refuses `__` in server names, and names so long that
+ *    `mcp__<server>__` is cut (at most 55 characters).
  */
 
 const LONGEST = 64;

@@ -2,10 +2,10 @@ import { messageOf } from '../../kernel/index.ts';
 import type { McpServerSettings } from './settings.ts';
 
 const LONGEST = 600;
-/** Shorter ones stand in ordinary words, and hiding those says more than it hides. */
+/** Shorter secrets occur in ordinary words, so masking them would reveal them. */
 const SHORTEST_SECRET = 4;
 
-/** Makes an error fit to be read: with its cause (`fetch failed` says nothing), without the server's secrets, short. */
+/** Formats an error: with its cause, without the server's secrets, with limited length. */
 export type Reason = (error: unknown) => string;
 
 export function reasonFor(settings: McpServerSettings): Reason {

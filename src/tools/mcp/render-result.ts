@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { notShown, showBytes, withoutBlobs } from './blobs.ts';
 
 /**
- * What a tool gave, as text that a model can use.
+ * Renders the result of a tool as text for a model.
  *
- * RENDER-RESULT-1 Nothing is dropped in silence: what cannot be shown as text is named with its kind and size.
- * RENDER-RESULT-2 Structured content stands in for words, and is left out where there are some: servers give the same twice.
- * RENDER-RESULT-3 It is shown without binary data (`blobs.ts`), also where a text repeats it as JSON.
+ * RENDER-RESULT-1 Nothing is dropped silently: content that is not text is named with its kind and size.
+ * RENDER-RESULT-2 Structured content is shown only if there is no text: servers send the same content twice.
+ * RENDER-RESULT-3 Binary data in structured content is removed (`blobs.ts`), also if a text repeats it as JSON.
  */
 
-/** Read loosely: one block that is not as it should be must not cost the others. */
+/** Parsed loosely: one invalid block must not drop the others. */
 export const toolResult = z.looseObject({
   content: z.array(z.unknown()).default([]),
   structuredContent: z.unknown().optional(),
@@ -62,7 +62,7 @@ export function renderResult(result: ToolResult): string {
   return parts.filter((text) => text !== '').join('\n');
 }
 
-/** Null: there is none. */
+/** Null: no structured content. */
 function structuredText({ content, structuredContent }: ToolResult): string | null {
   if (structuredContent === undefined || structuredContent === null) return null;
   return JSON.stringify(withoutBlobs(structuredContent, blobsOf(content)));
@@ -79,7 +79,7 @@ function blobsOf(content: readonly unknown[]): ReadonlyMap<string, string> {
   return new Map(known);
 }
 
-/** A text that is the structured content as JSON and holds binary data. */
+/** Whether the text is the structured content as JSON and contains binary data. */
 function repeats({ text, isWords }: Rendered, structuredContent: unknown): boolean {
   if (!isWords || !/^\s*[{[]/.test(text)) return false;
   try {

@@ -8,22 +8,22 @@ import { renderResult } from './render-result.ts';
 import type { McpLog, McpTimes } from './settings.ts';
 
 /**
- * One configured server, kept running from its first use to `close`.
+ * Keeps one configured server running, from its first use to `close`.
  *
- * TOOLS-MCP-SERVER-1 It has one connection at a time, made and ended in one loop; a life that ended is over, processes and all, before
- *    the next begins.
- * TOOLS-MCP-SERVER-2 A life that ends is followed by another, after a wait that doubles with each failure in a row. One that was stable
- *    has none before it.
- * TOOLS-MCP-SERVER-3 Its tools stay known while it is started again after its first failure, and calls wait for that; after the
- *    second they are gone until it is ready.
- * TOOLS-MCP-SERVER-4 A call ends: with the answer, with the connection, with its time, or with its signal. It is never sent twice.
+ * TOOLS-MCP-SERVER-1 One connection at a time, opened and closed in one loop. A connection and its processes have ended before
+ *    the next one starts.
+ * TOOLS-MCP-SERVER-2 After a connection ends, the next one starts with exponential backoff over consecutive failures. A stable
+ *    connection resets the count.
+ * TOOLS-MCP-SERVER-3 After the first failure its tools stay known and calls wait for the restart. After the second failure they
+ *    are gone until the server is ready.
+ * TOOLS-MCP-SERVER-4 A call ends with its answer, its connection, its timeout or its signal. It is never sent twice.
  */
 
 export interface ServerOptions {
   readonly name: string;
   /** Default: false. */
   readonly trustsReadOnlyHint?: boolean;
-  /** May throw: then the server cannot be started. */
+  /** Throws if the server cannot be started. */
   readonly link: () => Link;
   readonly times: McpTimes;
   readonly reason: Reason;
@@ -32,9 +32,9 @@ export interface ServerOptions {
   readonly elapsed: Clock;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
-  /** Before they can be called. */
+  /** Called before the tools become callable. */
   readonly onListed?: (tools: readonly Tool[]) => void;
-  /** Its tools may be others now. */
+  /** Called when the tools may have changed. */
   readonly onChange: () => void;
 }
 
@@ -45,7 +45,7 @@ type State =
 
 interface LifeEnd {
   readonly error: string;
-  /** Null: it never became ready. */
+  /** Null: never ready. */
   readonly readyMs: number | null;
   readonly tools: readonly Tool[];
 }
@@ -79,7 +79,7 @@ export class McpServer {
     return this.options.name;
   }
 
-  /** Whether this tool is safe by the word of a server that is trusted with it. */
+  /** Whether a trusted server declares this tool as read-only. */
   isSafe({ annotations }: Tool): boolean {
     return this.options.trustsReadOnlyHint === true && annotations?.readOnlyHint === true;
   }
@@ -103,7 +103,7 @@ export class McpServer {
     if (!this.stop.signal.aborted) this.lives ??= this.runLives();
   }
 
-  /** Resolves when it is known whether the server can be spoken to, or when the signal aborts. */
+  /** Resolves when the server is ready or has failed, or when the signal aborts. */
   async settled(signal?: AbortSignal): Promise<void> {
     if (!this.isConnecting || signal?.aborted) return;
     await new Promise<void>((resolve) => {
@@ -117,7 +117,7 @@ export class McpServer {
     });
   }
 
-  /** S4. Never rejects. */
+  /** TOOLS-MCP-SERVER-4. Never rejects. */
   async call(call: ServerCall, signal: AbortSignal): Promise<ToolOutcome> {
     await this.settled(signal);
     if (signal.aborted) return { kind: 'aborted' };
@@ -140,7 +140,7 @@ export class McpServer {
     }
   }
 
-  /** Idempotent; resolves when nothing of the server is left. */
+  /** Idempotent; resolves when the server has ended. */
   async close(): Promise<void> {
     this.stop.abort();
     const { state } = this;
@@ -202,7 +202,7 @@ export class McpServer {
     const events = {
       onToolsChanged: () => changed.set(),
       onClosed: () => {
-        // At once: who calls now waits for the next life.
+        // Synchronously, so that new calls wait for the next connection.
         if (this.state.kind === 'ready') this.become({ kind: 'connecting', tools: this.state.tools });
         changed.set();
       },
@@ -216,7 +216,7 @@ export class McpServer {
     }
   }
 
-  /** `known`: what to go on with when the list cannot be had anew; null: there is nothing yet. */
+  /** `known`: the list to keep if a new one cannot be read; null: none yet. */
   private async list(
     connection: Connection,
     known: readonly Tool[] | null,
@@ -245,7 +245,7 @@ export class McpServer {
 
   private logEnd({ error, readyMs }: LifeEnd, waitMs: number): void {
     const { state } = this;
-    if (state.kind === 'failed' && state.error === error && readyMs === null) return; // said already
+    if (state.kind === 'failed' && state.error === error && readyMs === null) return; // already logged
     const message = readyMs === null ? 'an MCP server cannot be used' : 'an MCP server is gone';
     this.options.log.warn({ server: this.name, error, nextTryMs: waitMs }, message);
   }
@@ -258,7 +258,7 @@ export class McpServer {
   }
 }
 
-/** Something happened since it was last asked: any number of times counts as one. For one that waits. */
+/** A flag for one waiter: several `set` calls count as one. */
 export class Latch {
   private isSet = false;
   private wake: (() => void) | null = null;

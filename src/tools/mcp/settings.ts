@@ -7,7 +7,7 @@ export interface SecretValue {
 }
 
 export type McpServerSettings = {
-  /** True: its word that a tool only reads is believed. Default: it is not. */
+  /** Trust the server's `readOnlyHint`. Default: false. */
   readonly trustReadOnlyHint?: boolean;
 } & (
   | {
@@ -23,30 +23,30 @@ export type McpServerSettings = {
     }
 );
 
-/** Where the client reports; pino fits. */
+/** The logger; pino implements it. */
 export interface McpLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-/** How long and how often. Milliseconds. */
+/** Timeouts and intervals in milliseconds. */
 export interface McpTimes {
   /** For a server to start and list its tools: `npx` may have to fetch it first. */
   readonly connectMs: number;
-  /** For a call without a word from the server; progress begins it anew. */
+  /** For a call without a message from the server; progress restarts it. */
   readonly callMs: number;
   /** For a call in all. */
   readonly callInAllMs: number;
   /** For a server to answer whether it is still there. */
   readonly probeMs: number;
-  /** For an answer that is still on its way when its stream has ended. */
+  /** For an answer that is still being read when its stream has ended. */
   readonly answerGraceMs: number;
   /** For a server to end by itself, and again after SIGTERM. */
   readonly endMs: number;
   /** Before a server is started again: doubles with each failure in a row, up to `restartMaxMs`. */
   readonly restartMs: number;
   readonly restartMaxMs: number;
-  /** A server that lived this long has no failures in a row. */
+  /** After this uptime the count of consecutive failures is reset. */
   readonly stableMs: number;
 }
 

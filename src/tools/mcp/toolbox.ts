@@ -10,10 +10,10 @@ import type { McpServer, ServerStatus } from './server.ts';
 /**
  * The tools of all servers, as one toolbox.
  *
- * MCP-TOOLBOX-1 Nothing here waits for a server but `run` and `settled`: the daemon starts though no server does.
- * MCP-TOOLBOX-2 A tool is safe only when its server says that it reads, and the configuration trusts the server with that.
- * MCP-TOOLBOX-3 A call is checked against the tool that is there when it runs.
- * MCP-TOOLBOX-4 A tool that is not accepted as it is does not run, whoever allowed the call.
+ * MCP-TOOLBOX-1 Only `run` and `settled` wait for servers: the daemon starts even if no server does.
+ * MCP-TOOLBOX-2 A tool is safe only if its server declares it read-only and the configuration trusts that server.
+ * MCP-TOOLBOX-3 A call is checked against the tool that exists when it runs.
+ * MCP-TOOLBOX-4 A tool that is not accepted in its current form does not run, even if the call was allowed.
  */
 
 export interface McpToolbox extends Toolbox {
@@ -41,7 +41,7 @@ export class ServerTools implements McpToolbox {
   private offered: ReadonlyMap<string, OfferedTool> | null = null;
   private defined: ReadonlyMap<string, ToolDefinition> | null = null;
 
-  /** `servers` is given a function to call when the tools of one are others. */
+  /** `servers` gets a function to call when the tools of a server change. */
   constructor(servers: (onChange: () => void) => readonly McpServer[], acceptance: Acceptance | null = null) {
     this.acceptance = acceptance;
     this.owners = servers(() => {

@@ -9,17 +9,17 @@ import { readMessage } from './messages.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
- * A server that is a program of ours, spoken to over its standard streams.
+ * A server that runs as a child process, over its standard streams.
  *
- * CHILD-TRANSPORT-1 It leads a process group of its own, and the group ends as one: `npx some-server` is three processes, and ending
- *    the first leaves the server running. (This is why the SDK's own transport does not serve here.)
- * CHILD-TRANSPORT-2 Asked first, then forced: its input is closed, then SIGTERM, then SIGKILL, `endMs` apart. When the leader is gone,
- *    what is left of its group goes at once.
- * CHILD-TRANSPORT-3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
- * CHILD-TRANSPORT-4 Of our environment it gets what it was given and nothing else.
- * CHILD-TRANSPORT-5 It does not outlive us: a program that does not look at its input would run on after a `kill -9`.
- * CHILD-TRANSPORT-6 A message that is too long is not kept: what follows it is discarded unread, and the connection is closed.
- * CHILD-TRANSPORT-7 A program that asks and does not read the answers is not waited for: the connection is closed.
+ * CHILD-TRANSPORT-1 The child leads its own process group, which is ended as a whole: `npx some-server` is three processes, and
+ *    ending the first leaves the server running. (The SDK's transport does not do this.)
+ * CHILD-TRANSPORT-2 To end it: close its input, then SIGTERM, then SIGKILL, `endMs` apart. When the leader has ended, the rest of
+ *    the group is killed at once.
+ * CHILD-TRANSPORT-3 `onclose` is called once, after the leader has ended, even if a descendant holds its pipes open.
+ * CHILD-TRANSPORT-4 The child gets only the given environment.
+ * CHILD-TRANSPORT-5 The child does not outlive the daemon, even after `kill -9`.
+ * CHILD-TRANSPORT-6 A message that is too long is discarded, and the connection is closed.
+ * CHILD-TRANSPORT-7 If a child sends requests and does not read the answers, the connection is closed.
  */
 
 const KEPT_WORDS = 2000;
@@ -40,7 +40,7 @@ export class ChildTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
   private readonly settings: ChildSettings;
-  /** What came of the next line. */
+  /** The incomplete current line. */
   private line = Buffer.alloc(0);
   private lineBytes = 0;
   private isTooLong = false;
@@ -57,7 +57,7 @@ export class ChildTransport implements Transport {
     return this.child?.pid;
   }
 
-  /** The end of what it wrote to its standard error. */
+  /** The end of its standard error. */
   lastWords(): string {
     return this.words.trim();
   }
@@ -113,7 +113,7 @@ export class ChildTransport implements Transport {
       });
       child.on('error', (error) => {
         this.onerror?.(error);
-        if (child.pid === undefined) resolve(); // never started: nothing will close
+        if (child.pid === undefined) resolve(); // never started: there will be no `close`
       });
     });
     child.stdin?.on('error', (error) => this.onerror?.(error));
@@ -164,7 +164,7 @@ export class ChildTransport implements Transport {
     this.lineBytes = bytes;
   }
 
-  /** A line that is no message is reported and passed over: many programs print a greeting. */
+  /** Invalid lines are reported and skipped: many programs print a greeting. */
   private take(text: string): void {
     try {
       const given: unknown = JSON.parse(text);
@@ -200,7 +200,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-child.pid, signal);
   } catch {
-    // Nobody of the group is left.
+    // The group has no process left.
   }
 }
 

@@ -7,16 +7,16 @@ import { withReadableAnswers } from './messages.ts';
 import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
- * A server reached over streamable HTTP: the SDK's transport, and what it leaves open.
+ * Streamable HTTP: the SDK's transport, with the guarantees that it lacks.
  *
- * HTTP-TRANSPORT-1 Every request ends. The SDK forgets a request whose stream ends without its answer, when the server gave no
- *    event id to go on from; here it is answered with an error, after a grace for an answer that is still being read.
- * HTTP-TRANSPORT-2 When the SDK has given up going on from an event id, the connection is closed.
- * HTTP-TRANSPORT-3 Closing ends the session at the server, but does not wait long for it.
- * HTTP-TRANSPORT-4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
- * HTTP-TRANSPORT-5 A request whose answer cannot be read fails at once; the SDK reports such an answer and drops it.
- * HTTP-TRANSPORT-6 A server that asks and does not take the answers is not waited for: the connection is closed.
- * HTTP-TRANSPORT-7 Streams are asked for with a pause between, which grows while they bring no message. The SDK obeys `retry: 0`.
+ * HTTP-TRANSPORT-1 Every request ends. The SDK forgets a request whose stream ends without an answer or an event id to
+ *    resume from; here it gets an error, after a grace period for an answer that is still being read.
+ * HTTP-TRANSPORT-2 When the SDK gives up resuming, the connection is closed.
+ * HTTP-TRANSPORT-3 Closing ends the session at the server, with a short timeout.
+ * HTTP-TRANSPORT-4 An event or body longer than the longest message is not read to its end; the connection is closed.
+ * HTTP-TRANSPORT-5 A request with an unreadable answer fails at once; the SDK would drop the answer.
+ * HTTP-TRANSPORT-6 If a server sends requests and does not read the answers, the connection is closed.
+ * HTTP-TRANSPORT-7 Streams are requested with a pause that grows while they bring no message. The SDK obeys `retry: 0`.
  */
 
 export interface HttpSettings {
@@ -26,7 +26,7 @@ export interface HttpSettings {
   readonly endMs: number;
 }
 
-/** HTTP-TRANSPORT-6: at least so much is counted for an answer, about what a request under way takes in memory. */
+/** HTTP-TRANSPORT-6: the minimum counted per answer, about the memory of a running request. */
 const LEAST_ANSWER_BYTES = 16 * 1024;
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
@@ -35,7 +35,7 @@ const LEAST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
 interface Pending {
-  /** The server gave an event id: the SDK goes on from there by itself. */
+  /** The server gave an event id: the SDK resumes from it. */
   resumable: boolean;
   lost?: NodeJS.Timeout;
 }
@@ -48,9 +48,9 @@ export class HttpTransport implements Transport {
   private readonly inner: StreamableHTTPClientTransport;
   private readonly pending = new Map<RequestId, Pending>();
   private closing: Promise<void> | null = null;
-  /** Of answers that the server has not taken (HTTP-TRANSPORT-6). */
+  /** Bytes of answers that the server has not read (HTTP-TRANSPORT-6). */
   private answerBytes = 0;
-  /** HTTP-TRANSPORT-7: when the next stream may be asked for, and the pause after it. */
+  /** HTTP-TRANSPORT-7: the time of the next stream request, and the pause after it. */
   private nextStreamAt = 0;
   private pauseMs = LEAST_PAUSE_MS;
 
@@ -143,7 +143,7 @@ export class HttpTransport implements Transport {
     this.pending.delete(id);
   }
 
-  /** A cancelled request may stay without an answer. */
+  /** A cancelled request needs no answer. */
   private forget(params: unknown): void {
     const id =
       typeof params === 'object' && params !== null && 'requestId' in params ? params.requestId : null;
@@ -200,9 +200,9 @@ function requestIdOf(body: RequestInit['body']): RequestId | null {
 
 interface Watch {
   readonly size: Pick<EventSize, 'add'>;
-  /** Nothing is read after it. */
+  /** Called once; reading stops. */
   onTooLarge(error: MessageTooLarge): void;
-  /** Once the body has ended in whatever way. */
+  /** Called when the body has ended or was cancelled. */
   onEnd(): void;
 }
 
@@ -236,7 +236,7 @@ function watched(
   });
 }
 
-/** Of a body that is one message. */
+/** Counts the bytes of a body that is one message. */
 class BodySize {
   #size = 0;
 

@@ -1,6 +1,6 @@
 import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 
-/** A call whose answer cannot be read ends with a failure. Throws for what is no message and answers no call. */
+/** Parses a message. An unreadable answer becomes a failed answer; throws for anything else that is invalid. */
 export function readMessage(given: unknown): JSONRPCMessage {
   return JSONRPCMessageSchema.safeParse(given).data ?? failedAnswer(given);
 }
@@ -13,7 +13,7 @@ function failedAnswer(given: unknown): JSONRPCMessage {
   return { jsonrpc, id, error };
 }
 
-/** An event stream in which an answer that cannot be read is a failure; the SDK would drop it, and its call would wait. */
+/** Turns unreadable answers of an event stream into failures: the SDK would drop them, and their calls would wait. */
 export function withReadableAnswers(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   let rest = '';
   const decoder = new TextDecoder();

@@ -1,7 +1,7 @@
-/** One message of a server, so that memory stays bounded while it arrives. */
+/** Maximum bytes of one message of a server. */
 export const LONGEST_MESSAGE = 16 * 1024 * 1024;
 
-/** The rest of it was not read, and the connection was closed: nobody can tell where the next message begins. */
+/** The rest of the message is not read and the connection is closed: the start of the next message is unknown. */
 export class MessageTooLarge extends Error {
   constructor() {
     super(`a message is longer than ${LONGEST_MESSAGE / 1024 / 1024} MiB`);
@@ -11,13 +11,13 @@ export class MessageTooLarge extends Error {
 const LF = 10;
 const CR = 13;
 
-/** Counts what a stream of server-sent events has of its event under way. */
+/** Counts the bytes of the current event of a stream. */
 export class EventSize {
   #size = 0;
   #isLineEmpty = true;
   #wasCr = false;
 
-  /** The largest size that was reached. */
+  /** Returns the largest size reached. */
   add(chunk: Uint8Array): number {
     let largest = 0;
     for (const byte of chunk) {
