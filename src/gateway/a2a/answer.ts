@@ -6,15 +6,15 @@ import type { OpenCall } from '../progress/open-calls.ts';
 import { contentOf } from './parts.ts';
 
 /**
- * What a message to a task that needs input says.
+ * Reads a message to a task that needs input.
  *
- * ANSWER-1 To a question: its words are the answer.
- * ANSWER-2 To an approval: an object like the body of `POST /api/approvals/<id>`, or words that begin with the answer. Anything
- *    else is refused, since nobody's word is guessed.
- * ANSWER-3 Of several approvals, an object names the one that it means. A message that names none, or one that is not open, is
- *    refused: it must release no call that it did not mean.
- * ANSWER-4 Once a second approval was requested, each answer but `deny` names its own: the call that its sender was shown may be
- *    answered already, and another one open in its place.
+ * ANSWER-1 To a question, the text is the answer.
+ * ANSWER-2 To an approval, the answer is an object like the body of `POST /api/approvals/<id>`, or text that starts with
+ *    the answer. Anything else is refused, not guessed.
+ * ANSWER-3 With several open approvals, the message must name one of them. Otherwise it is refused: it must not release a
+ *    call that it did not mean.
+ * ANSWER-4 After a second approval request, every answer except `deny` must name its approval: the call that the sender saw
+ *    may be answered already, and another one open.
  */
 
 export type Reply =
@@ -23,7 +23,7 @@ export type Reply =
 
 const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
 
-/** `requested`: how many approvals the sender may have been shown in this task. */
+/** `requested`: the number of approvals that the sender may have seen in this task. */
 export function replyOf(message: Message, open: readonly OpenCall[], requested: number): Reply {
   const { text, data, words } = contentOf(message);
   const call = callOf(data.approvalId, open);
@@ -59,7 +59,7 @@ function naming(approvals: readonly { readonly id: string }[]): string {
 
 function verdictOf(text: string, data: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { approved, answer, result } = data;
-  const reason = data.reason ?? text; // words beside an object say why
+  const reason = data.reason ?? text; // text beside an object is the reason
   if (typeof approved === 'boolean') return { answer: approved ? 'approve' : 'deny', ...reasoned(reason) };
   if (typeof answer === 'string')
     return { answer, ...reasoned(reason), ...(result !== undefined && { result }) };
@@ -78,7 +78,7 @@ function reasoned(reason: unknown): { reason?: string } {
   return typeof reason === 'string' && reason !== '' ? { reason } : {};
 }
 
-/** What another agent may know of one of ours. */
+/** The public description of an agent. */
 
 export interface Described {
   readonly slug: string;

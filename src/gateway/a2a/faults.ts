@@ -9,7 +9,7 @@ import {
 } from '@a2a-js/sdk/errors';
 import { publicErrorOf } from '../problem.ts';
 
-/** A refusal as the protocol names it. The code stays readable: it is what the documentation speaks of. */
+/** Maps refusals to the protocol's errors. The message keeps the documented code. */
 
 type ErrorClass = new (options: {
   message: string;
@@ -26,7 +26,7 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   PUSH_NOT_SUPPORTED: PushNotificationNotSupportedError,
 };
 
-/** Faults that asking otherwise does not mend. */
+/** Errors that another request cannot avoid. */
 const OURS = new Set([
   'INTERNAL',
   'NOT_READY',

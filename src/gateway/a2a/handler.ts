@@ -20,14 +20,14 @@ import { ParleyError } from '../../kernel/index.ts';
 import { faultOf } from './faults.ts';
 import type { Followed, Tasks } from './tasks.ts';
 
-/** What the SDK's transports ask of an agent, answered from the log. */
+/** The requests of the SDK's transports, answered from the log. */
 export class AgentRequests implements A2ARequestHandler {
   readonly #card: AgentCard;
   readonly #tasks: Tasks;
   readonly #signal: AbortSignal;
   readonly #onFault: (error: unknown) => void;
 
-  /** `signal`: nobody waits for the answer any more. `onFault`: called with bugs. */
+  /** `signal`: the client has disconnected. `onFault`: called with bugs. */
   constructor(card: AgentCard, tasks: Tasks, signal: AbortSignal, onFault: (error: unknown) => void) {
     this.#card = card;
     this.#tasks = tasks;
@@ -120,7 +120,7 @@ export class AgentRequests implements A2ARequestHandler {
     throw new PushNotificationNotSupportedError();
   }
 
-  /** First where it stands, then what changes. */
+  /** First the current task, then its updates. */
   async *#stream(followed: Followed, historyLength?: number): AsyncGenerator<StreamResponse> {
     let isFirst = true;
     try {
@@ -154,7 +154,7 @@ function messageOf(message: Message | undefined): Message {
   throw new ParleyError('BAD_REQUEST', 'message.role must be that of the client', { hint });
 }
 
-/** What is asked for and cannot be done is refused before anything is posted. */
+/** Refuses unsupported settings before anything is posted. */
 function checkConfiguration(configuration: SendMessageConfiguration | undefined): void {
   if (!configuration) return;
   const { taskPushNotificationConfig: push, acceptedOutputModes: modes, historyLength } = configuration;
@@ -170,7 +170,7 @@ function checkConfiguration(configuration: SendMessageConfiguration | undefined)
   checkHistoryLength(historyLength);
 }
 
-/** The card names no tenant, so none is to be named: one that was meant for another agent must not act here. */
+/** The card has no tenant: a request meant for another agent's tenant must not act here. */
 function checkTenant(tenant: string): void {
   if (!tenant) return;
   const hint = 'leave tenant out: the card of this agent has none';

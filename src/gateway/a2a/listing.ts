@@ -8,13 +8,12 @@ import { readLog } from '../progress/log.ts';
 import { AgentTask } from './task.ts';
 
 /**
- * The tasks of an agent, newest change first.
+ * Lists the tasks of an agent, newest change first.
  *
- * LIST-1  Logs are read in the order of their last change, and only until the page is certain: no task changed later than
- *         its conversation. `totalSize` counts the tasks of the logs that were read.
- * LIST-2  One log at a time is in memory, and of the tasks no more than the page and the one after it. A client that goes
- *         away ends the reading.
- * LIST-3  A page begins after the task that the token names, whatever has changed since.
+ * LIST-1  Logs are read in the order of their last change, until the page is complete: no task changed later than its
+ *         conversation. `totalSize` counts the tasks of the logs that were read.
+ * LIST-2  Only one log and the tasks of one page plus one are in memory. A client that disconnects ends the reading.
+ * LIST-3  A page starts after the task that the token names, whatever has changed since.
  */
 
 const ROWS = 1_000;
@@ -26,7 +25,7 @@ interface Row {
   readonly updatedAt: string;
 }
 
-/** A task's place in the order. */
+/** The sort key of a task. */
 interface SortKey {
   readonly at: string;
   readonly id: string;
@@ -111,7 +110,7 @@ async function logOf(daemon: GatewayPort, conversation: string): Promise<readonl
   }
 }
 
-/** What answered a question is part of the task that asked. */
+/** Answers to questions belong to the task that asked. */
 function tasksIn(conversation: string, entries: readonly Entry[], agent: string | null): AgentTask[] {
   const answers = new Set(
     entries.flatMap((entry) => (entry.type === 'message' ? (entry.answers ?? []) : [])),
@@ -130,7 +129,7 @@ function fits(task: AgentTask, { status, since }: Wanted): boolean {
   return isState && task.changedAt >= since;
 }
 
-/** LIST-1: what is read from here on changed earlier than the last task of the page. */
+/** LIST-1: all remaining logs changed before the last task of the page. */
 function isCertain(rest: readonly AgentTask[], { pageSize }: Wanted, updatedAt: string): boolean {
   return rest.filter((task) => task.changedAt > updatedAt).length > pageSize;
 }

@@ -47,7 +47,7 @@ export interface Content {
   readonly words: string;
 }
 
-/** What was sent. Files are refused. */
+/** The content of a message. Files are refused. */
 export function contentOf({ parts }: Message): Content {
   const texts: string[] = [];
   const words: string[] = [];

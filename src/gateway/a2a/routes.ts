@@ -14,13 +14,13 @@ import { readRequest, refusalOf } from './rpc.ts';
 import { Tasks } from './tasks.ts';
 
 /**
- * `/a2a/<agent>`: an agent for other agents, by JSON-RPC. A context is a conversation, a task is a post and its turn.
+ * `/a2a/<agent>`: an agent for other agents, over JSON-RPC. A context is a conversation, a task is a post and its turn.
  *
- * A2A-ROUTES-1 Clients of version 0.3, who name no version, are answered in theirs.
- * A2A-ROUTES-2 A client that goes away ends nothing: it may get the task, or subscribe to it again.
+ * A2A-ROUTES-1 Clients of version 0.3, which name no version, get answers in that version.
+ * A2A-ROUTES-2 A client that disconnects does not end the turn: it may get the task or subscribe to it again.
  */
 
-/** Instead of an agent: whoever's turn it is. */
+/** In place of an agent: any agent. */
 const ANY_AGENT: Described = {
   slug: 'parley',
   name: 'Parley',
@@ -134,7 +134,7 @@ async function* frames(
   }
 }
 
-/** By header, else by query. No version is the oldest one: newer clients name theirs. The third number never counts. */
+/** From header or query; default: the oldest version, since newer clients name theirs. The patch number is ignored. */
 function versionOf(context: Request): string {
   const { req } = context;
   const given =
@@ -145,7 +145,7 @@ function versionOf(context: Request): string {
 async function cardFor(context: Request, slug: string, options: A2aOptions): Promise<AgentCard> {
   const found = (await allAgents(options)).find((agent) => agent.slug === slug);
   if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
-  // Without the others' names: no token is asked for a card.
+  // Does not list other agents: a card is public.
   throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
     hint: 'GET /a2a lists those that there are',
   });

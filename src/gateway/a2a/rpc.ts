@@ -5,7 +5,7 @@ import { jsonBody } from '../rest/handlers.ts';
 import { mixedPart } from './parts.ts';
 
 /**
- * JSON-RPC below the protocol's own methods: the SDK calls everything that it cannot read `-32602`.
+ * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.
  *
  * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
  *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
@@ -65,7 +65,7 @@ export async function readRequest(context: Request, routes: RouteContext, isLega
   }
 }
 
-/** Null: it is a request. */
+/** Null: a valid request. */
 function wrongWith({ jsonrpc, id, method }: Body): string | null {
   if (jsonrpc !== '2.0') return 'expected "jsonrpc": "2.0"';
   if (typeof method !== 'string' || method === '') return 'expected the name of a method as `method`';

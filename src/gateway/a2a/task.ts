@@ -21,13 +21,13 @@ import { type Ending, Progress, type Step } from '../progress/progress.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
 
 /**
- * A task: a person's post, and what an agent makes of it.
+ * A task: a person's post and the agent's work on it.
  *
- * A2A-TASK-1 Its id says where the post is: `<conversation>.<index>`. The log has the rest; nothing is kept.
- * A2A-TASK-2 Each message of the agent is an artifact, under a name that is the same when it is read from the log.
- * A2A-TASK-3 It needs input where only a person can go on; the status says what is asked.
- * A2A-TASK-4 A context keeps the id that the client gave it, also where the conversation's is another.
- * A2A-TASK-5 The status is as old as the newest entry up to its end: what is posted later does not change it.
+ * A2A-TASK-1 Its id encodes the post: `<conversation>.<index>`. The log has the rest; no state is kept.
+ * A2A-TASK-2 Each message of the agent is an artifact, with the same id live and from the log.
+ * A2A-TASK-3 It needs input when only a person can continue; the status has the question.
+ * A2A-TASK-4 A context keeps the client's id, even if the conversation has another.
+ * A2A-TASK-5 The status depends on the entries up to its end; later posts do not change it.
  */
 
 const FINAL: ReadonlySet<TaskState> = new Set([
@@ -36,7 +36,7 @@ const FINAL: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_CANCELED,
 ]);
 
-/** A2A-TASK-1; null: no id of a task. */
+/** A2A-TASK-1; null: not the id of a task. */
 export function postOfTask(taskId: string): { readonly conversation: string; readonly index: number } | null {
   const [, conversation = '', index = ''] = /^(.+)\.(\d{1,15})$/.exec(taskId) ?? [];
   return NAME_PATTERN.test(conversation) ? { conversation, index: Number(index) } : null;
@@ -54,9 +54,9 @@ export class AgentTask {
   readonly progress: Progress;
   readonly #artifacts = new Map<string, ArtifactText>();
   readonly #history: Message[] = [];
-  /** People's messages, by index: some turn out to be answers. */
+  /** Messages of people, by index; some are answers. */
   readonly #personMessages = new Map<number, MessageEntry>();
-  /** Whose questions these are, by call. */
+  /** Questions by call id. */
   readonly #questions = new Map<string, string>();
   #state: TaskState = TaskState.TASK_STATE_SUBMITTED;
   #message: Message | undefined;
@@ -64,7 +64,7 @@ export class AgentTask {
   #open: readonly OpenCall[] = [];
   #approvalsRequested: number;
 
-  /** `before`: the log up to the post, as far as what is open there matters. */
+  /** `before`: the end of the log before the post, for what is open there. */
   constructor(
     conversation: string,
     post: MessageEntry,
@@ -84,7 +84,7 @@ export class AgentTask {
     this.#remember(post);
   }
 
-  /** Nothing comes any more. */
+  /** The task has ended. */
   get isFinal(): boolean {
     return FINAL.has(this.#state);
   }
@@ -102,7 +102,7 @@ export class AgentTask {
     return this.#open;
   }
 
-  /** Those that were open when it began, and all since. */
+  /** Approvals that were open when it started, and all since. */
   get approvalsRequested(): number {
     return this.#approvalsRequested;
   }
@@ -192,7 +192,7 @@ export class AgentTask {
     return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)]; // A2A-TASK-2
   }
 
-  /** A person's message was the answer to a question: both are part of what was said. */
+  /** A person's message answered a question: both belong to the history. */
   #answered({ call, id }: MessageEntry, index: number): void {
     const entry = this.#personMessages.get(index);
     const question = call && this.#questions.get(wireCallId(call));
@@ -278,7 +278,7 @@ function contextOf({ meta }: MessageEntry, conversation: string): string {
 interface ArtifactText {
   readonly agent: string;
   readonly text: string;
-  /** Why the model ended it, where that is not the usual way. */
+  /** Why the model stopped, if unusual. */
   readonly finishReason?: string | undefined;
 }
 

@@ -14,21 +14,21 @@ import { contentOf } from './parts.ts';
 import { AgentTask, postOfTask } from './task.ts';
 
 /**
- * The tasks of one agent, as one caller may see and change them.
+ * The tasks of one agent, with the permissions of one caller.
  *
- * TASKS-1 A message without a task is a post, and a task of its own; with one it answers what the task asks. The same message
- *    again is the same post.
- * TASKS-2 It is listened before anything is posted, so that the live text is heard from its beginning. Who comes later gets
- *    each message when it is whole.
- * TASKS-3 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
- *    what waits for it; unless somebody else has stopped it meanwhile, which stays: the resume names the stop it undoes.
+ * TASKS-1 A message without a task is a post and a new task; with a task it answers the task's question. A repeated message
+ *    is the same post.
+ * TASKS-2 It subscribes before it posts, so that live text is complete. A later subscriber gets each message when it is
+ *    complete.
+ * TASKS-3 The author of the post and operators may cancel: the agent is stopped until its turn has ended, then resumed. If
+ *    another caller has stopped it meanwhile, it stays stopped: the resume names the stop that it reverts.
  */
 
 const ANONYMOUS = 'a2a';
 
 export interface TasksOptions {
   readonly daemon: GatewayPort;
-  /** Null: whoever's turn it is. */
+  /** Null: any agent. */
   readonly agent: string | null;
   readonly identity: Identity;
   readonly newId: NewId;
@@ -72,12 +72,12 @@ export class Tasks {
     return listTasks(this.#options.daemon, this.#options.agent, request, signal);
   }
 
-  /** The same task, of which nothing was told yet. */
+  /** The same task from its start. */
   again(task: AgentTask): Followed {
     return { task: this.#restarted(task), arrivals: new Arrivals(this.#options.daemon, task.conversation) };
   }
 
-  /** First everything up to now, then what comes, until the task is over or a person is asked. */
+  /** First the past updates, then new ones, until the task ends or needs input. */
   async *follow(
     { task, arrivals }: Followed,
     signal: AbortSignal,
@@ -212,7 +212,7 @@ export class Tasks {
   }
 }
 
-/** What of a message is not for agents to read, and is kept with the post; null: nothing. */
+/** Fields that are stored with the post and not shown to agents; null: none. */
 function metaOf({ contextId, metadata, extensions, referenceTaskIds }: Message): object | null {
   const kept = {
     ...(contextId && conversationOf(contextId) !== contextId && { contextId }),

@@ -10,35 +10,35 @@ import { invalid, type Resume, type RunInput } from './input.ts';
 import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 
 /**
- * How a run begins: what is answered and posted for it, and from where on it is followed.
+ * Starts a run: sends its answers and posts, and determines where following starts.
  *
- * BEGIN-1 Answers come before posts. All of it may be sent again: what is answered or posted already is not done twice.
- * BEGIN-2 It is listened before anything is posted (`arrivals.ts`, ARRIVALS-1).
- * BEGIN-3 Of several posts and answers, each post is checked before any of them is made: a refused run leaves nothing.
- * BEGIN-4 An approval is answered for the call that it was requested for, and no other. Another answer to an answered one is refused.
+ * BEGIN-1 Answers come before posts. A repeated request does not answer or post twice.
+ * BEGIN-2 It subscribes before it posts (`arrivals.ts`, ARRIVALS-1).
+ * BEGIN-3 If there are several posts and answers, each post is checked before any is made: a refused run changes nothing.
+ * BEGIN-4 An approval answers only the call it was requested for. A different answer to an answered approval is refused.
  */
 
 export interface RunCaller {
-  /** What is asked, as this caller's: nobody acts as somebody else. */
+  /** The request body with the caller's identity. */
   readonly acting: (body: Body) => Record<string, unknown>;
-  /** The one that the caller may act as and no other; publisher null: any. */
+  /** The publisher that the caller may act as; null: any. */
   readonly named: Caller;
 }
 
 export interface Begun {
   readonly arrivals: Arrivals;
-  /** Null: nothing was posted or answered, there is nothing to follow. */
+  /** Null: nothing was posted or answered, so there is nothing to follow. */
   readonly progress: Progress | null;
-  /** The log up to here is what was before this run. */
+  /** Entries below this index precede the run. */
   readonly before: number;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** What is to be done for one answer of a person. */
+/** One answer of a person, with the action it needs. */
 interface Answer {
   readonly asked: MessageEntry & { readonly turnId: string };
-  /** The post that it goes back to. */
+  /** The post that caused the question. */
   readonly post: MessageEntry | null;
   readonly action:
     | { readonly kind: 'known'; readonly index: number }
@@ -80,7 +80,7 @@ export async function begin(
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
-    // A post that was made elsewhere may be for others: then it is about whoever takes it up.
+    // A repeated post may be addressed to other agents: then all agents are followed.
     const all = [...roots, ...posted];
     const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
     const routed = [...new Set(posted.flatMap(({ agents }) => agents))];

@@ -6,10 +6,10 @@ import { thoughtsOf } from './history.ts';
 import { interruptOf } from './interrupts.ts';
 
 /**
- * The steps of a progress as AG-UI's events.
+ * Renders the steps of a progress as AG-UI events.
  *
- * EVENTS-1 What is opened is closed before the run ends, whatever became of it.
- * EVENTS-2 A tool's call is told from the log: its name here is its place there, and what is told is what is run.
+ * EVENTS-1 Every opened message is closed before the run ends, whatever its outcome.
+ * EVENTS-2 A tool call is sent from the log: its id is its position there, and its arguments are those that run.
  */
 
 type Words = Extract<Step, { kind: 'words' }>;
@@ -18,11 +18,11 @@ type Said = Extract<Step, { kind: 'said' }>;
 export class RunEvents {
   readonly #threadId: string;
   readonly #runId: string;
-  /** Ids of messages that are open, and of thoughts. */
+  /** Ids of open messages and open reasoning. */
   readonly #texts = new Set<string>();
   readonly #thoughts = new Set<string>();
   #usage: TokenUsage[] = [];
-  /** Of the newest answer, where it is not the usual one. */
+  /** Of the newest answer, if unusual. */
   #finishReason: string | null = null;
 
   constructor(threadId: string, runId: string) {
@@ -37,7 +37,7 @@ export class RunEvents {
     else if (step.kind === 'over') yield* this.#over(step.ending);
   }
 
-  /** EVENTS-1, and why. */
+  /** EVENTS-1, with the reason. */
   *error(code: string, message: string): Generator<AGUIEvent> {
     yield* this.#closeAll();
     yield { type: EventType.RUN_ERROR, code, message, ...this.#used() };
@@ -74,7 +74,7 @@ export class RunEvents {
     }
   }
 
-  /** What was said in other words before stays as it is, and the right ones follow as a message of their own. */
+  /** If the sent text differs from the entry, it stays, and the entry follows as another message. */
   *#finish(message: string, agent: string, { isMore, words }: Rest): Generator<AGUIEvent> {
     if (isMore) {
       if (words !== '') yield* this.#speak(message, agent, words);

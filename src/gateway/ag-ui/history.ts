@@ -3,7 +3,7 @@ import { type Entry, type MessageEntry, wireCallId } from '../../conversation/in
 import { failureOf } from '../progress/progress.ts';
 import { Utterances } from '../progress/utterances.ts';
 
-/** A stretch of the log as AG-UI's messages, under the names that they had when they were streamed. */
+/** Entries as AG-UI messages, with the ids they had when streamed. */
 export function messagesOf(entries: readonly Entry[]): Message[] {
   const utterances = new Utterances();
   const called = new Set<string>();
@@ -45,7 +45,7 @@ function answerOf(entry: MessageEntry, id: string, called: Set<string>): Message
   ];
 }
 
-/** The name of what an agent thought before it said a message. */
+/** The id of the reasoning before a message. */
 export function thoughtsOf(message: string): string {
   return `${message}-thoughts`;
 }

@@ -3,13 +3,13 @@ import { fieldFault, ParleyError, shown } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 
 /**
- * What of a `RunAgentInput` matters here.
+ * Reads a `RunAgentInput`.
  *
- * INPUT-1 The log has the history: of the messages, those of the user behind all others are posted, under their ids. If there
- *    are none, the last one of the user is: it is in the log already, and what came of it is told again.
- * INPUT-2 Tools, context and state of the application are not used: agents have their own. An application that sends any is
- *    told so.
- * INPUT-3 A thread may have any id; its conversation has one that is legal here.
+ * INPUT-1 The log has the history. User messages after the last other message are posted, with their ids. If there are none,
+ *    the last user message is posted again: it is in the log already, and its effects are replayed.
+ * INPUT-2 Tools, context and state of the application are not used: agents have their own. An application that sends some is
+ *    notified.
+ * INPUT-3 A thread may have any id; it is mapped to a valid conversation id.
  */
 
 const textPart = z.looseObject({ type: z.literal('text'), text: z.string() });
@@ -39,12 +39,12 @@ export const runInputSchema = z.looseObject({
 type Given = z.infer<typeof runInputSchema>;
 
 const KNOWN: ReadonlySet<string> = new Set(Object.keys(runInputSchema.shape));
-/** What `STATE_SNAPSHOT` has: applications send it back. */
+/** The fields of `STATE_SNAPSHOT`, which applications send back. */
 const OWN_STATE: ReadonlySet<string> = new Set(['phase', 'mode', 'activeAgent', 'agents']);
 const INSTRUCTIONS = ['system', 'developer'];
 
 export interface RunInput {
-  /** As the application calls it. */
+  /** The application's id of the thread. */
   readonly threadId: string;
   /** INPUT-3 */
   readonly conversation: string;
@@ -55,7 +55,7 @@ export interface RunInput {
   readonly resume: readonly Resume[];
   /** Ids of the messages that the application has. */
   readonly known: readonly string[];
-  /** INPUT-2: what was sent and is not used. */
+  /** INPUT-2: fields that were sent and are not used. */
   readonly unused: readonly string[];
 }
 
@@ -104,7 +104,7 @@ function checkIds(posts: RunInput['posts']): void {
   }
 }
 
-/** INPUT-2: fields that hold something; clients send empty ones each time. */
+/** INPUT-2: non-empty fields; clients always send empty ones. */
 function unusedOf(given: Given): string[] {
   const { messages, state } = given;
   const fields = Object.entries(given).filter(([name, value]) => !KNOWN.has(name) && !isEmpty(value));

@@ -4,10 +4,10 @@ import type { RootedCall } from '../progress/progress.ts';
 import { invalid, type Resume } from './input.ts';
 
 /**
- * Questions and approvals as interrupts, and what is said to them.
+ * Questions and approvals as interrupts, and their answers.
  *
- * INTERRUPTS-1 The id says where the call is, which approval is meant, and which post it all goes back to: nothing is kept between
- *    two runs, and the next one goes on with the turn that the first one was about.
+ * INTERRUPTS-1 The id encodes the call, the approval and the post that caused it: no state is kept between two runs, and the
+ *    next run continues the same turn.
  */
 
 export function interruptOf(call: RootedCall): Interrupt {
@@ -51,7 +51,7 @@ export interface Addressed {
   readonly position: number;
   /** Null: a question. */
   readonly approvalId: string | null;
-  /** The post that it goes back to. */
+  /** The post that caused it. */
   readonly root: number | null;
 }
 
@@ -68,7 +68,7 @@ export function addressedBy({ interruptId }: Resume): Addressed {
   };
 }
 
-/** What a person wrote in answer to a question. */
+/** The text of the answer to a question. */
 export function replyOf({ status, payload }: Resume): string {
   if (status === 'cancelled') return '[no answer]';
   if (typeof payload === 'string') return payload;
@@ -77,7 +77,7 @@ export function replyOf({ status, payload }: Resume): string {
   return typeof words === 'string' ? words : JSON.stringify(payload ?? null);
 }
 
-/** The fields of the verb `answer`. A call that nobody wants to decide on is not run. */
+/** The fields of the verb `answer`. A cancelled approval is denied. */
 export function verdictOf({ status, payload }: Resume): Record<string, unknown> {
   if (status === 'cancelled') return { answer: 'deny', reason: 'nobody decided' };
   if (typeof payload === 'boolean') return { answer: payload ? 'approve' : 'deny' };

@@ -12,11 +12,11 @@ import { runFrames } from './run.ts';
 /**
  * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
  *
- * AG-UI-ROUTES-1 An application that goes away ends nothing: the turn belongs to the conversation, others read it too. The same run
- *    again is told from the log.
+ * AG-UI-ROUTES-1 A client that disconnects does not end the turn: the turn belongs to the conversation. A repeated run is
+ *    replayed from the log.
  */
 
-/** Instead of an agent: whoever's turn it is. */
+/** In place of an agent: any agent. */
 const ANY_AGENT = 'parley';
 const ANONYMOUS = 'ag-ui';
 
@@ -60,7 +60,7 @@ async function run(
   return response;
 }
 
-/** Names of fields come from the application: a header takes printable ASCII only. */
+/** Field names come from the application; a header allows only printable ASCII. */
 function headerText(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 1_000);
 }

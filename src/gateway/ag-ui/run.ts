@@ -14,15 +14,15 @@ import { messagesOf } from './history.ts';
 import type { RunInput } from './input.ts';
 
 /**
- * One run as frames.
+ * Sends one run as frames.
  *
- * AG-UI-RUN-1 It begins with where the conversation stands: its state, and, where the application has other messages than the
- *    log, the log's. It has as many of the newest as the application can send back.
- * AG-UI-RUN-2 The state is told again whenever something of it has changed.
- * AG-UI-RUN-3 What was sent and is not used is named in an event that applications may show, and in the header of the answer.
+ * AG-UI-RUN-1 It starts with the conversation's status and, if the application has other messages than the log, with the
+ *    newest messages of the log, as many as the application can send back.
+ * AG-UI-RUN-2 The status is sent again after each change.
+ * AG-UI-RUN-3 Unused fields are named in an event that applications may show, and in a header of the answer.
  */
 
-/** Half of what a request may have: the other half is for what these grow by as JSON, and for what comes. */
+/** Half of the limit of a request: the rest is for the JSON encoding and for new messages. */
 const MOST_HISTORY = 524_288;
 
 const encoder = new EventEncoder();
@@ -124,7 +124,7 @@ async function* stateSnapshot(daemon: GatewayPort, conversation: string): AsyncG
     const { phase, mode, activeAgent, agents } = await ask(daemon, 'conversation', { conversation });
     yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
   } catch (error) {
-    if (!(error instanceof ParleyError) || error.code !== 'NOT_FOUND') throw error; // it has not begun
+    if (!(error instanceof ParleyError) || error.code !== 'NOT_FOUND') throw error; // it does not exist yet
   }
 }
 

@@ -2,7 +2,7 @@ import type { Usage } from '../../conversation/index.ts';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { Said } from './reply.ts';
 
-/** A reply in the two forms that a client may ask for. */
+/** A reply as one completion or as a stream. */
 
 export interface Completion {
   readonly id: string;
@@ -20,7 +20,7 @@ function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens }: Usage): o
   };
 }
 
-/** Collects a whole reply. */
+/** Collects a complete reply. */
 export class Whole {
   readonly done: Promise<object>;
   readonly fail: (error: unknown) => void;
@@ -59,7 +59,7 @@ export interface CompletionStream {
   readonly fail: (error: ParleyError) => void;
 }
 
-/** The same as events. */
+/** A reply as server-sent events. */
 export function createStream(
   completion: Completion,
   includeUsage: boolean,
@@ -112,7 +112,7 @@ export function createStream(
   return { body, onSaid, fail };
 }
 
-/** What a person has to change before another attempt can succeed. */
+/** Errors that a person must fix before a retry can succeed. */
 const LASTING: ReadonlySet<string> = new Set([
   'BAD_REQUEST',
   'CONTEXT_STILL_TOO_LARGE',
@@ -122,7 +122,7 @@ const LASTING: ReadonlySet<string> = new Set([
   'UNAUTHORIZED',
 ]);
 
-/** The agent's model failed. The log has it; the same request again is a new attempt, which may help. */
+/** The agent's model failed, as the log records. Repeating the request is a new attempt. */
 function failureOf({ code, message, hint }: Refusal): ParleyError {
   if (code === 'AGENT_STOPPED') return new ParleyError(code, message, { hint });
   const again = LASTING.has(code) ? '' : '; send the request again for another attempt';
@@ -154,6 +154,6 @@ function deferred<T>() {
     resolve = done;
     reject = failed;
   });
-  promise.catch(() => undefined); // told when it is awaited
+  promise.catch(() => undefined); // handled when `done` is awaited
   return { promise, resolve, reject };
 }

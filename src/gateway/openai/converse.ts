@@ -8,7 +8,7 @@ import { readLog } from '../progress/log.ts';
 import type { Picked } from './pick.ts';
 import { Reply, type SettingValue } from './reply.ts';
 
-/** Who posts to whom. */
+/** The caller and the addressed agent. */
 export interface ChatCaller {
   readonly identity: Identity;
   readonly publisher: string;
@@ -23,8 +23,8 @@ export interface ChatPost {
 }
 
 /**
- * What a new conversation begins with; the words of agents in it are those of the agent that is asked. Refused, with
- * nothing kept, if the post that follows would be.
+ * Seeds a new conversation with its history; assistant messages are attributed to the addressed agent. Refused without
+ * effect if the post that follows would be refused.
  */
 export async function seed(
   daemon: GatewayPort,
@@ -39,7 +39,7 @@ export async function seed(
   await ask(daemon, 'seed', body, identity);
 }
 
-/** Posts, and passes on what the conversation says to it. `tail`: the end of the log before. */
+/** Posts, and passes on the reply. `tail`: the end of the log before the post. */
 export async function converse(
   daemon: GatewayPort,
   { conversation, ...post }: ChatPost,
@@ -72,7 +72,7 @@ async function passOn(arrivals: Arrivals, reply: Reply, onSaid: (said: Said) => 
       const received = await arrivals.take();
       if (received === null) return;
       if (received.kind === 'entries') read.push(...received.entries);
-      if (received.kind === 'entries' && !received.isCurrent) continue; // what it leaves open may be closed further on
+      if (received.kind === 'entries' && !received.isCurrent) continue; // later entries may close what these leave open
       const arrival = received.kind === 'live' ? received : { kind: received.kind, entries: read.splice(0) };
       for (const said of reply.accept(arrival)) onSaid(said);
     }
@@ -85,7 +85,7 @@ function refusalOf(error: unknown): Refusal {
   return error instanceof ParleyError ? error : refusal('INTERNAL', messageOf(error));
 }
 
-/** The log up to the post, as far back as the tail goes: others may have said something since that was read. */
+/** The tail up to the post, with entries appended since it was read. */
 async function before(
   daemon: GatewayPort,
   conversation: string,

@@ -7,7 +7,7 @@ import { approvalNotice, Reply } from './reply.ts';
 import { type ChatRequest, digest, digestOf, type Past, plainText } from './request.ts';
 
 /**
- * Which conversation a request belongs to. All of it is read from the logs: a restart changes nothing.
+ * Finds the conversation of a request. It is derived from the logs, so a restart changes nothing.
  *
  * PICK-1  The one that the client names: the header, or `metadata.conversation`.
  * PICK-2  Else one that began with the same words of the same caller, and whose newest exchange is the end of the
@@ -41,7 +41,7 @@ export interface ChatMeta {
   readonly key?: string;
 }
 
-/** Conversations of one caller that began alike and are read, newest first. Others may post in them, and so reorder them. */
+/** Maximum of candidate conversations that are read, newest first. */
 const MOST_CANDIDATES = 100;
 const SEAL_LENGTH = 16;
 const PAGE = 1_000;
@@ -78,7 +78,7 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, newId: () 
   }
 }
 
-/** PICK-5. The same words again after an answer, or after a failure, are another post. */
+/** PICK-5. The same text after an answer or a failure is another post. */
 function postId(
   conversation: string,
   tail: readonly Entry[],
@@ -93,7 +93,7 @@ function postId(
   return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content])}`;
 }
 
-/** Nothing says that it may repeat or continue anything: the same words are a message each time. */
+/** The request cannot repeat or continue another one: each is a new message. */
 function beginsChat({ history, key, isRetry }: ChatRequest): boolean {
   return history.length === 0 && key === null && !isRetry;
 }
@@ -102,7 +102,7 @@ function isBeforeAnyPost(entry: Entry): boolean {
   return entry.type === 'claim' || (entry.type === 'message' && entry.meta?.seeded === true);
 }
 
-/** Of conversations that began with the same words of the same caller. */
+/** The id prefix of conversations that start with the same text of the same caller. */
 export function prefixOf({ caller, secret, history, content }: ChatRequest): string {
   const first = history.find(({ role }) => role === 'user')?.content ?? content;
   return `chat-${digest([secret, caller, plainText(first)])}-`;
@@ -166,21 +166,21 @@ function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
   const exchange = newestExchange(tail, request);
   if (!exchange) return false;
   const { post, meta, text, failed } = exchange;
-  if (failed && meta.history === digestOf(history)) return true; // as if it had not been said
+  if (failed && meta.history === digestOf(history)) return true; // a failed exchange is ignored
   const place = history.findLastIndex(({ role }) => role === 'user');
   const asked = history[place];
   if (!asked || plainText(asked.content ?? '') !== plainText(post.content ?? '')) return false;
   if (meta.history !== digestOf(history.slice(0, place))) return false;
   const answered = history.slice(place + 1).map(({ content }) => content ?? '');
   const words = plainText(answered.join('\n\n'));
-  // What was awaited then may have been answered since: the log goes on, the client's copy does not.
+  // An approval may have been answered since: the log continues, the client's copy does not.
   return words === plainText(text) || noticesIn(tail).some((notice) => words.endsWith(notice));
 }
 
 interface Exchange {
   readonly post: MessageEntry;
   readonly meta: ChatMeta;
-  /** What it was answered. */
+  /** The text of the answer. */
   readonly text: string;
   readonly isOver: boolean;
   readonly failed: boolean;
@@ -210,7 +210,7 @@ function newestPlace(tail: readonly Entry[], caller: ChatRequest, key: string | 
   });
 }
 
-/** The model that means: whoever's turn it is. */
+/** The model name for any agent. */
 export const ANYBODY = 'parley';
 
 /** PICK-6 */

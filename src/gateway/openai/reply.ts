@@ -16,15 +16,13 @@ import { IncrementalText } from '../progress/incremental-text.ts';
 import { type OpenCall, OpenCalls } from '../progress/open-calls.ts';
 
 /**
- * What a conversation says to one post, as one text.
+ * The reply of a conversation to one post, as one text.
  *
- * REPLY-1 It is made of the entries from the post on; live text comes earlier what an entry will say, and never differently:
- *    what another attempt of a call says in other words waits for the entry, and so does a call of which the beginning or
- *    anything else was missed.
- * REPLY-2 One message after another: what a second agent says meanwhile waits until the first one's message is whole.
- * REPLY-3 It is over when nothing is left to run, or only a person can go on: then it ends with what is awaited, or fails if
- *    all agents are stopped. To one agent:
- *    when its turn is.
+ * REPLY-1 It consists of the entries from the post on. Live text is a prefix of its entry: text of a retry that differs, or
+ *    of a call with a missed chunk, is not sent before the entry.
+ * REPLY-2 One message at a time: messages of a second agent wait until the first agent's message is complete.
+ * REPLY-3 It ends when no work is outstanding or only a person can continue: then it ends with the open question, or fails
+ *    if all agents are stopped. With one addressed agent, it ends with that agent's turn.
  */
 
 export type Said =
@@ -46,13 +44,13 @@ export class Reply {
   readonly #watch: TurnWatch = createTurnWatch();
   readonly #calls = new OpenCalls();
   readonly #index: number;
-  /** The one agent that is spoken to; null: whoever's turn it is. */
+  /** The addressed agent; null: any. */
   readonly #agent: string | null;
-  /** Turns whose words are part of the reply. */
+  /** Turns that are part of the reply. */
   readonly #turns = new Set<string>();
   #usage: Usage | null = null;
   readonly #held: MessageEntry[] = [];
-  /** By call: the chunk that comes next, as long as none was missed. */
+  /** By call: the next chunk, while none was missed. */
   readonly #next = new Map<string, number>();
   #speaking: Speaking | null = null;
   #firstSpeaker: string | null = null;
@@ -62,7 +60,7 @@ export class Reply {
   #isOver = false;
   #out: Said[] = [];
 
-  /** `before`: the log up to the post, as far as what is open there matters. */
+  /** `before`: the end of the log before the post, for what is open there. */
   constructor(
     index: number,
     agents: readonly string[],
@@ -96,7 +94,7 @@ export class Reply {
     return this.drain();
   }
 
-  /** What was said and not taken yet. */
+  /** Returns the pending output. */
   drain(): readonly Said[] {
     const out = this.#out;
     this.#out = [];
@@ -149,7 +147,7 @@ export class Reply {
     for (const held of this.#held.splice(0)) this.#complete(held);
   }
 
-  /** REPLY-1: the entry says the rest. */
+  /** REPLY-1: the rest comes from the entry. */
   #complete(entry: MessageEntry): void {
     const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
     const current = this.#speaking;
@@ -166,7 +164,7 @@ export class Reply {
     this.#out.push({ kind: 'text', text: lead + words });
   }
 
-  /** What stands before a message: nothing before the first, and a name where somebody else speaks. */
+  /** The text before a message: none before the first, the name if another agent speaks. */
   #lead(agent: string): string {
     if (this.#firstSpeaker === null) {
       this.#firstSpeaker = agent;
@@ -175,13 +173,13 @@ export class Reply {
     return agent === this.#firstSpeaker ? '\n\n' : `\n\n**${agent}:** `;
   }
 
-  /** A failed call: what was said until then, without the error, which is told apart. */
+  /** The partial text of a failed call; its error is recorded separately. */
   #failed(entry: MessageEntry): string {
     const content = entry.content ?? '';
     const [whole, partial = '', json = ''] =
       /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
     const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
-    // Cut before any words: the protocol has a reason for that, and it is no error.
+    // Cut before any text: the protocol reports that as a finish reason, not as an error.
     this.#failure = cutBy(entry.finishReason) ? null : refusal(String(code), String(message));
     return whole ? partial : content;
   }
@@ -224,7 +222,7 @@ function reasonOf(finishReason: string | undefined): Reason {
   return finishReason === 'refusal' ? 'content_filter' : (cutBy(finishReason) ?? 'stop');
 }
 
-/** What a person has to do before the turn goes on; a question is answered by the next message. */
+/** What a person must do before the turn continues; the next message answers a question. */
 function awaited({ approval, question }: OpenCall): string {
   if (approval === null) return question;
   const { id, mayHaveRun } = approval;
@@ -234,7 +232,7 @@ function awaited({ approval, question }: OpenCall): string {
   return `(Waiting for approval ${id}: ${question}. Answer it with: ${how})`;
 }
 
-/** What a reply said that ended with this approval. */
+/** The end of a reply that waits for this approval. */
 export function approvalNotice(entry: EntryOf<'approval-requested'>): string {
   const calls = new OpenCalls();
   calls.observe(entry);

@@ -4,7 +4,7 @@ import { fieldFault, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 
 /**
- * What of a chat completion is a message to a conversation.
+ * Reads a chat completion request as a message to a conversation.
  *
  * REQUEST-1  The last message, a user's, is posted. The ones before it are the history: they say which conversation is
  *            continued (`pick.ts`), and a new one begins with them.
@@ -46,17 +46,17 @@ export interface ChatRequest {
   readonly model: string;
   /** Named by the client; null: found by the history. */
   readonly conversation: string | null;
-  /** Of what this caller posts. */
+  /** The author id of this caller's posts. */
   readonly author: string;
-  /** Who asks, as one digest: the token's publisher and person, and the end user that the client names. */
+  /** The caller as one digest: the token's publisher and person, and the end user that the client names. */
   readonly caller: string;
-  /** Goes into the conversation's id, which nobody else can compute then. Kept nowhere. */
+  /** Part of the conversation's id, so that others cannot compute it. Not stored. */
   readonly secret: string;
   readonly history: readonly Past[];
   readonly content: string;
-  /** The client's own name of this request, if it gives one. */
+  /** Digest of the client's idempotency key, if any. */
   readonly key: string | null;
-  /** The client says that it sends this again. */
+  /** The client marks this as a retry. */
   readonly isRetry: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
@@ -65,7 +65,7 @@ export interface ChatRequest {
 export interface RequestHeaders {
   readonly conversation: string | undefined;
   readonly idempotencyKey: string | undefined;
-  /** As the clients of OpenAI count: `0` is the first attempt. */
+  /** As OpenAI's clients count: `0` is the first attempt. */
   readonly retryCount: string | undefined;
 }
 
@@ -100,7 +100,7 @@ export function readChatRequest(
   };
 }
 
-/** The same words have the same digest, however a client writes line ends and parts. */
+/** The digest ignores differences in line ends and parts. */
 export function digestOf(history: readonly Past[]): string {
   const said = history.flatMap(({ role, content: words }) => {
     const plain = plainText(words ?? '');
@@ -123,7 +123,7 @@ function pastOf({ role, content: said, ...more }: z.infer<typeof message>): Past
   return [{ ...more, role, content: shownText(said) }];
 }
 
-/** What cannot be taken over is named in its place. */
+/** Content that is not text is replaced by its type. */
 function shownText(said: unknown): string | null {
   if (said === null || said === undefined) return null;
   if (!Array.isArray(said)) return typeof said === 'string' ? said : '[left out: not text]';

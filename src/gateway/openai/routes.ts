@@ -10,9 +10,9 @@ import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
 /**
  * `/v1`: an agent as a model, for programs that speak OpenAI's protocol.
  *
- * OPENAI-ROUTES-1 A client that goes away ends nothing: the turn belongs to the conversation, others read it too.
- * OPENAI-ROUTES-2 Requests that may belong to one conversation are placed one after the other (`pick.ts`): of two that continue the
- *    same history, the second finds the first one's post.
+ * OPENAI-ROUTES-1 A client that disconnects does not end the turn: the turn belongs to the conversation.
+ * OPENAI-ROUTES-2 Requests that may belong to one conversation are processed one after another (`pick.ts`): of two that
+ *    continue the same history, the second finds the first one's post.
  */
 
 const ANONYMOUS = 'openai';
@@ -60,7 +60,7 @@ interface Asked {
   readonly queue: ConversationQueue;
 }
 
-/** Finds or makes the conversation, posts, and passes on what is said. */
+/** Finds or creates the conversation, posts, and passes on the reply. */
 function startReply(
   { context, routes, request, who, model, queue }: Asked,
   listen: (completion: Completion) => (said: Said) => void,
@@ -117,7 +117,7 @@ async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   try {
     leave = await startReply(asked, (completion) => begin(completion).onSaid);
   } catch (error) {
-    await answer?.body.cancel(); // nothing was sent yet: it is refused as any request
+    await answer?.body.cancel(); // nothing was sent yet: answer with an error
     throw error;
   }
   routes.closing.addEventListener('abort', stop);
@@ -166,7 +166,7 @@ async function known(model: string, routes: RouteContext): Promise<string> {
 
 const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'parley' });
 
-/** An error as OpenAI's clients read it. */
+/** An error in OpenAI's format. */
 export function openAiError(
   status: number,
   refused: { code: string; message: string; hint?: string | undefined; retryAfter?: number | undefined },
