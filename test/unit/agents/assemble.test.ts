@@ -39,7 +39,7 @@ describe('the assembler', () => {
     expect(text(new RequestAssembler().assemble(parts).request.body)).toBe(plainBody(parts));
   });
 
-  it('extends what it kept to what a fresh one makes, turn after turn (ASSEMBLE-3)', () => {
+  it('extends its cached bytes to the bytes that a new assembler makes, turn after turn (ASSEMBLE-3)', () => {
     const log = new Log();
     const kept = new RequestAssembler();
     const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
@@ -59,7 +59,7 @@ describe('the assembler', () => {
     expect(JSON.parse(text(bodies[3] ?? new Uint8Array())).messages.length).toBe(8);
   });
 
-  it('gives the same bytes again when it is asked twice', () => {
+  it('returns the same bytes when it is called twice', () => {
     const log = new Log();
     log.start('pm', log.person('hello'));
     const assembler = new RequestAssembler();
@@ -71,7 +71,7 @@ describe('the assembler', () => {
     expect(second.tokens).toBe(first.tokens);
   });
 
-  it('begins anew when the prefix, the tools or the model change', () => {
+  it('discards its cache when the prefix, the tools or the model change', () => {
     const log = new Log();
     const turn = log.start('pm', log.person('hello'));
     log.answer('pm', turn, 'hi');
@@ -91,7 +91,7 @@ describe('the assembler', () => {
     }
   });
 
-  it('begins anew when the history changed otherwise than by growing', () => {
+  it('discards its cache when the history changes other than by growing', () => {
     const log = new Log();
     const turn = log.start('pm', log.person('hello'));
     log.answer('pm', turn, 'hi');
@@ -106,7 +106,7 @@ describe('the assembler', () => {
     expect(again.tokens).toBe(new RequestAssembler().assemble(parts).tokens);
   });
 
-  it('does not take entries into the request that its view did not have yet', () => {
+  it('excludes entries that its view does not have yet', () => {
     const log = new Log();
     const turn = log.start('pm', log.person('hello'));
     log.answer('pm', turn, 'hi');
@@ -122,7 +122,7 @@ describe('the assembler', () => {
     expect(text(new RequestAssembler().assemble(early).request.body)).toBe(body);
   });
 
-  it('estimates every message, call and tool, and hands the guard the sum', () => {
+  it('estimates every message, call and tool, and passes the sum to the guard', () => {
     const log = new Log();
     log.start('pm', log.person('four'));
     const plain = new RequestAssembler().assemble(partsOf(log.entries)).tokens;

@@ -55,7 +55,7 @@ function call(
 }
 
 describe('a model call of a turn', () => {
-  it('reports an answer with all that came', async () => {
+  it('reports an answer with all its fields', async () => {
     const answer = {
       content: 'done',
       reasoning: 'thought',
@@ -79,7 +79,7 @@ describe('a model call of a turn', () => {
     expect(command).toMatchObject({ answer: { content: 'x', reasoning: undefined } });
   });
 
-  it('reports a failure with what was said until then', async () => {
+  it('reports a failure with the partial answer', async () => {
     const outcome = {
       kind: 'failed',
       code: 'TIMEOUT',
@@ -96,7 +96,7 @@ describe('a model call of a turn', () => {
     });
   });
 
-  it('reports an abort with what was said until then', async () => {
+  it('reports an abort with the partial answer', async () => {
     expect(await call([{ outcome: { kind: 'aborted', partial } }]).command).toEqual({
       type: 'model-aborted',
       partial: 'half of',

@@ -40,7 +40,7 @@ describe('an explanation of a view', () => {
     expect(report.fault?.code).toBe(status === 'failed' ? 'CONTEXT_STILL_TOO_LARGE' : undefined);
   });
 
-  it('over its limit, of which nothing can be taken, says so', () => {
+  it('reports that a view over its limit cannot be reduced', () => {
     const log = new Log();
     log.person(words(120)); // the trigger is never taken
     expect(reportOf(log, { contextTokens: 320 })).toMatchObject({
@@ -50,7 +50,7 @@ describe('an explanation of a view', () => {
     });
   });
 
-  it('names what is summed up, by which entry, and how to read it back', () => {
+  it('names the summarised entries, the summary, and how to recall them', () => {
     const { log } = long();
     const report = reportOf(log, { contextTokens: 900 });
     const turnStarted = log.entries.length; // neither it nor the summary behind it is in the log
@@ -63,7 +63,7 @@ describe('an explanation of a view', () => {
     expect(report.next_reduction).toMatchObject({ above: 640, target: 400, due: false });
   });
 
-  it('names an answer without a word that the provider does not take', () => {
+  it('names an answer without text that the provider does not accept', () => {
     const log = new Log();
     log.answer('pm', log.start('pm', log.person('one')), '');
     log.person('two');
@@ -72,7 +72,7 @@ describe('an explanation of a view', () => {
     expect(report.left_out_as).toEqual([{ from: 2, to: 2, how: 'empty', recall: { from: 2, to: 2 } }]);
   });
 
-  it('keeps what waits for a later call apart from what was left out', () => {
+  it('lists entries that wait for a later call apart from those left out', () => {
     const log = new Log();
     log.start('pm', log.person('one'));
     const queued = log.person('two');
@@ -80,14 +80,14 @@ describe('an explanation of a view', () => {
     expect(reportOf(log)).toMatchObject({ included: [0], left_out: [], waiting: [queued, meanwhile] });
   });
 
-  it('of an old answer cuts nothing that was not cut then', () => {
+  it('of an old answer does not cut what was not cut then', () => {
     const { log, last } = long();
     const report = reportOf(log, { contextTokens: 680 }, last);
     expect(report).toMatchObject({ status: 'not_needed', left_out: [], next_reduction: { due: true } });
     expect(report.note).toBeUndefined();
   });
 
-  it('weighs parts and groups so that both add up', () => {
+  it('reports tokens of parts and groups that add up to the same sum', () => {
     const report = reportOf(long().log, { contextTokens: 900 });
     const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
     expect(sum(report.parts.map(({ tokens }) => tokens))).toBe(report.tokens);
@@ -144,7 +144,7 @@ describe('what a request cost', () => {
     return { log, pm, dev };
   }
 
-  it('is told for the call, its turn with the summary before it, the agent and all agents, up to there', () => {
+  it('is reported for the call, its turn with the summary before it, the agent and all agents, up to there', () => {
     const { log, pm } = spent();
     const two = { calls: 2, inputTokens: 400, cachedInputTokens: 20, outputTokens: 10, usd: 1 };
     expect(reportOf(log, {}, pm).cost).toEqual({

@@ -40,7 +40,7 @@ describe('an explanation', () => {
     ]);
   });
 
-  it('is the same however much was said since', () => {
+  it('is the same however many entries follow', () => {
     const { log, answer } = story();
     const before = explained(log, 'pm', answer);
     log.person('three');
@@ -96,7 +96,7 @@ describe('an explanation', () => {
     expect(outcome).toMatchObject({ ok: false, refusal: { code, message: expect.stringMatching(message) } });
   });
 
-  it('refuses where nobody has said anything', () => {
+  it('refuses a conversation without a message to answer', () => {
     expect(explain([], 'demo', 'pm', undefined, sources)).toMatchObject({
       refusal: { code: 'NOTHING_TO_EXPLAIN' },
     });

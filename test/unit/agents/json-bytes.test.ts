@@ -47,7 +47,7 @@ const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 60 }),
 );
 
-describe('JSON made straight into bytes', () => {
+describe('JSON encoded directly into bytes', () => {
   it('is what JSON.stringify and UTF-8 make of each character, wherever among four it stands', () => {
     for (let unit = 0; unit <= 0xffff; unit += unit < 0x900 || unit > 0xd7f0 ? 1 : 37) {
       const character = String.fromCharCode(unit);
@@ -90,7 +90,7 @@ describe('JSON made straight into bytes', () => {
     expectPlain([{ content: '\u0001'.repeat(300_000), flags: Array(150_000).fill(true) }]);
   });
 
-  it('leaves alone what it has handed out', () => {
+  it('does not write to returned buffers again (JSON-BYTES-2)', () => {
     const long = [{ content: 'first '.repeat(100_000) }];
     const first = jsonElements(long);
     const short = jsonElements([{ content: 'a short one' }]);
@@ -99,7 +99,7 @@ describe('JSON made straight into bytes', () => {
     expect(Buffer.concat(short).toString()).toBe(',{"content":"a short one"}');
   });
 
-  it('leaves nothing of a value that cannot be read in what it makes next', () => {
+  it('leaves nothing of a value that threw in the next result', () => {
     const unreadable = {
       get content(): string {
         throw new Error('unreadable');
@@ -109,7 +109,7 @@ describe('JSON made straight into bytes', () => {
     expectPlain([{ content: 'next' }]);
   });
 
-  it('makes nothing of no values', () => {
+  it('returns nothing for no values', () => {
     expect(jsonElements([])).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ describe('the prefix', () => {
     );
   });
 
-  it('speaks of tools only to those who have some', () => {
+  it('mentions tools only to agents that have some', () => {
     expect(prefix({ card: pm, persona: 'You plan.' }, 'agent', texts, roster)).toBe(
       ['Base of chat.', 'You plan.', banner('agent')].join('\n\n'),
     );
@@ -35,7 +35,7 @@ describe('the prefix', () => {
     );
   });
 
-  it('is nothing but the banner when all texts are empty', () => {
+  it('is only the banner when all texts are empty', () => {
     const empty = { baseChat: '', baseRun: ' \n', toolPolicy: '' };
     expect(prefix({ card: dev, persona: '' }, 'agent', empty, roster)).toBe(banner('agent'));
   });
@@ -48,7 +48,7 @@ describe('the prefix', () => {
     expect(alone).toContain('plans\n(none)\n');
   });
 
-  it('takes a description for words, not for a pattern', () => {
+  it('inserts a description literally, not as a replacement pattern', () => {
     const odd = cardOf('odd', { description: "$& $' {{name}}" });
     expect(prefix({ card: odd, persona: '{{description}}' }, 'agent', texts, roster)).toContain(
       "$& $' {{name}}",

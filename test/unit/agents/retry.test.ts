@@ -65,7 +65,7 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([250, 500]);
   });
 
-  it('gives up after the last attempt and says how often it tried', async () => {
+  it('fails after the last attempt and reports the number of attempts', async () => {
     const { model, requests } = modelThat({ outcome: busy });
     const { options, waits } = optionsWith();
     expect(await callWithRetries(model, request, options)).toMatchObject({
@@ -77,7 +77,7 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([250, 500, 1000]);
   });
 
-  it('counts the tries that the model made itself, and begins a sentence of its own', async () => {
+  it('counts the attempts that the adapter made, and adds a sentence of its own', async () => {
     const refused3 = { ...busy, message: 'Busy: "later"', tries: 3 };
     const { model } = modelThat({ outcome: refused3 });
     const { options } = optionsWith({ policy: { attempts: 2, baseMs: 1, maxMs: 1 } });
@@ -86,13 +86,13 @@ describe('a model call with retries', () => {
     });
   });
 
-  it('does not try again what cannot be helped', async () => {
+  it('does not retry what is not retryable', async () => {
     const { model, requests } = modelThat({ outcome: refused }, { outcome: answered });
     expect(await callWithRetries(model, request, optionsWith().options)).toBe(refused);
     expect(requests.length).toBe(1);
   });
 
-  it('does not try again once a delta was given, whatever the model says', async () => {
+  it('does not retry after a delta, whatever the model reports', async () => {
     const { model, requests } = modelThat({ outcome: busy, deltas: [{ type: 'text', delta: 'Ha' }] });
     const { options, deltas } = optionsWith();
     expect(await callWithRetries(model, request, options)).toBe(busy);
@@ -100,7 +100,7 @@ describe('a model call with retries', () => {
     expect(deltas).toEqual(['1:Ha']);
   });
 
-  it('gives the deltas of each attempt to their own receiver', async () => {
+  it('passes the deltas of each attempt to a receiver of their own', async () => {
     const { model } = modelThat(
       { outcome: busy },
       { outcome: answered, deltas: [{ type: 'text', delta: 'Hi' }] },
@@ -110,14 +110,14 @@ describe('a model call with retries', () => {
     expect(deltas).toEqual(['2:Hi']);
   });
 
-  it('waits as long as the provider says', async () => {
+  it('waits as long as the provider asks for', async () => {
     const { model } = modelThat({ outcome: { ...busy, afterMs: 7000 } }, { outcome: answered });
     const { options, waits } = optionsWith();
     expect(await callWithRetries(model, request, options)).toBe(answered);
     expect(waits).toEqual([7000]);
   });
 
-  it('fails when the provider wants a longer wait than a person would sit through', async () => {
+  it('fails when the provider asks for a longer wait than the limit (RETRY-3)', async () => {
     const { model } = modelThat(
       { outcome: { ...busy, afterMs: LONGEST_WAIT_MS + 1 } },
       { outcome: answered },

@@ -37,12 +37,12 @@ describe('a strict tool', () => {
     ['an open object deep inside', object({ a: { type: 'array', items: { type: 'object' } } })],
     ['an argument of any type', object({ a: {} })],
     ['no object at its top', { type: 'string' }],
-  ])('is none with %s, and goes as it is', (_, parameters) => {
+  ])('is not strict with %s, and is sent unchanged', (_, parameters) => {
     const tool = toolWith(parameters);
     expect(strictTool(tool)).toBe(tool);
   });
 
-  it('stands so in the request, where the profile wants it, with the fields that go with tools', () => {
+  it('is marked in the request if the profile says so, with the fields that go with tools', () => {
     const log = new Log();
     log.start('pm', log.person('hello'));
     const toolFields = { parallel_tool_calls: false };

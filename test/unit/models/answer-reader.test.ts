@@ -20,7 +20,7 @@ const RICH = bytesOf(
 );
 
 describe('the stream of an answer', () => {
-  it('is the same wherever it is cut', () => {
+  it('is the same wherever it is split', () => {
     const whole = read(RICH);
     expect(whole.result).toMatchObject({
       kind: 'whole',
@@ -96,7 +96,7 @@ describe('the stream of an answer', () => {
     expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop').trimEnd()).finishReason).toBe('stop');
   });
 
-  it('is broken when it ends without a finish, and keeps what was said', () => {
+  it('is broken when it ends without a finish reason, and keeps the partial answer', () => {
     const { result, partial } = read(bytesOf(chunk({ reasoning: 'Hm.' }), chunk({ content: 'Half' })));
     expect(result).toMatchObject({ kind: 'broken', fault: { code: 'STREAM_BROKEN' } });
     expect(partial).toEqual({ content: 'Half', reasoning: 'Hm.' });
@@ -114,7 +114,7 @@ describe('the stream of an answer', () => {
     expect(faultOf('data: 12\n\n').message).toContain('not a JSON object: 12');
   });
 
-  it('is not unmade by what goes wrong behind its finish', () => {
+  it('stays complete when an error follows its finish reason', () => {
     expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop'), 'data: {"us').content).toBe('Hi.');
   });
 
@@ -291,7 +291,7 @@ describe('a content that is none', () => {
     ).toEqual(fault);
   });
 
-  it.each(['null', '7', '[]'])('is said to be no object where the chunk is %s', (data) => {
+  it.each(['null', '7', '[]'])('is reported as not an object if the chunk is %s', (data) => {
     expect(faultOf(event(data)).message).toBe(`The provider sent a chunk that is not a JSON object: ${data}`);
   });
 });

@@ -85,12 +85,12 @@ describe("a provider's word on when to come again", () => {
     [{ 'retry-after-ms': '1500', 'retry-after': '9' }, 1500],
     [{ 'retry-after': 'soon' }, undefined],
     [{}, undefined],
-  ])('%j is so many milliseconds', (headers, afterMs) => {
+  ])('%j is the right number of milliseconds', (headers, afterMs) => {
     expect(respond(429, '', headers).afterMs).toBe(afterMs);
     expect(respond(503, '', headers).afterMs).toBe(afterMs);
   });
 
-  it('is nothing where coming again does not help', () => {
+  it('is absent where a retry does not help', () => {
     expect(respond(401, '', { 'retry-after': '2' }).afterMs).toBeUndefined();
   });
 });
@@ -115,7 +115,7 @@ describe('a fault of the network', () => {
       true,
       /Nothing listens/,
     ],
-  ])('%# is told from its causes', (error, code, retryable, message) => {
+  ])('%# is identified by its causes', (error, code, retryable, message) => {
     const fault = faultOfNetwork(error, 'http://h');
     expect(fault).toMatchObject({ code, retryable });
     expect(fault.message).toMatch(message);
@@ -127,7 +127,7 @@ describe('a fault of the network', () => {
   });
 });
 
-describe('a model that can never work', () => {
+describe('a model with an invalid configuration', () => {
   it.each([
     [{ baseURL: 'localhost:8080' }, /baseURL: seen "localhost:8080", expected an http or https URL/],
     [{ baseURL: 'nonsense' }, /expected an http or https URL/],

@@ -93,7 +93,7 @@ const result: WireMessage = { role: 'tool', tool_call_id: 'c1_0', content: 'seen
 const final: RemoteMessage = { type: 'final', content: 'Yes.' };
 
 describe('a turn that is offered', () => {
-  it('is answered by the first final, and its line is closed', async () => {
+  it('is answered by the first final, and its channel is closed', async () => {
     const calling = call();
     const line = await lastLine();
     line.say(final);
@@ -122,7 +122,7 @@ describe('a turn that is offered', () => {
     }
   });
 
-  it('is offered anew after silence and not while anything is heard', async () => {
+  it('is offered again after silence and not while events arrive', async () => {
     const calling = call();
     const first = await lastLine();
     for (let beat = 0; beat < 5; beat += 1) {
@@ -139,7 +139,7 @@ describe('a turn that is offered', () => {
     expect(await calling).toMatchObject({ kind: 'answered' });
   });
 
-  it('fails with what was said when three offers met silence, and cannot be tried again', async () => {
+  it('fails with the partial answer after three silent offers, and is not retryable', async () => {
     const calling = call();
     (await lastLine()).hear({ type: 'text', call: 'k', delta: 'Hm' });
     await vi.advanceTimersByTimeAsync(4 * SILENCE_MS);
@@ -163,7 +163,7 @@ describe('a turn that is offered', () => {
     expect(lines.map((line) => line.closed)).toEqual(Array(offers).fill('abort'));
   });
 
-  it('fails as its agent says, or if what it says is not understood', async () => {
+  it('fails if its agent reports a failure or sends an invalid message', async () => {
     const failing = call();
     (await lastLine()).say({ type: 'failed', code: 'TIRED', message: '' });
     expect(await failing).toMatchObject({ code: 'TIRED', message: expect.stringContaining('critic') });
@@ -175,7 +175,7 @@ describe('a turn that is offered', () => {
     });
   });
 
-  it('is taken back by an abort, while it is offered and while it is worked on', async () => {
+  it('is withdrawn by an abort, while it is offered and while the agent works', async () => {
     for (const accepted of [false, true]) {
       if (!accepted) outcomes = [new Promise(() => {})];
       const abort = new AbortController();
@@ -199,7 +199,7 @@ describe('an agent that calls tools', () => {
     return line;
   }
 
-  it('is answered with the results of the next request, and with what was said besides', async () => {
+  it('is answered with the results of the next request, and with the other new messages', async () => {
     const line = await calledOnce();
     const more: WireMessage = { role: 'user', content: 'hurry' };
     const calling = call(requestOf(made, result, more));
@@ -211,7 +211,7 @@ describe('an agent that calls tools', () => {
     expect(lines).toHaveLength(1);
   });
 
-  it('is not heard twice with the same call, before and after its results', async () => {
+  it('is not called twice for the same call, before and after its results', async () => {
     const line = await calledOnce();
     line.say(toolCall, 'inbox');
     const calling = call(requestOf(made, result));
@@ -226,7 +226,7 @@ describe('an agent that calls tools', () => {
   it.each([
     ['does not hold its calls', () => requestOf()],
     ['lacks a result', () => requestOf(made)],
-  ])('is offered the turn anew if the next request %s', async (_, next) => {
+  ])('is offered the turn again if the next request %s', async (_, next) => {
     const first = await calledOnce();
     const calling = call(next());
     const second = await lastLine();
@@ -236,7 +236,7 @@ describe('an agent that calls tools', () => {
     await calling;
   });
 
-  it('is offered the turn anew if its results cannot be carried', async () => {
+  it('is offered the turn again if its results are too large', async () => {
     await calledOnce();
     carries = false;
     const calling = call(requestOf(made, result));
@@ -246,7 +246,7 @@ describe('an agent that calls tools', () => {
     await calling;
   });
 
-  it('is told when its turn is over, or the daemon stops, while tools run', async () => {
+  it('is notified when its turn ends or the daemon stops while tools run', async () => {
     const line = await calledOnce();
     model.turnOver('another');
     expect(line.closed).toBeNull();

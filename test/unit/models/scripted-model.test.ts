@@ -12,7 +12,7 @@ const own = (content: string): WireMessage => ({ role: 'assistant', content });
 const system = (content: string): WireMessage => ({ role: 'system', content });
 
 describe('a rule of a script', () => {
-  it('answers if it is the first whose conditions fit', async () => {
+  it('answers if it is the first whose conditions match', async () => {
     const rules = script(`rules:
       - { when: { agent: pm, last: plan }, reply: { text: A } }
       - { when: { last: '/PLAN (\\w+)/i' }, reply: { text: 'B {{1}} {{0}}' } }
@@ -67,7 +67,7 @@ describe('a rule of a script', () => {
     expect(await say(rules, [user('a')])).toBe('A');
   });
 
-  it('does not fill in what was filled in', async () => {
+  it('does not fill placeholders in inserted values', async () => {
     const rules = script(`rules: [{ reply: { text: '{{last}}!' } }]`);
     expect(await say(rules, [user('{{agent}}')])).toBe('{{agent}}!');
   });
@@ -115,7 +115,7 @@ describe('the count of a rule', () => {
     expect(await say(inTurn, messages)).toBe('second');
   });
 
-  it('goes on as if it had never been derived anew, for any conversation', async () => {
+  it('continues as if it had never been derived again, for any conversation', async () => {
     const telling = fc.array(fc.constantFrom('a', 'b', 'ab'), { minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(telling, async (told) => {
@@ -162,7 +162,7 @@ describe('an error in a script', () => {
     expect(await say(failing, [user('x'), own('Now 0.'), user('y')])).toBe('Now 1.');
   });
 
-  it('is told from the history when it ended a turn', async () => {
+  it('is derived from the history when it ended a turn', async () => {
     const failed = own('\n\nLLM_ERROR {"code":"RATE_LIMITED","message":"Slow."}');
     expect(await say(failing, [user('x'), failed, user('y')])).toBe('Now 0.');
   });
@@ -227,7 +227,7 @@ describe('an answer of a script', () => {
     expect(outcome.kind === 'answered' && outcome.answer.usage?.inputTokens).toBeGreaterThanOrEqual(4);
   });
 
-  it('stops where it is aborted, and keeps what was said', async () => {
+  it('stops on abort, and keeps the partial answer', async () => {
     const controller = new AbortController();
     const model = createScriptedModel(slow, { sleep: async () => controller.abort() });
     const { outcome, text } = await ask(slow, requestOf([user('x')]), model, controller.signal);
