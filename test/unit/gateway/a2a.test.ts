@@ -6,7 +6,7 @@ import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.
 import { createFakeDoor, messageEntry, openGateway } from './support.ts';
 
 /** What A2A's door reads, refuses and lists, byte by byte; what tasks do is in the test with the real client. */
-describe('the door of A2A', () => {
+describe('the A2A routes', () => {
   const open: Gateway[] = [];
   afterEach(async () => {
     for (const gateway of open.splice(0)) await gateway.close();

@@ -71,7 +71,7 @@ describe('the body of a request', () => {
     expect(door.asked.map(({ body }) => (body as { content: string }).content)).toEqual(['Grüße', 'Grüße']);
   });
 
-  it('is decoded on every door that takes one', async () => {
+  it('is decoded on every route that takes one', async () => {
     const bodies = {
       [PATH]: { content: 'x' },
       '/v1/chat/completions': { model: 'none', messages: [{ role: 'user', content: 'x' }] },
@@ -163,7 +163,7 @@ describe('the body of a request', () => {
     },
   );
 
-  it('in chunks leaves the door able to see that its client is gone, also after a garbage collection', async () => {
+  it('in chunks lets the route detect that its client has disconnected, also after a garbage collection', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const post = { name: 'post', arguments: { content: 'x', waitSeconds: 600 } };

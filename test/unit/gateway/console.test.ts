@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Gateway, GatewayOptions } from '../../../src/gateway/index.ts';
 import { openGateway } from './support.ts';
 
-describe('the doors of the console', () => {
+describe('the console routes', () => {
   let folder: string;
   let gateway: Gateway;
   beforeEach(async () => {
@@ -89,7 +89,7 @@ describe('the doors of the console', () => {
     expect(JSON.parse(identity.text)).toEqual({ role: 'read', publisher: 'http', name: null });
   });
 
-  it('tell nobody anything under a name that is not known', async () => {
+  it('refuse requests under an unknown host name', async () => {
     await open();
     expect((await ask('/', { host: 'stranger.example' })).status).toBe(403);
   });

@@ -197,7 +197,7 @@ describe('the events of a conversation', () => {
 });
 
 describe('a reader of events', () => {
-  it('gets a sign of life where nothing happens', async () => {
+  it('gets a heartbeat while nothing happens', async () => {
     const { gateway, door } = await openGateway({ heartbeatMs: 20 });
     door.append('demo', 'zero');
     const reader = await readEvents(`${gateway.url}/api/conversations/demo/events`);
@@ -207,7 +207,7 @@ describe('a reader of events', () => {
     await gateway.close();
   });
 
-  it('who does not read is let go; others go on, and he may come again', async () => {
+  it('is disconnected if it does not read; others continue, and it may reconnect', async () => {
     const { gateway, door } = await openGateway();
     const count = 400; // more than the system's own buffers hold
     door.append('demo', 'zero');
@@ -235,7 +235,7 @@ describe('a reader of events', () => {
     await gateway.close();
   }, 60_000);
 
-  it('who takes nothing between two signs of life is let go, with what waited for him in order', async () => {
+  it('is disconnected if it reads nothing between two heartbeats, with its queue in order', async () => {
     const door = createFakeDoor();
     const entries = door.append('demo', 'zero');
     const closing = new AbortController().signal;

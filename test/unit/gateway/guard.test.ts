@@ -11,7 +11,7 @@ const TOKENS: readonly Token[] = [
   { role: 'operate', secret: 'operates', publisher: null },
 ];
 
-describe('the guard of the doors', () => {
+describe('the guard of the routes', () => {
   let gateway: Gateway;
   let door: FakeDoor;
   afterEach(() => gateway.close());
@@ -163,7 +163,7 @@ describe('the guard of the doors', () => {
     }
   });
 
-  it('slows down who asks too often, in the form that each door speaks', async () => {
+  it('limits the rate of a caller, with an error in the protocol of each route', async () => {
     await open({ requestsPerSecond: 1 });
     for (let n = 0; n < 10; n++) await ask('/api/agents');
     const [rest, openai] = [await ask('/api/agents'), await ask('/v1/models')];

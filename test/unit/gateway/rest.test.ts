@@ -5,7 +5,7 @@ import { type FakeDoor, openGateway } from './support.ts';
 // biome-ignore lint/suspicious/noExplicitAny: it is looked into, as a reader of the document does
 type Described = { openapi: string; paths: Record<string, Record<string, any>> };
 
-describe('the REST doors', () => {
+describe('the REST routes', () => {
   let gateway: Gateway;
   let door: FakeDoor;
   let faults: unknown[];

@@ -63,7 +63,7 @@ describe('the roles of routes', () => {
     expect(described.filter((route) => !there.includes(route))).toEqual([]);
   });
 
-  it('leaves a route that nobody declared to operators', async () => {
+  it('allows an undeclared route only to operators', async () => {
     expect(roleOf({ method: 'GET', path: '/forgotten' })).toBe('operate');
     const app = application();
     app.get('/forgotten', (context) => context.text('open'));

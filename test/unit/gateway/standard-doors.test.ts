@@ -9,7 +9,7 @@ import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.
 import { createFakeDoor, messageEntry, openGateway } from './support.ts';
 
 /** What AG-UI's and A2A's doors refuse, and how they let go; what they do is in the tests with the real clients. */
-describe('the doors of AG-UI and A2A', () => {
+describe('the routes of AG-UI and A2A', () => {
   const open: Gateway[] = [];
   afterEach(async () => {
     for (const gateway of open.splice(0)) await gateway.close();

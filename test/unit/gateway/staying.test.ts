@@ -26,7 +26,7 @@ async function open(options: Partial<GatewayOptions> = {}): Promise<void> {
 }
 const events = () => `${gateway.url}/api/conversations/demo/events`;
 
-describe('who stays at the doors', () => {
+describe('a request that stays open', () => {
   const ask = async (token: string, path = '/api/conversations/demo/events', method = 'GET') => {
     const answer = await fetch(`${gateway.url}${path}`, { method, headers: bearer(token) });
     if (answer.ok) await answer.body?.cancel();

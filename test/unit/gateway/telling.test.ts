@@ -3,7 +3,7 @@ import { IncrementalText } from '../../../src/gateway/progress/incremental-text.
 
 const PATH = '\n[Full output: @state/logs/tool-results/demo/01M83AS4VYTZ2MF40Z18CSBTQ5.json]';
 
-describe('a text that is told while it is made', () => {
+describe('a text that is sent while it is generated', () => {
   it('is continued with the file if its entry holds only a preview of what was told', () => {
     const text = new IncrementalText();
     text.add('a'.repeat(400));
