@@ -1,4 +1,20 @@
-import { type AgentView, type Entry, hardLimit, planNextReduction, planReduction, type Reduction, type ReductionInput, type ReductionPlan, type SummaryInput, sizeOf, summaryText, transcript, type View, type ViewLimits, windowLimit } from '../../conversation/index.ts';
+import {
+  type AgentView,
+  type Entry,
+  hardLimit,
+  planNextReduction,
+  planReduction,
+  type Reduction,
+  type ReductionInput,
+  type ReductionPlan,
+  type SummaryInput,
+  sizeOf,
+  summaryText,
+  transcript,
+  type View,
+  type ViewLimits,
+  windowLimit,
+} from '../../conversation/index.ts';
 import type { ModelRequest } from '../model-port.ts';
 import { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
 import { messageTokens } from './estimate.ts';

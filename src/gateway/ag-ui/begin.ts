@@ -75,8 +75,7 @@ export async function begin(
     }
     for (const one of answers) await answer(daemon, one, caller, answered); // BEGIN-1
     const posted: Posted[] = [];
-    for (const body of newPosts)
-      posted.push(await ask(daemon, 'post', caller.acting(body), caller.named));
+    for (const body of newPosts) posted.push(await ask(daemon, 'post', caller.acting(body), caller.named));
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
@@ -157,9 +156,7 @@ async function answer(
     answered.roots.push({ index: post.index, agents: post.to ?? [], duplicate: true });
   if (action.kind === 'known') answered.indexes.push(action.index);
   else if (action.kind === 'post')
-    answered.indexes.push(
-      (await ask(daemon, 'post', caller.acting(action.body), caller.named)).index,
-    );
+    answered.indexes.push((await ask(daemon, 'post', caller.acting(action.body), caller.named)).index);
   else {
     await ask(daemon, 'answer', caller.acting(action.body), caller.named);
     answered.approvals.push(action.approvalId);
