@@ -6,7 +6,7 @@ import { Arrivals } from '../progress/arrivals.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
 import { readLog } from '../progress/log.ts';
 import type { Picked } from './pick.ts';
-import { Reply, type SettingValue } from './reply.ts';
+import { Reply, type Said } from './reply.ts';
 
 /** The caller and the addressed agent. */
 export interface ChatCaller {
