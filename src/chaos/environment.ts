@@ -15,39 +15,39 @@ import { createToolServerActor, type ToolServerActor } from './actors/tool-serve
 import { type Violation, violation } from './findings.ts';
 import { AGENTS, LOOK, persona, WRITE } from './scenario.ts';
 
-/** Everything of a run, on loopback and in a directory of its own; nothing of it is left behind. */
+/** All processes and files of a run, on loopback and in one directory; all are removed at the end. */
 export interface Environment {
   readonly root: string;
   readonly config: string;
   /** One, or those of a cluster. */
   readonly servers: readonly ServerActor[];
-  /** The server that leads the stream of logs, or that of posts where logs are files; null: none does just now. */
+  /** The leader of the stream of logs, or of the ingress stream if logs are files; null: there is none now. */
   leader(): Promise<ServerActor | null>;
   /** With more than one, their logs are shared. */
   readonly daemons: readonly DaemonActor[];
   readonly model: ModelActor;
   readonly tools: ToolServerActor;
   readonly disk: DiskActor;
-  /** By whom it stands between the server and: each daemon, in their order; all who post. */
+  /** The proxies between the server and each daemon (in order), and between the server and all publishers. */
   readonly proxies: { readonly daemons: readonly ProxyActor[]; readonly publishers: ProxyActor };
-  /** Straight to the server, past the proxies: who looks on is disturbed by nothing. */
+  /** The server without a proxy, so that faults do not disturb the observer. */
   readonly client: ParleyClient;
-  /** Answers what could not be released. */
+  /** Returns what could not be released. */
   close(): Promise<string[]>;
 }
 
 export interface EnvironmentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly say: (line: string) => void;
-  /** What starts the daemon; the command line of this package by default. */
+  /** The command of the daemon; default: the command line of this package. */
   readonly launcher?: string;
   /** One by default. */
   readonly daemons?: number;
   /** One by default. More are a cluster, which keeps a replica on each. */
   readonly servers?: number;
-  /** Where the logs are kept: a disk of the daemon's own by default, a stream where several share them. */
+  /** Where the logs are: by default a separate disk; a stream if several daemons share them. */
   readonly store?: 'file' | 'jetstream';
-  /** How long a daemon may be silent before others take over from it; as shipped by default. */
+  /** The failure timeout after which other daemons take over; default: the product default. */
   readonly silenceMs?: number;
 }
 
@@ -109,7 +109,7 @@ async function build(options: EnvironmentOptions, releasers: Releasers): Promise
   };
 }
 
-/** For posts: so little that those that are settled have to be freed again and again, in the middle of all faults. */
+/** The ingress limit: small, so that settled posts are purged often during faults. */
 const INGRESS_BYTES = 64 * 1_024;
 
 interface Place {
@@ -120,7 +120,7 @@ interface Place {
   readonly place: number;
 }
 
-/** Each with a directory of its own, as on a machine of its own. */
+/** Each daemon has its own directory, as on separate machines. */
 function createDaemon(
   { env, store, launcher }: EnvironmentOptions,
   { root, config, disk, way, place }: Place,
@@ -136,7 +136,7 @@ function createDaemon(
   });
 }
 
-/** Without anything that would configure Parley, or give a run somebody's keys. */
+/** The environment without variables that configure Parley or contain keys. */
 function strangersEnvironment(env: EnvironmentOptions['env']): EnvironmentOptions['env'] {
   const others = Object.entries(env).filter(([name]) => !/^(PARLEY_|OPENAI_|NATS_|NODE_)/.test(name));
   return { ...Object.fromEntries(others), NO_COLOR: '1' };
@@ -214,7 +214,7 @@ export async function leaderOf(
   }
 }
 
-/** What a daemon holds while it rests, and what is left when it has ended. Where there is no /proc: unknown. */
+/** Counts the open descriptors of an idle daemon, and what is left after its end. Requires /proc. */
 
 /** Sockets, logs and what Node itself holds; each conversation in memory holds its log. */
 const FEW = 80;

@@ -3,7 +3,7 @@ import { type CallPlace, checkLaws } from '../conversation/index.ts';
 import type { Acknowledged } from './actors/publishers.ts';
 import type { PlannedPost } from './posts-plan.ts';
 
-/** What a run saw from the outside, and what is wrong with it. */
+/** The observations of a run, and the violations in them. */
 
 export interface Violation {
   /** Which promise is broken; one word or two. */
@@ -51,13 +51,12 @@ export function violation(
 }
 
 /**
- * What tools really did, against what the log says of it. Both are written by different hands: the effects were
- * counted where they happened.
+ * Compares the effects of tools, which the tool server counts, with the log.
  *
- * CHAOS-FINDINGS-1 A call took effect at most as often as the log says that it was started.
- * CHAOS-FINDINGS-2 Each start of a call but its first has a mark: `rerun`, or a person's word.
- * CHAOS-FINDINGS-3 A result in the tool's own words was not made up: the call took effect.
- * CHAOS-FINDINGS-4 Nothing took effect that no log knows.
+ * CHAOS-FINDINGS-1 A call took effect at most as often as it was started according to the log.
+ * CHAOS-FINDINGS-2 Each start of a call except its first has a mark: `rerun`, or the answer of a person.
+ * CHAOS-FINDINGS-3 A call with the tool's own result took effect.
+ * CHAOS-FINDINGS-4 Every effect belongs to a call in a log.
  */
 
 interface Known {

@@ -1,4 +1,15 @@
-/** The fault harness: a daemon, its server, its disk and its model, broken on purpose for a while, and then judged. */
+/**
+ * The fault harness: injects faults into a daemon, its server, its disk and its model, then checks what is left.
+ *
+ * run.ts           one run: faults, recovery, checks, clean-up; runner.ts executes the schedule
+ * schedule.ts      plans the faults from a seed (rng.ts); posts-plan.ts plans the posts
+ * environment.ts   processes, directories and configuration of a run; scenario.ts what agents and tools do
+ * actors/          the daemon, nats-server, network proxy, disk, model, tool server and publishers
+ * checks/          laws that are checked from outside; findings.ts checks the effects of tools
+ * observe.ts       reads logs and views through the request API; report.ts the result
+ *
+ * Checks read only what a client can see; no code of the daemon is called in this process.
+ */
 export type { Violation } from './findings.ts';
 export type { ChaosReport } from './report.ts';
 export { type ChaosOptions, runChaos } from './run.ts';

@@ -6,17 +6,17 @@ import { owedIn } from './checks/answers.ts';
 import { type SeenView, type Violation, violation } from './findings.ts';
 import { AGENTS } from './scenario.ts';
 
-/** Looking at a daemon from the outside, by what anybody may ask of it. */
+/** Observes a daemon through its public request API. */
 
 const POLL_MS = 300;
-/** Whatever still grows: a team that never comes to rest is a finding, too. */
+/** The limit also for logs that still grow: a team that never becomes idle is a violation. */
 const LONGEST_WAIT_MS = 1_800_000;
 /** Requests behind answers that are looked at, per conversation and agent, besides those at the end. */
 const SAMPLES = 12;
 
 export type Logs = ReadonlyMap<string, readonly Entry[]>;
 
-/** Calls when there is nothing new for so long. A busy machine is slow, and no fault of the daemon. */
+/** Ends a wait after this time without progress, because a busy machine alone is not a fault of the daemon. */
 export class Patience {
   private readonly patienceMs: number;
   private readonly end = performance.now() + LONGEST_WAIT_MS;
@@ -28,7 +28,7 @@ export class Patience {
     this.until = performance.now() + patienceMs;
   }
 
-  /** `progress` grows with whatever is waited for. */
+  /** `progress` increases with the awaited work. */
   isOver(progress: number): boolean {
     const now = performance.now();
     if (progress > this.seen) this.until = Math.min(now + this.patienceMs, this.end);
@@ -37,7 +37,7 @@ export class Patience {
   }
 }
 
-/** What dead letters say, by the id of the post. None can be had from a daemon that does not answer. */
+/** The reasons of dead letters by the id of the post; empty if the daemon does not answer. */
 export async function readRefusals(client: ParleyClient): Promise<ReadonlyMap<string, string>> {
   const refused = new Map<string, string>();
   try {
@@ -84,7 +84,7 @@ export async function waitForRest(
   }
 }
 
-/** The log from where it was read last. */
+/** Reads the log from the last position on. */
 async function readLog(
   client: ParleyClient,
   conversation: string,
@@ -98,7 +98,7 @@ async function readLog(
   }
 }
 
-/** The whole log anew, to see that what was read before has not changed. */
+/** Reads the whole log again, to verify that it has not changed. */
 export function rereadLog(client: ParleyClient, conversation: string): Promise<Entry[]> {
   return readLog(client, conversation, []);
 }

@@ -1,7 +1,7 @@
 import type { Rng } from './rng.ts';
 import { INTENTS, type Intent, intentText } from './scenario.ts';
 
-/** What people post: each person numbers the messages of each conversation, and posts them in that order. */
+/** The posts of a run: each publisher numbers its messages in each conversation and posts them in that order. */
 export interface PlannedPost {
   readonly id: string;
   readonly conversation: string;

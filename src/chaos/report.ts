@@ -4,10 +4,10 @@ import type { Seen, Takeovers } from './checks/takeovers.ts';
 import type { Observed, Violation } from './findings.ts';
 import type { FaultKind } from './schedule.ts';
 
-/** What a run came to. */
+/** The result of a run. */
 export interface ChaosReport {
   readonly seed: number;
-  /** For how long faults were planned. */
+  /** The planned duration of the faults. */
   readonly faultSeconds: number;
   /** In all. */
   readonly seconds: number;
@@ -15,10 +15,10 @@ export interface ChaosReport {
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
   /** How often the daemon ended itself at which crash point. */
   readonly crashes: Readonly<Record<string, number>>;
-  /** What could not be done here, and why. */
+  /** Skipped faults, with the reason. */
   readonly skipped: readonly string[];
   readonly counts: Readonly<Record<string, number | null>>;
-  /** Where several daemons shared the work; null: nobody had to take over anything. */
+  /** Present if several daemons shared the work; null: there was no takeover. */
   readonly takeovers?: Takeovers | null;
   readonly violations: readonly Violation[];
 }

@@ -1,4 +1,4 @@
-/** Numbers that only a seed decides (mulberry32): what was rolled once is rolled again, on any machine. */
+/** Pseudo-random numbers from a seed (mulberry32), the same on every machine. */
 export interface Rng {
   /** From 0 (inclusive) to 1 (exclusive). */
   next(): number;

@@ -22,25 +22,24 @@ import { type RunOutcome, runScenario } from './runner.ts';
 import type { Schedule } from './schedule.ts';
 
 /**
- * A run: faults for a while, then peace, then a look at everything that is left.
+ * A run: faults for a while, then recovery, then the checks.
  *
- * CHAOS-RUN-1 What is judged was seen from the outside: logs and views by the request API, effects where they happened.
- * CHAOS-RUN-2 Nothing of a run stays behind: no process, no directory, no mounted disk. (One that is ended at once, by a second
- *    signal, leaves its directory.)
+ * CHAOS-RUN-1 The checks use only outside observations: logs and views from the request API, effects from the tool server.
+ * CHAOS-RUN-2 A run leaves no process, directory or mounted disk. (A second signal ends it at once and leaves its directory.)
  */
 
 export interface ChaosOptions {
   readonly schedule: Schedule;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** For people: what is being done now. */
+  /** Prints progress for people. */
   readonly say: (line: string) => void;
   /** What starts the daemon; the command line of this package by default. */
   readonly launcher?: string;
-  /** Where logs are kept: in files by default, in a stream where several daemons share them. */
+  /** Where logs are stored: in files by default; in a stream if several daemons share them. */
   readonly store?: 'file' | 'jetstream';
-  /** How long a daemon may be silent before others take over from it; as shipped by default. */
+  /** The failure timeout after which other daemons take over; default: the product default. */
   readonly silenceMs?: number;
-  /** A directory that is given the logs and the report of a run with violations; null: nothing is kept. */
+  /** The directory for the logs and the report of a run with violations; null: they are deleted. */
   readonly keep: string | null;
   /** Ends the faults early. */
   readonly signal: AbortSignal;
@@ -142,7 +141,7 @@ async function allPosted(publishers: Publishers): Promise<boolean> {
   return false;
 }
 
-/** What was read once reads the same from the files, when the daemon has opened them anew. */
+/** A log must read the same after the daemon has opened its files again. */
 async function checkUnchanged(
   { daemons, client }: Environment,
   logs: ReadonlyMap<string, readonly Entry[]>,
@@ -168,7 +167,7 @@ async function untilAnswered<T>(ask: () => Promise<T>): Promise<T | null> {
   return null;
 }
 
-/** Ends each daemon as a person would, and looks at what it leaves. */
+/** Stops each daemon by SIGTERM and checks what it leaves. */
 async function leave(environment: Environment): Promise<Violation[]> {
   const ends = environment.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.rest()));
   const found = (await Promise.all(ends)).flat();
@@ -220,7 +219,7 @@ function countsOf(
   };
 }
 
-/** Somebody who answers for calls of which nobody knows whether they ran: now this way, now that. */
+/** Answers approvals of calls that may have run, in varying ways. */
 export interface PersonActor {
   readonly answered: number;
   readonly done: Promise<void>;

@@ -1,12 +1,13 @@
+import type { Command } from 'commander';
 import { escapeHidden } from '../kernel/index.ts';
-import { commandLine, withFlags } from './command-line.ts';
 import type { CliDependencies } from './dependencies.ts';
 import type { Io } from './io.ts';
-import type { GlobalOptions } from './options.ts';
+import { commandLine, withFlags } from './options/command-line.ts';
+import type { GlobalOptions } from './options/options.ts';
 import { type Failure, failureOf } from './render/failure.ts';
 import { createPalette, type Palette, wantsColour } from './render/palette.ts';
 
-/** What one run of a command works with. Results go to stdout, everything else to stderr. */
+/** The input and output of one command. Results go to stdout, everything else to stderr. */
 export interface Context {
   readonly io: Io;
   readonly rooms: CliDependencies;
@@ -16,17 +17,17 @@ export interface Context {
   readonly palette: Palette;
   /** For stderr. */
   readonly notePalette: Palette;
-  /** Text as it is, for what streams. */
+  /** Writes streamed text unchanged. */
   write(text: string): void;
-  /** A line of the result, for people. */
+  /** Writes a line of the result for people. */
   line(text: string): void;
-  /** A line of the result, for programs. */
+  /** Writes a line of the result for programs. */
   value(value: unknown): void;
-  /** A line beside the result. */
+  /** Writes a line to stderr. */
   note(text: string): void;
   /** A command to suggest, with the flags by which this one found its daemon. */
   command(words: string): string;
-  /** What to tell of an error; each command that it suggests as it must be typed. */
+  /** The error to print, with complete suggested commands. */
   failure(error: unknown): Failure;
 }
 
@@ -53,3 +54,6 @@ export function createContext(io: Io, rooms: CliDependencies, options: GlobalOpt
     },
   };
 }
+
+/** Runs a command's work with its context. The work returns the exit code. */
+export type Act = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>;

@@ -1,13 +1,13 @@
 import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
 import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
 import type { Config, LoadOptions, Secret } from '../config/index.ts';
-import type { Log } from './logging.ts';
+import type { Log } from './output/logging.ts';
 
-/** What the commands use of the other rooms. A parameter, so that tests bring their own. */
+/** The other modules that commands use. Tests replace them. */
 export interface CliDependencies {
   connect(options: ClientOptions): Promise<ParleyClient>;
   loadConfig(options: LoadOptions): Promise<Config>;
-  /** Loaded on demand: a command that only talks to a daemon need not load one. */
+  /** Loaded on demand, because most commands only connect to a daemon. */
   daemon(): Promise<DaemonModule>;
   chaos(): Promise<ChaosModule>;
 }
@@ -17,7 +17,7 @@ export interface ChaosModule {
   runChaos(options: ChaosOptions): Promise<ChaosReport>;
 }
 
-/** Something that the daemon did, ready for JSON. */
+/** An event of the daemon, ready for JSON. */
 export interface TelemetryEvent {
   readonly ts: string;
   readonly type: string;
@@ -31,10 +31,10 @@ export interface DaemonModule {
     isReplay?: boolean;
     mayInstall?: boolean;
   }): RunningDaemon;
-  /** Why programs of tools can read the data directory; null: they cannot, or there are none. */
+  /** The reason why programs of tools can read the data directory; null: they cannot, or there are none. */
   enclosureFault(config: Config): Promise<string | null>;
-  /** Null: JetStream works as that server has it; else why this user cannot tell. Rejects with the fault. */
-  askJetStream(options: ClientOptions): Promise<string | null>;
+  /** Null: JetStream works; otherwise the reason why this user may not check. Rejects if JetStream does not work. */
+  checkJetStream(options: ClientOptions): Promise<string | null>;
   explainOffline(options: {
     dataDirectory: string;
     config: Config;
@@ -46,7 +46,7 @@ export interface DaemonModule {
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
   importConversation(options: ImportOptions): Promise<ImportOutcome>;
   migrate(options: MigrateOptions): Promise<MigrationReport>;
-  /** The text of a server's configuration. */
+  /** Renders the configuration of a nats-server. */
   natsConfig(file: string, isNsc: boolean): Promise<string>;
 }
 
@@ -76,14 +76,14 @@ export interface ImportOptions {
   readonly dataDirectory: string;
   readonly file: string;
   readonly conversation: string;
-  /** Who said what names no agent. */
+  /** The author of messages that name no agent. */
   readonly agent: string;
 }
 
 export interface ImportOutcome {
   readonly conversation: string;
   readonly entries: number;
-  /** It was there already, the same: nothing was done. */
+  /** The same conversation existed already; nothing was changed. */
   readonly duplicate: boolean;
 }
 
@@ -109,11 +109,11 @@ export interface Readiness {
   /** Without credentials. */
   readonly nats: string;
   readonly http: string | null;
-  /** The one that the daemon made for HTTP. */
+  /** The HTTP token that the daemon generated. */
   readonly httpToken?: Secret | null;
   readonly agents: readonly string[];
   readonly store: string;
-  /** As shared logs name it; null: its logs are its own. */
+  /** Its id among daemons with shared logs; null: it has its own logs. */
   readonly daemon?: string | null;
 }
 

@@ -7,9 +7,9 @@ import {
 } from '../client/index.ts';
 import { type NatsServer, resolveDaemonAddress, revealed } from '../config/index.ts';
 import type { Context } from './context.ts';
-import { configFlags } from './options.ts';
+import { configFlags } from './options/options.ts';
 
-/** Where a running daemon is: `--nats`, else PARLEY_NATS_URL, else what `up` left in the data directory. */
+/** Finds a running daemon: `--nats`, or PARLEY_NATS_URL, or the address file of `up` in the data directory. */
 
 export async function daemonAddress(context: Context): Promise<ClientOptions> {
   const { io, options } = context;
@@ -19,18 +19,18 @@ export async function daemonAddress(context: Context): Promise<ClientOptions> {
   if (nats) return { ...natsOptions(nats), ...(prefix === undefined ? {} : { prefix }) };
   const left = await readConnectionFile(data);
   if (left) return { ...asNamed(context, left), prefix: prefix ?? left.prefix };
-  throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
-    hint: 'start one with `parley up`, or name its server with --nats URL',
+  throw new ParleyError('DAEMON_NOT_RUNNING', `no running daemon found: ${data} has no address file`, {
+    hint: 'start a daemon with `parley up`, or give its server with --nats URL',
   });
 }
 
-/** Servers: their URLs without logins, separated by commas, and how to connect to them. */
+/** Server URLs without logins, separated by commas, and the options to connect. */
 export interface Servers {
   readonly shown: string;
   readonly options: ClientOptions;
 }
 
-/** The servers that the daemon of this data directory joined; null: no address was left, or not of joined servers. */
+/** The external servers of the daemon of this data directory; null: no address file, or a managed server. */
 export async function joinedServers(context: Context): Promise<Servers | null> {
   const { io, options } = context;
   const flags = configFlags(options);
@@ -47,7 +47,7 @@ function namedServer({ io, options }: Context, left: ConnectionFile): NatsServer
   return nats as NatsServer;
 }
 
-/** The server that `up` named, with its credentials, unless others are named here: those replace them. */
+/** The server in the address file of `up`. Credentials given to this command replace those in the file. */
 function asNamed(context: Context, left: ConnectionFile): ClientOptions {
   const named = natsOptions(namedServer(context, left));
   const { user, token, tokenFile, credentials, nkey, ...rest } = named;
@@ -59,12 +59,12 @@ function asNamed(context: Context, left: ConnectionFile): ClientOptions {
   return daemons;
 }
 
-/** Who to be on a server, as the client takes it. */
+/** The server and its credentials in the client's format. */
 export function natsOptions(server: NatsServer): ClientOptions {
   return revealed(server);
 }
 
-/** Connects, lets the command do its work, and closes whatever happens. */
+/** Connects, runs the work, and always closes the connection. */
 export async function withDaemon<T>(
   context: Context,
   work: (client: ParleyClient) => Promise<T>,
@@ -78,15 +78,21 @@ export async function withDaemon<T>(
   }
 }
 
-/** A server that is gone means, for whoever relied on `up`, that the daemon is. */
+/** Reports an unreachable server as a daemon that does not run. */
 async function open(context: Context, address: ClientOptions): Promise<ParleyClient> {
   try {
     return await context.rooms.connect({ ...address, name: 'parley-cli' });
   } catch (error) {
     if (!(error instanceof ParleyError) || error.code !== 'NATS_UNREACHABLE') throw error;
     throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon is reachable: ${error.message}`, {
-      hint: 'start one with `parley up`',
+      hint: 'start a daemon with `parley up`',
       cause: error,
     });
   }
+}
+
+/** The data directory, for commands that need no daemon: `--data`, or PARLEY_DATA, or `data` in the working directory. */
+export function dataDirectoryOf({ io, options }: Context): string {
+  const flags = configFlags(options);
+  return resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory }).data;
 }

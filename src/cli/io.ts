@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 /** SIGHUP: the terminal was closed. */
 export type EndSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
-/** All that a command has of the process, so that tests run commands in-process. Only `main.ts` makes the real one. */
+/** The process, as commands use it. `main.ts` creates the real one; tests run commands in-process with their own. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
@@ -12,19 +12,16 @@ export interface Io {
   readonly workingDirectory: string;
   /** Node's, without the `v`. */
   readonly nodeVersion: string;
-  /** The name of the person at the keyboard, by the operating system's word; null if it has none. */
+  /** The operating system's name of the user; null if it has none. */
   readonly userName: string | null;
-  /** How this person types a command: `parley`, or npm's way in a checkout. */
+  /** The words that start a command: `parley`, or `npm run … --` in a checkout. */
   readonly invocation: string;
   /** Calls back for each of these signals until the returned function is called. */
   onSignal(handler: (signal: EndSignal) => void): () => void;
-  /** Calls back once, when the process ends in any way but a signal that it does not handle. Returns how to cancel. */
+  /** Calls back once when the process ends, except by an unhandled signal. Returns a function that cancels it. */
   onExit(handler: () => void): () => void;
-  /**
-   * From now on a stdout that nobody reads any more is told to this handler, once, and ends nothing. For whoever has
-   * more to do than to print.
-   */
+  /** Calls back once when stdout has no reader any more. Then that no longer ends the process. */
   onOutputLost(handler: () => void): void;
-  /** Ends the process at once: where waiting for it is not wanted, or has no end. */
+  /** Ends the process at once. */
   exitNow(code: number): void;
 }

@@ -1,8 +1,8 @@
 import type { Config, ConfigFlags } from '../config/index.ts';
 import type { Context } from './context.ts';
-import { configFlags } from './options.ts';
+import { configFlags } from './options/options.ts';
 
-/** The configuration as `up` would load it. `directory`: `--config`. */
+/** Loads the configuration as `up` does. `directory`: the value of `--config`. */
 export function loadConfig(
   { io, rooms, options }: Context,
   directory: string | undefined,

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import type { EndSignal, Io } from './io.ts';
 import { run } from './program.ts';
 
-/** The process's entry: the only file that knows the process, and the only one that sets its exit code. */
+/** The entry point: the only file that uses `process` and sets the exit code. */
 
 const SIGNALS: readonly EndSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
@@ -31,13 +31,13 @@ function processIo(): Io {
     onOutputLost(handler) {
       process.stdout.off('error', endWithOutput);
       process.stdout.once('error', handler);
-      process.stdout.on('error', () => {}); // what was under way fails too
+      process.stdout.on('error', () => {}); // pending writes fail too
     },
     exitNow: (code) => process.exit(code),
   };
 }
 
-/** Null in a container whose user has no entry. */
+/** Null for a user without an entry in the user database, for example in a container. */
 function userName(): string | null {
   try {
     return userInfo().username;
@@ -46,13 +46,13 @@ function userName(): string | null {
   }
 }
 
-/** `parley show … | head` closes the pipe early: that is no failure. */
+/** `parley show … | head` closes the pipe early, which is not a failure. */
 function endWithOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit();
   ignoreClosedTerminal(error);
 }
 
-/** A closed terminal sends SIGHUP too, and that is what ends the command: what it still writes is lost. */
+/** A closed terminal also sends SIGHUP, which ends the command. */
 function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EIO') throw error;
 }
@@ -64,5 +64,5 @@ const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
 
 process.exitCode = await run(process.argv.slice(2), processIo());
 
-// Node aborts at its exit if it cannot restore a terminal that is gone. All is done: end as SIGHUP ends a process.
+// At its exit Node aborts if it cannot restore a closed terminal. The work is done, so end by SIGHUP instead.
 if (terminals.some((descriptor) => !isatty(descriptor))) process.kill(process.pid, 'SIGHUP');

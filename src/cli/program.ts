@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { ParleyError } from '../client/index.ts';
-import type { Act } from './act.ts';
 import { addAgents } from './commands/agents.ts';
 import { addApprovals } from './commands/approvals.ts';
 import { addChaos } from './commands/chaos.ts';
@@ -23,19 +22,29 @@ import { addTail } from './commands/tail.ts';
 import { addToken } from './commands/token.ts';
 import { addExport, addImport } from './commands/transfer.ts';
 import { addUp } from './commands/up.ts';
+import type { Act } from './context.ts';
 import { createContext } from './context.ts';
 import { type CliDependencies, realDependencies } from './dependencies.ts';
 import type { Io } from './io.ts';
-import { addGlobalOptions, type GlobalOptions } from './options.ts';
+import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
+import { refuseIgnored } from './options/taken-options.ts';
 import { type Failure, renderFailure } from './render/failure.ts';
-import { refuseIgnored } from './taken-options.ts';
 
 /**
- * The command line: one file per command, and what they share.
+ * The command line.
+ *
+ * main.ts      the process; program.ts the parser and the exit codes; io.ts, context.ts, dependencies.ts the input of a command
+ * commands/    one file per command
+ * chat/        the interactive chat: lines, paste, screen, session
+ * doctor/      the checks of `parley doctor`, and file permissions
+ * follow/      reads logs page by page, posts and follows, prints pending approvals
+ * options/     global options, which command accepts which, the publisher, suggested commands
+ * output/      log, telemetry, spinner
+ * render/      text for people; pure
  *
  * PROGRAM-1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
- * PROGRAM-2 Results go to stdout, all else to stderr. An error goes to stderr; with `--json` it is also one line on stdout.
- * PROGRAM-3 Nothing here ends the process: `run` answers with the exit code.
+ * PROGRAM-2 Results go to stdout, everything else to stderr. With `--json` an error is also one line on stdout.
+ * PROGRAM-3 No code here ends the process: `run` returns the exit code.
  */
 
 const DONE = 0;
@@ -76,7 +85,7 @@ export function createProgram(io: Io, act: Act): Command {
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
-      outputError: () => {}, // told by `run`, like every other error
+      outputError: () => {}, // `run` prints it, like every other error
     });
   addGlobalOptions(program);
   for (const add of COMMANDS) add(program, act);
@@ -114,10 +123,10 @@ function version(): string {
   return String((JSON.parse(text) as { version?: unknown }).version);
 }
 
-/** Help and version are results; everything else that the parser objects to is wrong usage (PROGRAM-1). */
+/** Help and version are results; every other parser error is wrong usage (PROGRAM-1). */
 function usageOutcome(error: CommanderError, program: Command, argv: readonly string[], io: Io): number {
   if (error.exitCode === 0) return DONE;
-  if (error.code === 'commander.help') return MISUSED; // no command named: the help is on stderr already
+  if (error.code === 'commander.help') return MISUSED; // no command given: the parser has printed the help
   const commands = named(program, argv);
   const words = commands.map((command) => ` ${command.name()}`).join('');
   const hint = `usage: parley${words} ${(commands.at(-1) ?? program).usage()}\nmore: ${io.invocation}${words} --help`;
@@ -125,7 +134,7 @@ function usageOutcome(error: CommanderError, program: Command, argv: readonly st
   return MISUSED;
 }
 
-/** The command that was meant, behind those that it belongs to: none, if no word names one. */
+/** The command in `argv`, after its parent commands; empty if there is none. */
 function named(program: Command, argv: readonly string[]): Command[] {
   for (const [at, word] of argv.entries()) {
     const command = program.commands.find((candidate) => candidate.name() === word);

@@ -3,6 +3,18 @@ import { takeCode } from './api/session.ts';
 import { enter, enterByCode } from './state/session.ts';
 import { App } from './view/app.tsx';
 
+/**
+ * The console: a page that uses only the public HTTP API.
+ *
+ * api/    requests, following a conversation, browser storage
+ * model/  pure: the thread, its blocks and lanes, streamed text, formats
+ * state/  signals: session, open conversation, list, route, keys
+ * view/   components
+ * style/  CSS, one file per part of the page
+ *
+ * model/ imports neither state/ nor view/; no text of another author reaches the page without escapes.
+ */
+
 const code = takeCode();
 const place = document.getElementById('console');
 if (place) render(<App />, place);

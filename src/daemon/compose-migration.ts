@@ -1,14 +1,14 @@
 import { createSubjects } from '../bus/index.ts';
 import {
+  afterLeaderElection,
   closeConnection,
-  holdSubjects,
-  keepReplicas,
+  enforceReplicas,
   type NatsConnection,
   type NatsOptions,
-  onceElected,
   openNats,
-  passOnSettled,
   requireReplicas,
+  reserveSubjects,
+  transferSettledRecord,
   watchConnection,
 } from '../bus/nats/index.ts';
 import { messageOf, ParleyError, Releasers } from '../kernel/index.ts';
@@ -59,12 +59,14 @@ async function passOn({ to, directory, prefix, log }: MigrateOptions, stores: St
   const { source, target, connection } = stores;
   if (source.id === null) return;
   const name = storeName({ daemon: { store: to, data: directory }, subjectPrefix: prefix });
-  await passOnSettled(connection, createSubjects(prefix), source.id, { id: target.store.id, name }).catch(
-    (error: unknown) =>
-      log.warn(
-        { reason: messageOf(error) },
-        'the next daemon may report posts that were moved as settled elsewhere',
-      ),
+  await transferSettledRecord(connection, createSubjects(prefix), source.id, {
+    id: target.store.id,
+    name,
+  }).catch((error: unknown) =>
+    log.warn(
+      { reason: messageOf(error) },
+      'the next daemon may report posts that were moved as settled elsewhere',
+    ),
   );
 }
 
@@ -80,16 +82,17 @@ async function bothStores(
   releasers.add('nats', () => closeConnection(connection));
   requireReplicas(connection, replicas);
   const names = createSubjects(prefix);
-  const held = await holdSubjects(connection, names, log);
+  const held = await reserveSubjects(connection, names, log);
   releasers.add('subjects', () => held.release());
   const watch = watchConnection(connection, log, () => undefined);
   const streams = { connection, watch, names, log: report };
   const source = fileSource ?? (await openStreamSource(streams));
   const target = fileSource
-    ? await onceElected(connection, () => openStreamTarget(streams))
+    ? await afterLeaderElection(connection, () => openStreamTarget(streams))
     : await openFileTarget(directory, { log: report });
   releasers.add('target', () => target.store.close());
-  if (fileSource) await onceElected(connection, () => keepReplicas(connection, names, replicas, log));
+  if (fileSource)
+    await afterLeaderElection(connection, () => enforceReplicas(connection, names, replicas, log));
   return { source, target, connection };
 }
 

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url';
 import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, createSubjects, decodeRequest, statusOf } from '../bus/index.ts';
 import {
+  afterLeaderElection,
   closeConnection,
   createNatsBus,
-  keepReplicas,
+  enforceReplicas,
   type NatsOptions,
-  onceElected,
   openNats,
   requireReplicas,
   urlWithoutSecrets,
@@ -53,7 +53,7 @@ import { Share } from './cluster/share.ts';
 import { hideData, openAcceptedTools } from './compose-enclosure.ts';
 import type { Log } from './runtime.ts';
 
-export { askJetStream } from '../bus/nats/index.ts';
+export { checkJetStream } from '../bus/nats/index.ts';
 
 /**
  * The only file that names an adapter: which store, which bus, which models a configuration means. What stands on large
@@ -129,7 +129,7 @@ export async function composeStore(composition: Composition): Promise<Conversati
     log: report,
     signal: shutdown,
   };
-  return onceElected(connection, () => openJetStreamStore(options));
+  return afterLeaderElection(connection, () => openJetStreamStore(options));
 }
 
 export async function composeBus(composition: Composition): Promise<Bus> {
@@ -151,9 +151,9 @@ export async function composeBus(composition: Composition): Promise<Bus> {
     store: config.daemon.store,
     ingressBytes: config.ingress.maxBytes,
   };
-  const bus = await onceElected(connection, () => createNatsBus(connection, busOptions));
+  const bus = await afterLeaderElection(connection, () => createNatsBus(connection, busOptions));
   releasers.add('bus', () => bus.close());
-  await onceElected(connection, () => keepReplicas(connection, subjects, config.replicas, log)); // behind the store: all are there
+  await afterLeaderElection(connection, () => enforceReplicas(connection, subjects, config.replicas, log)); // behind the store: all are there
   return bus;
 }
 

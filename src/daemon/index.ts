@@ -5,7 +5,7 @@
  *            it; erasure and retention remove texts of conversations that were deleted or are too old
  */
 
-export { askJetStream } from './compose.ts';
+export { checkJetStream } from './compose.ts';
 export { composeEnclosureFault as enclosureFault } from './compose-enclosure.ts';
 export { type MigrateOptions, migrate } from './compose-migration.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';

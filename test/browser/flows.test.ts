@@ -28,7 +28,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
 
   it('begins a conversation, is answered, and finds it in the list', async () => {
     const page = await stage.look();
-    await page.getByText('Nothing was said here yet.').waitFor();
+    await page.getByText('No conversations yet.').waitFor();
     await page.keyboard.press('n');
     await page.getByLabel('Your name').fill('Alice');
     await page.getByLabel('Your name').press('Tab');
@@ -53,14 +53,14 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
         .click();
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).click();
-    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Keep it');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
     await page.keyboard.press('Escape'); // closes the menu, and leaves nothing else
-    await page.getByRole('button', { name: 'Delete for ever' }).waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Delete', exact: true }).waitFor({ state: 'hidden' });
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).click();
-    await page.getByRole('button', { name: 'Delete for ever' }).click();
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await rows.filter({ hasText: 'twin-one' }).waitFor({ state: 'detached' });
     expect(page.url()).toMatch(/#\/$/);
     await expect.poll(() => rows.count()).toBe(1);
@@ -117,7 +117,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
   it('lets a call run, and denies another, where it is asked for', async () => {
     await post('calls', 'write it');
     const page = await stage.look('#/c/calls');
-    await page.getByText('Something waits for your word').waitFor();
+    await page.getByText('1 approval or answer needed').waitFor();
     await page.getByLabel('Reason').fill('not today');
     await page.getByRole('button', { name: 'Deny' }).click();
     await message(page, /That is what came of it: .*not today/s).waitFor();
@@ -143,11 +143,11 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await textOf(page.locator('.question').last())).toContain('answered: a warm grey');
   });
 
-  it('stops everybody and one, lets them go on, and switches phase and mode', async () => {
+  it('stops and resumes the conversation and one agent, and switches phase and mode', async () => {
     await talk('steered', 'hello');
     const page = await stage.look('#/c/steered');
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
-    await page.locator('.band-title', { hasText: 'Everybody was stopped' }).waitFor();
+    await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
     await write(page, 'are you there?');
     await message(page, 'are you there?').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
@@ -219,7 +219,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await textOf(panel.locator('.legend'))).toMatch(
       /prefix[\s\S]*trigger[\s\S]*for the answer[\s\S]*free/,
     );
-    expect(await textOf(panel)).toContain('Nothing: it was shown all that it knows.');
+    expect(await textOf(panel)).toContain('Nothing. The agent got its complete view.');
     await panel.locator('.parts summary', { hasText: 'trigger' }).click();
     await panel.locator('.parts').getByRole('button', { name: 'Show entry' }).last().click();
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/second/);

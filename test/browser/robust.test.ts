@@ -71,7 +71,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
       await message(page, 'number 0').waitFor();
       for (let round = 0; round < 3; round++) {
         cable.cut();
-        await page.locator('.connection', { hasText: 'The connection is lost' }).waitFor();
+        await page.locator('.connection', { hasText: 'Offline, reconnecting' }).waitFor();
         for (let n = 1; n <= 3; n++)
           await post('cut', `number ${round * 3 + n}`, { includeInContext: false });
         cable.mend();
@@ -184,7 +184,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
       const page = await stage.look('#/c/away', {}, cable.url);
       await message(page, 'hello').waitFor();
       cable.cut();
-      const lost = page.locator('.connection', { hasText: 'The connection is lost' });
+      const lost = page.locator('.connection', { hasText: 'Offline, reconnecting' });
       await lost.waitFor();
       await write(page, 'nobody hears this');
       await page.getByRole('alert').waitFor();
@@ -252,10 +252,10 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
   it('is asked for nothing before the page has one, which it keeps as long as the tab', async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
     const page = await stage.look('#/c/demo');
-    await page.getByLabel('This daemon asks for a token').fill('wrong');
+    await page.getByLabel('This daemon requires a token').fill('wrong');
     await page.keyboard.press('Enter');
-    expect(await textOf(page.getByRole('alert'))).toMatch(/not known/);
-    await page.getByLabel('This daemon asks for a token').fill('posts-it-and-more');
+    expect(await textOf(page.getByRole('alert'))).toMatch(/does not know this token/);
+    await page.getByLabel('This daemon requires a token').fill('posts-it-and-more');
     await page.keyboard.press('Enter');
     await message(page, 'Noted: hello').waitFor();
     await write(page, 'with a token');
@@ -270,9 +270,9 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
     expect(await page.evaluate('Object.keys(localStorage).join()')).toBe('');
     expect(await page.evaluate('document.cookie')).toBe('');
     const reader = await stage.look('#/c/demo');
-    await reader.getByLabel('This daemon asks for a token').fill('reads-it-and-more');
+    await reader.getByLabel('This daemon requires a token').fill('reads-it-and-more');
     await reader.keyboard.press('Enter');
-    await reader.getByText('Your token may read, and not post.').waitFor();
+    await reader.getByText('Your token may read but not post.').waitFor();
     await stage.endOfTest(/status of 401/);
   });
 });

@@ -114,7 +114,7 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
 
 describe('replicas where there is no cluster', () => {
   const refused =
-    /is in no cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s;
+    /is not in a cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s;
 
   it('are refused before anything is made, with what to do', async () => {
     const site = await openSite({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });

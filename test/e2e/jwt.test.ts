@@ -71,7 +71,7 @@ it('says to who starts a daemon or a command with an expired JWT when it expired
   expect(asked.stderr).toMatch(
     /refused the credentials: the user JWT in .*olga\.creds expired at 2026-01-02T03:04/,
   );
-  expect(asked.stderr).toContain('have it issued anew, into the same file');
+  expect(asked.stderr).toContain('have it issued again, into the same file');
 });
 
 /** A program that stays connected as this user. */
@@ -113,7 +113,7 @@ it('lets a daemon, an agent and a client whose JWTs were revoked go on with the 
   expect(asked.stderr).toContain('may be revoked');
 
   for (const user of users) await issue(user);
-  while (saidBy(/the connection to NATS is back/g) < watched) await sleep(20);
+  while (saidBy(/the connection to NATS is restored/g) < watched) await sleep(20);
   while ((await olga.request('conversations', {}).catch(() => null)) === null) await sleep(20);
   await post('still there?', ['lead', 'critic']);
   const entries = await followUntil(olga, 'demo', turnsEnded(4));

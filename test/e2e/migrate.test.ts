@@ -95,7 +95,7 @@ describe('moving all conversations', () => {
 
     const second = await site.up('--store', 'jetstream');
     expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
-    expect(second.stderr()).not.toContain('settled elsewhere');
+    expect(second.stderr()).not.toContain('settled with another');
     const shown = await site.parley('show', 'demo', '--json');
     expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(2); // each answered once
     expect(await second.stop()).toBe(0);
@@ -113,7 +113,7 @@ describe('moving all conversations', () => {
     await writeFile(join(back, 'ingress.json'), JSON.stringify(before)); // the kill came before it was saved
     const second = await site.up('--data', back);
     expect((await at(back, 'say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
-    expect(second.stderr()).not.toContain('settled elsewhere');
+    expect(second.stderr()).not.toContain('settled with another');
     const shown = await at(back, 'show', 'demo', '--json');
     expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(2);
     expect(await second.stop()).toBe(0);

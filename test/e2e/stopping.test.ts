@@ -38,7 +38,7 @@ describe('a stop', { timeout: 60_000 }, () => {
     await followUntil(client, 'free', turnsEnded(1)); // one bad log keeps nobody else waiting
     await expect.poll(() => first.stderr(), { timeout: 10_000 }).toContain('could not be made durable');
     expect(await first.stop()).toBe(0);
-    expect(first.stderr()).toContain('posts wait for the next start');
+    expect(first.stderr()).toContain('unsettled posts are read again at the next start');
     expect(first.stderr()).not.toContain('a post could not be taken');
 
     await rm(log, { recursive: true });

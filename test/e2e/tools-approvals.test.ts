@@ -84,7 +84,7 @@ describe('a call that waits for a person', () => {
     expect([approved.code, approved.stdout]).toEqual([0, `${approvalId}: approve\n`]);
     await over('approved');
     expect(await site.steps.effects('approved.2')).toBe(1);
-    expect((await site.parley('approvals', 'approved')).stdout).toBe('nothing waits for approval\n');
+    expect((await site.parley('approvals', 'approved')).stdout).toBe('no pending approvals\n');
   });
 
   it('is refused by `parley deny --reason`, never runs, and the model reads the reason', async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
-import { holdSubjects } from '../../src/bus/nats/index.ts';
+import { reserveSubjects } from '../../src/bus/nats/index.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
 import { type Broker, recordingLog, startBroker } from '../unit/bus/support.ts';
 
@@ -70,7 +70,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
 
   it('is refused during a migration, and so is another migration, which is told what holds it', async () => {
     const { log } = recordingLog();
-    const held = await holdSubjects(broker.plain, createSubjects(), log);
+    const held = await reserveSubjects(broker.plain, createSubjects(), log);
     const refused = {
       code: 'MIGRATION_RUNNING',
       message: expect.stringContaining(`\`parley migrate\` (process ${process.pid} on`),
@@ -79,9 +79,9 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     const daemon = await broker.bus();
     await expect(daemon.claim()).rejects.toMatchObject(refused);
     await daemon.close(); // as one that does not start
-    await expect(holdSubjects(broker.plain, createSubjects(), log)).rejects.toMatchObject(refused);
+    await expect(reserveSubjects(broker.plain, createSubjects(), log)).rejects.toMatchObject(refused);
     await held.release();
-    await (await holdSubjects(broker.plain, createSubjects(), log)).release();
+    await (await reserveSubjects(broker.plain, createSubjects(), log)).release();
   });
 
   it('has it once the other is gone', async () => {
@@ -124,7 +124,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     await (await denied.bus({ log })).claim();
     await denied.stop();
     expect(lines.map(({ message }) => message)).toContainEqual(
-      expect.stringContaining('whether another daemon serves here could not be seen'),
+      expect.stringContaining('the search for other daemons had no answer'),
     );
   });
 });

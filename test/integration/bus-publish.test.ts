@@ -73,7 +73,7 @@ describe('posting through the bus', () => {
     const waiting = daemon.post('alice', 'demo', bytes('y'));
     await broker.server.restart();
     expect((await waiting).sequence).toBe(1);
-    expect(lines.some(({ level, message }) => level === 'info' && /is back/.test(message))).toBe(true);
+    expect(lines.some(({ level, message }) => level === 'info' && /is restored/.test(message))).toBe(true);
   });
 });
 

@@ -77,13 +77,13 @@ describe('a credentials file', () => {
       const credentials = await file('wrong.creds', content);
       const { code, message, hint } = await refusal({ credentials });
       expect(code).toBe('NATS_CREDENTIALS_INVALID');
-      expect(message).toBe(`the credentials file ${credentials} does not hold a user's JWT and seed`);
+      expect(message).toBe(`the credentials file ${credentials} does not contain a user's JWT and seed`);
       expect(message + hint).not.toContain('geheim');
     }
     const nkey = await file('wrong.nk', 'geheim');
     expect(await refusal({ nkey })).toMatchObject({
       code: 'NATS_CREDENTIALS_INVALID',
-      message: `the nkey seed file ${nkey} does not hold the seed of an nkey`,
+      message: `the nkey seed file ${nkey} does not contain the seed of an nkey`,
     });
     for (const options of [{ credentials: '/nowhere/al.creds' }, { nkey: '/nowhere/al.creds' }])
       expect(await refusal(options)).toMatchObject({
@@ -100,7 +100,7 @@ describe('a credentials file', () => {
       message: expect.stringMatching(
         /refused the credentials: the user JWT in .*old\.creds expired at 2026-01-02T03:04:05/,
       ),
-      hint: 'have it issued anew, into the same file',
+      hint: 'have it issued again, into the same file',
     });
   });
 
@@ -115,7 +115,7 @@ describe('a credentials file', () => {
         const { code, message, hint } = await refusal({ credentials, waitForServer });
         expect(code).toBe('NATS_UNAUTHORIZED');
         expect(message).toContain(`refused the credentials in ${credentials}`);
-        expect(hint).toContain('may be revoked, or its account expired or unknown there');
+        expect(hint).toContain('may be revoked, or its account expired or unknown');
       }
   });
 

@@ -172,7 +172,7 @@ describe('a managed nats-server that dies', () => {
     await rm(link);
     const back = restarted(server);
     process.kill(server.pid, 'SIGKILL');
-    const failures = () => stage.logged.filter((line) => line.includes('cannot be started again'));
+    const failures = () => stage.logged.filter((line) => line.includes('cannot be restarted'));
     await vi.waitFor(() => expect(failures().length).toBeGreaterThan(1), { timeout: 20_000 });
     expect(failures()[0]).toContain(link);
     await symlink(stage.binary, link);
@@ -186,7 +186,7 @@ describe('a managed nats-server that dies', () => {
     const server = await stage.start({ binary: link });
     await rm(link);
     process.kill(server.pid, 'SIGKILL');
-    await vi.waitFor(() => expect(stage.logged.join('\n')).toContain('cannot be started again'), {
+    await vi.waitFor(() => expect(stage.logged.join('\n')).toContain('cannot be restarted'), {
       timeout: 20_000,
     });
     await symlink(stage.binary, link);

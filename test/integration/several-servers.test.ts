@@ -71,7 +71,7 @@ describe('a list of NATS servers', () => {
     const error = await refusal({ url: urls.join(',') });
     expect(error?.code).toBe('NATS_UNAUTHORIZED');
     expect(error?.message).toBe(
-      `none of the 2 NATS servers can be used: cannot connect to NATS at ${down.url}: CONNECTION_REFUSED; ` +
+      `none of the 2 NATS servers is usable: cannot connect to NATS at ${down.url}: CONNECTION_REFUSED; ` +
         `the server at ${strict.url} refused the credentials`,
     );
     expect((await refusal({ url: [] }))?.code).toBe('CONFIG_INVALID');

@@ -39,13 +39,13 @@ import { ensureStreams, findStream, type StreamOptions } from './streams/streams
 export interface NatsBusOptions extends StreamOptions {
   readonly subjects: Subjects;
   readonly log: BusLog;
-  /** For the lossy feeds, so that a flood of tokens never delays posts, acknowledgements and answers. */
+  /** For the best-effort feeds, so that a flood of tokens never delays posts, acknowledgements and answers. */
   readonly feedConnection?: NatsConnection;
   /** The daemon's version, shown by `nats micro info`. */
   readonly version?: string;
   /** Where the daemon's logs are; default: its own files. */
   readonly store?: StoreKind;
-  /** Room for posts that wait; default: 1 GiB. Never more than a quarter of what the account may store. */
+  /** The byte limit for unprocessed posts; default: 1 GiB, at most a quarter of the account's storage. */
   readonly ingressBytes?: number;
   /** Settled posts that stay in the stream, and how often older ones are purged. */
   readonly purgeMargin?: number;
@@ -57,15 +57,12 @@ const INGRESS_BYTES = 1024 ** 3;
 const PURGE_MARGIN = 2_000;
 const PURGE_EVERY = 1_000;
 const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
-/** For the protocol's own headers: the broker counts them in. */
+/** Bytes for the protocol's headers, which count towards the maximum payload. */
 const HEADER_ROOM = 256;
-/** And for what an answer says around a letter, so that whoever asks for it gets it as it is. */
+/** Bytes for the answer around a dead letter, so that a client can get each letter unchanged. */
 const LETTER_ROOM = 2_048;
 
-/**
- * The bus over NATS (`port.ts` has its laws). Makes the streams it needs. The connections are its own from here on:
- * `close` ends them.
- */
+/** The bus over NATS (contract: `port.ts`). Creates its streams and takes ownership of the connections. */
 export async function createNatsBus(connection: NatsConnection, options: NatsBusOptions): Promise<Bus> {
   try {
     const manager = await jetstreamManager(connection);
@@ -82,7 +79,7 @@ async function jetstreamManager(connection: NatsConnection): Promise<JetStreamMa
     return await connection.jetstreamManager();
   } catch (error) {
     if (!isUnanswered(error)) throw error;
-    throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the server at hand has no JetStream', {
+    throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the connected server has no JetStream', {
       hint: 'enable it on the server (`nats-server -js`) and for this account',
       cause: error,
     });
@@ -108,7 +105,7 @@ class NatsBus implements Bus {
   #ingress: Ingress | null = null;
   #sharing: NatsSharing | null = null;
   #closed: Promise<void> | null = null;
-  /** The life of the ingress stream that posts go to. */
+  /** The creation time of the ingress stream. */
   #life: string;
 
   constructor(connection: NatsConnection, manager: JetStreamManager, life: string, options: NatsBusOptions) {
@@ -151,11 +148,11 @@ class NatsBus implements Bus {
     const sources = this.#ingressSources();
     const beginning = await beginReading(sources, { ...ingress, isShared: false });
     this.#refuseWhenClosed();
-    if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'posts are being read already');
+    if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'the ingress stream is already being read');
     this.#ingress = new Ingress(sources, ingress, beginning);
     const { position } = beginning.start;
     if (position && position !== ingress.after) ingress.onPosition(position);
-    await beginning.warn();
+    await beginning.warnOfSkipped();
   }
 
   share(daemon: string): Sharing {
@@ -170,12 +167,12 @@ class NatsBus implements Bus {
       log,
       purgeMargin: margin = PURGE_MARGIN,
       purgeEvery: every = PURGE_EVERY,
-      ingressBytes: room = INGRESS_BYTES,
+      ingressBytes: maxBytes = INGRESS_BYTES,
     } = this.#options;
     const [connection, manager] = [this.#connection, this.#manager];
-    const oneByOne = this.#options.store === 'jetstream'; // several daemons read by a consumer that they share
+    const oneByOne = this.#options.store === 'jetstream'; // several daemons share a consumer
     const stream = () => this.#ingressStream();
-    const of = { manager, stream: subjects.ingressStream, log, room };
+    const of = { manager, stream: subjects.ingressStream, log, maxBytes };
     const purger = new Purger({ ...of, margin, every, oneByOne });
     const ensure = () => this.#ensureStreams();
     const streams = { stream, ensureStreams: ensure };
@@ -185,7 +182,7 @@ class NatsBus implements Bus {
       subjects,
       log,
       purger,
-      room: new CapacityGuard(of),
+      capacityGuard: new CapacityGuard(of),
       watch: this.#watch,
       ...streams,
     };
@@ -250,7 +247,7 @@ class NatsBus implements Bus {
   }
 
   async publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined> {
-    if (await this.#refused.has(delivery).catch(() => false)) return undefined; // no answer: two letters rather than none
+    if (await this.#refused.has(delivery).catch(() => false)) return undefined; // without an answer, a second letter is better than none
     const letter = await publishDead(this.#letters, delivery, refused, id);
     this.#refused.add(delivery);
     return letter;

@@ -1,12 +1,25 @@
+/**
+ * The NATS adapter: the only folder that imports the `nats` client for the bus.
+ *
+ * bus.ts        implements the port (`../port.ts`) from the parts below and owns both connections
+ * connection/   connects and reconnects, reads credentials, reports losses of the connection
+ * ingress/      reads the ingress stream: fair queue, backlog, capacity guard, purger, dead letters, record of settled posts
+ * cluster/      reads the ingress stream together with other daemons, and sends messages between them
+ * serving/      answers requests as a NATS micro service, claims the prefix, offers turns to remote agents
+ * streams/      creates streams, sets replicas, erases texts, turns server errors into `ParleyError`
+ * managed/      runs a nats-server as a child: `install/` finds or installs it, `launch/` starts and supervises it
+ *
+ * Decisions about posts, turns and approvals belong to `src/conversation/` and `src/daemon/`.
+ */
 export type { NatsConnection } from 'nats';
 export { createNatsBus, type NatsBusOptions } from './bus.ts';
 export { type NatsOptions, openNats } from './connection/connection.ts';
 export { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
 export { CredentialMonitor, refusedCredentials } from './connection/credential-monitor.ts';
 export { urlWithoutSecrets } from './connection/servers.ts';
-export { passOnSettled } from './ingress/settled-owner.ts';
+export { transferSettledRecord } from './ingress/settled-owner.ts';
 export { newInbox } from './ingress/stream-consumer.ts';
-export { holdSubjects } from './serving/hold.ts';
-export { askJetStream } from './streams/jetstream-state.ts';
-export { keepReplicas, onceElected, requireReplicas } from './streams/replicas.ts';
+export { reserveSubjects } from './serving/service.ts';
+export { checkJetStream } from './streams/jetstream-state.ts';
+export { afterLeaderElection, enforceReplicas, requireReplicas } from './streams/replicas.ts';
 export { ensureStreams } from './streams/streams.ts';

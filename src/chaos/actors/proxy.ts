@@ -3,9 +3,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { choosePort } from '../../bus/nats/managed/index.ts';
 
 /**
- * A way to a server, or to all servers of a cluster, that can be cut, stalled and slowed. On loopback.
+ * A loopback proxy to a server, or to all servers of a cluster, that can be cut, stalled and slowed.
  *
- * PROXY-1 Bytes arrive in order or not at all: a slow way delays, it never reorders.
+ * PROXY-1 Bytes arrive in order or not at all: a slow proxy delays and never reorders.
  */
 export interface ProxyActor {
   /** Of several servers: one for each, with commas. */

@@ -6,12 +6,11 @@ import { sleep } from '../../kernel/index.ts';
 import type { PlannedPost } from '../posts-plan.ts';
 
 /**
- * The people of a run. Each posts the messages of a conversation one after the other.
+ * The publishers of a run. Each posts the messages of a conversation one after the other.
  *
- * PUBLISHERS-1 A message that nobody acknowledged is posted again with the same id, until somebody does.
- * PUBLISHERS-2 The next message of a line is posted after the one before was acknowledged: so the log has them in this order.
- * PUBLISHERS-3 So many of them wait for an answer at once at most: a crowd that asks again and again is a flood, and what that does
- *    is not the question here.
+ * PUBLISHERS-1 An unacknowledged message is posted again with the same id until it is acknowledged.
+ * PUBLISHERS-2 A message is posted after the previous one was acknowledged, so that the log has them in this order.
+ * PUBLISHERS-3 The number of concurrent requests is limited, because floods are not part of this test.
  */
 
 export interface Acknowledged {
@@ -150,7 +149,7 @@ class Crowd {
     await Promise.all(this.repetitions);
   }
 
-  /** P1. False: the run is over. */
+  /** PUBLISHERS-1. False: the run is over. */
   private async insist(post: PlannedPost): Promise<boolean> {
     for (let pauseMs = PAUSE_MS; !this.signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const outcome = await this.attempt(post, post.way);

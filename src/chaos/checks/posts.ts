@@ -4,7 +4,7 @@ import type { PlannedPost } from '../posts-plan.ts';
 
 type Seen = Pick<Observed, 'planned' | 'acknowledged' | 'logs' | 'refused'>;
 
-/** Every acknowledged message stands once, in its own log only, as it was posted, in its publisher's order. */
+/** Every acknowledged message is exactly once in its own log, unchanged and in its publisher's order. */
 export function checkPosts({ planned, acknowledged, logs, refused }: Seen): Violation[] {
   const placesById = new Map<string, [conversation: string, entry: Entry][]>();
   for (const [conversation, entries] of logs) {

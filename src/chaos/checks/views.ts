@@ -2,12 +2,13 @@ import type { Entry } from '../../client/index.ts';
 import { type Observed, type SeenView, type Violation, violation } from '../findings.ts';
 
 /**
- * What agents were shown.
+ * Checks the requests of agents.
  *
- * VIEWS-1 The request behind an answer can be built again, byte for byte: its hash is the one that the answer carries.
- * VIEWS-2 No request breaks the protocol: each result directly behind its call, nothing dangling, something to answer last.
- * VIEWS-3 Every entry stands in a request once; only the digest of what was missed repeats any.
- * VIEWS-4 When a turn ends, the agent's cursor has passed nothing that the requests it answered did not hold.
+ * VIEWS-1 The request of an answer can be built again, byte for byte: it has the hash in the answer.
+ * VIEWS-2 Every request follows the protocol: each result directly after its call, no call without a result, and a last message
+ *    that is not the agent's own.
+ * VIEWS-3 Every entry is in a request once; only the digest of missed entries may repeat one.
+ * VIEWS-4 When a turn ends, the agent's cursor has passed only entries that its requests contained.
  */
 export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): Violation[] {
   return views.flatMap((view) => {

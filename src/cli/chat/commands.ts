@@ -1,5 +1,5 @@
 import { hasVisible } from '../../kernel/index.ts';
-/** What a line typed in a chat means. Pure. */
+/** Parses a line that was typed in a chat. Pure. */
 export type ChatLine =
   | { readonly kind: 'message'; readonly text: string }
   | { readonly kind: 'nothing' }
@@ -9,19 +9,19 @@ export type ChatLine =
   | { readonly kind: 'explain'; readonly agent: string }
   | { readonly kind: 'wrong'; readonly say: string };
 
-export const CHAT_HELP = `/agents              who is there
+export const CHAT_HELP = `/agents              list the agents
 /phase PHASE         enter a phase
 /mode MODE [AGENT]   enter a mode: chat, agent or run
-/explain AGENT       what that agent's model would be sent now
-/quit                leave (Ctrl-D too)
-@slug in a message addresses an agent; Ctrl-C aborts what runs, twice leaves
-a message that begins with two slashes is sent with one
-lines that are pasted together are one message: Enter sends it`;
+/explain AGENT       print the request that this agent's model would get now
+/quit                leave (also Ctrl-D)
+@slug in a message addresses an agent. Ctrl-C aborts running turns; a second Ctrl-C leaves.
+To send a message that begins with a slash, type two slashes.
+Pasted lines are one message: Enter sends it.`;
 
 export function parseChatLine(line: string): ChatLine {
   const text = line.trim();
   if (!hasVisible(text)) return { kind: 'nothing' };
-  if (text.includes('\n')) return { kind: 'message', text }; // pasted: a command has one line
+  if (text.includes('\n')) return { kind: 'message', text }; // pasted text is never a command
   if (text.startsWith('//')) return { kind: 'message', text: text.slice(1) };
   if (!text.startsWith('/')) return { kind: 'message', text };
   const [command = '', first, second] = text.slice(1).split(/\s+/);
@@ -44,6 +44,6 @@ export function parseChatLine(line: string): ChatLine {
         ? { kind: 'explain', agent: first }
         : { kind: 'wrong', say: '/explain needs the slug of an agent' };
     default:
-      return { kind: 'wrong', say: `/${command} is not known: /help lists what is` };
+      return { kind: 'wrong', say: `unknown command /${command}: /help lists all commands` };
   }
 }

@@ -1,5 +1,5 @@
 import { modeSchema, type ParleyClient, ParleyError } from '../../client/index.ts';
-import type { Actor } from '../publisher.ts';
+import type { Actor } from '../options/publisher.ts';
 import { renderAgents } from '../render/agents.ts';
 import { renderState } from '../render/conversation.ts';
 import type { Palette } from '../render/palette.ts';
@@ -14,7 +14,7 @@ interface Chat {
   readonly print: (text: string) => void;
 }
 
-/** Does what a `/` line asks for. */
+/** Executes a `/` command. */
 export async function execute(
   line: Exclude<ChatLine, { kind: 'message' | 'quit' }>,
   chat: Chat,

@@ -2,25 +2,25 @@ import type { Interface } from 'node:readline';
 import type { Io } from '../io.ts';
 
 /**
- * Bracketed paste: the terminal marks what is pasted, so that several lines are one message.
+ * Bracketed paste: the terminal marks pasted text, so that several lines are one message.
  *
- * PASTE-1  Lines that are pasted wait for Enter. What is typed after them belongs to the same message.
- * PASTE-2  The terminal marks nothing more after this process has ended, however it ended (but by SIGKILL).
- * PASTE-3  A terminal that marks nothing sends one message per line, as piped input does.
+ * PASTE-1  Pasted lines are sent at Enter, together with text that is typed after them.
+ * PASTE-2  Bracketed paste is switched off when this process ends in any way except SIGKILL.
+ * PASTE-3  Without bracketed paste, each line is a message, as with piped input.
  */
 
 const MARK = '\u001b[?2004h';
 const MARK_NO_MORE = '\u001b[?2004l';
 
 export interface Paste {
-  /** The message that this line completes; null: the line waits (PASTE-1). */
+  /** The message that this line completes; null: the message is not complete (PASTE-1). */
   take(line: string): string | null;
-  /** Discards the lines that wait; how many there were. */
+  /** Discards the pending lines and returns their number. */
   discard(): number;
   close(): void;
 }
 
-/** `onPasted`: some lines wait now. */
+/** `onPasted` gets the number of pending lines. */
 export function createPaste(io: Io, input: Interface, onPasted: (lines: number) => void): Paste {
   let waiting: string[] = [];
   let isPasting = false;

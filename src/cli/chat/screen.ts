@@ -1,16 +1,16 @@
 import { clearScreenDown, cursorTo, type Interface } from 'node:readline';
 import type { Io } from '../io.ts';
-import { createSpinner } from '../spinner.ts';
+import { createSpinner } from '../output/spinner.ts';
 
 /**
- * A terminal that is typed into while others talk: what is printed stands above the line being typed.
+ * A terminal with input and output at the same time: output is printed above the line being typed.
  *
- * SCREEN-1 The prompt is on the screen exactly when nobody speaks and nobody is awaited, or something is being typed.
- * SCREEN-2 After `close` nothing touches the input any more: a prompt would wake it and keep the process alive.
+ * SCREEN-1 The prompt is visible while the person types, and while no agent streams or is expected to answer.
+ * SCREEN-2 After `close` the input is not used any more: a prompt would resume it and keep the process alive.
  */
 export interface Screen {
   print(text: string): void;
-  /** Shows the prompt, or that somebody is awaited (SCREEN-1). */
+  /** Shows the prompt or the spinner (SCREEN-1). */
   show(floor: 'speaking' | 'awaited' | 'free'): void;
   close(): void;
 }
@@ -37,7 +37,7 @@ export function createScreen(io: Io, input: Interface): Screen {
     prompted = true;
   }
 
-  // Whoever begins to type wants to see what, not that somebody is awaited.
+  // A person who types must see the text instead of the spinner.
   const onKey = () => {
     if (spinning) prompt();
   };

@@ -2,35 +2,35 @@ import { randomUUID } from 'node:crypto';
 import { createTurnWatch, type Entry, type FollowEvent, type ParleyClient } from '../../client/index.ts';
 import { escapeHidden } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
-import { thoseThatMayAnswer } from '../post-and-follow.ts';
-import type { Actor } from '../publisher.ts';
+import { thoseThatMayAnswer } from '../follow/post-and-follow.ts';
+import { createWaitingApprovals, type WaitingApprovals } from '../follow/waiting-approvals.ts';
+import type { Actor } from '../options/publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { createWaitingApprovals, type WaitingApprovals } from '../waiting-approvals.ts';
 import { parseChatLine } from './commands.ts';
 import { execute } from './execute.ts';
 
 /**
- * One person in one conversation: lines in, text out. Knows nothing of the keyboard and the screen.
+ * One person in one conversation: lines in, text out. Independent of keyboard and screen.
  *
- * SESSION-1 One's own messages are not printed again; everybody else's are.
- * SESSION-2 A line that fails says why, and the chat goes on.
+ * SESSION-1 The person's own messages are not printed again; all other messages are.
+ * SESSION-2 A failed line prints an error, and the chat continues.
  */
 export interface ChatSession {
-  /** Does what a line says; false: the person wants to leave. Never rejects. */
+  /** Executes a line; false: the person leaves. Never rejects. */
   line(text: string): Promise<boolean>;
-  /** Takes note of an entry from before, which is not shown. */
+  /** Records an earlier entry without printing it. */
   recall(entry: Entry): void;
   /** Reports a line that cannot be read (SESSION-2). */
   fail(error: unknown): void;
-  /** Shows what happens until the signal aborts. */
+  /** Prints the events until they end. */
   follow(events: AsyncIterable<FollowEvent>): Promise<void>;
-  /** Resolves when nothing can run until a person answers. */
+  /** Resolves when no turn can run until a person answers. */
   quiet(): Promise<void>;
-  /** Aborts the turns that run; false if none does. */
+  /** Aborts the running turns; false if there are none. */
   abort(): Promise<boolean>;
-  /** Whether somebody's words stream, are awaited, or neither. */
+  /** `speaking`: an answer streams; `awaited`: one is expected; `free`: neither. */
   readonly floor: 'speaking' | 'awaited' | 'free';
   /** True if a line or a turn failed. */
   readonly failed: boolean;
@@ -39,9 +39,9 @@ export interface ChatSession {
 export interface SessionOptions {
   readonly conversation: string;
   readonly actor: Actor;
-  /** Where the conversation goes. */
+  /** Prints the conversation. */
   readonly print: (text: string) => void;
-  /** Where a line beside it goes: what went wrong, say. */
+  /** Prints other lines, such as errors. */
   readonly note: (text: string) => void;
 }
 
@@ -57,7 +57,7 @@ class Session implements ChatSession {
   readonly #approvals: WaitingApprovals;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
-  /** The newest index that was observed, and the one that has to be before W6 holds. */
+  /** The newest observed index, and the index that must be observed before the watch is valid. */
   #seen = -1;
   #wanted = -1;
   readonly #names = new Map<string, string>();
@@ -88,7 +88,7 @@ class Session implements ChatSession {
       const line = parseChatLine(text);
       if (line.kind === 'quit') return false;
       if (line.kind === 'message') await this.#post(line.text);
-      else await this.#obey(line);
+      else await this.#execute(line);
     } catch (error) {
       this.fail(error); // SESSION-2
     }
@@ -128,7 +128,7 @@ class Session implements ChatSession {
     return this.#watch.quiet || (this.#seen >= this.#wanted && this.#watch.held);
   }
 
-  #obey(line: Parameters<typeof execute>[0]): Promise<void> {
+  #execute(line: Parameters<typeof execute>[0]): Promise<void> {
     const { palette } = this.#context;
     return execute(line, { ...this.#options, client: this.#client, palette });
   }
@@ -144,12 +144,12 @@ class Session implements ChatSession {
     const { conversation, actor } = this.#options;
     const answer = await this.#client.post({ conversation, content, id, ...actor });
     this.#wanted = Number.POSITIVE_INFINITY;
-    // What came together with the post, such as the result of the call that it answers, is in the log by now.
+    // Entries of the same batch, such as the result of the answered call, are in the log by now.
     const { length, agents } = await this.#client.request('conversation', { conversation });
     const { note } = this.#options;
     this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
-    if (answer.agents.length === 0) note('nobody answers this one');
+    if (answer.agents.length === 0) note('no agent answers this message');
     if (Object.values(agents).some(({ status }) => status === 'waiting')) await this.#approvals.others();
   }
 

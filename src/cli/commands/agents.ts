@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Act } from '../act.ts';
+import type { Act } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { renderAgents } from '../render/agents.ts';
 

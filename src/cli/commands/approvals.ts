@@ -1,11 +1,10 @@
 import { type Command, Option } from 'commander';
 import type { ParleyClient } from '../../client/index.ts';
 import { ParleyError } from '../../client/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { conversationId } from '../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
 import { approvalLines } from '../render/approvals.ts';
 
 /** What waits for a person's word, and giving it. */
@@ -21,15 +20,15 @@ interface AnswererOptions extends ActorOptions {
 }
 
 function addAnswererOptions(command: Command): Command {
-  const operator = new Option('--operator', 'answer as the operator, under no publisher');
+  const operator = new Option('--operator', 'answer as the operator, without a publisher');
   return addActorOptions(command).addOption(operator.conflicts('publisher'));
 }
 
 export function addApprovals(program: Command, act: Act): void {
   program
     .command('approvals')
-    .description('list the calls that wait for a person')
-    .argument('[conversation]', 'only of this one', conversationId)
+    .description('list the pending approvals')
+    .argument('[conversation]', 'only this one', conversationId)
     .action((conversation: string | undefined, _options: object, command: Command) =>
       act(command, (context) => withDaemon(context, (client) => list(context, client, conversation))),
     );
@@ -38,7 +37,7 @@ export function addApprovals(program: Command, act: Act): void {
     .command('deny')
     .description('refuse a call')
     .argument('<id>', 'of the approval')
-    .option('--reason <text>', 'the model reads it');
+    .option('--reason <text>', 'the reason, for the model');
   addAnswererOptions(deny).action((id: string, { reason, ...who }: DenyOptions, command: Command) =>
     act(command, (context) => give(context, id, who, { answer: 'deny', reason })),
   );
@@ -55,8 +54,8 @@ async function list(
     if (context.json) context.value(approval);
     else for (const line of approvalLines(approval, context.command)) context.line(line);
   }
-  if (more) context.note(`${more} more wait: name a conversation, or answer some of these`);
-  if (!context.json && approvals.length === 0) context.line('nothing waits for approval');
+  if (more) context.note(`${more} more are pending: name a conversation, or answer some of these`);
+  if (!context.json && approvals.length === 0) context.line('no pending approvals');
   return 0;
 }
 
@@ -83,11 +82,11 @@ interface ResolveOptions extends AnswererOptions {
 function addResolve(program: Command, act: Act): void {
   const resolve = program
     .command('resolve')
-    .description('say what became of a call whose outcome is unknown')
+    .description('report the outcome of a call that may have run')
     .argument('<id>', 'of the approval')
-    .option('--result <json>', 'it happened, and gave this')
+    .option('--result <json>', 'it ran, with this result')
     .option('--rerun', 'run it again')
-    .option('--failed', 'it did not happen');
+    .option('--failed', 'it did not run');
   addAnswererOptions(resolve).action((id: string, options: ResolveOptions, command: Command) =>
     act(command, (context) => give(context, id, options, resolution(options))),
   );
@@ -128,7 +127,7 @@ function give(context: Context, approvalId: string, who: AnswererOptions, answer
   });
 }
 
-/** What does not fit is refused with the answers that fit, and a publisher by its right; here each has a command of its own. */
+/** Adds the commands of this CLI to the hint of a refusal. */
 function withCommand(error: unknown, id: string, { answer }: Answer): unknown {
   if (!(error instanceof ParleyError)) return error;
   if (error.code === 'FORBIDDEN')

@@ -4,8 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ChaosReport } from '../../chaos/index.ts';
 import { CRASH_POINTS } from '../../config/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 
 interface ChaosCommandOptions {
   readonly seconds: number;
@@ -25,35 +24,38 @@ export function addChaos(program: Command, act: Act): void {
   program
     .command('chaos')
     .description(
-      'break a daemon of its own in every way for a while, and say what it lost (nothing, if all is well)',
+      'inject faults into a separate daemon for a while, and report what it lost (nothing, if all is well)',
     )
-    .option('--seconds <n>', 'how long faults happen', wholeNumber, DEFAULT_SECONDS)
-    .option(
-      '--seed <n>',
-      'decides what happens when; the same seed, the same faults (default: any)',
-      wholeNumber,
-    )
+    .option('--seconds <n>', 'how long to inject faults', wholeNumber, DEFAULT_SECONDS)
+    .option('--seed <n>', 'the same seed gives the same faults (default: random)', wholeNumber)
     .addOption(
-      new Option('--store <kind>', 'where the logs are kept').choices(['file', 'jetstream']).default('file'),
+      new Option('--store <kind>', 'where the logs are stored')
+        .choices(['file', 'jetstream'])
+        .default('file'),
     )
     .option(
       '--servers <n>',
-      'how many nats-servers; 3 or 5 are a cluster with that many replicas',
+      'number of nats-servers; 3 or 5 form a cluster with that many replicas',
       clusterSize,
       1,
     )
-    .option('--daemons <n>', 'how many share the work; needs --store jetstream', wholeNumber, 1)
+    .option(
+      '--daemons <n>',
+      'number of daemons that share the work; requires --store jetstream',
+      wholeNumber,
+      1,
+    )
     .option(
       '--conversations <n>',
-      'how many are talked in at the same time (default: 4, others each minute)',
+      'number of concurrent conversations (default: 4, replaced each minute)',
       wholeNumber,
     )
     .option(
       '--silence <ms>',
-      'how long a daemon may be silent before others take over (default: as shipped)',
+      'the failure timeout after which other daemons take over (default: the product default)',
       wholeNumber,
     )
-    .option('--keep <dir>', 'where to keep the logs of a run with violations (default: nowhere)')
+    .option('--keep <dir>', 'keep the logs of a run with violations here (default: delete them)')
     .action((options: ChaosCommandOptions, command: Command) =>
       act(command, (context) => chaos(context, options)),
     );
@@ -68,7 +70,7 @@ async function chaos(context: Context, options: ChaosCommandOptions): Promise<nu
   const release = context.io.onSignal(() => {
     signals += 1;
     if (signals > 1) context.io.exitNow(1);
-    context.note('ending the faults; what there is will be judged');
+    context.note('no more faults; checking the logs so far');
     ending.abort();
   });
   try {
@@ -97,16 +99,16 @@ async function chaos(context: Context, options: ChaosCommandOptions): Promise<nu
   }
 }
 
-/** What decides a run besides its length and its seed, as it was typed. */
+/** The options that determine a run besides its length and its seed. */
 function sharingOptions({ store, daemons, servers, conversations, silence }: ChaosCommandOptions): string {
-  const said = [
+  const options = [
     store === 'jetstream' && '--store jetstream',
     daemons > 1 && `--daemons ${daemons}`,
     servers > 1 && `--servers ${servers}`,
     conversations !== undefined && `--conversations ${conversations}`,
     silence !== undefined && `--silence ${silence}`,
   ];
-  return said.map((option) => (option ? ` ${option}` : '')).join('');
+  return options.map((option) => (option ? ` ${option}` : '')).join('');
 }
 
 function wholeNumber(value: string): number {
@@ -116,13 +118,10 @@ function wholeNumber(value: string): number {
 
 function clusterSize(value: string): number {
   if (/^[135]$/.test(value)) return Number(value);
-  throw new InvalidArgumentError('Give 1, 3 or 5: an even number survives no more kills than one less.');
+  throw new InvalidArgumentError('Give 1, 3 or 5: an even number survives no more failures than one less.');
 }
 
-/**
- * What a run of faults came to, for people. The seed stands first and last: with it the faults come again. `options`: what
- * else was said on the command line.
- */
+/** The report of a run, for people. The seed, first and last, repeats the faults. `options`: the other options. */
 export function renderChaos(report: ChaosReport, options: string): string {
   const { seed, faultSeconds, seconds, faults, crashes, skipped, counts, takeovers, violations } = report;
   return [

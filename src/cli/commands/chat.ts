@@ -3,15 +3,14 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
 import { type ParleyClient, ParleyError } from '../../client/index.ts';
 import { decodeUtf8 } from '../../kernel/index.ts';
-import type { Act } from '../act.ts';
 import { createPaste, type Paste } from '../chat/paste.ts';
 import { createScreen } from '../chat/screen.ts';
 import { type ChatSession, createSession } from '../chat/session.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logEntries, logLength } from '../log-pages.ts';
-import { conversationId } from '../options.ts';
-import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { logEntries, logLength } from '../follow/log-pages.ts';
+import { conversationId } from '../options/options.ts';
+import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 
 /** Where a person who names no conversation goes on. */
@@ -67,7 +66,7 @@ async function chatFromPipe(
       if (line === null) session.fail(notUtf8(number));
       else if (!(await session.line(line))) break;
       await Promise.race([session.quiet(), scope.ended]);
-      if (scope.over) break; // lines that were read ahead are not sent any more
+      if (scope.over) break; // do not send the lines that were read ahead
     }
   } finally {
     input.close();
@@ -91,7 +90,7 @@ async function chatOnTerminal(
   const { io, palette } = context;
   const length = await logLength(client, conversation);
   const input = createInterface({ input: io.stdin, output: io.stdout, prompt: palette.dim('> ') });
-  input.on('error', () => {}); // `readLines` reports it; a closed terminal fails once more when the input is closed
+  input.on('error', () => {}); // `readLines` reports it; a closed terminal fails again on close
   const screen = createScreen(io, input);
   const show = (text: string) => {
     screen.print(text);
@@ -103,7 +102,7 @@ async function chatOnTerminal(
     print: show,
     note: (text) => show(`${text}\n`),
   });
-  screen.print(palette.dim(`${conversation} · /help says what can be typed · Ctrl-D leaves\n`));
+  screen.print(palette.dim(`${conversation} · /help lists the commands · Ctrl-D leaves\n`));
   const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
   scope.onEnd(() => input.close());
   const paste = createPaste(io, input, (lines) =>
@@ -126,21 +125,18 @@ async function chatOnTerminal(
   return 0;
 }
 
-/** A closed terminal can be neither read nor switched back: the chat is over, and nothing is wrong. */
+/** A closed terminal ends the chat and is not an error. */
 function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EIO') throw error;
 }
 
-/**
- * Resolves when the input is closed and every line was dealt with. Lines are acted on as they come: one may be
- * typed while an agent speaks.
- */
+/** Resolves when the input is closed and every line is processed. Lines may arrive while an agent speaks. */
 async function readLines(input: Interface, onLine: (line: string) => Promise<void>): Promise<void> {
-  const underWay: Promise<void>[] = [];
-  input.on('line', (line) => underWay.push(onLine(line)));
+  const pending: Promise<void>[] = [];
+  input.on('line', (line) => pending.push(onLine(line)));
   input.prompt(true);
   await once(input, 'close').catch(ignoreClosedTerminal);
-  await Promise.all(underWay);
+  await Promise.all(pending);
 }
 
 interface Interrupted {
@@ -150,7 +146,7 @@ interface Interrupted {
   readonly tell: (error: unknown) => Failure;
 }
 
-/** The first Ctrl-C discards pasted lines that wait, else it aborts what runs. */
+/** The first Ctrl-C discards pending pasted lines, or else aborts the running turns. */
 function leaveOnSecondInterrupt(input: Interface, { session, paste, show, tell }: Interrupted): void {
   let pressed = false;
   input.on('line', () => {
@@ -158,7 +154,7 @@ function leaveOnSecondInterrupt(input: Interface, { session, paste, show, tell }
   });
   input.on('SIGINT', () => {
     if (paste.discard() > 0) {
-      input.write(null, { ctrl: true, name: 'u' }); // what was typed after them
+      input.write(null, { ctrl: true, name: 'u' }); // also the text typed after them
       return show('discarded\n');
     }
     if (pressed) return input.close();
@@ -170,7 +166,7 @@ function leaveOnSecondInterrupt(input: Interface, { session, paste, show, tell }
   });
 }
 
-/** Follows the conversation beside the input, until `end`; tells when it ends by itself. */
+/** Follows the conversation until `end`. `onEnd` is called when it ends by itself. */
 function followIn(
   context: Context,
   client: ParleyClient,
@@ -184,7 +180,7 @@ function followIn(
   const onEnd = () => {
     over = true;
   };
-  ended.then(onEnd, onEnd); // a failure is told by `end`
+  ended.then(onEnd, onEnd); // `end` reports a failure
   return {
     ended,
     get over() {

@@ -5,16 +5,15 @@ import {
   type ParleyClient,
   ParleyError,
 } from '../../client/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId, publisherName } from '../options.ts';
+import { conversationId, publisherName } from '../options/options.ts';
 import { renderFailure } from '../render/failure.ts';
 import type { Palette } from '../render/palette.ts';
 import { renderTable } from '../render/table.ts';
 import { firstLine, indent, plural, printable } from '../render/text.ts';
 
-/** What was refused: finding it, reading it, posting it once more. */
+/** Lists, shows and repeats refused posts. */
 
 interface Filters {
   readonly publisher?: string;
@@ -25,15 +24,15 @@ interface Filters {
 const SHOWN = 100;
 
 export function addDead(program: Command, act: Act): void {
-  const dead = program.command('dead').description('look after the posts that were refused');
+  const dead = program.command('dead').description('list, show and retry refused posts (dead letters)');
   withFilters(dead.command('ls').description('list them, newest first'))
-    .option('--limit <count>', 'at most so many', wholeNumber, SHOWN)
+    .option('--limit <count>', 'at most this many', wholeNumber, SHOWN)
     .action(({ limit, ...filters }: Filters & { limit: number }, command: Command) =>
       act(command, (context) => withDaemon(context, (client) => list(context, client, filters, limit))),
     );
   dead
     .command('show')
-    .description('print one: why it was refused, and what was posted')
+    .description('print one: the reason of the refusal, and the post')
     .argument('<number>', 'as `dead ls` lists it', wholeNumber)
     .action((sequence: number, _options: object, command: Command) =>
       act(command, (context) => withDaemon(context, (client) => show(context, client, sequence))),
@@ -43,7 +42,7 @@ export function addDead(program: Command, act: Act): void {
       .command('retry')
       .description('post them again as their publishers, oldest first')
       .argument('[numbers...]', 'as `dead ls` lists them', wholeNumbers)
-      .option('--all', 'every one that the filters leave'),
+      .option('--all', 'all that match the filters'),
   ).action((numbers: number[], { all, ...filters }: Filters & { all?: true }, command: Command) =>
     act(command, (context) =>
       withDaemon(context, (client) => retry(context, client, { numbers, all: all === true, filters })),
@@ -53,9 +52,9 @@ export function addDead(program: Command, act: Act): void {
 
 function withFilters(command: Command): Command {
   return command
-    .option('--publisher <name>', 'only of this one', publisherName)
+    .option('--publisher <name>', 'only from this one', publisherName)
     .option('--conversation <id>', 'only for this one', conversationId)
-    .option('--code <code>', 'only those refused for this');
+    .option('--code <code>', 'only with this error code');
 }
 
 async function list(
@@ -68,7 +67,7 @@ async function list(
   if (context.json) for (const letter of letters) context.value(letter);
   else if (letters.length === 0) context.line('no dead letters');
   else context.line(deadLetterTable(letters, context.palette.dim));
-  if (more) context.note(`older ones are left out: --limit ${limit * 10} shows more`);
+  if (more) context.note(`older ones are not listed: --limit ${limit * 10} lists more`);
   return 0;
 }
 
@@ -80,7 +79,7 @@ async function collect(
   const letters: DeadLetterSummary[] = [];
   let before: number | undefined;
   for (;;) {
-    // One more than is wanted, to know whether there is more.
+    // One more than requested, to know whether there are more.
     const request = { ...filters, ...(before && { before }), limit: limit + 1 - letters.length };
     const page = await client.request('dead', request);
     letters.push(...page.letters);
@@ -120,19 +119,20 @@ async function retry(context: Context, client: ParleyClient, wanted: Wanted): Pr
       else context.note(`${sequence}: ${renderFailure(failure)}`);
     }
   }
-  if (!context.json) context.note(`${plural(sequences.length - refused, 'post')} made, ${refused} refused`);
+  if (!context.json)
+    context.note(`${plural(sequences.length - refused, 'post')} accepted, ${refused} refused`);
   return refused === 0 ? 0 : 1;
 }
 
-/** In the order in which they were posted. */
+/** The selected letters, in the order of their posts. */
 async function chosen(client: ParleyClient, { numbers, all, filters }: Wanted): Promise<number[]> {
   if (all === numbers.length > 0) {
-    throw new ParleyError('USAGE', 'name the dead letters to retry, or say --all', {
+    throw new ParleyError('USAGE', 'name the dead letters to retry, or give --all', {
       hint: '`parley dead retry 12 13`   or   `parley dead retry --all --conversation demo`',
     });
   }
   if (!all && Object.values(filters).some((value) => value !== undefined)) {
-    throw new ParleyError('USAGE', 'filters go with --all', {
+    throw new ParleyError('USAGE', 'filters require --all', {
       hint: '`parley dead retry --all --publisher ci`',
     });
   }
@@ -141,12 +141,12 @@ async function chosen(client: ParleyClient, { numbers, all, filters }: Wanted): 
   return inOrderOfPosting(letters).map(({ sequence }) => sequence);
 }
 
-/** By their places in the ingress stream, where all have one in the same: letters are written side by side. */
+/** By ingress sequence if all posts are of one stream, because letters are written concurrently. */
 function inOrderOfPosting(letters: readonly DeadLetterSummary[]): DeadLetterSummary[] {
   const streams = new Set(letters.map(({ ingress }) => ingress?.stream));
   const isOne = streams.size === 1 && !streams.has(undefined);
-  const place = ({ ingress, sequence }: DeadLetterSummary) => (isOne && ingress?.sequence) || sequence;
-  return [...letters].sort((a, b) => place(a) - place(b));
+  const order = ({ ingress, sequence }: DeadLetterSummary) => (isOne && ingress?.sequence) || sequence;
+  return [...letters].sort((a, b) => order(a) - order(b));
 }
 
 function wholeNumber(value: string): number {
@@ -177,12 +177,12 @@ export function deadLetterTable(
   return renderTable(HEADINGS, rows, paintHeading);
 }
 
-/** One letter: why it was refused, what to do, and what was posted. */
+/** One letter: the reason, the next step, and the post. */
 export function deadLetterLines(letter: DeadLetterDetail, palette: Palette): string[] {
   const { sequence, at, publisher, conversation, code, reason, hint, id, size, ingress } = letter;
   const place = ingress === undefined ? '' : `, message ${ingress.sequence} of the ingress stream`;
   const body = letter.refused
-    ? `${plural(letter.refused.count, 'post')} of ${plural(size, 'byte')}, none of them kept`
+    ? `${plural(letter.refused.count, 'post')} of ${plural(size, 'byte')}; their texts are not stored`
     : letter.truncated
       ? `the beginning of ${plural(size, 'byte')}; the rest was cut${place}`
       : `${plural(size, 'byte')}${place}`;

@@ -1,26 +1,23 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
+import { nodeCheck } from '../doctor/check.ts';
 import { daemonCheck } from '../doctor/daemon.ts';
 import { dataCheck } from '../doctor/data.ts';
-import { enclosureChecks } from '../doctor/enclosure.ts';
 import { agentChecks, modelChecks } from '../doctor/models.ts';
-import { natsServerCheck } from '../doctor/nats-server.ts';
-import { natsServersChecks } from '../doctor/nats-servers.ts';
-import { nodeCheck } from '../doctor/node.ts';
-import { toolServerChecks } from '../doctor/tool-servers.ts';
+import { natsServerCheck, natsServersChecks } from '../doctor/nats-server.ts';
+import { foreignConfiguration, openConfiguration } from '../doctor/permissions.ts';
+import { enclosureChecks, toolServerChecks } from '../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
-import { foreignConfiguration, openConfiguration } from '../permissions.ts';
 import type { Palette } from '../render/palette.ts';
 import { indent, plural } from '../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
   program
     .command('doctor')
-    .description('say what is wrong, and the fix')
+    .description('check the installation, and print how to fix each problem')
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
     .action((options: { config?: string }, command: Command) =>
       act(command, async (context) => {
@@ -35,7 +32,7 @@ export function addDoctor(program: Command, act: Act): void {
     );
 }
 
-/** In the order in which a person would mend things. */
+/** In the order in which a person should fix problems. */
 async function* checks(context: Context, folder: string | undefined): AsyncGenerator<Check> {
   yield nodeCheck(context.io.nodeVersion);
   const config = await loadConfig(context, folder).catch((error: unknown) => error as Error);
@@ -62,7 +59,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   yield* await enclosureChecks(context, config);
 }
 
-/** What the configuration names, else what the running daemon joined; null: the daemon manages its own server. */
+/** The servers of the configuration, or of the running daemon; null: the daemon manages its own server. */
 async function serversOf(context: Context, config: Config | Error): Promise<Servers | null> {
   if (!(config instanceof Error) && config.daemon.nats.kind === 'url') {
     const { nats } = config.daemon;

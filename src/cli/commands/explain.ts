@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 import { diffViews, ParleyError, type View } from '../../client/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
-import { conversationId, entryIndex } from '../options.ts';
+import { conversationId, entryIndex } from '../options/options.ts';
+import { noEffect } from '../options/taken-options.ts';
 import { renderView } from '../render/view.ts';
 import { renderDiff } from '../render/view-diff.ts';
-import { noEffect } from '../taken-options.ts';
 
 interface ExplainOptions {
   readonly agent: string;
@@ -20,25 +19,25 @@ interface ExplainOptions {
 export function addExplain(program: Command, act: Act): void {
   program
     .command('explain')
-    .description('print the exact request that an agent’s model is sent; with --data no daemon is needed')
+    .description('print the exact request that an agent’s model gets; with --data no daemon is needed')
     .argument('<conversation>', 'its id', conversationId)
     .requiredOption('--agent <slug>', 'whose view')
-    .option('--at <index>', 'as of this entry; an answer of the agent: the request behind it', entryIndex)
     .option(
-      '--diff [index]',
-      'what differs in the request as of this entry (alone: as the log is now)',
+      '--at <index>',
+      'as of this entry; for an answer of the agent: the request that led to it',
       entryIndex,
     )
-    .option('--diff-agent <slug>', 'what differs in the request of this agent')
+    .option('--diff [index]', 'compare with the request as of this entry (default: now)', entryIndex)
+    .option('--diff-agent <slug>', 'compare with the request of this agent')
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
     .action((conversation: string, options: ExplainOptions, command: Command) =>
       act(command, async (context) => {
         refuseIgnored(context, options);
-        const look = await looker(context, conversation, options);
+        const read = await viewReader(context, conversation, options);
         const first = { agent: options.agent, at: options.at };
         const second = comparedWith(options);
-        const view = await look(first);
-        if (second) compare(context, [view, await look(second)], [first, second]);
+        const view = await read(first);
+        if (second) compare(context, [view, await read(second)], [first, second]);
         else if (context.json) context.value({ messages: view.messages, report: view.report });
         else context.line(renderView(view, context.palette));
         return 0;
@@ -46,61 +45,64 @@ export function addExplain(program: Command, act: Act): void {
     );
 }
 
-/** Whose request, and as of which entry; undefined: as the log is now. */
-interface Place {
+/** `at`: as of this entry; undefined: now. */
+interface RequestAt {
   readonly agent: string;
   readonly at?: number;
 }
 
-/** Another place, another agent, or both; null: nothing is compared. */
-function comparedWith({ agent, at, diff, diffAgent }: ExplainOptions): Place | null {
+/** The request to compare with; null: none. */
+function comparedWith({ agent, at, diff, diffAgent }: ExplainOptions): RequestAt | null {
   if (diff === undefined && diffAgent === undefined) return null;
-  const place = diff === undefined ? at : diff === true ? undefined : diff;
-  return { agent: diffAgent ?? agent, at: place };
+  const other = diff === undefined ? at : diff === true ? undefined : diff;
+  return { agent: diffAgent ?? agent, at: other };
 }
 
-function compare(context: Context, views: readonly [View, View], places: readonly [Place, Place]): void {
+function compare(
+  context: Context,
+  views: readonly [View, View],
+  requests: readonly [RequestAt, RequestAt],
+): void {
   const messages = diffViews(...views);
   if (context.json) {
     const [before, after] = [0, 1].map((side) => {
-      const { agent, at = null } = places[side] as Place;
+      const { agent, at = null } = requests[side] as RequestAt;
       const { report } = views[side] as View;
       return { agent, at, tokens: report.tokens, requestHash: report.requestHash };
     });
     context.value({ before, after, messages });
     return;
   }
-  const named = ({ agent, at }: Place) => `${agent} ${at === undefined ? 'now' : `at ${at}`}`;
-  context.line(renderDiff(messages, views, [named(places[0]), named(places[1])], context.palette));
+  const named = ({ agent, at }: RequestAt) => `${agent} ${at === undefined ? 'now' : `at ${at}`}`;
+  context.line(renderDiff(messages, views, [named(requests[0]), named(requests[1])], context.palette));
 }
 
-/** One asks a daemon, the other its files: what belongs to the other way is refused. */
+/** With --data it reads files, otherwise it asks a daemon. Options of the other way are refused. */
 function refuseIgnored({ options }: Context, { config }: ExplainOptions): void {
   if (options.data === undefined) {
-    if (config !== undefined)
-      throw noEffect('config', 'add --data: a daemon answers by its own configuration');
+    if (config !== undefined) throw noEffect('config', 'add --data: a daemon uses its own configuration');
     return;
   }
   const ofServer = Object.keys(options).find((name) => /^(nats.|prefix$)/.test(name));
-  if (ofServer !== undefined) throw noEffect(ofServer, 'leave it out: with --data no server is asked');
+  if (ofServer !== undefined) throw noEffect(ofServer, 'leave it out: with --data no server is used');
   if (options.nats === undefined) return;
   throw new ParleyError('USAGE', '--nats and --data exclude each other here', {
     hint: 'ask the daemon with --nats, or read its files with --data',
   });
 }
 
-type Look = (place: Place) => Promise<View>;
+type ReadView = (request: RequestAt) => Promise<View>;
 
-async function looker(
+async function viewReader(
   context: Context,
   conversation: string,
   { config: folder }: ExplainOptions,
-): Promise<Look> {
+): Promise<ReadView> {
   if (context.options.data === undefined) {
-    return (place) => withDaemon(context, (client) => client.request('view', { conversation, ...place }));
+    return (at) => withDaemon(context, (client) => client.request('view', { conversation, ...at }));
   }
   const config = await loadConfig(context, folder);
-  context.note(`configuration: ${config.directory}`); // which it is decides what the request is made of
+  context.note(`configuration: ${config.directory}`); // the request depends on it
   const { explainOffline } = await context.rooms.daemon();
   const dataDirectory = config.daemon.data;
   return ({ agent, at }) =>

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import { ParleyError } from '../../client/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
-import { dataDirectoryOf } from '../data-directory.ts';
+import type { Act, Context } from '../context.ts';
 import type { FsckReport } from '../dependencies.ts';
-import { conversationId } from '../options.ts';
+import { dataDirectoryOf } from '../find-daemon.ts';
+import { conversationId } from '../options/options.ts';
 import type { Palette } from '../render/palette.ts';
 import { indent } from '../render/text.ts';
 
@@ -16,10 +15,10 @@ interface FsckCommandOptions {
 export function addFsck(program: Command, act: Act): void {
   program
     .command('fsck')
-    .description('verify the laws on the files of a data directory; needs no daemon')
+    .description('check the files of a data directory; needs no daemon')
     .argument('[conversation]', 'its id (default: every conversation)', conversationId)
-    .option('--repair', 'mend what can be mended; no daemon may run')
-    .option('--dry-run', 'with --repair: say what would be done, and do nothing')
+    .option('--repair', 'repair what can be repaired; no daemon may run')
+    .option('--dry-run', 'with --repair: print the repairs without making them')
     .action((conversation: string | undefined, options: FsckCommandOptions, command: Command) =>
       act(command, (context) => fsck(context, conversation, options)),
     );
@@ -31,8 +30,8 @@ async function fsck(
   { repair = false, dryRun = false }: FsckCommandOptions,
 ): Promise<number> {
   if (dryRun && !repair) {
-    throw new ParleyError('USAGE', '--dry-run says what --repair would do', {
-      hint: 'give both, or neither: without --repair nothing is changed anyway',
+    throw new ParleyError('USAGE', '--dry-run requires --repair', {
+      hint: 'give both, or neither: without --repair nothing is changed',
     });
   }
   const dataDirectory = dataDirectoryOf(context);
@@ -47,18 +46,15 @@ async function fsck(
   return reports.some(({ findings }) => findings.some(({ repaired }) => !repaired)) ? 1 : 0;
 }
 
-/** What was found, for people; `planned`: with what a repair would do about it. */
+/** The findings, for people. `planned`: with the repair of each. */
 export function renderFsck(reports: readonly FsckReport[], palette: Palette, planned: boolean): string {
   const lines = reports.flatMap(({ conversation, findings }) =>
     findings.flatMap(({ kind, text, repair, repaired }) => {
-      const mark = repaired ? palette.green('mended') : palette.red('found ');
+      const mark = repaired ? palette.green('fixed ') : palette.red('found ');
       const [first = '', ...rest] = text.split('\n');
       const found = [`${mark}  ${palette.bold(conversation)} ${kind}: ${first}`, ...rest];
       if (repaired || !planned) return found;
-      return [
-        ...found,
-        indent(repair === null ? 'a repair can do nothing about it' : `a repair ${repair}`, '        '),
-      ];
+      return [...found, indent(repair === null ? 'cannot be repaired' : `a repair ${repair}`, '        ')];
     }),
   );
   return [...lines, summary(reports)].join('\n');
@@ -68,8 +64,8 @@ function summary(reports: readonly FsckReport[]): string {
   const all = reports.flatMap(({ findings }) => [...findings]);
   const left = all.filter(({ repaired }) => !repaired);
   const of = `${reports.length} conversation${reports.length === 1 ? '' : 's'}`;
-  if (left.length === 0) return all.length === 0 ? `${of}: sound` : `${of}: sound now, ${all.length} mended`;
-  const mendable = left.filter(({ repair }) => repair !== null).length;
-  const hint = mendable === 0 ? 'none of it can be mended here' : `${mendable} can be mended with --repair`;
+  if (left.length === 0) return all.length === 0 ? `${of}: sound` : `${of}: sound now, ${all.length} fixed`;
+  const repairable = left.filter(({ repair }) => repair !== null).length;
+  const hint = repairable === 0 ? 'none can be repaired' : `${repairable} can be repaired with --repair`;
   return `${of}: ${left.length} found; ${hint} (docs/guides/troubleshooting.md)`;
 }

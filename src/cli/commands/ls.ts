@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { ConversationSummary } from '../../client/index.ts';
-import type { Act } from '../act.ts';
+import type { Act } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { money } from '../render/cost.ts';
 import { renderTable } from '../render/table.ts';
@@ -15,21 +15,21 @@ export function addLs(program: Command, act: Act): void {
       act(command, (context) =>
         withDaemon(context, async (client) => {
           const rows: ConversationSummary[] = [];
-          const unheard = new Set<string>();
+          const unanswered = new Set<string>();
           let after: string | null | undefined;
           do {
             const page = await client.request('conversations', after ? { after } : {});
             rows.push(...page.conversations);
-            for (const daemon of page.incomplete ?? []) unheard.add(daemon);
+            for (const daemon of page.incomplete ?? []) unanswered.add(daemon);
             after = page.next;
           } while (after);
           if (context.json) for (const row of rows) context.value(row);
           else if (rows.length === 0) {
-            context.note(`no conversation yet: begin one with \`${context.io.invocation} chat\``);
+            context.note(`no conversations yet: start one with \`${context.io.invocation} chat\``);
           } else context.line(renderTable(HEADINGS, rows.map(cells), context.palette.dim));
-          if (unheard.size > 0) {
-            const who = [...unheard].join(', ');
-            context.note(`the list may lack conversations or be stale: no answer from daemon ${who}`);
+          if (unanswered.size > 0) {
+            const daemons = [...unanswered].join(', ');
+            context.note(`the list may be incomplete or stale: no answer from daemon ${daemons}`);
           }
           return 0;
         }),
@@ -44,7 +44,7 @@ function cells(row: ConversationSummary): string[] {
   return [id, title ?? '-', phase, mode, activeAgent ?? '-', status(row), String(length), ...used, updated];
 }
 
-/** The agents at work, else those that wait for somebody, else the stopped ones that have work, else those that a limit halted. */
+/** The first that applies: agents with running turns, waiting ones, stopped ones with work, ones halted by a limit. */
 function status({ running, waiting, limited = [], stopped = [] }: ConversationSummary): string {
   if (running.length > 0) return `${running.join(', ')} at work`;
   if (waiting.length > 0) return `${waiting.join(', ')} waiting`;

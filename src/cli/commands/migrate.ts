@@ -2,22 +2,23 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ParleyError } from '../../client/index.ts';
 import { resolveDaemonAddress } from '../../config/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import type { MigrateOptions, MigrationReport } from '../dependencies.ts';
 import { natsOptions } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
-import { createLog } from '../logging.ts';
-import { configFlags } from '../options.ts';
+import { configFlags } from '../options/options.ts';
+import { noEffect } from '../options/taken-options.ts';
+import { createLog } from '../output/logging.ts';
 import { wantsColour } from '../render/palette.ts';
-import { noEffect } from '../taken-options.ts';
 
-/** A store, as `--from` and `--to` name it. */
-type Place = { readonly kind: 'file'; readonly directory: string | null } | { readonly kind: 'jetstream' };
+/** A value of `--from` or `--to`. */
+type StoreName =
+  | { readonly kind: 'file'; readonly directory: string | null }
+  | { readonly kind: 'jetstream' };
 
 interface MigrateCommandOptions {
-  readonly from: Place;
-  readonly to: Place;
+  readonly from: StoreName;
+  readonly to: StoreName;
   readonly config?: string;
 }
 
@@ -25,11 +26,11 @@ export function addMigrate(program: Command, act: Act): void {
   program
     .command('migrate')
     .description('move all conversations from one store to the other; no daemon may run on either')
-    .requiredOption('--from <store>', 'file, file:DIR, or jetstream (on the server that --nats names)', place)
-    .requiredOption('--to <store>', 'the other one', place)
+    .requiredOption('--from <store>', 'file, file:DIR, or jetstream (on the server of --nats)', storeName)
+    .requiredOption('--to <store>', 'the other one', storeName)
     .option(
       '--config <dir>',
-      'whose jetstream.replicas holds for new streams (PARLEY_CONFIG; default: config)',
+      'its jetstream.replicas applies to new streams (PARLEY_CONFIG; default: config)',
     )
     .action((options: MigrateCommandOptions, command: Command) =>
       act(command, async (context) => {
@@ -42,7 +43,7 @@ export function addMigrate(program: Command, act: Act): void {
     );
 }
 
-function place(value: string): Place {
+function storeName(value: string): StoreName {
   const [, kind, directory] = /^(file|jetstream)(?::(.+))?$/.exec(value) ?? [];
   if (kind === 'file') return { kind, directory: directory ?? null };
   if (kind === 'jetstream' && directory === undefined) return { kind };
@@ -67,8 +68,8 @@ async function migrateOptions(
   const flags = configFlags(options);
   const address = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
   if (address.nats === null) {
-    throw new ParleyError('USAGE', 'the server of the streams is not named', {
-      hint: 'give --nats URL; for a managed one, docs/scale.md says how to run it without its daemon',
+    throw new ParleyError('USAGE', 'the NATS server of the jetstream store is not given', {
+      hint: 'give --nats URL; docs/scale.md explains how to run a managed server without its daemon',
     });
   }
   const prefix = options.prefix ?? address.subjectPrefix;

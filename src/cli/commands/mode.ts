@@ -1,9 +1,9 @@
 import { Argument, type Command } from 'commander';
 import { type Mode, modeSchema } from '../../client/index.ts';
-import type { Act } from '../act.ts';
+import type { Act } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { conversationId } from '../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
 import { renderState } from '../render/conversation.ts';
 
 interface ModeOptions extends ActorOptions {
@@ -20,7 +20,7 @@ export function addMode(program: Command, act: Act): void {
     .addArgument(new Argument('<mode>').choices(modeSchema.options))
     .option('--agent <slug>', 'the agent that gets the floor')
     .option('--workflow <id>', 'the workflow, with mode run')
-    .option('--input <text>', 'the message that the run begins with; without it: the next one to its agent');
+    .option('--input <text>', 'the first message of the run (default: the next message to its agent)');
   addActorOptions(added).action(
     (conversation: string, mode: Mode, { agent, workflow, input, ...who }: ModeOptions, command: Command) =>
       act(command, (context) =>

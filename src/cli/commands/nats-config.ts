@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { Act } from '../act.ts';
+import type { Act } from '../context.ts';
 
 export function addNatsConfig(program: Command, act: Act): void {
   program
     .command('nats-config')
-    .description('print the configuration of a nats-server: accounts, users, and what each may do')
+    .description('print the configuration of a nats-server: accounts, users and their permissions')
     .argument('<file>', 'tenants and their users, as YAML (docs/security.md)')
-    .option('--nsc', 'print the commands of nsc instead, for a server that knows its users by JWTs')
+    .option('--nsc', 'print nsc commands instead, for a server with JWT users')
     .action((file: string, { nsc = false }: { nsc?: boolean }, command: Command) =>
       act(command, async (context) => {
         const { natsConfig } = await context.rooms.daemon();

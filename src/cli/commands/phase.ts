@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { Act } from '../act.ts';
+import type { Act } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { conversationId } from '../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
 import { renderState } from '../render/conversation.ts';
 
 export function addPhase(program: Command, act: Act): void {

@@ -7,10 +7,9 @@ import {
   ParleyError,
 } from '../../client/index.ts';
 import { isOverdue } from '../../kernel/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId, duration } from '../options.ts';
+import { conversationId, duration } from '../options/options.ts';
 import { renderTable } from '../render/table.ts';
 import { printable } from '../render/text.ts';
 
@@ -24,9 +23,13 @@ interface RmOptions {
 export function addRm(program: Command, act: Act): void {
   program
     .command('rm')
-    .description('delete a conversation and its files; again is fine')
+    .description('delete a conversation and its files; can be repeated')
     .argument('[conversation]', 'its id', conversationId)
-    .option('--older-than <age>', 'every conversation without an entry for so long: 90d, 12h, …', duration)
+    .option(
+      '--older-than <age>',
+      'every conversation without a new entry for this long: 90d, 12h, …',
+      duration,
+    )
     .option('--dry-run', 'with --older-than: list them, delete nothing')
     .option('--yes', 'with --older-than: do not ask')
     .action((conversation: string | undefined, options: RmOptions, command: Command) =>
@@ -47,7 +50,7 @@ function rm(context: Context, conversation: string | undefined, options: RmOptio
   });
 }
 
-/** The daemon decides again on each: what is in use by then stays. */
+/** The daemon checks each one again and keeps those in use. */
 async function removeOld(
   context: Context,
   client: ParleyClient,
@@ -72,7 +75,7 @@ async function removeOld(
   for (const { id } of rows) await remove(context, client, { conversation: id, lastEntryBefore });
 }
 
-/** As the retention of the daemon. */
+/** The same check as in the daemon's retention. */
 function doubt(now: number): ParleyError {
   const why = 'nothing became due in the last week, and something did before';
   return new ParleyError(
@@ -121,8 +124,8 @@ function table({ palette }: Context, rows: readonly ConversationSummary[]): stri
 
 async function confirms({ io, json }: Context, count: number): Promise<boolean> {
   if (json || !io.stdin.isTTY || !io.stdout.isTTY)
-    throw new ParleyError('USAGE', 'there is no terminal to ask on', {
-      hint: 'look with --dry-run, then give --yes',
+    throw new ParleyError('USAGE', 'there is no terminal for the question', {
+      hint: 'check the list with --dry-run, then give --yes',
     });
   const asking = createInterface({ input: io.stdin, output: io.stdout });
   try {
@@ -135,7 +138,7 @@ async function confirms({ io, json }: Context, count: number): Promise<boolean> 
   }
 }
 
-/** What a deletion erased, what is left, and what no daemon reaches. */
+/** What a deletion erased, what is left, and what no daemon can erase. */
 export function erasedText(conversation: string, answer: DeletionAnswer): string[] {
   if (answer.deleted === false) return [`${conversation} stays: ${answer.kept ?? 'it is in use'}`];
   const { existed, erased, left = [], notReached = [] } = answer;

@@ -18,19 +18,18 @@ import {
 } from '../../client/index.ts';
 import { nearest } from '../../config/index.ts';
 import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logEntries } from '../log-pages.ts';
-import { conversationId, slugs } from '../options.ts';
-import { postAndFollow, thoseThatMayAnswer } from '../post-and-follow.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { logEntries } from '../follow/log-pages.ts';
+import { postAndFollow, thoseThatMayAnswer } from '../follow/post-and-follow.ts';
+import { createWaitingApprovals } from '../follow/waiting-approvals.ts';
+import { conversationId, slugs } from '../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
+import { createSpinner } from '../output/spinner.ts';
 import { questions, splitFailure } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { createSpinner } from '../spinner.ts';
-import { createWaitingApprovals } from '../waiting-approvals.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];
@@ -43,14 +42,14 @@ export function addSay(program: Command, act: Act): void {
   const added = program
     .command('say')
     .description('post a message; with --wait stream the answer')
-    .argument('<conversation>', 'its id; a new one begins with its first message', conversationId)
+    .argument('<conversation>', 'its id; the first message creates it', conversationId)
     .argument('<text...>', 'the message; - reads it from stdin')
-    .option('--to <slugs>', 'the agents that are to answer, with commas between', slugs)
-    .option('--id <id>', 'the same id again is never posted twice')
+    .option('--to <slugs>', 'the agents that should answer, separated by commas', slugs)
+    .option('--id <id>', 'a message with the same id is posted only once')
     .addOption(
       new Option('--delivery <how>', 'to a busy agent').choices(['steer', 'queue', 'interrupt'] as const),
     )
-    .option('--wait', 'stream the answer, and return when no turn is left to run');
+    .option('--wait', 'stream the answer, and return when no turn is running');
   addActorOptions(added).action(
     (conversation: string, words: string[], options: SayOptions, command: Command) =>
       act(command, async (context) => {
@@ -73,7 +72,7 @@ async function textOf({ io }: Context, words: readonly string[]): Promise<string
   });
 }
 
-/** The bus refuses these too, but does not know which agents there are. */
+/** The bus refuses these too, but cannot suggest an agent. */
 async function refuseNoSlug(client: ParleyClient, to: readonly string[] = []): Promise<void> {
   const wrong = to.find((slug) => !SLUG_PATTERN.test(slug));
   if (wrong === undefined) return;
@@ -145,7 +144,7 @@ async function agentsThatMayAnswer(
   return thoseThatMayAnswer(context, answer, agents, (text) => context.note(text));
 }
 
-/** How long the log is, if no turn runs there; null: one does. */
+/** The length of the log if no turn is running, else null. */
 async function restingLength(client: ParleyClient, conversation: string): Promise<number | null> {
   const { length, agents } = await client.request('conversation', { conversation });
   return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
@@ -156,7 +155,7 @@ interface Show {
   end(): void;
 }
 
-/** Answers the index of the entry with the question that the message was the answer to, if any. */
+/** Returns the index of the entry with the question that the message answers, if any. */
 async function showUntilSettled(
   events: AsyncGenerator<FollowEvent, void, undefined>,
   watch: TurnWatch,
@@ -168,9 +167,9 @@ async function showUntilSettled(
   const lengthAtRest = () => restingLength(client, answer.conversation);
   let answered: number | null = null;
   const waiting = createWaitingApprovals(context, client, answer.conversation, context.note);
-  // What waited already before this message, such as another question of the same turn, is not in what is followed.
+  // Earlier pending questions, for example of the same turn, are not among the followed events.
   let rest = await lengthAtRest();
-  // Not settled yet: the log is read up to the message itself even when nobody answers it.
+  // Read at least up to the message itself, also when no agent answers it.
   for await (const event of events) {
     show.event(event);
     if (event.kind === 'live') continue;
@@ -179,7 +178,7 @@ async function showUntilSettled(
     else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
     else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
       answered = event.entry.call?.index ?? null;
-    if (watch.quiet) break; // a turn that waits for a person does not run
+    if (watch.quiet) break; // a turn that waits for a person is not running
     if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
     if (rest !== null && event.entry.index >= rest - 1) {
       await waiting.others(); // the message gets no answer until these are answered
@@ -189,7 +188,7 @@ async function showUntilSettled(
   return answered;
 }
 
-/** The questions of the entry at this index that still have no answer; answers who waits for one. */
+/** Prints the unanswered questions of the entry at this index; returns the agents that wait for an answer. */
 async function showOpenQuestions(
   context: Context,
   client: ParleyClient,
@@ -219,7 +218,7 @@ function jsonLines(context: Context): Show {
   };
 }
 
-/** The words of the agents; a name before them when more than one speaks. */
+/** The text of the agents, with their names if there are several. */
 function spokenWords(
   context: Context,
   answer: PostAnswer,
@@ -263,7 +262,7 @@ function interrupted(context: Context, conversation: string): number {
   return 1;
 }
 
-/** A turn that failed, was cut or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
+/** A turn that failed, was cut off or reached a limit has no complete answer. One that a person aborted is a success. */
 function outcome(
   context: Context,
   conversation: string,
@@ -291,7 +290,7 @@ function outcome(
   return failed.length + watch.cut.length > 0 ? 1 : 0;
 }
 
-/** Tokens and money are the conversation's: a new turn alone reaches their limit again. */
+/** Limits of tokens and money apply to the conversation, so a new turn would reach them again. */
 function afterLimit(limit: string | undefined, resume: string): string {
   const isOfConversation = limit === 'tokensPerConversation' || limit === 'usdPerConversation';
   return isOfConversation

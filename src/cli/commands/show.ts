@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import type { Entry } from '../../client/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logEnd, logEntries } from '../log-pages.ts';
-import { conversationId, entryIndex } from '../options.ts';
+import { logEnd, logEntries } from '../follow/log-pages.ts';
+import { conversationId, entryIndex } from '../options/options.ts';
 import { renderCosts, renderUsage } from '../render/cost.ts';
 import { MARGIN, renderEntry } from '../render/entry.ts';
 
@@ -19,11 +18,11 @@ export function addShow(program: Command, act: Act): void {
     .description('print the log of a conversation')
     .argument('<conversation>', 'its id', conversationId)
     .option('--from <index>', 'begin at this entry', entryIndex, 0)
-    .option('--cost', 'with what each model call used, and their sum by agent')
+    .option('--cost', 'with the usage of each model call, and the sum for each agent')
     .action((conversation: string, options: ShowOptions, command: Command) =>
       act(command, (context) =>
         withDaemon(context, async (client) => {
-          // Asked for first: one that does not exist is an error, not an empty log.
+          // A conversation that does not exist is an error, not an empty log.
           const { metadata, length } = await client.request('conversation', { conversation });
           if (options.from > length) context.note(logEnd(conversation, length));
           for await (const entry of logEntries(client, conversation, options.from)) {

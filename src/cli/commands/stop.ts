@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { Act } from '../act.ts';
+import type { Act } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { conversationId } from '../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
 
 interface Switch {
   readonly verb: 'stop' | 'resume';
@@ -13,19 +13,19 @@ interface Switch {
 export const addStop = (program: Command, act: Act): void =>
   addSwitch(program, act, {
     verb: 'stop',
-    description: 'abort running turns, and start none until `resume`',
+    description: 'abort running turns; none starts until `resume`',
     done: 'is stopped',
   });
 
 export const addResume = (program: Command, act: Act): void =>
-  addSwitch(program, act, { verb: 'resume', description: 'let turns run again', done: 'may go on' });
+  addSwitch(program, act, { verb: 'resume', description: 'let turns run again', done: 'is resumed' });
 
 function addSwitch(program: Command, act: Act, { verb, description, done }: Switch): void {
   const added = program
     .command(verb)
     .description(description)
     .argument('<conversation>', 'its id', conversationId)
-    .argument('[agent]', 'this agent alone; everybody by default');
+    .argument('[agent]', 'only this agent (default: all agents)');
   addActorOptions(added).action(
     (conversation: string, agent: string | undefined, options: ActorOptions, command: Command) =>
       act(command, (context) =>
@@ -33,7 +33,7 @@ function addSwitch(program: Command, act: Act, { verb, description, done }: Swit
           const actor = actorOf(context, options);
           const detail = await client.request(verb, { conversation, agent, ...actor });
           if (context.json) context.value(detail);
-          else context.line(`${conversation}: ${agent ?? 'everybody'} ${done}`);
+          else context.line(`${conversation}: ${agent ?? 'the conversation'} ${done}`);
           return 0;
         }),
       ),

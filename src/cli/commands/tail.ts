@@ -1,21 +1,20 @@
 import type { Command } from 'commander';
 import type { ParleyClient } from '../../client/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logEnd, logLength } from '../log-pages.ts';
-import { conversationId, entryIndex } from '../options.ts';
+import { logEnd, logLength } from '../follow/log-pages.ts';
+import { conversationId, entryIndex } from '../options/options.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript } from '../render/transcript.ts';
 
-/** Entries shown of what was before. */
+/** The number of earlier entries shown. */
 const LOOK_BACK = 10;
 
 export function addTail(program: Command, act: Act): void {
   program
     .command('tail')
-    .description('follow a conversation: its log and the live words')
-    .argument('<conversation>', 'its id; one that does not exist yet is waited for', conversationId)
+    .description('follow a conversation: its log and the streamed text')
+    .argument('<conversation>', 'its id; waits for one that does not exist yet', conversationId)
     .option('--from <index>', `begin at this entry (default: the last ${LOOK_BACK})`, entryIndex)
     .action((conversation: string, options: { from?: number }, command: Command) =>
       act(command, (context) =>

@@ -1,14 +1,13 @@
 import type { Command } from 'commander';
 import { ParleyError, readConnectionFile } from '../../client/index.ts';
 import { oneTimeCode } from '../../kernel/index.ts';
-import type { Act } from '../act.ts';
-import type { Context } from '../context.ts';
-import { dataDirectoryOf } from '../data-directory.ts';
+import type { Act, Context } from '../context.ts';
+import { dataDirectoryOf } from '../find-daemon.ts';
 
 export function addToken(program: Command, act: Act): void {
   program
     .command('token')
-    .description("print the token that the running daemon's HTTP asks for")
+    .description('print the HTTP token of the running daemon')
     .option('--url', 'print an address that opens the console once')
     .action((options: { url?: boolean }, command: Command) =>
       act(command, async (context) => {
@@ -20,7 +19,7 @@ export function addToken(program: Command, act: Act): void {
     );
 }
 
-/** A browser keeps addresses: what is after `#` opens the console once. No server is sent it. */
+/** Browsers save addresses, so the code after `#` is valid only once. It is not sent to any server. */
 export function consoleUrl(http: string, token: string): string {
   return `${http}/#code=${oneTimeCode(token)}`;
 }
@@ -29,15 +28,15 @@ async function tokenOf(context: Context): Promise<{ readonly token: string; read
   const data = dataDirectoryOf(context);
   const left = await readConnectionFile(data);
   if (!left) {
-    throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
-      hint: 'start one with `parley up`',
+    throw new ParleyError('DAEMON_NOT_RUNNING', `no running daemon found: ${data} has no address file`, {
+      hint: 'start a daemon with `parley up`',
     });
   }
   const { http, httpToken: token } = left;
   if (http && token) return { token, url: consoleUrl(http, token) };
   throw new ParleyError('HTTP_TOKEN_MISSING', 'this daemon has no HTTP token of its own', {
     hint: http
-      ? 'its tokens are those of its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), or it needs none'
-      : 'it serves no HTTP: start it with --http HOST:PORT',
+      ? 'its tokens are in its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), or it requires none'
+      : 'HTTP is off: start the daemon with --http HOST:PORT',
   });
 }

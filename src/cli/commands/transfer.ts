@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Act } from '../act.ts';
-import { dataDirectoryOf } from '../data-directory.ts';
+import type { Act } from '../context.ts';
 import type { ExportFormat } from '../dependencies.ts';
-import { conversationId } from '../options.ts';
+import { dataDirectoryOf } from '../find-daemon.ts';
+import { conversationId } from '../options/options.ts';
 
 export function addExport(program: Command, act: Act): void {
   program
@@ -11,7 +11,7 @@ export function addExport(program: Command, act: Act): void {
     .description('print a conversation as OpenAI messages, or all its entries as JSON Lines; needs no daemon')
     .argument('<conversation>', 'its id', conversationId)
     .addOption(
-      new Option('--format <format>', 'openai: what was said; jsonl: everything')
+      new Option('--format <format>', 'openai: the messages; jsonl: all entries')
         .choices(['openai', 'jsonl'])
         .default('openai'),
     )
@@ -27,10 +27,10 @@ export function addExport(program: Command, act: Act): void {
 export function addImport(program: Command, act: Act): void {
   program
     .command('import')
-    .description('make a conversation of a messages.json or an export; no daemon may run')
+    .description('create a conversation from a messages.json or an export; no daemon may run')
     .argument('<file>', 'an array of messages, or JSON Lines')
     .requiredOption('--conversation <id>', 'its id', conversationId)
-    .option('--agent <slug>', 'who said what names no agent', agentSlug, 'assistant')
+    .option('--agent <slug>', 'the author of messages that name no agent', agentSlug, 'assistant')
     .action((file: string, options: { conversation: string; agent: string }, command: Command) =>
       act(command, async (context) => {
         const { importConversation } = await context.rooms.daemon();
@@ -42,7 +42,7 @@ export function addImport(program: Command, act: Act): void {
         });
         const { conversation, entries, duplicate } = outcome;
         if (context.json) context.value(outcome);
-        else if (duplicate) context.line(`${conversation} has these ${entries} entries already`);
+        else if (duplicate) context.line(`${conversation} already has these ${entries} entries`);
         else context.line(`${conversation}: ${entries} entries imported`);
         return 0;
       }),

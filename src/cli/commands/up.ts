@@ -1,15 +1,14 @@
 import { type Command, Option } from 'commander';
 import type { Config } from '../../config/index.ts';
-import type { Act } from '../act.ts';
-import { commandLine } from '../command-line.ts';
-import type { Context } from '../context.ts';
+import type { Act, Context } from '../context.ts';
 import type { Readiness, RunningDaemon } from '../dependencies.ts';
+import { startWarnings } from '../doctor/permissions.ts';
 import type { Io } from '../io.ts';
 import { loadConfig } from '../load-config.ts';
-import { createLog } from '../logging.ts';
-import { startWarnings } from '../permissions.ts';
+import { commandLine } from '../options/command-line.ts';
+import { createLog } from '../output/logging.ts';
+import { createConsoleTelemetry } from '../output/telemetry.ts';
 import { type Palette, voiceOf, wantsColour } from '../render/palette.ts';
-import { createConsoleTelemetry } from '../telemetry.ts';
 import { consoleUrl } from './token.ts';
 
 interface UpOptions {
@@ -22,24 +21,24 @@ interface UpOptions {
   readonly allowCrashPoints?: boolean;
 }
 
-/** The exit code of a process that its person did not want to wait for. */
+/** The exit code after a second signal. */
 const FORCED = 1;
 
 export function addUp(program: Command, act: Act): void {
   program
     .command('up')
-    .description('run the daemon; --nats managed (the default) brings a nats-server of its own')
+    .description('run the daemon; --nats managed (the default) starts its own nats-server')
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
     .addOption(
-      new Option('--store <kind>', 'where logs are kept (PARLEY_STORE; default: file)').choices([
+      new Option('--store <kind>', 'where logs are stored (PARLEY_STORE; default: file)').choices([
         'file',
         'jetstream',
       ]),
     )
     .option('--http <address>', 'HOST:PORT, or off (PARLEY_HTTP; default: 127.0.0.1:7420)')
-    .option('--http-token <token>', 'or none; seen by who lists processes (better PARLEY_HTTP_TOKEN)')
-    .option('--replay', 'answer all posts that the server still holds and these logs do not')
-    .option('--no-install', 'never install a nats-server that is missing: say how instead')
+    .option('--http-token <token>', 'or none; visible in process lists (PARLEY_HTTP_TOKEN is safer)')
+    .option('--replay', 'answer all posts that the server still has and these logs do not')
+    .option('--no-install', 'do not install a missing nats-server; print the command instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
     .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));
 }
@@ -58,7 +57,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   const { createDaemon } = await context.rooms.daemon();
   const telemetry =
     config.telemetry === 'console'
-      ? createConsoleTelemetry(io, () => log.warn({}, 'nobody reads stdout any more: the telemetry ends'))
+      ? createConsoleTelemetry(io, () => log.warn({}, 'stdout was closed: telemetry ends'))
       : null;
   const daemon = createDaemon({
     config,
@@ -70,7 +69,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   let starting: Promise<unknown> = Promise.resolve();
   const signals = watchSignals(io, async (signal) => {
     log.info({ signal }, 'stopping; another signal ends at once');
-    await starting.catch(() => {}); // what a start acquires after a stop nobody would release
+    await starting.catch(() => {}); // a stop during the start would not release everything
     await daemon.stop();
   });
   try {
@@ -83,7 +82,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
       telemetry?.open();
     }
     await signals.stopped;
-    if (telemetry && !(await telemetry.close())) io.exitNow(0); // unread output would keep the process for ever
+    if (telemetry && !(await telemetry.close())) io.exitNow(0); // unread output would keep the process alive
     return 0;
   } finally {
     await daemon.stop();
@@ -92,8 +91,8 @@ async function up(context: Context, options: UpOptions): Promise<number> {
 }
 
 /**
- * `stopped` resolves when what the first signal began is done; the second signal ends the process. But a second SIGHUP
- * does not: both the kernel and the shell send one when a terminal is closed.
+ * The first signal starts the shutdown (`stopped`), the second one ends the process. A second SIGHUP does not: the kernel and
+ * the shell each send one when a terminal is closed.
  */
 function watchSignals(io: Io, onFirst: (signal: string) => Promise<void>) {
   const signals = { fired: false, stopped: Promise.resolve(), release: () => {} };
@@ -107,7 +106,7 @@ function watchSignals(io: Io, onFirst: (signal: string) => Promise<void>) {
       onFirst(signal).then(resolve, reject);
     });
   });
-  signals.stopped.catch(() => {}); // told where it is awaited
+  signals.stopped.catch(() => {}); // reported where it is awaited
   return signals;
 }
 
@@ -124,7 +123,7 @@ function announce(
     const typed = (words: string) => commandLine(io, { data: context.options.data }, words);
     const { http, httpToken } = ready;
     const url = http && httpToken ? consoleUrl(http, httpToken.reveal()) : http;
-    // What is no terminal is kept: a journal, a file. No token belongs there.
+    // Other output is stored in a journal or a file, which must not get the token.
     const page = http && httpToken && io.stdout.isTTY !== true ? typed('token --url') : url;
     const facts = { ...ready, data: config.daemon.data, chat: typed('chat'), console: page };
     context.line(renderBanner(facts, context.palette));
@@ -133,13 +132,13 @@ function announce(
 
 export interface BannerFacts extends Readiness {
   readonly data: string;
-  /** The command that talks with the agents. */
+  /** The command to chat with the agents. */
   readonly chat: string;
-  /** The console's address, or the command that prints it; null: there is none. */
+  /** The console's address, or the command that prints it; null without HTTP. */
   readonly console?: string | null;
 }
 
-/** What a person reads when the daemon is ready: where it is, who is there, and what to type next. */
+/** The ready message for people: addresses, agents, and the next commands. */
 export function renderBanner(facts: BannerFacts, palette: Palette): string {
   const { pid, nats, http, agents, store, daemon, data, chat, console } = facts;
   const row = (name: string, value: string) => `  ${palette.dim(name.padEnd(7))} ${value}`;
@@ -153,7 +152,7 @@ export function renderBanner(facts: BannerFacts, palette: Palette): string {
     ...(daemon ? [row('daemon', daemon)] : []),
     row('agents', agents.map((slug) => voiceOf(slug, palette)(slug)).join(', ')),
     '',
-    `Talk with them, in another terminal:  ${palette.bold(chat)}`,
+    `Chat with them in another terminal:  ${palette.bold(chat)}`,
     ...(console ? [`Or in a browser:  ${palette.bold(console)}`] : []),
     palette.dim('Ctrl-C stops it.'),
     '',

@@ -3,7 +3,7 @@ import { withDaemon } from '../find-daemon.ts';
 import { plural } from '../render/text.ts';
 import type { Check } from './check.ts';
 
-/** A daemon that does not run is no fault, only worth saying. */
+/** A daemon that does not run is a warning, not a failure. */
 export async function daemonCheck(context: Context): Promise<Check> {
   const name = 'daemon';
   try {

@@ -4,14 +4,14 @@ import { dirname } from 'node:path';
 import { resolveDaemonAddress } from '../../config/index.ts';
 import { FULL_DISK_BYTES, freeBytes, LOW_DISK_BYTES } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
-import { configFlags } from '../options.ts';
-import { foreignData, openData } from '../permissions.ts';
+import { configFlags } from '../options/options.ts';
 import { failureOf } from '../render/failure.ts';
 import type { Check } from './check.ts';
+import { foreignData, openData } from './permissions.ts';
 
 const name = 'data directory';
 
-/** Whether the daemon could write there, or make it, and other users cannot read or replace it; changes nothing. */
+/** Checks that the daemon can write to the data directory and other users can neither read nor replace it. Changes nothing. */
 export async function dataCheck({ io, options }: Context, freeOn = freeBytes): Promise<Check> {
   const flags = configFlags(options);
   let directory: string;
@@ -21,7 +21,7 @@ export async function dataCheck({ io, options }: Context, freeOn = freeBytes): P
     return { name, status: 'fail', message: failureOf(error).message };
   }
   const existing = await nearestExisting(directory);
-  const fix = 'make it writable for this user, or name another with --data DIR';
+  const fix = 'make it writable for this user, or give another directory with --data DIR';
   if (!(await stat(existing)).isDirectory()) {
     return { name, status: 'fail', message: `${existing} is not a directory`, fix };
   }
@@ -30,11 +30,11 @@ export async function dataCheck({ io, options }: Context, freeOn = freeBytes): P
   } catch {
     return { name, status: 'fail', message: `${existing} is not writable`, fix };
   }
-  const message = existing === directory ? directory : `${directory} (will be made)`;
+  const message = existing === directory ? directory : `${directory} (will be created)`;
   const free = await freeOn(existing);
   if (free < LOW_DISK_BYTES) {
     const left = `${directory}: ${Math.floor(free / 1_000_000)} MB are free on its disk`;
-    const fix = 'free space on that disk: without it posts are not accepted and nothing can be deleted';
+    const fix = 'free space on that disk: without it no post is accepted and no conversation can be deleted';
     return { name, status: free < FULL_DISK_BYTES ? 'fail' : 'warn', message: left, fix };
   }
   const open = (await foreignData(directory)) ?? (await openData(directory));

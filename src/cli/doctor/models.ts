@@ -5,15 +5,15 @@ import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import type { Check } from './check.ts';
 
-/** What an endpoint said to `GET <baseURL>/models`: an HTTP status, or why there was none. */
+/** The result of `GET <baseURL>/models`: an HTTP status, or the reason why there was none. */
 export type Reached = { readonly status: number } | { readonly fault: string };
 export type Reach = (baseURL: string, key: string | null) => Promise<Reached>;
 
-const PATIENCE_MS = 3_000;
+const TIMEOUT_MS = 3_000;
 
-/** Each model that is configured: where it is, whether it has what it needs, whether its endpoint answers. Calls none. */
+/** Checks each configured model: its endpoint, its key, and whether the endpoint answers. Calls no model. */
 export function modelChecks(config: Config, reach: Reach = reachEndpoint): Promise<Check[]> {
-  const asked = new Map<string, Promise<Reached>>(); // several models of one endpoint ask it once
+  const asked = new Map<string, Promise<Reached>>(); // one request per endpoint
   const once: Reach = (baseURL, key) => {
     const endpoint = JSON.stringify([baseURL, key]);
     const answer = asked.get(endpoint) ?? reach(baseURL, key);
@@ -31,8 +31,8 @@ async function modelCheck(name: string, model: ModelConfig, reach: Reach): Promi
     return {
       name,
       status: 'warn',
-      message: `offline: answers come from ${model.script ?? 'a script that Parley ships'}, not from a model`,
-      fix: 'set OPENAI_API_KEY, or name a model in parley.yaml',
+      message: `offline: answers come from ${model.script ?? 'a script that is part of Parley'}, not from a model`,
+      fix: 'set OPENAI_API_KEY, or configure a model in parley.yaml',
     };
   }
   const { baseURL, apiKey } = model;
@@ -44,38 +44,38 @@ async function modelCheck(name: string, model: ModelConfig, reach: Reach): Promi
     return { name, status: 'fail', message: `${message}: no answer (${reached.fault})`, fix };
   }
   if (reached.status === 401 || reached.status === 403) {
-    const what = apiKey === null ? 'it wants a key' : 'it refuses the key';
+    const what = apiKey === null ? 'it requires a key' : 'it refuses the key';
     const fix = `set models.${name.slice('model '.length)}.apiKey to a key of that endpoint`;
     return { name, status: 'fail', message: `${message}: ${what} (HTTP ${reached.status})`, fix };
   }
   if (apiKey !== null || LOCAL.test(baseURL)) return { name, status: 'ok', message };
-  return { name, status: 'warn', message, fix: 'set its apiKey in parley.yaml if that endpoint wants one' };
+  return { name, status: 'warn', message, fix: 'set its apiKey in parley.yaml if the endpoint requires one' };
 }
 
-/** Any answer will do, 404 too: not every endpoint lists its models. */
+/** Any answer counts, also 404: not every endpoint lists its models. */
 async function reachEndpoint(baseURL: string, key: string | null): Promise<Reached> {
   try {
     const response = await fetch(`${baseURL.replace(/\/+$/, '')}/models`, {
       headers: key === null ? {} : { authorization: `Bearer ${key}` },
       redirect: 'manual',
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     await response.body?.cancel();
     return { status: response.status };
   } catch (error) {
     const { cause } = error as { cause?: { code?: unknown } };
-    if ((error as Error).name === 'TimeoutError') return { fault: `none within ${PATIENCE_MS} ms` };
+    if ((error as Error).name === 'TimeoutError') return { fault: `none within ${TIMEOUT_MS} ms` };
     return { fault: String(cause?.code ?? messageOf(cause ?? error)) };
   }
 }
 
-/** Nothing for the default: nobody chose it. */
+/** Empty for the default profile. */
 function profileText({ profile }: ModelConfig): string {
   if (profile.chosenBy === 'default') return '';
   return `; profile ${profile.preset}${profile.chosenBy === 'host' ? ', by its host' : ''}`;
 }
 
-/** The agents that live in other processes: whether one is there. Only a running daemon knows. */
+/** Checks whether the agents in other processes are connected. Only a running daemon knows. */
 export async function agentChecks(context: Context, config: Config): Promise<Check[]> {
   const remote = config.agents.filter(({ runtime }) => runtime === 'bus');
   if (remote.length === 0) return [];
@@ -87,13 +87,13 @@ async function askDaemon(context: Context): Promise<readonly AgentSummary[] | nu
   try {
     return await withDaemon(context, async (client) => (await client.request('agents', {})).agents);
   } catch {
-    return null; // the check of the daemon says why
+    return null; // the check of the daemon reports the reason
   }
 }
 
 function agentCheck(slug: string, seen: readonly AgentSummary[] | null): Check {
   const name = `agent ${slug} (runtime: bus)`;
-  if (seen === null) return { name, status: 'ok', message: 'not asked: no daemon runs' };
+  if (seen === null) return { name, status: 'ok', message: 'not checked: no daemon is running' };
   const found = seen.find((one) => one.slug === slug);
   if (!found) {
     const fix = 'restart the daemon: it runs with another configuration';
@@ -104,6 +104,6 @@ function agentCheck(slug: string, seen: readonly AgentSummary[] | null): Check {
     name,
     status: 'fail',
     message: 'not connected: its turns fail with AGENT_NOT_CONNECTED',
-    fix: `start the process that is ${slug}, or check which server and subject prefix it uses`,
+    fix: `start the process of ${slug}, or check its server and subject prefix`,
   };
 }

@@ -8,8 +8,8 @@ import { withDaemon } from '../find-daemon.ts';
 import type { Check } from './check.ts';
 
 /**
- * The MCP servers of the configuration. A running daemon is asked how they are; without one it is only looked whether
- * they could be started: starting a program of somebody else is nothing that a diagnosis should do.
+ * Checks the MCP servers of the configuration. A running daemon reports their state. Without one, it only checks that their
+ * programs exist: a diagnosis must not start foreign programs.
  */
 export async function toolServerChecks(context: Context, config: Config): Promise<Check[]> {
   const configured = Object.entries(config.tools.mcpServers);
@@ -27,7 +27,7 @@ export async function toolServerChecks(context: Context, config: Config): Promis
   );
 }
 
-/** Null: no daemon says anything; the check of the daemon tells why. */
+/** Null: no daemon answers; the check of the daemon reports the reason. */
 async function askDaemon(context: Context): Promise<readonly ToolServerSummary[] | null> {
   try {
     return await withDaemon(context, async (client) => (await client.request('tools', {})).servers);
@@ -41,7 +41,7 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
   const { key, what } = place(name, server);
   if (!seen) {
     const fix = 'restart the daemon: it runs with another configuration';
-    return check('warn', `${what} is not known to the daemon that runs`, fix);
+    return check('warn', `the running daemon does not know ${what}`, fix);
   }
   switch (seen.state) {
     case 'ready':
@@ -49,20 +49,20 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
         return check(
           'warn',
           `${what} added or changed ${seen.unaccepted.join(', ')} since its tools were accepted: each call waits for approval`,
-          'read what the server says of them; an approved call accepts the tool as it is',
+          'read their descriptions; an approved call accepts the tool as it is',
         );
       return seen.tools.length === 0
-        ? check('warn', 'connected; it offers no tool', `does ${key} name the right server?`)
+        ? check('warn', 'connected; it offers no tools', `check that ${key} is the right server`)
         : check('ok', `connected with ${count(seen.tools.length)}: ${seen.tools.join(', ')}`);
     case 'connecting':
-      return check('warn', `${what} is being started`, 'ask again: it has a minute to answer');
+      return check('warn', `${what} is being started`, 'run doctor again: the server has a minute to answer');
     case 'failed':
       return check(
         'fail',
-        `${what} failed: ${seen.error ?? 'it did not say why'}`,
+        `${what} failed: ${seen.error ?? 'without an error message'}`,
         server.transport === 'command'
-          ? `run it by hand in the folder of tools.project to see what it says, or correct ${key}; the daemon tries again by itself`
-          : `see that it runs and takes these headers, or correct ${key}; the daemon tries again by itself`,
+          ? `run it in the folder of tools.project to see its output, or correct ${key}; the daemon retries automatically`
+          : `check that it runs and accepts these headers, or correct ${key}; the daemon retries automatically`,
       );
   }
 }
@@ -75,13 +75,13 @@ async function unstarted(
 ): Promise<Check> {
   const check = checkOf(name, server);
   const { key, what } = place(name, server);
-  if (server.transport === 'http') return check('ok', `${what}, not asked: no daemon runs`);
+  if (server.transport === 'http') return check('ok', `${what}, not checked: no daemon is running`);
   const found = await findProgram(server.command, directory, server.env.PATH?.reveal() ?? path);
-  if (found !== null) return check('ok', `${found}, not started: no daemon runs`);
-  return check('fail', `there is no program ${server.command}`, `install it, or correct ${key}`);
+  if (found !== null) return check('ok', `${found}, not started: no daemon is running`);
+  return check('fail', `program ${server.command} was not found`, `install it, or correct ${key}`);
 }
 
-/** As the system would find it for a process in `directory`. */
+/** Searches like the system does for a process in `directory`. */
 async function findProgram(command: string, directory: string, path: string): Promise<string | null> {
   const candidates =
     isAbsolute(command) || command.includes('/')
@@ -107,7 +107,7 @@ function checkOf(server: string, { transport }: McpServerConfig) {
   });
 }
 
-/** Neither arguments nor the query of an address are shown: people put tokens there. */
+/** Arguments and the query of an address are not shown, because they may contain tokens. */
 function place(name: string, server: McpServerConfig): { readonly key: string; readonly what: string } {
   const key = `tools.mcpServers.${name}.${server.transport === 'http' ? 'url' : 'command'}`;
   if (server.transport === 'command') return { key, what: server.command };
@@ -117,4 +117,18 @@ function place(name: string, server: McpServerConfig): { readonly key: string; r
 
 function count(tools: number): string {
   return tools === 1 ? '1 tool' : `${tools} tools`;
+}
+
+/** Warns if programs that tools start can read the daemon's data. */
+export async function enclosureChecks({ rooms }: Context, config: Config): Promise<Check[]> {
+  const fault = await (await rooms.daemon()).enclosureFault(config);
+  if (fault === null) return [];
+  return [
+    {
+      name: 'programs of tools',
+      status: 'warn',
+      message: `they can read the data directory and control this daemon: ${fault}`,
+      fix: 'allow user namespaces, or run the daemon as its own user: docs/security.md, "Tools and the daemon"',
+    },
+  ];
 }

@@ -2,7 +2,7 @@ import { type Entry, traitsOf } from '../../client/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import { firstLine } from './text.ts';
 
-/** One line for each kind of entry that is not a message; exhaustive, so that no kind goes unseen. */
+/** One line for each entry type except messages; exhaustive. */
 
 type EventEntry = Exclude<Entry, { type: 'message' }>;
 
@@ -60,9 +60,9 @@ function describeNotice(entry: Notice): string {
     case 'run-ended':
       return `run ${entry.runId} ended: ${entry.outcome}${entry.author.kind === 'system' ? because(entry.summary) : ''}`;
     case 'agent-stopped':
-      return `${entry.agent ?? 'everybody'} was stopped by ${entry.by}`;
+      return `${entry.agent ?? 'the conversation'} was stopped by ${entry.by}`;
     case 'agent-resumed':
-      return `${entry.agent ?? 'everybody'} may go on, by ${entry.by}`;
+      return `${entry.agent ?? 'the conversation'} was resumed by ${entry.by}`;
     case 'title-set':
       return `title: ${entry.title}`;
     case 'limit-reached':
@@ -74,24 +74,24 @@ function describeNotice(entry: Notice): string {
   }
 }
 
-/** Whole, with escapes: a person approves by it. Empty for a log from before entries had the call. */
+/** Complete and escaped, because a person decides by it. Empty for old logs, whose entries lack the call. */
 function requestedCall(entry: Extract<Entry, { type: 'approval-requested' }>): string {
   const { agent = entry.author.id, tool, arguments: given = '{}' } = entry;
   return tool === undefined ? '' : `: ${agent} wants to call ${visibleCall(tool, given)}`;
 }
 
-/** A log that a newer version wrote may hold what this one has no words for. */
+/** For entries of a newer version. */
 function unknownKind(entry: never): string {
   return `${firstLine(String((entry as Entry).type), 60)}: this version does not know that kind of entry`;
 }
 
-/** True for what belongs on the screen of somebody who talks; a turn's end only if it was not a good one. */
+/** True for entries that a chat shows; of turn ends, only unsuccessful ones. */
 export function concernsPeople(entry: EventEntry): boolean {
   if (entry.type === 'turn-ended') return entry.outcome === 'aborted' || entry.outcome === 'limited';
   return !traitsOf(entry).isMachinery;
 }
 
-/** An approval that expired was answered by no person. */
+/** Empty for an expired approval, which no person answered. */
 const answeredBy = ({ author }: Entry) => (author.kind === 'person' ? ` by ${author.name}` : '');
 const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
 function turnWords({ resumed, trigger }: Extract<Entry, { type: 'turn-started' }>): string {

@@ -4,11 +4,11 @@ import type { Chunk } from '../model/live.ts';
 import { headers, type RequestError, refusalOf } from './requests.ts';
 
 /**
- * Follows one conversation, by `fetch`, so that a token can be sent (an EventSource cannot).
+ * Follows one conversation with `fetch`, which can send a token (an EventSource cannot).
  *
- * API-FOLLOW-1 After a lost connection it goes on behind the last entry that it passed on: nothing missing, nothing twice.
- * API-FOLLOW-2 It comes again after a while, longer each time up to a limit, until it is told to leave or there is nothing more.
- * API-FOLLOW-3 A connection from which nothing comes for long, not even a sign of life, counts as lost.
+ * API-FOLLOW-1 After a lost connection it continues after the last delivered entry: none is missing and none is repeated.
+ * API-FOLLOW-2 It reconnects with increasing pauses up to a limit, until it is stopped or the conversation is over.
+ * API-FOLLOW-3 A connection without data or heartbeat for too long counts as lost.
  */
 
 export type Connection =
@@ -19,7 +19,7 @@ export type Connection =
 
 export interface Following {
   readonly conversation: string;
-  /** The next index that is wanted. */
+  /** The next index to request. */
   readonly next: () => number;
   readonly onEntry: (entry: Entry) => void;
   readonly onChunk: (chunk: Chunk) => void;
@@ -29,7 +29,7 @@ export interface Following {
 
 const FIRST_WAIT_MS = 300;
 const LONGEST_WAIT_MS = 5_000;
-/** Three of the daemon's signs of life. */
+/** Three heartbeats of the daemon. */
 const SILENCE_MS = 45_000;
 
 export async function follow(following: Following): Promise<void> {
@@ -70,14 +70,14 @@ async function readOnce(following: Following): Promise<Connection> {
     }
     return outcome;
   } catch {
-    return outcome; // the connection broke: it is made again
+    return outcome; // the connection was lost: reconnect
   } finally {
     clearTimeout(timer);
     following.signal.removeEventListener('abort', leave);
   }
 }
 
-/** What can be mended by waiting is lost, what cannot is over. */
+/** `lost` is retryable, `over` is not. */
 async function refused(response: Response): Promise<Connection> {
   const error: RequestError = await refusalOf(response);
   if (error.status >= 500 || error.status === 429) return { kind: 'lost' };

@@ -1,7 +1,7 @@
 import type { Delivery, ExplainedRequest, Mode } from '../../conversation/index.ts';
 import { readToken } from './session.ts';
 
-/** The requests that the console makes: the public API, as `/api/openapi.json` describes it. */
+/** The requests of the console, all to the public API (`/api/openapi.json`). */
 
 export interface ConversationRow {
   readonly id: string;
@@ -24,13 +24,13 @@ export interface AgentCard {
 
 export interface Identity {
   readonly role: string;
-  /** Null: may act as anybody. */
+  /** Null: may act as any publisher. */
   readonly publisher: string | null;
-  /** The person whose token it is; null: whoever has it says so. */
+  /** The owner of the token; null: the user chooses a name. */
   readonly name: string | null;
 }
 
-/** Who does something, beyond what the token says. */
+/** The actor, in addition to the token. */
 export interface Sender {
   readonly publisher?: string;
   readonly author?: { readonly name: string };
@@ -44,7 +44,7 @@ export interface Post extends Sender {
   readonly replyTo?: string;
 }
 
-/** What was refused, in the daemon's words. */
+/** A refusal of the daemon. */
 export class RequestError extends Error {
   readonly status: number;
   readonly code: string;
@@ -63,7 +63,7 @@ export function headers(): Record<string, string> {
   return token === null ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** The daemon's own token, for a code of the address that it prints. */
+/** Exchanges the one-time code of an address for the daemon's token. */
 export async function tokenFor(code: string): Promise<string> {
   const headers = { authorization: `Code ${code}` };
   const response = await fetch('api/console-token', { method: 'POST', headers });

@@ -1,4 +1,4 @@
-/** What the browser keeps. The token stays as long as the tab, is sent with every request and put nowhere else. */
+/** Browser storage. The token is stored until the tab is closed, and is sent only to the daemon. */
 
 const TOKEN = 'parley.token';
 const DRAFT = 'parley.draft.';
@@ -13,14 +13,14 @@ export function keepToken(token: string | null): void {
   else sessionStorage.setItem(TOKEN, token);
 }
 
-/** The code that the address brings (`#code=…`), which is removed from there; null: it brings none. */
+/** Reads the one-time code (`#code=…`) and removes it from the address; null: there is none. */
 export function takeCode(): string | null {
   const code = /^#code=([\w.-]+)$/.exec(location.hash)?.[1] ?? null;
   if (code !== null) history.replaceState(null, '', '#/');
   return code;
 }
 
-/** How a person signs, on this machine. */
+/** The person's name on messages, stored on this machine. */
 export function readName(): string {
   return localStorage.getItem(NAME) ?? '';
 }
@@ -29,7 +29,7 @@ export function keepName(name: string): void {
   localStorage.setItem(NAME, name);
 }
 
-/** What was begun and not sent, as long as the tab. `place`: a conversation, or empty for a new one. */
+/** The unsent text, stored until the tab is closed. `place`: a conversation, or empty for a new one. */
 export function readDraft(place: string): string {
   return sessionStorage.getItem(DRAFT + place) ?? '';
 }

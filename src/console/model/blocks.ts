@@ -1,6 +1,6 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../conversation/index.ts';
 
-/** What a thread is made of on the screen: one block for each thing that people look at. */
+/** The blocks of a thread on the screen. */
 
 export type Block =
   | { readonly kind: 'message'; readonly index: number; readonly entry: MessageEntry; readonly calls: Calls }
@@ -34,18 +34,18 @@ export type BandTone = 'phase' | 'mode' | 'run' | 'stop';
 export type NoteTone = 'note' | 'fault' | 'summary';
 export type Calls = readonly Call[];
 
-/** A tool call with what became of it. */
+/** A tool call and its outcome. */
 export interface Call {
   readonly place: CallPlace;
   readonly id: string;
   readonly tool: string;
-  /** As the model wrote it. */
+  /** Unchanged from the model. */
   readonly arguments: string;
   readonly status: 'asked' | 'running' | 'done';
   readonly startedAt: string | null;
   readonly approval: Approval | null;
   readonly result: CallResult | null;
-  /** An entry of its own tells of it (a handoff, a delegation): it needs no row. */
+  /** Another entry shows it (a handoff, a delegation), so it needs no row. */
   readonly isTold: boolean;
 }
 
@@ -63,9 +63,9 @@ export interface Approval {
   readonly index: number;
   readonly risk: string;
   readonly why: string | null;
-  /** It was running when the daemon died: nobody knows whether it took effect. */
+  /** It was running when the daemon died, so it may have taken effect. */
   readonly mayHaveRun: boolean;
-  /** Null while it waits. */
+  /** Null while it is pending. */
   readonly answer: string | null;
   readonly by: string | null;
 }
@@ -91,7 +91,7 @@ export function callsOf(entry: MessageEntry): Calls {
   }));
 }
 
-/** What an agent asks with this call; null: it is no question. */
+/** The question that an agent asks with this call; null: the call is not a question. */
 export function questionOf(call: Call, agent: string): Question | null {
   if (call.tool !== 'ask') return null;
   const asked = argumentsOf(call);
@@ -99,7 +99,7 @@ export function questionOf(call: Call, agent: string): Question | null {
   return { call, agent, question: typeof asked.question === 'string' ? asked.question : '', options };
 }
 
-/** Empty where the model wrote no JSON object. */
+/** Empty if the model did not write a JSON object. */
 export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(call.arguments);
@@ -111,7 +111,7 @@ export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
 
 type NameOf = (slug: string) => string;
 
-/** The block that an entry makes by itself; null: it makes none, or changes others. */
+/** The block of an entry; null: it has none, or changes other blocks. */
 export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
   const { index } = entry;
   switch (entry.type) {
@@ -190,9 +190,17 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
     case 'run-ended':
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
     case 'agent-stopped':
-      return band('stop', `${entry.agent ? nameOf(entry.agent) : 'Everybody'} was stopped`, `by ${entry.by}`);
+      return band(
+        'stop',
+        `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was stopped`,
+        `by ${entry.by}`,
+      );
     case 'agent-resumed':
-      return band('stop', `${entry.agent ? nameOf(entry.agent) : 'Everybody'} may go on`, `by ${entry.by}`);
+      return band(
+        'stop',
+        `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was resumed`,
+        `by ${entry.by}`,
+      );
   }
 }
 

@@ -11,7 +11,7 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** In one unit, where there is little room. */
+/** The short form, with one unit. */
 export function roughly(milliseconds: number): string {
   const units = [
     ['d', 86_400_000],
@@ -27,7 +27,7 @@ export function count(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** As the command line: no cost is a dash, since most often no model has a price. */
+/** Like the command line: a dash for no cost, because most models have no price. */
 export function money(usd: number): string {
   if (usd === 0) return '-';
   return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
@@ -40,7 +40,7 @@ export function clockTime(iso: string): string {
     : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 }
 
-/** As much as is needed to tell it from now. */
+/** Only the parts that differ from now. */
 export function when(iso: string, now: number): string {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return '';
@@ -49,7 +49,7 @@ export function when(iso: string, now: number): string {
   return date.toLocaleDateString([], { day: 'numeric', month: 'short' });
 }
 
-/** JSON that is easier to read; what is no JSON stays as it is. */
+/** Indents JSON; other text is unchanged. */
 export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -58,11 +58,11 @@ export function pretty(text: string): string {
   }
 }
 
-/** Arguments of a call on one line or as they are easier to read, with an escape for each character that cannot be seen. */
+/** The arguments of a call, on one line or indented, with escapes for invisible characters. */
 export const argumentsLine = (text: string): string => oneLine(visibleArguments(text), 90);
 export const argumentsBlock = (text: string): string => escapeHidden(pretty(visibleArguments(text)));
 
-/** An id where there is little room: its ends, since those that are made begin alike. */
+/** Shortens an id to its ends, because generated ids begin alike. */
 export function shortId(id: string): string {
   return id.length <= 20 ? id : `${id.slice(0, 6)}…${id.slice(-6)}`;
 }

@@ -5,8 +5,8 @@ import type { Interval } from './time-scale.ts';
 /**
  * A conversation over time: a lane for each agent, and one for the people.
  *
- * LANES-1 Every span begins and ends at moments that the log names; what is open ends with the log.
- * LANES-2 What an agent did lies within its turns.
+ * LANES-1 Every span starts and ends at the time of an entry; an open span ends with the log.
+ * LANES-2 The spans of an agent lie within its turns.
  */
 
 export type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
@@ -14,7 +14,7 @@ export type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
 export interface Span extends Interval {
   readonly kind: SpanKind;
   readonly lane: string;
-  /** The entry to look at for it. */
+  /** The entry to show for it. */
   readonly index: number;
   readonly label: string;
 }
@@ -39,14 +39,14 @@ export interface Spending {
 }
 
 export interface Lanes {
-  /** Agents in the order in which they came in. */
+  /** Agents in the order of their first entry. */
   readonly agents: readonly string[];
   readonly spans: readonly Span[];
   readonly passages: readonly Passage[];
   readonly spending: ReadonlyMap<string, Spending>;
 }
 
-/** The lane of everybody who is no agent. */
+/** The lane of all persons. */
 export const PEOPLE = '';
 
 export function lanesOf(entries: readonly Entry[]): Lanes {

@@ -1,10 +1,10 @@
 import type { Entry } from '../../conversation/index.ts';
 
 /**
- * Words that are being said: chunks without a place in the log yet.
+ * Streamed text that is not in the log yet.
  *
- * LIVE-1 A draft is gone as soon as the log has what it became, or its turn is over.
- * LIVE-2 Each attempt of a call begins anew: what a failed one said is dropped.
+ * LIVE-1 A draft is removed when the log has its message, or its turn has ended.
+ * LIVE-2 Each attempt of a call starts a new draft: the text of a failed attempt is dropped.
  */
 
 export interface Chunk {
@@ -24,9 +24,9 @@ export interface LiveDraft {
   readonly call: string;
   readonly text: string;
   readonly reasoning: string;
-  /** Names of the tools that it is about to call. */
+  /** Names of the tools in the streamed call. */
   readonly tools: readonly string[];
-  /** Its beginning was said before anybody listened here. */
+  /** Its beginning was streamed before this page followed the conversation. */
   readonly isPartial: boolean;
 }
 

@@ -1,11 +1,11 @@
-/** Completion of `@slug` while somebody writes. */
+/** Completion of `@slug` in the composer. */
 export interface Mention {
-  /** Where the `@` stands. */
+  /** The position of the `@`. */
   readonly from: number;
   readonly typed: string;
 }
 
-/** The mention that is being written at the cursor; null: none. */
+/** The mention at the cursor; null: none. */
 export function mentionAt(text: string, cursor: number): Mention | null {
   const found = /(?:^|[^\p{L}\p{N}_])@([a-z0-9-]*)$/iu.exec(text.slice(0, cursor));
   if (!found) return null;
@@ -13,7 +13,7 @@ export function mentionAt(text: string, cursor: number): Mention | null {
   return { from: cursor - typed.length - 1, typed };
 }
 
-/** Whose slug or name begins so, those whose slug does first. */
+/** Agents whose slug or name begins with the text; slugs first. */
 export function candidates<T extends { readonly slug: string; readonly name: string }>(
   agents: readonly T[],
   typed: string,

@@ -1,10 +1,10 @@
-/** Participants as the screen tells them apart: each with a colour of its own and initials. */
+/** Participants, each with a colour and initials. */
 export interface Participant {
   readonly id: string;
   readonly name: string;
-  /** An agent answers; a person is anybody else. */
+  /** Agents answer; all others are persons. */
   readonly isAgent: boolean;
-  /** A number of the palette. */
+  /** An index into the palette. */
   readonly colour: number;
   readonly initials: string;
 }
@@ -16,7 +16,7 @@ export interface Named {
   readonly name: string;
 }
 
-/** Agents first, in the order of the roster, so that a colour stays the same from one conversation to the next. */
+/** Agents first, in the order of the roster, so that they have the same colour in every conversation. */
 export function participantsOf(
   roster: readonly Named[],
   authors: ReadonlyMap<string, string>,
@@ -31,7 +31,7 @@ export function participantsOf(
   return found;
 }
 
-/** Of a first and a last word, else the first two letters. */
+/** The initials of the first and last word, or the first two letters. */
 export function initialsOf(name: string): string {
   const words = name.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
   const [first, last] = [words[0], words.at(-1)];

@@ -10,19 +10,19 @@ import {
 } from './blocks.ts';
 
 /**
- * One conversation folded from its log, as the screen shows it.
+ * One conversation, folded from its log for the screen.
  *
- * THREAD-1 It takes each index once and in order: what it has is passed over, a gap is refused.
- * THREAD-2 A block is never changed, only replaced: whoever holds one may compare by identity.
+ * THREAD-1 Each index is added once and in order: known entries are ignored, a gap is refused.
+ * THREAD-2 A block is never changed, only replaced, so that blocks can be compared by identity.
  */
 
 export type AgentStatus = 'idle' | 'running' | 'waiting';
 
 export interface AgentStanding {
   readonly status: AgentStatus;
-  /** The place of its turn's begin; null: no turn. */
+  /** The block of its turn's start; null: no turn. */
   readonly since: string | null;
-  /** It has been shown every entry below this one, as far as it was for it. */
+  /** The agent has been shown every entry below this index that is meant for it. */
   readonly cursor: number;
   readonly isStopped: boolean;
 }
@@ -49,7 +49,7 @@ export class Thread {
     this.#nameOf = nameOf;
   }
 
-  /** False: entries between are missing (THREAD-1). */
+  /** False: earlier entries are missing (THREAD-1). */
   add(entry: Entry): boolean {
     if (entry.index < this.entries.length) return true;
     if (entry.index > this.entries.length) return false;
@@ -67,7 +67,7 @@ export class Thread {
     return this.agents.get(slug) ?? NEW_AGENT;
   }
 
-  /** The place of the block that shows an entry, or of the last one before it; -1: there is none. */
+  /** The position of the block with this entry, or of the last block before it; -1: there is none. */
   placeOf(index: number): number {
     let low = 0;
     let high = this.blocks.length;
@@ -79,7 +79,7 @@ export class Thread {
     return low - 1;
   }
 
-  /** What waits for a person: calls to be allowed, and questions, the oldest first. */
+  /** The pending approvals and questions, oldest first. */
   get waitingCalls(): readonly Call[] {
     return this.#open().filter((call) => call.approval !== null && call.approval.answer === null);
   }
@@ -184,7 +184,7 @@ export class Thread {
     if (!isStopped) for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
   }
 
-  /** The entry does not name its call: it is the open one that asked for this phase. */
+  /** The entry does not name its call: it is the open call that requested this phase. */
   #callThatEntered(phase: string): CallPlace | undefined {
     return this.#open().find((call) => call.tool === 'set_phase' && argumentsOf(call).phase === phase)?.place;
   }
@@ -275,7 +275,7 @@ function keyOf({ index, position }: CallPlace): string {
   return `${index}/${position}`;
 }
 
-/** How far each agent has read: by the place of the last block that it was shown. Agents at the same place together. */
+/** The agents by the position of the last block that they were shown. */
 export function readMarkers(thread: Thread): ReadonlyMap<number, readonly string[]> {
   const markers = new Map<number, string[]>();
   for (const [slug, { cursor }] of thread.agents) {

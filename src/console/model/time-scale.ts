@@ -1,9 +1,8 @@
 /**
- * Time as a width. What nobody did anything in is shortened, so that an answer of a second and a night's pause fit one
- * picture.
+ * Maps time to a width. Pauses are shortened, so that an answer of a second and a pause of a night fit one picture.
  *
- * TIME-SCALE-1 A later moment never stands left of an earlier one.
- * TIME-SCALE-2 A pause is as wide as a fixed share of what was worked, however long it was.
+ * TIME-SCALE-1 A later time is never left of an earlier one.
+ * TIME-SCALE-2 The width of a pause is a fixed share of the working time, whatever its length.
  */
 
 export interface Interval {
@@ -13,7 +12,7 @@ export interface Interval {
 }
 
 export interface Pause extends Interval {
-  /** Where it stands, from 0 to 1. */
+  /** Its position, from 0 to 1. */
   readonly x: number;
   readonly width: number;
 }
@@ -22,11 +21,11 @@ export interface TimeScale {
   /** From 0 to 1. */
   at(time: number): number;
   readonly pauses: readonly Pause[];
-  /** Milliseconds in which somebody did something. */
+  /** Working time in milliseconds. */
   readonly worked: number;
 }
 
-/** A pause is shortened when it is longer than this share of what was worked. */
+/** A pause is shortened when it is longer than this share of the working time. */
 const LONG = 0.12;
 const SHORTENED = 0.04;
 

@@ -1,16 +1,16 @@
 import type { Difference, Entry, ExplainedRequest } from '../../conversation/index.ts';
 import { diffViews } from '../../conversation/view/view-diff.ts';
 
-/** "Why did it say that?": the account of one request, as the panel shows it. */
+/** "Why did it say that?": the data of one request for the panel. */
 
 export interface Segment {
   readonly group: string;
   readonly tokens: number;
-  /** Of the window, from 0 to 1. */
+  /** Share of the window, from 0 to 1. */
   readonly share: number;
 }
 
-/** What fills the window: the groups of the request, what is kept for the answer, what is free. */
+/** The parts of the window: the groups of the request, the reserve for the answer, the free rest. */
 export function segmentsOf({ report }: ExplainedRequest): Segment[] {
   const used = Object.entries(report.tokens_by_group);
   const free = Math.max(0, report.window - report.tokens - report.reserved);
@@ -25,7 +25,7 @@ export function segmentsOf({ report }: ExplainedRequest): Segment[] {
     .map(([group, tokens]) => ({ group, tokens, share: tokens / sum }));
 }
 
-/** The answer of the same agent before this one: whose request is the previous one. Null: this was its first. */
+/** The previous answer of the same agent; null: this is its first. */
 export function previousAnswer(entries: readonly Entry[], index: number, agent: string): number | null {
   const found = entries
     .slice(0, index)

@@ -9,7 +9,7 @@ import { Thread } from '../model/thread.ts';
 import { refresh } from './conversations.ts';
 import { access, agents, reachedAgain } from './session.ts';
 
-/** The conversation that is looked at: its thread, what is being said in it, and how the connection is. */
+/** The open conversation: its thread, its streamed text, and the state of the connection. */
 
 export interface Opened {
   readonly id: string;
@@ -17,13 +17,13 @@ export interface Opened {
 }
 
 export const opened = signal<Opened | null>(null);
-/** Counts what has changed in the thread: whoever shows it reads this too. */
+/** Counts changes of the thread. Components that show the thread read it, so that they update. */
 export const version = signal(0);
 export const drafts = signal<Drafts>(NO_DRAFTS);
 export const connection = signal<Connection>({ kind: 'connecting' });
-/** The place of the block that the keyboard is at. */
+/** The position of the block with the keyboard selection. */
 export const selected = signal<number | null>(null);
-/** For those who listen instead of looking. */
+/** For screen readers. */
 export const announcement = signal('');
 
 export const participants = computed<ReadonlyMap<string, Participant>>(() => {
@@ -35,7 +35,7 @@ export function nameOf(id: string): string {
   return participants.value.get(id)?.name ?? id;
 }
 
-/** What is open, for a component that is to be drawn again whenever the thread grows. */
+/** The open conversation, for a component that updates with the thread. */
 export function useThread(): Opened | null {
   void version.value;
   return opened.value;
@@ -43,7 +43,7 @@ export function useThread(): Opened | null {
 
 let leave = () => {};
 
-/** Leaves the conversation that was open, and follows this one. */
+/** Closes the open conversation and follows this one. */
 export function open(id: string): void {
   if (opened.value?.id === id) return;
   close();
@@ -101,7 +101,7 @@ export function close(): void {
   connection.value = { kind: 'connecting' };
 }
 
-/** The list says who is at work: it need not wait for its next round. */
+/** True: refresh the list now, because it shows which agents are working. */
 function changesList(entry: Entry): boolean {
   return (entry.type === 'turn-started' || entry.type === 'turn-ended') && isNews(entry.createdAt);
 }
@@ -110,7 +110,7 @@ function isNews(createdAt: string): boolean {
   return Date.now() - Date.parse(createdAt) < NEWS_MS;
 }
 
-/** Old entries are no news. */
+/** False for old entries. */
 const NEWS_MS = 10_000;
 
 function announce(blocks: readonly Block[], createdAt: string): void {

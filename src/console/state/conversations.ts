@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { type ConversationRow, requests } from '../api/requests.ts';
 
-/** The list of conversations: asked for again and again while somebody looks at it. */
+/** The list of conversations, polled while the page is visible. */
 
 export const rows = signal<readonly ConversationRow[]>([]);
 export const isListed = signal(false);
@@ -13,7 +13,7 @@ export const found = computed(() => {
   return rows.value.filter(fits).sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
 });
 
-/** Titles that more than one conversation has: these are told apart by their ids. */
+/** Titles of more than one conversation; their ids are shown too. */
 export const sharedTitles = computed<ReadonlySet<string>>(() => {
   const seen = new Set<string>();
   const titles = rows.value.flatMap(({ title }) => (title === null ? [] : [title]));
@@ -27,11 +27,11 @@ export async function refresh(): Promise<void> {
     rows.value = await requests.conversations();
     isListed.value = true;
   } catch {
-    // The thread says that the daemon cannot be reached; the list stays as it was.
+    // The thread reports that the daemon does not answer; the list stays unchanged.
   }
 }
 
-/** Until the function that it answers is called. */
+/** Runs until the returned function is called. */
 export function keepListed(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;

@@ -1,7 +1,7 @@
 import { opened, selected, version } from './conversation.ts';
 import { focusSelected } from './keys.ts';
 
-/** Shows an entry in the thread, and puts the keyboard there. */
+/** Scrolls to an entry in the thread and selects it. */
 export function jumpTo(index: number): void {
   const here = opened.value;
   if (!here) return;

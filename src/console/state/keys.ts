@@ -3,14 +3,14 @@ import { opened, selected, version } from './conversation.ts';
 import { go, linkTo, route } from './route.ts';
 
 /**
- * The keys of the whole page. None of them means anything while somebody writes, but for Esc, which leaves what one is in.
+ * The keys of the page. While a person types, only Esc works; it leaves the field.
  */
 
 export const isHelpOpen = signal(false);
 
 export const KEYS: readonly { readonly keys: string; readonly means: string }[] = [
   { keys: 'j, ↓', means: 'next entry, or next conversation in the list' },
-  { keys: 'k, ↑', means: 'the one before' },
+  { keys: 'k, ↑', means: 'previous entry or conversation' },
   { keys: 'g, G', means: 'first, last entry' },
   { keys: 'Enter', means: 'why did it say that? In the list: open' },
   { keys: 'o', means: 'unfold the tools of an entry' },
@@ -18,7 +18,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'c', means: 'write' },
   { keys: 'n', means: 'new conversation' },
   { keys: 't', means: 'thread or timeline' },
-  { keys: 'Esc', means: 'leave what you are in' },
+  { keys: 'Esc', means: 'close or leave' },
   { keys: '?', means: 'this list' },
 ];
 
@@ -92,7 +92,7 @@ function moveInList(by: number): boolean {
   return rows.length > 0;
 }
 
-/** The block may come into the page only when it was scrolled to. */
+/** The block is rendered only after the list has scrolled to it. */
 export function focusSelected(tries = 20): void {
   if (selected.value === null) return;
   const block = document.querySelector<HTMLElement>(`[data-place="${selected.value}"] article`);
@@ -100,7 +100,7 @@ export function focusSelected(tries = 20): void {
   else if (tries > 0) requestAnimationFrame(() => focusSelected(tries - 1));
 }
 
-/** On a link or a button the key means what it always means. */
+/** On a link or a button the key keeps its usual function. */
 function explain({ target }: KeyboardEvent): boolean {
   if (!(target instanceof Element) || !target.matches('article')) return false;
   const link = target.querySelector<HTMLAnchorElement>('a.why');
@@ -145,7 +145,7 @@ function leave(): boolean {
   return true;
 }
 
-/** Begins a message to somebody. */
+/** Starts a message to an agent. */
 export function writeTo(slug: string): void {
   const field = document.getElementById('composer');
   if (!(field instanceof HTMLTextAreaElement)) return;

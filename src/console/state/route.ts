@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-/** Where the page is, as its address says: so that a link can be kept and the browser's buttons work. */
+/** The page in the address, so that links and the browser's buttons work. */
 export type Route =
   | { readonly page: 'list' }
   | { readonly page: 'new' }
@@ -8,7 +8,7 @@ export type Route =
       readonly page: 'conversation';
       readonly id: string;
       readonly view: 'thread' | 'timeline';
-      /** The answer that is asked about. */
+      /** The entry of the answer to explain. */
       readonly why: number | null;
     };
 

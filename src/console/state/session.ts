@@ -9,7 +9,7 @@ import {
 } from '../api/requests.ts';
 import { keepName, keepToken, readName, readToken } from '../api/session.ts';
 
-/** Who uses this tab, and what the daemon has for everybody. */
+/** The user of this tab, and the agents, workflows and phases of the daemon. */
 
 export type Access = 'asking' | 'token-needed' | 'granted' | 'unreachable';
 
@@ -18,19 +18,19 @@ export const identity = signal<Identity | null>(null);
 export const agents = signal<readonly AgentCard[]>([]);
 export const phases = signal<readonly { readonly phase: string; readonly description: string }[]>([]);
 export const workflows = signal<readonly { readonly id: string }[]>([]);
-/** How a person signs; empty: as the publisher. */
+/** The person's name on messages; empty: the publisher. */
 export const signature = signal(readName());
 
 export interface Notice {
   readonly text: string;
   readonly hint: string;
-  /** The daemon gave no answer. */
+  /** The daemon did not answer. */
   readonly isUnreachable?: boolean;
 }
-/** What went wrong with the last thing that was done here. */
+/** The failure of the last action. */
 export const notice = signal<Notice | null>(null);
 
-/** Reads who this is and who is there; asks for a token where one is needed. */
+/** Loads the user and the agents; asks for a token if one is required. */
 export async function enter(): Promise<void> {
   try {
     identity.value = await requests.identity();
@@ -50,7 +50,7 @@ export async function enter(): Promise<void> {
   }
 }
 
-/** A token that this tab has and the daemon knows stays: no link changes who acts here. */
+/** Keeps a valid token of this tab, so that no link changes the user. */
 export async function enterByCode(code: string): Promise<void> {
   if (readToken() !== null) await enter();
   if (access.value === 'granted') return;
@@ -62,7 +62,7 @@ export async function enterWith(token: string): Promise<void> {
   keepToken(token);
   await enter();
   if (access.value === 'token-needed')
-    notice.value = { text: 'This token is not known here', hint: 'look for typing errors' };
+    notice.value = { text: 'The daemon does not know this token', hint: 'check it for typing errors' };
   else notice.value = null;
 }
 
@@ -71,10 +71,10 @@ export function sign(name: string): void {
   keepName(name);
 }
 
-/** Who acts here; the name that a person signs with is no part of it. */
+/** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
-/** Who posts, answers and switches here. */
+/** The author of posts, answers and switches. */
 export function sender(): Sender {
   const name = signature.value.trim();
   return {
@@ -83,7 +83,7 @@ export function sender(): Sender {
   };
 }
 
-/** Does something at the daemon; what it refuses is said to the person. False: it was refused. */
+/** Runs a request. False: it was refused, and the person sees the reason. */
 export async function attempt(action: () => Promise<unknown>): Promise<boolean> {
   try {
     await action();
@@ -92,13 +92,13 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
   } catch (error) {
     if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
     const isUnreachable = !(error instanceof RequestError);
-    const hint = isUnreachable ? 'is the daemon running?' : error.hint;
+    const hint = isUnreachable ? 'check that the daemon is running' : error.hint;
     notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
     return false;
   }
 }
 
-/** The connection is back. */
+/** Call it when the connection is restored. */
 export function reachedAgain(): void {
   if (notice.value?.isUnreachable) notice.value = null;
 }

@@ -34,7 +34,7 @@ function Console() {
       {page === 'new' && <NewPage />}
       {page === 'list' && (
         <main class="empty">
-          <p>Choose a conversation, or begin one.</p>
+          <p>Choose a conversation, or start one.</p>
           <p class="muted">
             Press <kbd>?</kbd> for the keys.
           </p>
@@ -51,7 +51,7 @@ function Console() {
 
 const NOTICE_MS = 10_000;
 
-/** What was refused is hidden by the next success, in another place, and after a while. */
+/** A notice disappears after the next success, on another page, and after a while. */
 function NoticeBar() {
   const at = route.value;
   const here = at.page === 'conversation' ? at.id : at.page;

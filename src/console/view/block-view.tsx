@@ -12,7 +12,7 @@ export interface BlockProps {
   readonly block: Block;
   readonly place: number;
   readonly count: number;
-  /** Agents that have read up to here and no further. */
+  /** Agents that have read up to here. */
   readonly readers: readonly string[];
   readonly isSelected: boolean;
 }

@@ -7,7 +7,7 @@ import { opened } from '../state/conversation.ts';
 import { attempt, sender } from '../state/session.ts';
 import { Fold, Icon } from './parts.tsx';
 
-/** One tool call: folded, with its arguments, its result and how long it took; what a person is asked stands open. */
+/** One tool call with arguments, result and duration: folded, unless it needs a person. */
 export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const question = questionOf(call, agent);
   if (question) return <QuestionCard question={question} />;
@@ -28,7 +28,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
           <>
             <h4>Result</h4>
             <pre>{pretty(call.result.content)}</pre>
-            {call.result.fullOutputPath && <p class="muted">the whole of it: {call.result.fullOutputPath}</p>}
+            {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
           </>
         )}
       </Fold>
@@ -69,7 +69,7 @@ function ApprovalCard({ approval, call }: { readonly approval: Approval; readonl
     <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
       <p>
         {approval.mayHaveRun
-          ? 'The daemon ended while this call ran. Nobody knows whether it took effect.'
+          ? 'The daemon ended while this call was running. It may have taken effect.'
           : 'This call may change something outside. May it run?'}
         {approval.why && <span class="muted"> {escapeHidden(approval.why)}</span>}
       </p>
@@ -77,7 +77,7 @@ function ApprovalCard({ approval, call }: { readonly approval: Approval; readonl
       <pre>{argumentsBlock(call.arguments)}</pre>
       <input
         aria-label={approval.mayHaveRun ? 'What it gave' : 'Reason'}
-        placeholder={approval.mayHaveRun ? 'what it gave, if you know' : 'a reason, if you like'}
+        placeholder={approval.mayHaveRun ? 'its result, if you know it' : 'reason (optional)'}
         value={reason}
         onInput={(event) => setReason(event.currentTarget.value)}
       />
@@ -138,7 +138,7 @@ function QuestionCard({ question: { call, agent, question, options } }: { readon
           ))}
           <input
             aria-label="Your answer"
-            placeholder="or in your words"
+            placeholder="or type your answer"
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
           />

@@ -7,12 +7,12 @@ import { Avatar, Icon } from './parts.tsx';
 
 const DELIVERIES: readonly { readonly delivery: Delivery; readonly means: string }[] = [
   { delivery: 'steer', means: 'steer: shown in the middle of a running turn' },
-  { delivery: 'queue', means: 'queue: a turn of its own, afterwards' },
+  { delivery: 'queue', means: 'queue: a separate turn, afterwards' },
   { delivery: 'interrupt', means: 'interrupt: stops the running turn' },
 ];
 
 interface ComposerProps {
-  /** False: it was refused, and the text stays. */
+  /** False: the post was refused, and the text stays in the field. */
   readonly onPost: (content: string, delivery: Delivery) => Promise<boolean>;
   /** The conversation that it writes to; empty for a new one. */
   readonly place: string;
@@ -21,8 +21,7 @@ interface ComposerProps {
 export function Composer({ onPost, place }: ComposerProps) {
   const [delivery, setDelivery] = useState<Delivery>('steer');
   const writing = useWriting(place, (content) => onPost(content, delivery));
-  if (identity.value?.role === 'read')
-    return <p class="composer muted">Your token may read, and not post.</p>;
+  if (identity.value?.role === 'read') return <p class="composer muted">Your token may read but not post.</p>;
   return (
     <form
       class="composer"
@@ -182,7 +181,7 @@ interface Suggesting {
   readonly take: () => void;
 }
 
-/** False: this key means nothing to the list. */
+/** False: the list does not use this key. */
 function handleSuggestion(
   { key }: KeyboardEvent,
   { suggested, chosen, choose, dismiss, take }: Suggesting,

@@ -40,7 +40,7 @@ export function ConversationPage() {
   );
 }
 
-/** What waits for a person may be far above what one reads. */
+/** Jumps to pending approvals and questions, which may be far above. */
 function WaitingBar() {
   const thread = useThread()?.thread;
   const waiting = [...(thread?.questions.map(({ call }) => call) ?? []), ...(thread?.waitingCalls ?? [])];
@@ -49,7 +49,9 @@ function WaitingBar() {
   return (
     <p class="waiting-bar">
       <button type="button" class="link" onClick={() => jumpTo(first.place.index)}>
-        {waiting.length === 1 ? 'Something waits' : `${waiting.length} things wait`} for your word
+        {waiting.length === 1
+          ? '1 approval or answer needed'
+          : `${waiting.length} approvals or answers needed`}
       </button>
     </p>
   );
@@ -60,7 +62,7 @@ function ConnectionBar() {
   if (state.kind === 'lost') {
     return (
       <p class="connection" role="status">
-        The connection is lost; what is missed comes with the next one.
+        Offline, reconnecting. Nothing is lost.
       </p>
     );
   }

@@ -7,13 +7,13 @@ import { attempt, identity } from '../state/session.ts';
 import { closeOnLeaving } from './menu.ts';
 import { Icon } from './parts.tsx';
 
-/** What is seldom done to a conversation: deleting it, which is asked twice, since nothing brings it back. */
+/** Deletes a conversation after a confirmation, because it cannot be undone. */
 export function DeleteMenu({ id }: { readonly id: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const keep = useRef<HTMLButtonElement>(null);
   const isAsked = useSignal(false);
   useEffect(() => closeOnLeaving(menu.current), []);
-  useEffect(() => keep.current?.focus(), [isAsked.value]); // what had the focus is gone
+  useEffect(() => keep.current?.focus(), [isAsked.value]); // the focused button was removed
   if (identity.value?.role !== 'operate') return null;
   const leave = () => menu.current?.removeAttribute('open');
   const remove = async () => {
@@ -36,12 +36,12 @@ export function DeleteMenu({ id }: { readonly id: string }) {
       <div class="menu-list">
         {isAsked.value ? (
           <>
-            <p>Delete it for everybody, with all that was kept for it? Nothing brings it back.</p>
+            <p>Delete this conversation and its files for all users? This cannot be undone.</p>
             <button type="button" class="danger" onClick={() => void remove()}>
-              Delete for ever
+              Delete
             </button>
             <button type="button" ref={keep} onClick={leave}>
-              Keep it
+              Cancel
             </button>
           </>
         ) : (

@@ -17,12 +17,12 @@ import MarkdownIt from 'markdown-it';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /**
- * Markdown as elements.
+ * Renders Markdown as elements.
  *
- * MARKDOWN-1 HTML in a text is text. What Markdown becomes is sanitised all the same, against a short list of elements.
- * MARKDOWN-2 Nothing is loaded: an image is shown as a link to it, which a person may follow or not.
- * MARKDOWN-3 Where a person broke a line it is broken. What others wrote is Markdown, where a single line break is a space: models
- *    and files wrap their lines where it suits them.
+ * MARKDOWN-1 HTML in a text is shown as text. The rendered Markdown is also sanitised with a short list of elements.
+ * MARKDOWN-2 Nothing is loaded: an image is shown as a link.
+ * MARKDOWN-3 Line breaks of a person are kept. In all other texts a single line break is a space, as in Markdown, because models
+ *    and files wrap their lines.
  */
 
 const LANGUAGES = { bash, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml };

@@ -1,4 +1,4 @@
-/** A menu closes with Esc, and when something else is looked at. */
+/** Closes a menu on Esc and when another element gets the focus. */
 export function closeOnLeaving(menu: HTMLDetailsElement | null): () => void {
   const leave = (event: Event) => {
     if (menu && !menu.contains(event.target as Node)) menu.open = false;

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { participants } from '../state/conversation.ts';
 
-/** Small things that stand everywhere. */
+/** Small components of all pages. */
 
 export function Avatar({ id, size = 'normal' }: { readonly id: string; readonly size?: 'normal' | 'small' }) {
   const who = participants.value.get(id);
@@ -39,7 +39,7 @@ export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
   );
 }
 
-/** A folded part: a native disclosure, so that it needs no script and every key works. */
+/** A native disclosure, which needs no script and supports the keyboard. */
 export function Fold({
   summary,
   children,

@@ -7,7 +7,7 @@ import { agents, attempt, sender } from '../state/session.ts';
 import { closeOnLeaving } from './menu.ts';
 import { Avatar } from './parts.tsx';
 
-/** Everybody who takes part, and what each agent does now. */
+/** The participants and the state of each agent. */
 export function People() {
   const here = useThread();
   if (!here) return null;

@@ -5,7 +5,7 @@ import { linkTo, route } from '../state/route.ts';
 import { agents } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
 
-/** As many as a person looks through; the search narrows the rest. */
+/** The number of conversations listed; the search finds the others. */
 const MOST_SHOWN = 200;
 
 export function Sidebar() {
@@ -37,7 +37,7 @@ export function Sidebar() {
         ))}
       </ul>
       {more > 0 && <p class="muted aside">{more} more: narrow the search</p>}
-      {isListed.value && rows.value.length === 0 && <p class="muted aside">Nothing was said here yet.</p>}
+      {isListed.value && rows.value.length === 0 && <p class="muted aside">No conversations yet.</p>}
     </nav>
   );
 }
@@ -67,7 +67,7 @@ function Row({ row }: { readonly row: ConversationRow }) {
   );
 }
 
-/** Who talks there now, and who waits for somebody. */
+/** The agents that are working, waiting or stopped. */
 function Talking({ row }: { readonly row: ConversationRow }) {
   const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
   if (row.running.length > 0) {
@@ -81,7 +81,7 @@ function Talking({ row }: { readonly row: ConversationRow }) {
       </span>
     );
   }
-  if (row.waiting.length > 0) return <span class="waits">waits for an answer</span>;
+  if (row.waiting.length > 0) return <span class="waits">answer needed</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
   return null;

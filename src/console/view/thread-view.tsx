@@ -9,7 +9,7 @@ import { BlockView } from './block-view.tsx';
 import { Markdown } from './markdown.tsx';
 import { Avatar, Name } from './parts.tsx';
 
-/** Nearer to the end than this counts as being there: what comes is followed. */
+/** Within this distance of the end, the view follows new entries. */
 const NEAR_END = 60;
 
 export function ThreadView() {
@@ -93,7 +93,7 @@ export function ThreadView() {
   );
 }
 
-/** Before a block was seen, its height is guessed by its words. */
+/** Estimates the height of a block before it is rendered. */
 function estimate(block: Block | undefined): number {
   if (!block) return 90;
   if (block.kind === 'band') return 54;
@@ -102,7 +102,7 @@ function estimate(block: Block | undefined): number {
   return 62 + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;
 }
 
-/** What is being said now. */
+/** The streamed text of an agent. */
 export function DraftView({ draft }: { readonly draft: LiveDraft }) {
   const { agent, text, reasoning, tools, isPartial } = draft;
   return (
@@ -127,7 +127,7 @@ export function DraftView({ draft }: { readonly draft: LiveDraft }) {
   );
 }
 
-/** Only what can be seen is in the page: a thread of ten thousand entries costs as much as one of ten. */
+/** Renders only visible blocks, so that a long thread costs as much as a short one. */
 export function useVirtualList(options: {
   readonly count: number;
   readonly scrolled: () => HTMLElement | null;

@@ -9,10 +9,10 @@ import { Avatar, Name } from './parts.tsx';
 
 const LANE = 46;
 const TOP = 26;
-/** Places along the time, as SVG takes them: of whatever width there is. */
+/** Positions in percent of the width, for SVG. */
 const percent = (share: number) => `${(share * 100).toFixed(3)}%`;
 
-/** A lane for each agent, time from left to right; pauses are shortened. */
+/** One lane per agent, time from left to right; pauses are shortened. */
 export function Timeline() {
   const thread = useThread()?.thread;
   const length = thread?.entries.length ?? 0;
@@ -203,7 +203,7 @@ function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
     rows.reduce((total, [, spent]) => total + spent[key], 0);
   return (
     <table class="spending">
-      <caption>What each agent took</caption>
+      <caption>Usage by agent</caption>
       <thead>
         <tr>
           <th scope="col">Agent</th>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { access, enter, enterWith, notice } from '../state/session.ts';
 
-/** Asks for the token once; it is kept as long as the tab. */
+/** Asks for the token, which is stored until the tab is closed. */
 export function TokenGate() {
   return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
 }
@@ -16,7 +16,7 @@ function TokenForm() {
       }}
     >
       <h1>Parley</h1>
-      <label for="token">This daemon asks for a token</label>
+      <label for="token">This daemon requires a token</label>
       <input
         id="token"
         type="password"
@@ -34,7 +34,7 @@ function TokenForm() {
         <code>parley token</code> prints it, and <code>parley token --url</code> an address that opens this
         page once.
       </p>
-      <p class="muted">It is kept until this tab is closed, and sent to this daemon only.</p>
+      <p class="muted">It is stored until you close this tab, and sent only to this daemon.</p>
     </form>
   );
 }
@@ -43,7 +43,7 @@ function Unreachable() {
   return (
     <div>
       <h1>Parley</h1>
-      <p>The daemon cannot be reached.</p>
+      <p>The daemon does not answer. Check that it is running.</p>
       <button type="button" onClick={() => void enter()}>
         Try again
       </button>

@@ -8,7 +8,7 @@ import { jumpTo } from '../state/jump.ts';
 import { go, linkTo } from '../state/route.ts';
 import { Avatar, Fold, Icon } from './parts.tsx';
 
-/** "Why did it say that?": the exact context that an answer was given from, and what changed since the one before. */
+/** "Why did it say that?": the exact request of an answer, and the changes since the previous one. */
 export function WhyPanel({ id, index }: { readonly id: string; readonly index: number }) {
   void version.value;
   const heading = useRef<HTMLHeadingElement>(null);
@@ -112,7 +112,7 @@ const GROUPS = [
   'turn',
 ];
 
-/** Where messages are merged, the names are joined: the first one colours it. */
+/** Merged messages have joined names; the first name determines the colour. */
 function groupClass(group: string): string {
   if (group === 'free') return 'free';
   if (group === 'for the answer') return 'reserved';
@@ -172,7 +172,7 @@ function LeftOut({ request: { report } }: { readonly request: ExplainedRequest }
     <section>
       <h3>What was left out</h3>
       {gone.length + shortened.length + waiting.length === 0 && (
-        <p class="muted">Nothing: it was shown all that it knows.</p>
+        <p class="muted">Nothing. The agent got its complete view.</p>
       )}
       <ul class="plain">
         {gone.map(({ from, to, how, by }) => (
@@ -246,7 +246,7 @@ function Parts({ request: { messages, report } }: { readonly request: ExplainedR
   const most = Math.max(1, ...report.parts.map(({ tokens }) => tokens));
   return (
     <section>
-      <Fold isOpen summary={<h3>What it was sent, in this order</h3>}>
+      <Fold isOpen summary={<h3>Messages of the request, in order</h3>}>
         <ol class="parts">
           {messages.map((message, place) => {
             const part = report.parts[place];

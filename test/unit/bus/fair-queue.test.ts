@@ -61,8 +61,8 @@ function openQueue(limits: Partial<FairQueueLimits>, gone: (sequence: number) =>
 const flood = (count: number, publisher = 'flooder', conversation = 'flood') =>
   Array.from({ length: count }, () => ({ publisher, conversation }));
 
-describe('the fair queue of posts', () => {
-  it('keeps both orders, every limit, and settles each once, whatever comes and ends when', async () => {
+describe('the fair queue', () => {
+  it('keeps the order of each publisher and conversation and all limits, and settles each post once (FAIR-QUEUE-1 to FAIR-QUEUE-4)', async () => {
     const post = fc.record({
       publisher: fc.constantFrom('a', 'b', 'c'),
       conversation: fc.constantFrom('x', 'y', 'z'),
@@ -103,22 +103,22 @@ describe('the fair queue of posts', () => {
         }
         expect([...at.settled].sort((one, other) => one - other)).toEqual(posts.map((_, place) => place + 1));
         expect(new Set(at.delivered).size).toBe(at.delivered.length);
-        expect(at.queue).toMatchObject({ inFlight: 0, room: ROOMY.maxParked });
+        expect(at.queue).toMatchObject({ inFlight: 0, capacity: ROOMY.maxParked });
       },
     );
     await fc.assert(run, { numRuns: 200 });
   });
 
-  it('lets another publisher through beside a flood, and reads nothing again without need', async () => {
+  it('delivers the post of another publisher during a flood, and reads no kept message again', async () => {
     const at = openQueue({ maxInFlight: 8, perPublisher: 4 });
     for (const post of flood(1_000)) at.offer(post);
     at.offer({ publisher: 'somebody', conversation: 'quiet' });
     expect(at.delivered).toEqual([1, 2, 3, 4, 1_001]);
     expect(at.fetched()).toBe(0);
-    expect(at.queue.room).toBe(ROOMY.maxParked - 996);
+    expect(at.queue.capacity).toBe(ROOMY.maxParked - 996);
   });
 
-  it('reads nothing again that it had room to keep, and has that room again afterwards', async () => {
+  it('reads no kept message again, and frees the memory of each delivered message (FAIR-QUEUE-3)', async () => {
     const at = openQueue({ maxInFlight: 1, maxKept: 2 * (10 + 512) });
     for (const post of flood(10)) at.offer(post);
     for (let sequence = 1; sequence <= 10; sequence++) await at.settle(sequence);
@@ -131,7 +131,7 @@ describe('the fair queue of posts', () => {
     expect(at.fetched()).toBe(7);
   });
 
-  it('gives each publisher a turn when all is taken', async () => {
+  it('serves publishers round-robin when the queue is full', async () => {
     const at = openQueue({ maxInFlight: 2, perPublisher: 2 });
     for (const post of [...flood(2, 'a', 'x'), ...flood(100, 'b', 'y'), ...flood(1, 'c', 'z')])
       at.offer(post);
@@ -140,7 +140,7 @@ describe('the fair queue of posts', () => {
     expect(at.delivered).toEqual([1, 2, 3, 103]);
   });
 
-  it('lets nothing more through when it is closed, and is at rest when what runs is settled', async () => {
+  it('delivers nothing after it is closed, and is idle when the posts in flight are settled', async () => {
     const at = openQueue({ maxInFlight: 2 });
     for (const post of flood(5)) at.offer(post);
     const changed = at.queue.change();
@@ -154,7 +154,7 @@ describe('the fair queue of posts', () => {
     expect(at.queue.inFlight).toBe(0);
   });
 
-  it('is at rest when it is closed while posts are read again', async () => {
+  it('becomes idle when it is closed while posts are read again', async () => {
     let arrive: (parcel: QueuedPost<string>) => void = () => undefined;
     const parcel = (sequence: number) => ({ sequence, ...flood(1)[0]!, bytes: 1, message: '' });
     const finish: (() => void)[] = [];

@@ -37,7 +37,7 @@ describe('the position of a reader whose posts are settled out of order', () => 
     );
   });
 
-  it('stays small over a long life', () => {
+  it('needs little memory after many posts', () => {
     const mark = new LowWaterMark(10);
     expect(mark.value).toBe(10);
     for (let sequence = 11; sequence < 20_000; sequence += 2) {

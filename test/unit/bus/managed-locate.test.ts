@@ -119,7 +119,7 @@ describe('finding a nats-server', () => {
     });
     expect((await machine.locate({ PATH: '/a' })).path).toBe('/usr/sbin/nats-server');
     expect(machine.logged).toEqual([
-      expect.stringMatching(/^warn: passed over: \/a\/nats-server is version 2\.1\.0/),
+      expect.stringMatching(/^warn: skipped: \/a\/nats-server is version 2\.1\.0/),
     ]);
   });
 
@@ -213,7 +213,7 @@ describe('bringing a missing nats-server', () => {
     });
     const error = await failure(machine.locate());
     expect(error.code).toBe('NATS_SERVER_MISSING');
-    expect(machine.logged.join('\n')).toContain('2.7.2, too old');
+    expect(machine.logged.join('\n')).toContain('2.7.2, which is too old');
   });
 
   test('macOS: the one command is brew', async () => {

@@ -4,7 +4,7 @@ import { Purger } from '../../../src/bus/nats/ingress/purger.ts';
 import { recordingLog } from './support.ts';
 
 /** What was settled is freed, however often the server does not answer meanwhile (PURGER-3). */
-describe('freeing the room of settled posts', () => {
+describe('the purger of settled posts', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
@@ -24,17 +24,17 @@ describe('freeing the room of settled posts', () => {
       },
     };
     const { log, lines } = recordingLog();
-    const options = { stream: 'PARLEY_IN', log, margin: 10, every: 1_000, oneByOne: false, room: 1_000 };
+    const options = { stream: 'PARLEY_IN', log, margin: 10, every: 1_000, oneByOne: false, maxBytes: 1_000 };
     const purger = new Purger({ ...options, manager: manager as unknown as JetStreamManager });
     return { purger, server, lines };
   }
 
-  it('tries again until the server answers, and says so once', async () => {
+  it('retries until the server answers, and logs the failure once', async () => {
     const { purger, server, lines } = stand();
     purger.settledUpTo({ stream: LIFE, sequence: 30 });
     await vi.advanceTimersByTimeAsync(5_000);
     expect(server.looks).toBeGreaterThan(3);
-    expect(lines.map(({ message }) => message)).toEqual(['settled posts cannot be purged; trying again']);
+    expect(lines.map(({ message }) => message)).toEqual(['settled posts cannot be purged; retrying']);
     server.isAway = false;
     await vi.advanceTimersByTimeAsync(1_000);
     expect(server.purged).toEqual([21]);
@@ -47,7 +47,7 @@ describe('freeing the room of settled posts', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('frees what was settled behind the last look, though nothing more is read', async () => {
+  it('purges posts that were settled after the last purge, although no further post is read', async () => {
     const { purger, server } = stand();
     server.isAway = false;
     purger.settledUpTo({ stream: LIFE, sequence: 20 });

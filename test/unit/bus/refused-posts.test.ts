@@ -38,7 +38,7 @@ describe('the letters of one publisher in a conversation', () => {
     expect(reads).toBe(1);
   });
 
-  it('are read once in a flood, and again for a post whose letter was forgotten', async () => {
+  it('are read once in a flood, and again for a post whose letter is no longer cached', async () => {
     for (let sequence = 1; sequence <= 10_000; sequence++) {
       expect(await refused.has(post(sequence))).toBe(false);
       refused.add(post(sequence));
@@ -50,7 +50,7 @@ describe('the letters of one publisher in a conversation', () => {
     expect(reads).toBe(2);
   });
 
-  it('are asked for again after a failure of the server', async () => {
+  it('are read again after a failed read', async () => {
     const missing = fault;
     fault = new NatsError('timeout', 'TIMEOUT');
     await expect(refused.has(post(1))).rejects.toThrow();

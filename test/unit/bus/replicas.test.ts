@@ -1,6 +1,10 @@
 import { type NatsConnection, NatsError, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { keepReplicas, onceElected, requireReplicas } from '../../../src/bus/nats/streams/replicas.ts';
+import {
+  afterLeaderElection,
+  enforceReplicas,
+  requireReplicas,
+} from '../../../src/bus/nats/streams/replicas.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 
@@ -56,7 +60,7 @@ describe('the number of replicas', () => {
     );
     const single = server({ cluster: '' });
     expect(await refused(() => requireReplicas(single.connection, 3))).toMatch(
-      /^REPLICAS_UNAVAILABLE: the nats-server at 127.0.0.1:4222 is in no cluster.*jetstream\.replicas/,
+      /^REPLICAS_UNAVAILABLE: the nats-server at 127.0.0.1:4222 is not in a cluster.*jetstream\.replicas/,
     );
     for (const count of [null, 1])
       expect(await refused(() => requireReplicas(single.connection, count))).toBeNull();
@@ -65,21 +69,21 @@ describe('the number of replicas', () => {
 
   it('is set for every stream and bucket, and left alone where none is asked for', async () => {
     const found = server({});
-    await keepReplicas(found.connection, subjects, 3, LOG);
+    await enforceReplicas(found.connection, subjects, 3, LOG);
     expect([...found.counts.values()]).toEqual(streamsOf(subjects).map(() => 3));
-    await keepReplicas(found.connection, subjects, 3, LOG);
+    await enforceReplicas(found.connection, subjects, 3, LOG);
     expect(found.updated).toEqual(streamsOf(subjects));
     const asIs = server({ count: 5 });
-    await keepReplicas(asIs.connection, subjects, null, LOG);
+    await enforceReplicas(asIs.connection, subjects, null, LOG);
     expect(asIs.updated).toEqual([]);
   });
 
   it('is refused where an operator chose several on a server that is too old for them', async () => {
     const old = server({ version: '2.9.10', count: 3 });
-    expect(await refused(() => keepReplicas(old.connection, subjects, null, LOG))).toMatch(
+    expect(await refused(() => enforceReplicas(old.connection, subjects, null, LOG))).toMatch(
       /^SERVER_TOO_OLD: nats-server 2\.9\.10 cannot keep 3 replicas of stream PARLEY_IN safely/,
     );
-    await keepReplicas(old.connection, subjects, 1, LOG);
+    await enforceReplicas(old.connection, subjects, 1, LOG);
     expect([...old.counts.values()]).toEqual(streamsOf(subjects).map(() => 1));
   });
 
@@ -89,7 +93,7 @@ describe('the number of replicas', () => {
       const few = server({}, () => {
         throw apiFailure(code);
       });
-      expect(await refused(() => keepReplicas(few.connection, subjects, 3, LOG))).toMatch(
+      expect(await refused(() => enforceReplicas(few.connection, subjects, 3, LOG))).toMatch(
         /^REPLICAS_UNAVAILABLE: the cluster cannot keep 3 replicas of stream PARLEY_IN.*add servers/,
       );
     },
@@ -97,8 +101,8 @@ describe('the number of replicas', () => {
 
   it('is not believed to be set where the server does not echo it', async () => {
     const deaf = server({}, () => ({ num_replicas: 1 }));
-    expect(await refused(() => keepReplicas(deaf.connection, subjects, 3, LOG))).toMatch(
-      /^REPLICAS_UNAVAILABLE: stream PARLEY_IN has 1 replicas still, not 3/,
+    expect(await refused(() => enforceReplicas(deaf.connection, subjects, 3, LOG))).toMatch(
+      /^REPLICAS_UNAVAILABLE: stream PARLEY_IN still has 1 replicas, not 3/,
     );
   });
 });
@@ -113,12 +117,14 @@ describe('a start while a cluster elects its leader', () => {
   };
 
   it('is repeated', async () => {
-    expect(await onceElected(server({}).connection, failing(2))).toBe('started');
+    expect(await afterLeaderElection(server({}).connection, failing(2))).toBe('started');
   });
 
   it('is not repeated on a single server, nor after another fault', async () => {
-    await expect(onceElected(server({ cluster: '' }).connection, failing(1))).rejects.toThrow('no leader');
-    await expect(onceElected(server({}).connection, failing(1, 'SERVER_TOO_OLD'))).rejects.toThrow(
+    await expect(afterLeaderElection(server({ cluster: '' }).connection, failing(1))).rejects.toThrow(
+      'no leader',
+    );
+    await expect(afterLeaderElection(server({}).connection, failing(1, 'SERVER_TOO_OLD'))).rejects.toThrow(
       'no leader',
     );
   });

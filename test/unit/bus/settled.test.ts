@@ -29,7 +29,7 @@ const at = (sequence: number) => ({ stream: LIFE, sequence });
 const begin = (query: Partial<Parameters<typeof startOf>[0]>) =>
   startOf({ own: null, owner: B, record: null, isReplay: false, stream, ...query });
 
-describe('where a store begins to read posts', () => {
+describe('the position at which a store starts to read posts', () => {
   it('is after what another store settled, if it has no position of its own', () => {
     const known = record(upTo(10));
     expect(begin({ record: known })).toEqual({
@@ -96,7 +96,7 @@ describe('sets of settled posts', () => {
     ),
   );
 
-  it('are joined without loss and without gain', () => {
+  it('are united exactly', () => {
     fc.assert(
       fc.property(sets, sets, (one, other) => {
         const [inOne, inOther, inBoth] = [covers(one), covers(other), covers(union(one, other))];
@@ -142,7 +142,7 @@ describe('sets of settled posts', () => {
 });
 
 describe('the record of settled posts', () => {
-  it('is replaced by one that says more, and by none that says less', () => {
+  it('is replaced only by a newer one', () => {
     const known = record(upTo(10, [5, 7]));
     const more = [upTo(8), upTo(11, [5, 7]), upTo(10, [5])];
     const less = [upTo(10, [5, 7]), upTo(9, [5]), upTo(20, [3]), upTo(4)];
@@ -157,7 +157,7 @@ describe('the record of settled posts', () => {
     expect(isAhead(record(upTo(1)), null)).toBe(true);
   });
 
-  it('is read back as it was written, and anything else counts as none', () => {
+  it('is read back unchanged, and any other text counts as no record', () => {
     const full = record(upTo(10, [5]), {
       before: upTo(3),
       last: { sequence: 12, time: '1790000000000000001' },

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { passOver } from '../../../src/bus/nats/ingress/skip-ahead.ts';
+import { handOverSkipped } from '../../../src/bus/nats/ingress/skip-ahead.ts';
 import type { StreamMessage } from '../../../src/bus/nats/ingress/stream-message.ts';
 
 function handed(from: number, last: number, others: readonly number[]): string[] {
   const order: string[] = [];
   const messages = others.map((sequence) => ({ sequence }) as StreamMessage);
-  passOver(
+  handOverSkipped(
     from,
     { last, others: messages },
     (sequence) => order.push(`refused ${sequence}`),
@@ -14,8 +14,8 @@ function handed(from: number, last: number, others: readonly number[]): string[]
   return order;
 }
 
-describe('a part of the stream that is passed over', () => {
-  it('hands over the posts of others between two refused ones that stand for all', () => {
+describe('a skipped part of the ingress stream (SKIP-2)', () => {
+  it('delivers the posts of others between two refused posts that represent the skipped range', () => {
     expect(handed(5, 100, [50, 7])).toEqual(['refused 5', 'taken 7', 'taken 50', 'refused 100']);
   });
 
@@ -23,7 +23,7 @@ describe('a part of the stream that is passed over', () => {
     expect(handed(5, 10, [5, 6, 10])).toEqual(['taken 5', 'taken 6', 'refused 7', 'refused 9', 'taken 10']);
   });
 
-  it('refuses one post once, and none where all are of others', () => {
+  it('refuses a single post once, and none if all posts are of others', () => {
     expect(handed(5, 6, [5])).toEqual(['taken 5', 'refused 6']);
     expect(handed(5, 6, [5, 6])).toEqual(['taken 5', 'taken 6']);
   });

@@ -5,7 +5,7 @@ import { isGone, StoredPosts } from '../../../src/bus/nats/ingress/stored-posts.
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { recordingLog } from './support.ts';
 
-describe('a post that waited', () => {
+describe('a post of the backlog', () => {
   afterEach(() => void vi.useRealTimers());
 
   const missing = new NatsError('no message found', '404');
@@ -38,13 +38,13 @@ describe('a post that waited', () => {
     return { posts: new StoredPosts(sources, new AbortController().signal), server, lines };
   }
 
-  it('is read again from a server that first fails to find it, though it has it', async () => {
+  it('is read again when the server first answers "not found" although it has the post', async () => {
     const { posts, server } = stand(2);
     expect(await posts.fetch(5)).toMatchObject({ sequence: 5 });
     expect(server.asked).toBe(3);
   });
 
-  it('holds up no others for ever when the server cannot read it, and that is told', async () => {
+  it('is skipped with an error in the log when the server cannot read it, so that later posts continue', async () => {
     vi.useFakeTimers();
     const { posts, lines } = stand(Number.POSITIVE_INFINITY);
     const fetched = posts.fetch(5);
@@ -72,12 +72,12 @@ describe('a message that is not found', () => {
     expect(await isGone(holding, 'PARLEY_IN', sequence)).toBe(gone);
   });
 
-  it('is there where the server counts nothing as deleted', async () => {
+  it('exists if the server does not list it as deleted', async () => {
     const whole = serverWith(() => ({ state: { first_seq: 1, last_seq: 2 } }));
     expect(await isGone(whole, 'PARLEY_IN', 2)).toBe(false);
   });
 
-  it('is gone with its stream, and not for want of an answer', async () => {
+  it('is gone if its stream is missing, but not if the server does not answer', async () => {
     const missing = new NatsError('stream not found', '404');
     missing.api_error = { code: 404, err_code: 10059, description: 'stream not found' };
     const failing = (error: Error) =>

@@ -2,7 +2,7 @@ import type { JetStreamManager, Msg, NatsConnection } from 'nats';
 import { expect, it } from 'vitest';
 import { StreamConsumer } from '../../../src/bus/nats/ingress/stream-consumer.ts';
 
-it('a server that says that a batch is completed, after its last message, does not end the reading', async () => {
+it('a "batch completed" status after the last message of a pull does not end the consumer', async () => {
   let inbox = '';
   let hear: (message: Partial<Msg>) => void = () => undefined;
   const connection = {

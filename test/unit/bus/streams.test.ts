@@ -22,20 +22,20 @@ function serverThat(change: (config: Partial<StreamConfig>) => Partial<StreamCon
   return { streams } as unknown as JetStreamManager;
 }
 
-describe('making the streams', () => {
+describe('creating the streams', () => {
   const ensure = (change: (config: Partial<StreamConfig>) => Partial<StreamConfig>) =>
     ensureStreams(serverThat(change), createSubjects(), {});
 
-  it('believes the server what it echoes', async () => {
+  it('accepts a server that echoes all settings', async () => {
     expect((await ensure((config) => config)).created).toBe('now');
   });
 
-  it('takes a setting that is off and left out as off', async () => {
+  it('treats an omitted setting as off', async () => {
     const echo = await ensure(({ allow_rollup_hdrs, sealed, deny_purge, max_age, ...config }) => config);
     expect(echo.created).toBe('now');
   });
 
-  it('refuses a server that drops a setting in silence (STREAMS-STREAMS-3)', async () => {
+  it('refuses a server that drops a setting silently (BUS-STREAMS-3)', async () => {
     await expect(ensure(({ discard, ...config }) => config)).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
     });

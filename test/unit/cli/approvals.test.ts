@@ -31,7 +31,7 @@ it('lists what waits, with all of the arguments, however long', async () => {
   const daemon = fakeDaemon({ approvals: { approvals: [approval], more: 3 } });
   const ran = await parley(['approvals'], { daemon });
   expect(ran.out).toContain(`dev wants to call shell ${long}\n`);
-  expect(ran.err).toContain('3 more wait');
+  expect(ran.err).toContain('3 more are pending');
 });
 
 it('lists arguments with an escape for each character that could hide or reorder what will run', async () => {

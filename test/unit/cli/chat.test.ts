@@ -175,7 +175,7 @@ describe('chat, piped', () => {
     const ran = await parley(['chat', 'c'], { daemon, stdin: 'bad\n/dance\n/mode party\ngood\n' });
     expect(ran.code).toBe(1);
     expect(ran.err).toBe(
-      'parley: no agent ghost\n  see /agents\nparley: /dance is not known: /help lists what is\nparley: there is no mode party\n  chat, agent or run\n',
+      'parley: no agent ghost\n  see /agents\nparley: unknown command /dance: /help lists all commands\nparley: there is no mode party\n  chat, agent or run\n',
     );
     expect(ran.out).toBe('Project Manager: You said good\n');
   });

@@ -148,12 +148,12 @@ describe('switches', () => {
       { conversation: 'c', mode: 'run', workflow: 'w', input: 'a clock', publisher: 'alice' },
       'c: phase plan, mode agent, dev has the floor\n',
     ],
-    [['stop', 'c'], 'stop', { conversation: 'c', publisher: 'alice' }, 'c: everybody is stopped\n'],
+    [['stop', 'c'], 'stop', { conversation: 'c', publisher: 'alice' }, 'c: the conversation is stopped\n'],
     [
       ['resume', 'c', 'dev'],
       'resume',
       { conversation: 'c', agent: 'dev', publisher: 'alice' },
-      'c: dev may go on\n',
+      'c: dev is resumed\n',
     ],
     [['rm', 'c'], 'delete', { conversation: 'c' }, 'c is deleted\n'],
   ])('%j asks for %s', async (argv, endpoint, body, text) => {

@@ -108,7 +108,7 @@ describe('dead retry', () => {
     expect(code).toBe(0);
     expect(asked[0]).toEqual({ code: 'X' });
     expect(out).toBe('1: is now entry 11 of demo\n2: was entry 12 of demo\n3: is now entry 13 of demo\n');
-    expect(err).toBe('3 posts made, 0 refused\n');
+    expect(err).toBe('3 posts accepted, 0 refused\n');
   });
 
   it('--all posts them in the order in which they were posted, where the letters tell', async () => {

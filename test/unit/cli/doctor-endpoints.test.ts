@@ -39,7 +39,7 @@ describe('the check of a model endpoint', () => {
     expect(found).toMatchObject([
       {
         status: 'fail',
-        message: expect.stringContaining('wants a key'),
+        message: expect.stringContaining('requires a key'),
         fix: expect.stringContaining('models.a.apiKey'),
       },
     ]);

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Context } from '../../../src/cli/context.ts';
+import { nodeCheck } from '../../../src/cli/doctor/check.ts';
 import { dataCheck } from '../../../src/cli/doctor/data.ts';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
 import { natsServerCheck } from '../../../src/cli/doctor/nats-server.ts';
-import { nodeCheck } from '../../../src/cli/doctor/node.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { type Config, Secret } from '../../../src/config/index.ts';
 import { OPENAI, reachable } from './doctor-support.ts';
@@ -126,7 +126,7 @@ describe('doctor', () => {
   it('takes a daemon that does not run for worth saying, not for a fault', async () => {
     const ran = await doctor([], { env: { PARLEY_NATS_URL: '' } });
     expect(ran.code).toBe(0);
-    expect(ran.out).toMatch(/^warn {2}daemon: no daemon.*\n {6}→ start one with `parley up`/m);
+    expect(ran.out).toMatch(/^warn {2}daemon: no running daemon.*\n {6}→ start a daemon with `parley up`/m);
   });
 
   it('warns where programs of tools can read the data directory, with the cause and the way out', async () => {
@@ -255,11 +255,11 @@ describe('doctor on MCP servers', () => {
         status: 'ok',
         message: expect.stringContaining('/sh, not started'),
       },
-      { status: 'ok', message: 'https://tools.example.org/mcp, not asked: no daemon runs' },
+      { status: 'ok', message: 'https://tools.example.org/mcp, not checked: no daemon is running' },
       { status: 'ok', message: expect.stringContaining(join(directory, 'server.sh')) },
       {
         status: 'fail',
-        message: 'there is no program no-such-program',
+        message: 'program no-such-program was not found',
         fix: 'install it, or correct tools.mcpServers.none.command',
       },
     ]);

@@ -39,13 +39,13 @@ describe('what fsck found, for people', () => {
       'found   work torn-tail: 22 bytes were never acknowledged',
       'found   work law: entry 3: no such turn',
       'second line',
-      '2 conversations: 2 found; 1 can be mended with --repair (docs/guides/troubleshooting.md)',
+      '2 conversations: 2 found; 1 can be repaired with --repair (docs/guides/troubleshooting.md)',
     ]);
   });
 
   it('says when none of it can be mended', () => {
     expect(shown([report('work', broken)]).at(-1)).toBe(
-      '1 conversation: 1 found; none of it can be mended here (docs/guides/troubleshooting.md)',
+      '1 conversation: 1 found; none can be repaired (docs/guides/troubleshooting.md)',
     );
   });
 
@@ -55,17 +55,17 @@ describe('what fsck found, for people', () => {
       '        a repair cuts them off',
       'found   work law: entry 3: no such turn',
       'second line',
-      '        a repair can do nothing about it',
+      '        cannot be repaired',
     ]);
   });
 
   it('tells what was mended from what is left', () => {
     const mended = torn({ repaired: true });
     expect(shown([report('work', mended)], true)).toEqual([
-      'mended  work torn-tail: 22 bytes were never acknowledged',
-      '1 conversation: sound now, 1 mended',
+      'fixed   work torn-tail: 22 bytes were never acknowledged',
+      '1 conversation: sound now, 1 fixed',
     ]);
-    expect(shown([report('work', mended, broken)]).at(-1)).toContain('1 found; none of it');
+    expect(shown([report('work', mended, broken)]).at(-1)).toContain('1 found; none can be repaired');
   });
 
   it('has its colours where they are wanted', () => {
@@ -74,7 +74,7 @@ describe('what fsck found, for people', () => {
       renderFsck([report('work', one)], colours, false),
     );
     expect(found).toContain(`${colours.red('found ')}  ${colours.bold('work')}`);
-    expect(mended).toContain(colours.green('mended'));
+    expect(mended).toContain(colours.green('fixed '));
   });
 });
 
@@ -129,7 +129,7 @@ describe('fsck', () => {
     const { asked, options } = room();
     const dry = await parley(['fsck', '--dry-run'], options);
     expect(dry).toMatchObject({ code: 2, out: '' });
-    expect(dry.err).toContain('--dry-run says what --repair would do\n  give both, or neither');
+    expect(dry.err).toContain('--dry-run requires --repair\n  give both, or neither');
     const named = await parley(['fsck', 'a/b'], options);
     expect(named.code).toBe(2);
     expect(named.err).toContain('A conversation id is 1 to 128 letters');
@@ -211,7 +211,7 @@ describe('import', () => {
   it('says that it was there already', async () => {
     const { options } = room(true);
     const argv = ['import', 'a.json', '--conversation', 'demo'];
-    expect(await parley(argv, options)).toMatchObject({ code: 0, out: 'demo has these 3 entries already\n' });
+    expect(await parley(argv, options)).toMatchObject({ code: 0, out: 'demo already has these 3 entries\n' });
     expect((await parley(['--json', ...argv], options)).json()).toEqual([
       { conversation: 'demo', entries: 3, duplicate: true },
     ]);

@@ -84,7 +84,7 @@ describe('an entry of the log, for people', () => {
       '· phase chat → plan by alice (it is time)',
       entryOf('phase-entered', 0, { from: 'chat', to: 'plan', by: 'alice', reason: 'it is time' }),
     ],
-    ['· everybody was stopped by alice', entryOf('agent-stopped', 0, { agent: null, by: 'alice' })],
+    ['· the conversation was stopped by alice', entryOf('agent-stopped', 0, { agent: null, by: 'alice' })],
     [
       '· limit hopsPerTrigger reached: 16 hops',
       entryOf('limit-reached', 0, { limit: 'hopsPerTrigger', content: '16 hops' }),

@@ -276,11 +276,11 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       throw new Error('this test has no configuration');
     },
     daemon: async () => {
-      const askJetStream: DaemonModule['askJetStream'] = async (to) => {
+      const checkJetStream: DaemonModule['checkJetStream'] = async (to) => {
         daemon.connections.push(to);
         return null;
       };
-      return { enclosureFault: async () => null, askJetStream, ...daemonRoom } as DaemonModule;
+      return { enclosureFault: async () => null, checkJetStream, ...daemonRoom } as DaemonModule;
     },
     chaos: async () => {
       throw new Error('this test breaks nothing');

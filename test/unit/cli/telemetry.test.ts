@@ -2,7 +2,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
 import type { TelemetryEvent } from '../../../src/cli/dependencies.ts';
 import type { Io } from '../../../src/cli/io.ts';
-import { createConsoleTelemetry } from '../../../src/cli/telemetry.ts';
+import { createConsoleTelemetry } from '../../../src/cli/output/telemetry.ts';
 import { start } from './support.ts';
 
 const READY = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };

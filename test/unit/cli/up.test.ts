@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { Readiness } from '../../../src/cli/dependencies.ts';
-import { createLog } from '../../../src/cli/logging.ts';
+import { createLog } from '../../../src/cli/output/logging.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { Secret } from '../../../src/config/index.ts';
 import { start } from './support.ts';

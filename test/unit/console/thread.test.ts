@@ -138,7 +138,7 @@ describe('a thread on the screen', () => {
       'mode run',
       'run ship',
       'build',
-      'Everybody was stopped',
+      'The conversation was stopped',
     ]);
   });
 

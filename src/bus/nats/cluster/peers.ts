@@ -7,9 +7,9 @@ import { EVERY_DAEMON, type Subjects } from '../../subjects.ts';
 /**
  * Messages between daemons over core NATS: `parley.control.<daemon>.<verb>`.
  *
- * PEERS-1 What is not JSON is passed over: the subjects are the daemons' own, but anybody may try.
- * PEERS-2 A handler that fails answers nothing, and the process goes on; who asked takes this daemon for silent.
- * PEERS-3 What is asked on a connection that is lost meanwhile is not waited for: no answer comes any more.
+ * PEERS-1 Messages that are not JSON are ignored: other clients may publish on these subjects.
+ * PEERS-2 When a handler fails, no answer is sent and the process continues; the asking daemon sees a timeout.
+ * PEERS-3 When the connection is lost, pending requests end at once, because no answer can arrive.
  */
 
 const encoder = new TextEncoder();
@@ -20,7 +20,7 @@ export class NatsPeers implements Peers {
   readonly #log: BusLog;
   readonly #self: string;
   #lost: () => void = () => undefined;
-  /** Ends what is being asked (PEERS-3). */
+  /** Ends the pending requests (PEERS-3). */
   readonly #asking = new Set<() => void>();
 
   constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
@@ -53,7 +53,7 @@ export class NatsPeers implements Peers {
     try {
       this.#connection.publish(this.#subjects.control(daemon, verb), encode(body));
     } catch {
-      // Closed or draining: what is told may be lost.
+      // Closed or draining: messages may be lost.
     }
   }
 
@@ -69,7 +69,7 @@ export class NatsPeers implements Peers {
         },
       });
     }
-    await this.#connection.flush(); // the server knows, before anybody is told that this daemon is there
+    await this.#connection.flush(); // the server has the subscriptions before this daemon announces itself
   }
 
   onLost(listener: () => void): void {
@@ -87,7 +87,7 @@ export class NatsPeers implements Peers {
       const answer = await handler(verb, message.json());
       if (answer !== undefined && message.reply) message.respond(encode(answer));
     } catch (error) {
-      this.#log.warn({ verb, reason: messageOf(error) }, 'what another daemon asked could not be answered'); // PEERS-1, PEERS-2
+      this.#log.warn({ verb, reason: messageOf(error) }, 'a request of another daemon failed'); // PEERS-1, PEERS-2
     }
   }
 }

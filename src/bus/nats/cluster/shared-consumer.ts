@@ -7,15 +7,15 @@ const MOST_PENDING = 50_000;
 export interface SharedConsumerOptions {
   /** The id of the logs that it reads for (`begin-reading.ts`). */
   readonly logs: string;
-  /** A post that is neither kept nor acknowledged for so long comes again. */
+  /** A post without acknowledgement or keep-alive is delivered again after this time. */
   readonly silenceMs: number;
-  /** Where it begins if it is not there, exclusive. */
+  /** A new consumer starts after this sequence. */
   readonly behind: number;
 }
 
 /**
- * The consumer that daemons share, made if it is not there. True: it was not. One that is beyond the end of the stream
- * outlived posts that the stream lost; it would pass over those that get their places, so it is made anew.
+ * Creates the consumer that daemons share if it is missing (then returns true). A consumer beyond the end of the stream has
+ * survived posts that the stream lost. It would skip the posts that reuse their sequences, so it is created again.
  */
 export async function ensureSharedConsumer(
   { manager, subjects, stream }: IngressSources,
@@ -33,12 +33,12 @@ export async function ensureSharedConsumer(
   const name = subjects.ingressStream;
   let known = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
   try {
-    const { state } = await stream(); // read after the consumer, which follows it
+    const { state } = await stream(); // read after the consumer, so that its end is not older
     if (known !== null && known.delivered.stream_seq > state.last_seq) {
       await manager.consumers.delete(name, SHARED_CONSUMER);
       known = null;
     }
-    // The daemon that made it decided where it begins; how long a silence is may be changed.
+    // The daemon that created it chose its start. `ack_wait` may change.
     if (known === null) {
       const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: behind + 1 };
       await manager.consumers.add(name, { ...config, ...from });

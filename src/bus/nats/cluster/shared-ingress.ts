@@ -9,7 +9,7 @@ import { type Beginning, beginReading, LOST_END, lastOf } from '../ingress/begin
 import { type IngressSources, SHARED_CONSUMER } from '../ingress/ingress-sources.ts';
 import { refusedFrom } from '../ingress/refused-posts.ts';
 import { isGone } from '../ingress/stored-posts.ts';
-import { placeOf } from '../ingress/stream-consumer.ts';
+import { parseAckSubject } from '../ingress/stream-consumer.ts';
 import { deliveryOf } from '../ingress/stream-message.ts';
 import {
   apiErrorCode,
@@ -22,21 +22,20 @@ import { ensureSharedConsumer } from './shared-consumer.ts';
 import { TokenPulls } from './token-pulls.ts';
 
 /**
- * The ingress stream as several daemons read it: one durable consumer hands each post to one of them, as a token
- * (`../sharing.ts`); the post itself is read from the stream, with those of its conversation that stand before it.
+ * Reads the ingress stream together with other daemons: one durable consumer delivers each post to one of them, as a token
+ * (`../sharing.ts`). The post itself, and earlier posts of its conversation, are read from the stream.
  *
- * SHARED-INGRESS-1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
- * SHARED-INGRESS-2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
- *    time: what this daemon has read of it says little where others read too, and a full stream hands out nothing more.
- *    Messages are deleted one by one (`purger.ts`, PURGER-4).
- * SHARED-INGRESS-3 Tokens are taken as fast as they come, also in a flood: what waits in the stream waits behind all that came before
- *    it, what waits here behind those of its conversation only.
- * SHARED-INGRESS-4 What another store settled is acknowledged and not handed on (`../settled.ts`). What is acknowledged is kept on the
- *    server for other stores, too; while the consumer exists its own floor is newer than that.
- * SHARED-INGRESS-5 A stream that lost its newest posts in a crash gives their places to others: nothing is known of those any more.
+ * SHARED-INGRESS-1 A missing consumer is created again. It starts after the newest position up to which all posts are settled.
+ * SHARED-INGRESS-2 Only acknowledged posts are purged, and a margin of them stays. The fill level is queried each time, because
+ *    other daemons read too. Messages are deleted one by one (`purger.ts`, PURGER-4).
+ * SHARED-INGRESS-3 Tokens are taken as fast as they arrive, also in a flood: in the stream a post follows all earlier posts, in
+ *    the daemon only those of its conversation.
+ * SHARED-INGRESS-4 Posts that another store settled are acknowledged and not processed (`../settled.ts`). The record on the
+ *    server includes acknowledged posts, for other stores; while the consumer exists, its ack floor is newer.
+ * SHARED-INGRESS-5 After the stream lost its newest posts in a crash, nothing is assumed about the posts that reuse their sequences.
  */
 
-/** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (SHARED-INGRESS-3). */
+/** Tokens of one pull: few, because a frozen daemon keeps them until `ack_wait`; more while the pulls are full (SHARED-INGRESS-3). */
 const FEWEST = 32;
 const MOST = 512;
 const SHORTEST_PAUSE_MS = 50;
@@ -52,7 +51,7 @@ export class NatsSharedIngress implements SharedIngress {
   #life = '';
   #floor: StreamPosition | null;
   #beginning: Beginning | null = null;
-  /** SHARED-INGRESS-4, by life of the stream. */
+  /** SHARED-INGRESS-4, for the stream with this creation time. */
   #elsewhere: { readonly life: string; readonly has: (sequence: number) => boolean } | null = null;
   readonly #held = new Set<Promise<void>>();
   #onDone: (() => void) | null = null;
@@ -67,13 +66,13 @@ export class NatsSharedIngress implements SharedIngress {
     return this.#life;
   }
 
-  /** Resolves when the consumer is there. */
+  /** Resolves when the consumer exists. */
   async start(): Promise<void> {
     await this.#begin();
     const isNew = await this.#ensureConsumer();
-    if (isNew) await this.#beginning?.warn();
+    if (isNew) await this.#beginning?.warnOfSkipped();
     if (this.#floor?.stream === this.#life) await this.#noteFloor(this.#floor);
-    void this.#sources.room.look(); // the last daemon may have left it closed
+    void this.#sources.capacityGuard.poll(); // the last daemon may have left it closed
     this.#running = this.#run();
     this.#watching = this.#watchFloor();
   }
@@ -104,9 +103,9 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#running;
     await Promise.all(this.#held);
     await this.#watching;
-    const { purger, room, watch } = this.#sources;
-    if (await watch.connected(0)) await this.#lookAtFloor(); // what was acknowledged since the last look
-    await Promise.all([this.#beginning?.keeper.stop(), purger.stop(), room.stop()]);
+    const { purger, capacityGuard, watch } = this.#sources;
+    if (await watch.connected(0)) await this.#pollFloor(); // acknowledgements since the last poll
+    await Promise.all([this.#beginning?.keeper.stop(), purger.stop(), capacityGuard.stop()]);
   }
 
   async next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
@@ -127,7 +126,7 @@ export class NatsSharedIngress implements SharedIngress {
     const found = await this.#read({ seq: sequence }, sequence);
     const { manager, subjects } = this.#sources;
     if (found === null && !(await isGone(manager, subjects.ingressStream, sequence)))
-      throw new Error(`the server does not give post ${sequence}, and has it`);
+      throw new Error(`the server has post ${sequence} and cannot read it`);
     return found;
   }
 
@@ -136,21 +135,21 @@ export class NatsSharedIngress implements SharedIngress {
   }
 
   keep({ handle }: Token): void {
-    this.#say(handle, '+WPI');
+    this.#respond(handle, '+WPI');
   }
 
   acknowledge({ handle }: Token): void {
-    this.#say(handle, '+ACK');
+    this.#respond(handle, '+ACK');
   }
 
   giveBack({ handle }: Token, afterMs = 0): void {
-    this.#say(handle, afterMs > 0 ? `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}` : '-NAK');
+    this.#respond(handle, afterMs > 0 ? `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}` : '-NAK');
   }
 
-  /** Not answered, and lost where there is no connection: the token comes again then, which does no harm. */
-  #say(handle: string, word: string): void {
+  /** Best effort. Without a connection the response is lost and the token is delivered again, which is harmless. */
+  #respond(handle: string, response: string): void {
     try {
-      this.#sources.connection.publish(handle, word);
+      this.#sources.connection.publish(handle, response);
     } catch {
       // Closed or draining.
     }
@@ -160,7 +159,7 @@ export class NatsSharedIngress implements SharedIngress {
     const { watch, log } = this.#sources;
     const { signal } = this.#stopping;
     let wait = SHORTEST_PAUSE_MS;
-    let isReady = true; // `start` made the consumer
+    let isReady = true; // `start` created the consumer
     while (!signal.aborted) {
       if (!(await watch.connected(LONGEST_PAUSE_MS, signal))) continue;
       isReady ||= await this.#isReady();
@@ -170,26 +169,26 @@ export class NatsSharedIngress implements SharedIngress {
         });
         isReady = false;
         if (signal.aborted) return;
-        log.warn({ reason }, 'reading posts was interrupted; going on');
+        log.warn({ reason }, 'reading posts was interrupted; reading again');
       }
       await pause(wait, undefined, { signal }).catch(() => undefined);
       wait = Math.min(wait * 2, LONGEST_PAUSE_MS);
     }
   }
 
-  /** What has to be before reading begins again is (SHARED-INGRESS-1, SHARED-INGRESS-5). */
+  /** True: the consumer exists and reading may start (SHARED-INGRESS-1, SHARED-INGRESS-5). */
   async #isReady(): Promise<boolean> {
     try {
       await this.#ensureConsumer();
       return true;
     } catch (error) {
       const reason = messageOf(error);
-      this.#sources.log.warn({ reason }, 'the consumer of posts could not be made; trying again');
+      this.#sources.log.warn({ reason }, 'the consumer of the ingress stream could not be created; retrying');
       return false;
     }
   }
 
-  /** Answers with what broke the reading. Does not reject. */
+  /** Returns the reason why reading ended. Does not reject. */
   async #pullUntilBroken(onProgress: () => void): Promise<string> {
     const { connection, subjects } = this.#sources;
     const pulls = new TokenPulls(connection, subjects.ingressStream, SHARED_CONSUMER, (message) =>
@@ -199,12 +198,12 @@ export class NatsSharedIngress implements SharedIngress {
     let batch = FEWEST;
     try {
       while (!this.#stopping.signal.aborted) {
-        const room = this.#options.maxInFlight - this.#held.size;
-        if (room <= 0) {
-          await this.#roomAgain();
+        const capacity = this.#options.maxInFlight - this.#held.size;
+        if (capacity <= 0) {
+          await this.#oneDone();
           continue;
         }
-        const end = await pulls.pull(Math.min(room, batch));
+        const end = await pulls.pull(Math.min(capacity, batch));
         if (typeof end === 'object') return end.broken;
         batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST; // SHARED-INGRESS-3
         onProgress();
@@ -217,18 +216,18 @@ export class NatsSharedIngress implements SharedIngress {
   }
 
   #receive(message: Msg): void {
-    const place = placeOf(message.reply);
-    if (!place || !message.reply) return;
-    this.#sources.room.stir();
+    const ack = parseAckSubject(message.reply);
+    if (!ack || !message.reply) return;
+    this.#sources.capacityGuard.noteRead();
     const names = this.#sources.subjects.parseIn(message.subject);
-    const position = { stream: this.#life, sequence: place.sequence };
+    const position = { stream: this.#life, sequence: ack.sequence };
     const conversation = names?.conversation ?? '';
     const token = {
       ...position,
       conversation,
       handle: message.reply,
-      isRepeated: place.deliveries > 1,
-      takenAt: Number(place.time / 1_000_000n),
+      isRepeated: ack.deliveries > 1,
+      takenAt: Number(ack.time / 1_000_000n),
     };
     if (this.#stopping.signal.aborted) {
       this.giveBack(token);
@@ -245,7 +244,7 @@ export class NatsSharedIngress implements SharedIngress {
     this.#held.add(work);
   }
 
-  #roomAgain(): Promise<void> {
+  #oneDone(): Promise<void> {
     return new Promise((resolve) => {
       this.#onDone = () => {
         this.#onDone = null;
@@ -254,19 +253,19 @@ export class NatsSharedIngress implements SharedIngress {
     });
   }
 
-  /** S1. True: it was not there. */
+  /** SHARED-INGRESS-1. True: it was missing. */
   async #ensureConsumer(): Promise<boolean> {
     const info = await this.#sources.stream();
     this.#life = info.created;
-    await this.#noticeLoss(info);
+    await this.#detectLoss(info);
     await this.#options.onBegin?.();
     const behind = this.#floor?.stream === info.created ? this.#floor.sequence : 0;
     const { owner, silenceMs } = this.#options;
     return ensureSharedConsumer(this.#sources, { logs: owner.id, silenceMs, behind });
   }
 
-  /** S5. True: it has lost its end. */
-  async #noticeLoss(info: StreamInfo): Promise<boolean> {
+  /** SHARED-INGRESS-5. True: the stream lost its end. */
+  async #detectLoss(info: StreamInfo): Promise<boolean> {
     const { created: stream, state, config } = info;
     const isBeyond = this.#floor?.stream === stream && this.#floor.sequence > state.last_seq;
     if (!(await this.#beginning?.keeper.hasLostEnd(info)) && !isBeyond) return false;
@@ -278,7 +277,7 @@ export class NatsSharedIngress implements SharedIngress {
 
   async #hasLostEnd(): Promise<boolean> {
     const info = await this.#sources.stream();
-    return info.created === this.#life && this.#noticeLoss(info);
+    return info.created === this.#life && this.#detectLoss(info);
   }
 
   async #watchFloor(): Promise<void> {
@@ -286,16 +285,16 @@ export class NatsSharedIngress implements SharedIngress {
     const every = Math.min(5_000, this.#options.silenceMs / 2);
     while (!signal.aborted) {
       await pause(every, undefined, { signal }).catch(() => undefined);
-      if (!signal.aborted) await this.#lookAtFloor();
+      if (!signal.aborted) await this.#pollFloor();
     }
   }
 
-  async #lookAtFloor(): Promise<void> {
+  async #pollFloor(): Promise<void> {
     const { manager, subjects, purger } = this.#sources;
     const life = this.#life;
     const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
     if (await this.#hasLostEnd().catch(() => false)) {
-      this.interrupt('the stream lost its newest posts'); // what follows from it is done before reading begins again
+      this.interrupt('the stream lost its newest posts'); // `#isReady` handles the loss before reading starts again
       return;
     }
     const sequence = info?.ack_floor.stream_seq ?? 0;
@@ -304,7 +303,7 @@ export class NatsSharedIngress implements SharedIngress {
       this.#setFloor({ stream: life, sequence });
       await this.#noteFloor({ stream: life, sequence });
     }
-    purger.read(Number.POSITIVE_INFINITY); // SHARED-INGRESS-2
+    purger.noteRead(Number.POSITIVE_INFINITY); // SHARED-INGRESS-2
     if (this.#floor) purger.settledUpTo(this.#floor);
   }
 

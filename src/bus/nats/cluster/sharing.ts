@@ -8,7 +8,7 @@ import { ORIGIN_HEADER } from '../ingress/stream-message.ts';
 import { NatsPeers } from './peers.ts';
 import { NatsSharedIngress } from './shared-ingress.ts';
 
-/** Appends have it; what has not was published by somebody else. */
+/** Daemons set it on appends; messages without it are not from a daemon. */
 const APPEND_HEADER = 'Parley-Append';
 
 /** One daemon among others on the same server and prefix. */
@@ -31,21 +31,21 @@ export class NatsSharing implements Sharing {
 
   follow(conversation: string, feed: Feed): { readonly ready: Promise<void>; stop(): void } {
     const { connection, subjects } = this.#sources;
-    const heard = (subject: string, pass: (message: Msg) => void): Subscription =>
+    const subscribe = (subject: string, pass: (message: Msg) => void): Subscription =>
       connection.subscribe(subject, {
         callback: (error, message) => {
           try {
             if (!error) pass(message);
           } catch {
-            // Somebody else published there: no part of any feed.
+            // Not published by a daemon.
           }
         },
       });
     const following = [
-      heard(subjects.log(conversation), (message) => {
+      subscribe(subjects.log(conversation), (message) => {
         if (message.headers?.has(APPEND_HEADER)) feed.entries(message.json<{ entries: Entry[] }>().entries);
       }),
-      heard(subjects.live(conversation, ANY), (message) => {
+      subscribe(subjects.live(conversation, ANY), (message) => {
         feed.live(message.subject.slice(message.subject.lastIndexOf('.') + 1), message.json<LiveChunk>());
       }),
     ];

@@ -3,17 +3,17 @@ import { newInbox } from '../ingress/stream-consumer.ts';
 import { brokerError } from '../streams/broker-error.ts';
 
 /**
- * Pulls from one durable consumer, one after the other.
+ * Pulls from one durable consumer, one pull at a time.
  *
- * TOKEN-PULLS-1 No more messages arrive than were asked for.
- * TOKEN-PULLS-2 A pull always ends: filled, expired, or broken when nothing was heard beyond its time.
- * TOKEN-PULLS-3 Pulls are short: what the server hands to a daemon that has frozen comes again only after a silence.
+ * TOKEN-PULLS-1 A pull delivers at most the requested number of messages.
+ * TOKEN-PULLS-2 A pull always ends: filled, expired, or broken when the server does not end it in time.
+ * TOKEN-PULLS-3 Pulls are short, because tokens that go to a frozen daemon are delivered again only after `ack_wait`.
  */
 
 export type PullEnd = 'filled' | 'expired' | { readonly broken: string };
 
 const EXPIRES_MS = 3_000;
-/** Beyond its end: the server says when a pull is over, unless it is gone. */
+/** The server reports the end of a pull; after this extra time it counts as unreachable. */
 const SLACK_MS = 2_000;
 
 export class TokenPulls {
@@ -42,7 +42,7 @@ export class TokenPulls {
 
   pull(count: number): Promise<PullEnd> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.interrupt('the server fell silent'), EXPIRES_MS + SLACK_MS); // TOKEN-PULLS-2
+      const timer = setTimeout(() => this.interrupt('the server does not answer'), EXPIRES_MS + SLACK_MS); // TOKEN-PULLS-2
       this.#end = (end) => {
         clearTimeout(timer);
         this.#end = null;
@@ -68,7 +68,7 @@ export class TokenPulls {
   }
 
   #receive(message: Msg): void {
-    // A status of the server comes on the inbox itself, a message on its own subject: no header can pose as a status.
+    // A status of the server arrives on the inbox, a message on its own subject, so no header can imitate a status.
     if (message.subject !== this.#inbox) {
       this.#onMessage(message);
       this.#missing -= 1;

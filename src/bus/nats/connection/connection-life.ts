@@ -3,25 +3,25 @@ import { messageOf } from '../../../kernel/index.ts';
 import type { BusLog } from '../../log.ts';
 import { CredentialMonitor } from './credential-monitor.ts';
 
-/** What closing waits for, at most: a server that is away answers nothing. */
+/** Limits the wait for a server that does not answer. */
 const CLOSE_DEADLINE_MS = 2_000;
 
 const REFUSED =
-  'the NATS server refuses the credentials of this daemon (expired, revoked or changed); asking again with what their file holds by then';
+  'the NATS server refuses the credentials of this daemon (expired, revoked or changed); retrying, with the contents of their file each time';
 
 const FORBIDDEN =
   'the NATS user of this daemon lacks a right: render the permissions again with `parley nats-config`, reload the server and restart the daemon';
 
 /**
- * Whether the server can be reached. What the client is given to send in the meantime is lost without an error, and
- * what waits for an answer waits for its whole timeout: so whoever asks the broker waits here first.
+ * Whether the server is reachable. While it is not, the client drops messages without an error, and requests wait for their
+ * whole timeout. So wait for the connection before a request.
  */
 export interface ConnectionWatch {
   /** False from each loss of the connection to its return. */
   readonly isConnected: boolean;
   /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
-  /** Rejects as soon as the connection is lost: what was asked on it is not answered any more. For what changes nothing. */
+  /** Rejects as soon as the connection is lost, because no answer can arrive. Only for requests that change nothing. */
   whileConnected<T>(asking: Promise<T>): Promise<T>;
 }
 
@@ -39,13 +39,13 @@ export function watchConnection(
     for await (const { type, data: server, permissionContext } of connection.status()) {
       const isRefusedNow = refusal.take({ type, data: server });
       if (type === Events.Disconnect) {
-        if (isUp) log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
+        if (isUp) log.warn({ server }, 'the connection to NATS was lost; reconnecting');
         isUp = false;
         for (const giveUp of asking) giveUp();
         onLost();
       } else if (type === Events.Reconnect) {
         isUp = true;
-        log.info({ server }, 'the connection to NATS is back');
+        log.info({ server }, 'the connection to NATS is restored');
         for (const wake of waiting) wake();
       } else if (isRefusedNow) {
         log.error({ reason: String(server) }, REFUSED);
@@ -56,7 +56,9 @@ export function watchConnection(
       }
     }
   };
-  follow().catch((error: unknown) => log.warn({ reason: messageOf(error) }, 'NATS is no longer watched'));
+  follow().catch((error: unknown) =>
+    log.warn({ reason: messageOf(error) }, 'the NATS connection is no longer monitored'),
+  );
 
   const connected = async (timeoutMs: number, signal?: AbortSignal) => {
     if (isUp || signal?.aborted) return isUp;

@@ -7,57 +7,57 @@ import { type NamedServer, namedServers, ServerPool } from './servers.ts';
 import './received-headers.ts';
 
 /**
- * One way to a server, or to one of several, for the daemon, its commands and the client library.
+ * Connects to a server, or to one of several, for the daemon, its commands and the client library.
  *
- * CONNECTION-CONNECTION-1 Reconnects for as long as it takes (the client's default gives up after 20 s), also to a server that refuses who was let
- *    in before: credentials are renewed in their file, and a revocation is taken back. Only who waits for the first connection,
- *    too, is told of a refusal by the end of it.
- * CONNECTION-CONNECTION-2 A dead peer is noticed within 10 s (`pingInterval` 5 s, twice).
- * CONNECTION-CONNECTION-3 Servers are dialled in the order in which they were named. An error names each that was tried, and why it failed.
+ * NATS-CONNECTION-1 It reconnects without a time limit (the client's default gives up after 20 s), also to a server that now
+ *    refuses the credentials: they may be renewed in their file, or a revocation may be undone. Only a refusal of the first
+ *    connection is final.
+ * NATS-CONNECTION-2 A dead peer is detected within 10 s (`pingInterval` 5 s, twice).
+ * NATS-CONNECTION-3 Servers are dialled in the order in which they are named. An error names each server and its failure.
  */
 
-/** How to reach and who to be. */
+/** Server addresses and credentials. */
 export interface NatsOptions extends CredentialFiles {
-  /** One server or several, as a list or with commas. User and password may stand in each URL. */
+  /** One server or several, as a list or with commas. Each URL may include user and password. */
   readonly url: string | readonly string[];
   readonly user?: string;
   readonly password?: string;
-  /** Path of a file that holds the password; a line break at its end does not count. */
+  /** Path of a file with the password; a line break at its end is ignored. */
   readonly passwordFile?: string;
   readonly token?: string;
   readonly tokenFile?: string;
   /** Paths of PEM files. With them, or with a `tls://` URL, nothing is sent to a server without TLS. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  /** What answers come to begins with this (default `_INBOX`): a server may leave a user nothing else. */
+  /** The prefix of reply subjects (default `_INBOX`), for a user with rights to no other. */
   readonly inboxPrefix?: string;
   /** Shown by `nats server report connections`. */
   readonly name?: string;
-  /** The server is one that a daemon runs, on loopback: `nkey` is its owner's, and another user's program is none. */
+  /** The server is a managed one on loopback: refuse a program of another user on its port. */
   readonly managed?: true;
-  /** Keep trying the first connection too (the daemon); else the first failure is final (a command). */
+  /** Retry the first connection too (the daemon); otherwise the first failure is final (a command). */
   readonly waitForServer?: boolean;
 }
 
 const NO_SERVER_HINT =
-  'is a nats-server running there? start one, or leave out --nats: then the daemon brings its own';
+  'check that a nats-server is running there, or leave out --nats: then the daemon starts its own';
 
 const NO_CERTIFICATE_HINT =
-  'one that wants a certificate (--nats-tls-cert, --nats-tls-key) says nothing to who shows none';
+  'a server that requires a client certificate (--nats-tls-cert, --nats-tls-key) may close the connection without a message';
 
-/** What a server takes by default as one line; and what the client's first line holds besides the JWT, about. */
+/** The default `max_control_line`, and the approximate length of the client's first line besides the JWT. */
 const CONTROL_LINE = 4_096;
 const AROUND_A_JWT = 400;
 
 const WAIT_MS = 250;
 const JITTER_MS = 100;
-/** A server writes each refusal down. */
+/** Longer, because the server logs each refusal. */
 const REFUSED_WAIT_MS = 2_000;
 
 export async function openNats(options: NatsOptions): Promise<NatsConnection> {
   const refusal = new CredentialMonitor();
   const [first, ...others] = namedServers(options.url);
   if (first === undefined) {
-    throw new ParleyError('CONFIG_INVALID', 'no NATS server is named', {
+    throw new ParleyError('CONFIG_INVALID', 'no NATS server is given', {
       hint: 'give a URL such as nats://127.0.0.1:4222, or several with commas',
     });
   }
@@ -77,7 +77,7 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
       }
     }
     const isRefused = faults.some(({ code }) => code === 'NATS_UNAUTHORIZED');
-    if (options.waitForServer !== true || isRefused) throw together(faults); // CONNECTION-CONNECTION-1
+    if (options.waitForServer !== true || isRefused) throw together(faults); // NATS-CONNECTION-1
     await sleep(WAIT_MS + Math.random() * JITTER_MS);
   }
 }
@@ -94,23 +94,23 @@ function faultOf(error: unknown, { url: shown }: NamedServer, options: NatsOptio
   });
 }
 
-/** C3. Of several faults the code and the hint are of the one that says most: a server that answered. */
+/** NATS-CONNECTION-3. The code and the hint are those of a server that answered, if one did. */
 function together(faults: readonly ParleyError[]): ParleyError {
   const telling = faults.find(({ code }) => code !== 'NATS_UNREACHABLE') ?? faults[0];
   if (telling === undefined) throw new RangeError('no server was dialled');
   if (faults.length === 1) return telling;
   const each = faults.map(({ message }) => message).join('; ');
-  return new ParleyError(telling.code, `none of the ${faults.length} NATS servers can be used: ${each}`, {
+  return new ParleyError(telling.code, `none of the ${faults.length} NATS servers is usable: ${each}`, {
     ...(telling.hint !== undefined && { hint: telling.hint }),
     cause: telling,
   });
 }
 
-/** Some servers say nothing to whom they do not understand, or nothing that the client hands on. */
+/** Some servers close the connection without a reason, or with one that the client does not report. */
 function unreachableHint({ tls, credentials }: NatsOptions): string {
   const bytes = credentials === undefined ? 0 : userJwt(credentials).length;
   if (bytes + AROUND_A_JWT > CONTROL_LINE)
-    return `${NO_SERVER_HINT}; the user JWT in ${credentials} has ${bytes} bytes, and with it the first line is longer than a server takes by default: set max_control_line of the server to 16KB`;
+    return `${NO_SERVER_HINT}; the user JWT in ${credentials} has ${bytes} bytes, which exceeds the default line limit of nats-server: set max_control_line of the server to 16KB`;
   return tls ? `${NO_SERVER_HINT}; ${NO_CERTIFICATE_HINT}` : NO_SERVER_HINT;
 }
 
@@ -131,12 +131,12 @@ async function commonOptions(
     authenticator: ofFiles ? [ofFiles, login] : login,
     tls: await tlsOptions(options, pool),
     inboxPrefix: options.inboxPrefix,
-    maxReconnectAttempts: -1, // CONNECTION-CONNECTION-1
-    ignoreAuthErrorAbort: options.waitForServer !== true, // CONNECTION-CONNECTION-1
-    noRandomize: true, // CONNECTION-CONNECTION-3
+    maxReconnectAttempts: -1, // NATS-CONNECTION-1
+    ignoreAuthErrorAbort: options.waitForServer !== true, // NATS-CONNECTION-1
+    noRandomize: true, // NATS-CONNECTION-3
     reconnectDelayHandler: () => (refusal.isRefused ? REFUSED_WAIT_MS : WAIT_MS) + Math.random() * JITTER_MS,
     timeout: 5_000,
-    pingInterval: 5_000, // CONNECTION-CONNECTION-2
+    pingInterval: 5_000, // NATS-CONNECTION-2
     maxPingOut: 2,
   };
 }
@@ -151,7 +151,7 @@ function guarded(
   return onlyToOwnServer(nkey, port, () => pool.hangUp(), login);
 }
 
-/** Read here, so that a path that is wrong is told by its name. */
+/** Reads the files here, so that an error names the wrong path. */
 async function tlsOptions({ tls }: NatsOptions, pool: ServerPool): Promise<ConnectionOptions['tls']> {
   if (!tls) return pool.servers.some(({ url }) => /^(tls|wss):/.test(url)) ? pool.tlsOptions() : undefined;
   const [ca, cert, key] = await Promise.all([
@@ -163,19 +163,19 @@ async function tlsOptions({ tls }: NatsOptions, pool: ServerPool): Promise<Conne
 }
 
 const TLS_HINT =
-  "TLS: is --nats-tls-ca the authority that signed the server's certificate, and its name in the URL?";
+  "check that --nats-tls-ca is the authority that signed the server's certificate, and that the URL has the name in the certificate";
 
-/** What went wrong with certificates is told as such: nobody should look for a server that is down. */
+/** Reports a certificate problem as such, and not as an unreachable server. */
 function tlsFault(message: string, shown: string, cause: unknown): ParleyError | null {
   const failed = (text: string, hint: string) =>
     new ParleyError('NATS_TLS_FAILED', `no secure connection to NATS at ${shown}: ${text}`, { hint, cause });
   if (/'tls' is not available|^tls$|server_option/i.test(message) || codeOf(cause) === 'SERVER_OPT_NA')
     return failed(
       'the server offers no TLS',
-      'have the server use TLS, or leave out tls:// and --nats-tls-…',
+      'enable TLS on the server, or leave out tls:// and --nats-tls-…',
     );
   if (/alert|handshake|ECONNRESET/i.test(message) && /ssl|tls/i.test(message))
-    return failed(message, 'the server may want a certificate: --nats-tls-cert and --nats-tls-key');
+    return failed(message, 'the server may require a certificate: --nats-tls-cert and --nats-tls-key');
   if (/certificate|altname|self.signed|issuer|ssl|tls/i.test(message)) return failed(message, TLS_HINT);
   return null;
 }
@@ -185,12 +185,10 @@ function codeOf(error: unknown): unknown {
 }
 
 /**
- * Another user of this machine may take the port of a managed server that died. A server without users takes every login, and
- * what it passes on would be executed. So no login is sent, and nothing is subscribed, where the other end of a connection
- * is a program of another user. Only Linux tells.
+ * Refuses a program of another user on the port of a managed server that died: a fake server could inject requests, which
+ * the daemon would execute. So nothing is sent or subscribed there. Works on Linux only.
+ * `refuse` ends the attempt; before the first connection it returns false, and this throws.
  */
-
-/** `refuse` ends the attempt; before the first connection it answers false, and this throws. */
 export function onlyToOwnServer(
   seed: string,
   port: number,
@@ -202,7 +200,7 @@ export function onlyToOwnServer(
       isForeign(port, [0, process.getuid?.() ?? 0, statSync(seed, { throwIfNoEntry: false })?.uid ?? 0]) &&
       !refuse()
     ) {
-      const message = `the program on port ${port} belongs to another user; it is not the managed nats-server`;
+      const message = `port ${port} is used by a program of another user, not by the managed nats-server`;
       throw new ParleyError('NATS_PORT_IN_USE', message, {
         hint: 'end that program, and start the daemon again',
       });
@@ -212,10 +210,10 @@ export function onlyToOwnServer(
 }
 
 const ESTABLISHED = '01';
-/** 127.0.0.1, and the same as an IPv6 address. */
+/** 127.0.0.1, also as an IPv6 address. */
 const LOOPBACK = /^(0{16}FFFF0000)?0100007F:/;
 
-/** Whether a connection that was made to this port of 127.0.0.1 belongs to another user than these. */
+/** Whether the server side of a connection to this port of 127.0.0.1 belongs to none of these users. */
 function isForeign(port: number, users: readonly number[]): boolean {
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap(linesOf).some((line) => {
     const [, local = '', , state, , , , user] = line.trim().split(/\s+/);

@@ -2,7 +2,7 @@ import { ErrorCode, Events, type NatsConnection, type Status } from 'nats';
 import { ParleyError } from '../../../kernel/index.ts';
 import { expiredAt } from './credentials.ts';
 
-/** Credentials that a server does not take: at first, or no longer. */
+/** Credentials that a server refuses, at first or later. */
 
 const REFUSALS: ReadonlySet<unknown> = new Set([
   ErrorCode.AuthorizationViolation,
@@ -10,7 +10,7 @@ const REFUSALS: ReadonlySet<unknown> = new Set([
   ErrorCode.AccountExpired,
 ]);
 
-/** What a connection reports, read for one thing: whether the server, asked again after a loss, refuses who it let in before. */
+/** Detects from the status events of a connection whether the server refuses the credentials on reconnect. */
 export class CredentialMonitor {
   #isDown = false;
   #isRefused = false;
@@ -19,7 +19,7 @@ export class CredentialMonitor {
     return this.#isRefused;
   }
 
-  /** True if it is refused from this moment on. */
+  /** True if this event is the first refusal. */
   take({ type, data }: Pick<Status, 'type' | 'data'>): boolean {
     const before = this.#isRefused;
     if (type === Events.Disconnect) this.#isDown = true;
@@ -31,7 +31,7 @@ export class CredentialMonitor {
   }
 }
 
-/** Follows a connection until it closes. */
+/** Passes the status events of a connection to `refusal` until it closes. */
 export function monitorCredentials(connection: NatsConnection, refusal: CredentialMonitor): void {
   void (async () => {
     for await (const status of connection.status()) refusal.take(status);
@@ -54,10 +54,10 @@ export function refusedCredentials(
   return expired
     ? refused(
         `: the user JWT in ${credentials} expired at ${expired.toISOString()}`,
-        'have it issued anew, into the same file',
+        'have it issued again, into the same file',
       )
     : refused(
         ` in ${credentials}`,
-        'their user may be revoked, or its account expired or unknown there: the log of the server says which',
+        'the user may be revoked, or its account expired or unknown: the log of the server has the reason',
       );
 }

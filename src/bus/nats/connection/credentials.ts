@@ -4,11 +4,11 @@ import { type Authenticator, credsAuthenticator, nkeyAuthenticator } from 'nats'
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 
 /**
- * Who to be, by files.
+ * Reads credentials from files.
  *
- * CREDENTIALS-1 A file of credentials or of a seed is read anew for each connection: what was renewed in it counts from the next one.
- * CREDENTIALS-2 What cannot be used is refused once, by its name, before anything is opened. From then on the last that could be used is
- *    used: a client whose authenticator throws closes for good.
+ * CREDENTIALS-1 A credentials or seed file is read for each connection, so that the next connection uses renewed contents.
+ * CREDENTIALS-2 An unusable file is refused by name before the first connection. Later the last usable contents are used,
+ *    because a client whose authenticator throws closes permanently.
  */
 
 export interface CredentialFiles {
@@ -30,7 +30,7 @@ function renewing(read: () => Authenticator): Authenticator {
     try {
       latest = read(); // CREDENTIALS-1
     } catch {
-      // CREDENTIALS-2: the file is being replaced, or gone
+      // CREDENTIALS-2: the file is missing or being replaced
     }
     return latest(nonce);
   };
@@ -41,8 +41,8 @@ function readCredentials(path: string): Authenticator {
   return usable(credsAuthenticator(Buffer.from(`${text}\n`)), () => {
     return new ParleyError(
       'NATS_CREDENTIALS_INVALID',
-      `the credentials file ${path} does not hold a user's JWT and seed`,
-      { hint: 'make it with `nsc generate creds`; a file with a seed alone is for --nats-nkey' },
+      `the credentials file ${path} does not contain a user's JWT and seed`,
+      { hint: 'create it with `nsc generate creds`; give a file with only a seed to --nats-nkey' },
     );
   });
 }
@@ -52,13 +52,13 @@ function readSeed(path: string): Authenticator {
   return usable(nkeyAuthenticator(new Uint8Array(Buffer.from(text))), () => {
     return new ParleyError(
       'NATS_CREDENTIALS_INVALID',
-      `the nkey seed file ${path} does not hold the seed of an nkey`,
-      { hint: 'a seed begins with SU; a .creds file is for --nats-credentials' },
+      `the nkey seed file ${path} does not contain the seed of an nkey`,
+      { hint: 'a seed begins with SU; give a .creds file to --nats-credentials' },
     );
   });
 }
 
-/** What the client would trip over is found by asking it; its own words may hold what it read. */
+/** Tries the authenticator once. Its own error is dropped, because it may include the secret. */
 function usable(authenticator: Authenticator, refusal: () => ParleyError): Authenticator {
   try {
     authenticator();
@@ -77,7 +77,7 @@ export function userJwt(path: string): string {
   }
 }
 
-/** When the user JWT of a credentials file expired; null if it did not, or says nothing of it. */
+/** When the user JWT of a credentials file expired; null if it did not, or has no expiry. */
 export function expiredAt(path: string, now: number): Date | null {
   try {
     const [, claims = ''] = userJwt(path).split('.');
@@ -88,7 +88,7 @@ export function expiredAt(path: string, now: number): Date | null {
   }
 }
 
-/** What a file holds, without the line break at its end. */
+/** The contents of a file, without the line break at its end. */
 export async function secretIn(path: string | undefined, what: string): Promise<string | undefined> {
   if (path === undefined) return undefined;
   try {
@@ -98,7 +98,7 @@ export async function secretIn(path: string | undefined, what: string): Promise<
   }
 }
 
-/** At once: a connection that is being made asks who it is in the middle of it. */
+/** Synchronous, because the client asks for credentials during its handshake. */
 function readNow(path: string, what: string): string {
   try {
     return readFileSync(path, 'utf8').trim();

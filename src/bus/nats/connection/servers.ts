@@ -3,12 +3,12 @@ import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
 import { splitUrls } from '../../../kernel/index.ts';
 
 /**
- * The servers that were named, in their order.
+ * The configured servers, in their order.
  *
- * SERVERS-1  A server that was down at first stays in the list: the connection may fail over to it later. (The client
- *            removes it, so each is dialled alone and the others are added once one is connected.)
- * SERVERS-2  Each server is shown its own login, and its certificate is compared with its own address.
- * SERVERS-3  A server that the cluster announces is tried after those that were named, with the first login.
+ * SERVERS-1  A server that is down at first stays in the list, so that the connection may fail over to it later. (The
+ *            client removes it, so each is dialled alone and the others are added once one is connected.)
+ * SERVERS-2  Each server gets its own login, and its certificate is compared with its own address.
+ * SERVERS-3  A server that the cluster announces is tried after the configured ones, with the first login.
  */
 
 export interface Login {
@@ -19,12 +19,12 @@ export interface Login {
 export interface NamedServer {
   /** Without user and password. */
   readonly url: string;
-  /** Of its URL; where that has none, of the first URL that has one. */
+  /** The login in its URL, or else in the first URL that has one. */
   readonly login: Login;
 }
 
 const SCHEME = /^[A-Za-z]+:\/\//;
-/** As they may be shown: without users and passwords, with commas. */
+/** The servers without users and passwords, separated by commas. */
 export function urlWithoutSecrets(url: string | readonly string[]): string {
   return splitUrls(url)
     .map((one) => one.replace(/^([A-Za-z]+:\/\/)?.*@/, (_, scheme: string | undefined) => scheme ?? ''))
@@ -35,7 +35,7 @@ export function namedServers(url: string | readonly string[]): NamedServer[] {
   const urls = splitUrls(url);
   const logins = urls.map(loginIn);
   const shared = logins.find((login) => login !== null) ?? {};
-  return urls.map((one, place) => ({ url: urlWithoutSecrets(one), login: logins[place] ?? shared }));
+  return urls.map((one, at) => ({ url: urlWithoutSecrets(one), login: logins[at] ?? shared }));
 }
 
 function loginIn(url: string): Login | null {
@@ -53,7 +53,7 @@ function decoded(text: string): string {
   }
 }
 
-/** What the client keeps about servers, as far as it is needed here; it has no public access. */
+/** The part of the client's private server list that is used here. */
 interface Pool {
   addServer(url: string): void;
   getServers(): { readonly src: string; tlsName: string }[];
@@ -66,11 +66,11 @@ interface Transport {
 
 interface Protocol {
   readonly servers: Pool;
-  /** Another one for each attempt. */
+  /** A new one for each attempt. */
   readonly transport: Transport;
 }
 
-/** One connection's way to its servers. */
+/** The servers of one connection. */
 export class ServerPool {
   readonly servers: readonly NamedServer[];
   #dialled: NamedServer;
@@ -95,18 +95,18 @@ export class ServerPool {
     for (const { url } of [...this.servers.slice(first + 1), ...this.servers.slice(0, first)]) {
       pool.addServer(url);
       const added = pool.getServers().at(-1);
-      if (added) added.tlsName = ''; // SERVERS-2: not the name of the one that is connected
+      if (added) added.tlsName = ''; // SERVERS-2: not the name of the connected server
     }
     this.#pool = pool;
   }
 
-  /** Ends the attempt to connect again that is under way; false: there was no connection yet. */
+  /** Ends the current attempt to reconnect; false: there was no connection yet. */
   hangUp(): boolean {
     this.#transport?.().socket?.destroy();
     return this.#transport !== null;
   }
 
-  /** SERVERS-2. `common` wins for every server. */
+  /** SERVERS-2. `common` overrides the login of every server. */
   authenticator(common: Login): Authenticator {
     return () => {
       const user = common.user ?? this.#login.user;
@@ -115,8 +115,8 @@ export class ServerPool {
   }
 
   /**
-   * SERVERS-2: where the URL has a plain address, a certificate is compared with that; the client would compare
-   * `localhost`. The client reads the field for each handshake and hands it on to Node's own TLS.
+   * SERVERS-2: if the URL has an IP address, the certificate is compared with that; the client would use `localhost`.
+   * The client reads `host` for each handshake and passes it to Node's TLS.
    */
   tlsOptions(): NonNullable<ConnectionOptions['tls']> {
     const host = () => this.#host;

@@ -1,21 +1,21 @@
-/** A post that was read and not delivered, without its body. */
-export interface PostPlace {
+/** A post without its message. */
+export interface PostRef {
   readonly sequence: number;
   readonly publisher: string;
   readonly conversation: string;
-  /** Of its body. */
+  /** The size of its body. */
   readonly bytes: number;
 }
 
 /**
- * Posts that wait for their turn, in bounded memory.
+ * Posts that are read and not yet delivered, in bounded memory.
  *
- * BACKLOG-1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
- * BACKLOG-2 Publishers take turns: however many of one wait, another's waits for one of each.
- * BACKLOG-3 Places of a publisher, and of a conversation, share its name, which comes with each post anew.
+ * BACKLOG-1 A post is taken only when the backlog has no older post of its publisher and none into its conversation.
+ * BACKLOG-2 Publishers are served round-robin, however many posts each has here.
+ * BACKLOG-3 Posts of a publisher, and of a conversation, share one copy of its name.
  */
-export class Backlog<P extends PostPlace> {
-  /** The first is next in turn (BACKLOG-2). */
+export class Backlog<P extends PostRef> {
+  /** The first publisher is the next (BACKLOG-2). */
   readonly #byPublisher = new Map<string, Queue<P>>();
   readonly #byConversation = new Map<string, Queue<P>>();
   #size = 0;
@@ -24,22 +24,22 @@ export class Backlog<P extends PostPlace> {
     return this.#size;
   }
 
-  /** A post that comes now has to wait behind another (BACKLOG-1). */
-  holdsBefore({ publisher, conversation }: Pick<PostPlace, 'publisher' | 'conversation'>): boolean {
+  /** True: the backlog has a post that must be delivered before this one (BACKLOG-1). */
+  mustWait({ publisher, conversation }: Pick<PostRef, 'publisher' | 'conversation'>): boolean {
     return this.#byPublisher.has(publisher) || this.#byConversation.has(conversation);
   }
 
-  /** In the order of their sequences. */
-  add(place: P): void {
+  /** Call it in the order of the sequences. */
+  add(post: P): void {
     this.#size += 1;
-    const publisher = this.#byPublisher.get(place.publisher)?.name ?? place.publisher;
-    const conversation = this.#byConversation.get(place.conversation)?.name ?? place.conversation;
-    const kept = { ...place, publisher, conversation }; // BACKLOG-3
+    const publisher = this.#byPublisher.get(post.publisher)?.name ?? post.publisher;
+    const conversation = this.#byConversation.get(post.conversation)?.name ?? post.conversation;
+    const kept = { ...post, publisher, conversation }; // BACKLOG-3
     enqueue(this.#byPublisher, publisher, kept);
     enqueue(this.#byConversation, conversation, kept);
   }
 
-  /** The next one of a publisher who is admitted; null: none may come out now. */
+  /** The next post of a publisher that `admits` accepts; null: there is none. */
   take(admits: (place: P) => boolean): P | null {
     for (let left = this.#byPublisher.size; left > 0; left--) {
       const [turn] = this.#byPublisher;
@@ -47,51 +47,51 @@ export class Backlog<P extends PostPlace> {
       const [publisher, queue] = turn;
       this.#byPublisher.delete(publisher);
       this.#byPublisher.set(publisher, queue); // BACKLOG-2
-      const place = queue.first;
-      const inConversation = place && this.#byConversation.get(place.conversation);
-      if (!place || inConversation?.first !== place || !admits(place)) continue; // BACKLOG-1
+      const post = queue.first;
+      const inConversation = post && this.#byConversation.get(post.conversation);
+      if (!post || inConversation?.first !== post || !admits(post)) continue; // BACKLOG-1
       if (queue.shift()) this.#byPublisher.delete(publisher);
-      if (inConversation.shift()) this.#byConversation.delete(place.conversation);
+      if (inConversation.shift()) this.#byConversation.delete(post.conversation);
       this.#size -= 1;
-      return place;
+      return post;
     }
     return null;
   }
 }
 
-function enqueue<P>(queues: Map<string, Queue<P>>, name: string, place: P): void {
+function enqueue<P>(queues: Map<string, Queue<P>>, name: string, post: P): void {
   const known = queues.get(name);
-  if (known) known.push(place);
-  else queues.set(name, new Queue(name, place));
+  if (known) known.push(post);
+  else queues.set(name, new Queue(name, post));
 }
 
-/** First in, first out, without moving what waits at each step. */
+/** First in, first out. `shift` takes constant time on average. */
 class Queue<P> {
   readonly name: string;
-  #places: (P | undefined)[];
+  #posts: (P | undefined)[];
   #head = 0;
 
   constructor(name: string, first: P) {
     this.name = name;
-    this.#places = [first]; // one that is pushed takes room for seventeen (BACKLOG-3)
+    this.#posts = [first]; // `push` on an empty array would allocate 17 elements
   }
 
   get first(): P | undefined {
-    return this.#places[this.#head];
+    return this.#posts[this.#head];
   }
 
-  push(place: P): void {
-    this.#places.push(place);
+  push(post: P): void {
+    this.#posts.push(post);
   }
 
   /** True: it is empty now. */
   shift(): boolean {
-    this.#places[this.#head] = undefined; // it may hold a body
+    this.#posts[this.#head] = undefined; // it may have a body
     this.#head += 1;
-    if (this.#head >= 1_024 && this.#head * 2 >= this.#places.length) {
-      this.#places = this.#places.slice(this.#head);
+    if (this.#head >= 1_024 && this.#head * 2 >= this.#posts.length) {
+      this.#posts = this.#posts.slice(this.#head);
       this.#head = 0;
     }
-    return this.#head >= this.#places.length;
+    return this.#head >= this.#posts.length;
   }
 }

@@ -6,12 +6,12 @@ import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
 import { SettledKeeper } from './settled-keeper.ts';
 import { timeOf } from './stored-posts.ts';
 
-/** Where a daemon begins to read posts (`../settled.ts`), by the record on the server. */
+/** Finds the position at which a daemon starts to read posts, from the record of settled posts (`../settled.ts`). */
 
-const CONNECTION_PATIENCE_MS = 5_000;
+const CONNECTION_TIMEOUT_MS = 5_000;
 const SHARED_NAME = 'daemons with --store jetstream';
 export const LOST_END =
-  'the ingress stream lost its newest posts in a crash of its server, and has others in their places: reading it from its start';
+  'the ingress stream lost its newest posts when its server crashed, and other posts have their sequences now: reading it from its start';
 
 export interface BeginningOptions {
   readonly owner: Owner;
@@ -25,35 +25,35 @@ export interface BeginningOptions {
 export interface Beginning {
   readonly start: Start;
   readonly keeper: SettledKeeper;
-  /** Reports what is passed over, if anything is. */
-  warn(): Promise<void>;
+  /** Logs the number of posts that are skipped, if any. */
+  warnOfSkipped(): Promise<void>;
 }
 
-/** What is known of the settled posts when a daemon begins to read. Rejects when the server does not say it. */
+/** Reads the record of settled posts and derives the start position. Rejects when the server does not answer. */
 export async function beginReading(sources: IngressSources, options: BeginningOptions): Promise<Beginning> {
   const { owner, after: own, isReplay = false, isShared } = options;
   const keeper = new SettledKeeper(sources, owner);
-  await sources.watch.connected(CONNECTION_PATIENCE_MS);
+  await sources.watch.connected(CONNECTION_TIMEOUT_MS);
   const info = await sources.stream();
   await keeper.read();
   const hasLostEnd = await keeper.hasLostEnd(info);
   if (hasLostEnd) sources.log.warn({ stream: info.config.name }, LOST_END);
   if (!isShared)
     await takeOverShared(sources, keeper, info, hasLostEnd).catch((error: unknown) => {
-      if (!keeper.leavesOut(error)) throw error;
+      if (!keeper.disableIfForbidden(error)) throw error;
     });
   const { record } = keeper;
   const stream = { created: info.created, last: info.state.last_seq };
-  // The store's own position may be in the part that was lost; ids suppress what repeats.
+  // The store's own position may be in the lost part; ids suppress repeated posts.
   const known = hasLostEnd ? { stream: info.created, sequence: 0 } : own;
   const start = startOf({ own: known, owner, record, isReplay, stream });
   keeper.begin(info.created, start.before);
-  return { start, keeper, warn: () => warnOfElsewhere(sources, start) };
+  return { start, keeper, warnOfSkipped: () => warnOfElsewhere(sources, start) };
 }
 
 /**
- * KEEPER-3. The record is durable before the consumer goes. It names the logs that the consumer read for, and what these had
- * skipped, so that they know their own posts later.
+ * KEEPER-3. The record is durable before the consumer is deleted. It names the logs that the consumer read for and the posts
+ * that these skipped, so that their store can continue later.
  */
 async function takeOverShared(
   sources: IngressSources,
@@ -79,11 +79,11 @@ async function takeOverShared(
     await manager.consumers.delete(name, SHARED_CONSUMER);
   } catch (error) {
     if (apiErrorCode(error) !== CONSUMER_NOT_FOUND)
-      throw brokerError(error, `take over the position of consumer ${SHARED_CONSUMER} of stream ${name}`);
+      throw brokerError(error, `copy the position of consumer ${SHARED_CONSUMER} of stream ${name}`);
   }
 }
 
-/** Of a record whose newest settled post is this one, which must be there. */
+/** The sequence and time of a post, for a record; null: the stream no longer has it. */
 export async function lastOf(
   { manager, subjects }: IngressSources,
   sequence: number,
@@ -103,6 +103,6 @@ async function warnOfElsewhere({ manager, subjects, log }: IngressSources, start
   if (posts === 0) return;
   log.warn(
     { posts, by, stream: subjects.ingressStream },
-    'these posts were settled elsewhere and are not answered again here; `parley up --replay` answers them',
+    'these posts were settled with another data directory or store and are not answered again; to answer them, start `parley up --replay`',
   );
 }

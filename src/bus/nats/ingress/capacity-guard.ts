@@ -4,120 +4,118 @@ import type { BusLog } from '../../log.ts';
 import { findStream } from '../streams/streams.ts';
 
 /**
- * Keeps the posts that wait within their room, and drops none of them.
+ * Closes the ingress stream before unprocessed posts exceed their byte limit. Never drops a post.
  *
- * CAPACITY-GUARD-1 The stream has no limit in bytes: nats-server before 2.10.5 takes a post that no longer fits such a limit, and drops
- *    the oldest ones for it, settled or not, in spite of its `discard: new` (nats-server issues 4771 and 4775).
- * CAPACITY-GUARD-2 Instead it is closed while it holds its room or more, and opened again when it holds `OPENS_AT` of that; one post alone,
- *    however large, closes nothing, since the newest settled one always stays. Closed, it refuses every post, by a
- *    `max_msg_size` that none fits (what is shorter is none), and removes none.
- * CAPACITY-GUARD-3 How full it is is looked at within `LOOK_MS` of anything that is read, and as often while it holds much or is closed; else
- *    each `IDLE_MS`, for what nobody has read yet. So it may hold more than its room: what comes within a look.
- * CAPACITY-GUARD-4 While no daemon runs, nobody closes it: then the number of posts that a stream takes is the limit (`streams.ts`, STREAMS-STREAMS-2).
+ * CAPACITY-GUARD-1 The stream has no `max_bytes`: before 2.10.5 nats-server drops the oldest messages to make room, even with
+ *    `discard: new` (nats-server issues 4771 and 4775).
+ * CAPACITY-GUARD-2 At the limit the stream is closed by a `max_msg_size` of 1 byte, which refuses every post and removes none. It
+ *    reopens at 75 % of the limit. One oversized post alone never closes it, because the newest settled post always stays.
+ * CAPACITY-GUARD-3 Usage is polled within 1 s of a read, and every second while it is above 1/16 of the limit or the stream is
+ *    closed; otherwise every 5 s. The limit can be exceeded by the posts that arrive between two polls.
+ * CAPACITY-GUARD-4 While no daemon runs there is no guard: then the message count of the stream is the limit (BUS-STREAMS-2).
  */
 
-/** Milliseconds. */
-const LOOK_MS = 1_000;
-const IDLE_MS = 5_000;
-const OPENS_AT = 0.75;
-/** Of its room: with more, it may be full soon, also of what nobody has read yet. */
-const MUCH = 1 / 16;
-/** Bytes. A post is JSON with an id: none is as small. */
-const CLOSED_SIZE = 1;
+const POLL_ACTIVE_MS = 1_000;
+const POLL_IDLE_MS = 5_000;
+const REOPEN_AT = 0.75;
+const ACTIVE_ABOVE = 1 / 16;
+/** Bytes. Smaller than any post, so a closed stream accepts none. */
+const CLOSED_MAX_MSG_SIZE = 1;
 
 export interface CapacityGuardOptions {
   readonly manager: JetStreamManager;
   readonly stream: string;
   readonly log: BusLog;
-  /** Bytes, as the stream counts them. */
-  readonly room: number;
+  /** As the stream counts them. */
+  readonly maxBytes: number;
 }
 
 export class CapacityGuard {
   readonly #options: CapacityGuardOptions;
-  #soon: { readonly timer: NodeJS.Timeout; readonly at: number } | null = null;
-  #looking: Promise<void> | null = null;
-  /** Of faults in a row the first is told. */
-  #isTold = false;
+  #scheduled: { readonly timer: NodeJS.Timeout; readonly at: number } | null = null;
+  #polling: Promise<void> | null = null;
+  /** Only the first of several failures in a row is logged. */
+  #hasReportedFailure = false;
   #isStopping = false;
 
   constructor(options: CapacityGuardOptions) {
     this.#options = options;
   }
 
-  /** Something was read: it is looked at soon (CAPACITY-GUARD-3). */
-  stir(): void {
-    this.#lookIn(LOOK_MS);
+  /** Schedules a poll soon after a read (CAPACITY-GUARD-3). */
+  noteRead(): void {
+    this.#schedule(POLL_ACTIVE_MS);
   }
 
-  #lookIn(milliseconds: number): void {
+  #schedule(milliseconds: number): void {
     const at = performance.now() + milliseconds;
-    if (this.#isStopping || (this.#soon && this.#soon.at <= at)) return;
-    clearTimeout(this.#soon?.timer);
+    if (this.#isStopping || (this.#scheduled && this.#scheduled.at <= at)) return;
+    clearTimeout(this.#scheduled?.timer);
     const timer = setTimeout(() => {
-      this.#soon = null;
-      void this.look();
+      this.#scheduled = null;
+      void this.poll();
     }, milliseconds).unref();
-    this.#soon = { timer, at };
+    this.#scheduled = { timer, at };
   }
 
-  /** Looks, and closes or opens. Does not reject: what fails is tried again. */
-  look(): Promise<void> {
-    this.#looking ??= this.#look().then((again) => {
-      this.#looking = null;
-      this.#lookIn(again ? LOOK_MS : IDLE_MS);
+  /** Closes or reopens the stream by its usage. Does not reject: the next poll retries. */
+  poll(): Promise<void> {
+    this.#polling ??= this.#poll().then((isActive) => {
+      this.#polling = null;
+      this.#schedule(isActive ? POLL_ACTIVE_MS : POLL_IDLE_MS);
     });
-    return this.#looking;
+    return this.#polling;
   }
 
-  /** Resolves when no look is under way. The stream stays closed, or open, until the next daemon looks. */
+  /** Resolves when no poll is running. The stream keeps its state until the next daemon polls. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    clearTimeout(this.#soon?.timer);
-    await this.#looking;
+    clearTimeout(this.#scheduled?.timer);
+    await this.#polling;
   }
 
-  /** True: again soon, though nothing is read (CAPACITY-GUARD-3). */
-  async #look(): Promise<boolean> {
+  /** True: poll again soon, even without a read (CAPACITY-GUARD-3). */
+  async #poll(): Promise<boolean> {
     const { manager, stream, log } = this.#options;
     try {
       const info = await findStream(manager, stream);
-      this.#isTold = false;
-      return info === null || (await this.#closeOrOpen(info));
+      this.#hasReportedFailure = false;
+      return info === null || (await this.#closeOrReopen(info));
     } catch (error) {
-      if (!this.#isTold)
-        log.warn({ error: messageOf(error) }, 'how full the stream of posts is cannot be seen; trying again');
-      this.#isTold = true;
+      if (!this.#hasReportedFailure)
+        log.warn({ error: messageOf(error) }, 'the usage of the ingress stream cannot be read; retrying');
+      this.#hasReportedFailure = true;
       return true;
     }
   }
 
   /** CAPACITY-GUARD-2 */
-  async #closeOrOpen({ config, state }: StreamInfo): Promise<boolean> {
-    const { manager, stream, log, room } = this.#options;
-    const isClosed = config.max_msg_size === CLOSED_SIZE;
-    const fields = { stream, bytes: state.bytes, room };
-    if (!isClosed && state.bytes >= room && state.messages > 1) {
-      await manager.streams.update(stream, { max_msg_size: CLOSED_SIZE });
-      log.warn(fields, 'the stream of posts is full: it takes no more until some of them are settled');
+  async #closeOrReopen({ config, state }: StreamInfo): Promise<boolean> {
+    const { manager, stream, log, maxBytes } = this.#options;
+    const isClosed = config.max_msg_size === CLOSED_MAX_MSG_SIZE;
+    const fields = { stream, bytes: state.bytes, room: maxBytes };
+    if (!isClosed && state.bytes >= maxBytes && state.messages > 1) {
+      await manager.streams.update(stream, { max_msg_size: CLOSED_MAX_MSG_SIZE });
+      log.warn(fields, 'the ingress stream is full: it refuses posts until some are settled');
       return true;
     }
-    if (isClosed && (state.bytes <= room * OPENS_AT || state.messages <= 1)) {
+    if (isClosed && (state.bytes <= maxBytes * REOPEN_AT || state.messages <= 1)) {
       await manager.streams.update(stream, { max_msg_size: -1 });
-      log.info(fields, 'the stream of posts takes posts again');
+      log.info(fields, 'the ingress stream accepts posts again');
     }
-    return state.bytes > room * MUCH;
+    return state.bytes > maxBytes * ACTIVE_ABOVE;
   }
 }
 
-/** The account's storage is for the logs, too, where they are streams; and what is full is full for all of them. */
+/** The rest of the account's storage is for the logs (in streams); an account that is full is full for both. */
 const SHARE_OF_ACCOUNT = 0.25;
 
-/** How much may wait in this account: as much as is asked for, or less where the account has less. Bytes. */
+/** The byte limit for unprocessed posts: `asked`, or a quarter of the account's storage if that is less. */
 export async function capacityIn(manager: JetStreamManager, asked: number, log: BusLog): Promise<number> {
   const { limits } = await manager.getAccountInfo();
-  if (limits.max_storage <= 0) return asked; // none
+  if (limits.max_storage <= 0) return asked; // no limit
   const room = Math.min(asked, Math.floor(limits.max_storage * SHARE_OF_ACCOUNT));
-  if (room < asked) log.info({ asked, room }, 'the account may store little: less room for posts that wait');
+  if (room < asked)
+    log.info({ asked, room }, 'the NATS account has little storage: the ingress limit is lower');
   return room;
 }

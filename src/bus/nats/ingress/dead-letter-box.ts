@@ -5,12 +5,12 @@ import type { Subjects } from '../../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { findStream } from '../streams/streams.ts';
 
-/** Letters asked for side by side: a stream is not read backwards, so each is asked for by its place. */
+/** Concurrent requests. Streams cannot be read backwards, so each letter is requested by its sequence. */
 const AT_ONCE = 64;
-/** Places that one page looks at. */
+/** Sequences that one page examines. */
 const MOST_EXAMINED = 1_024;
 
-/** The dead-letter stream as whoever looks after it sees it. */
+/** The dead-letter stream for the commands that list, repeat and delete dead letters. */
 export function createDeadLetters(manager: JetStreamManager, subjects: Subjects): DeadLetters {
   const { deadStream: stream, ingressStream } = subjects;
 
@@ -31,8 +31,8 @@ export function createDeadLetters(manager: JetStreamManager, subjects: Subjects)
     const lowest = Math.max(first, at - MOST_EXAMINED + 1);
     const letters: DeadLetter[] = [];
     while (at >= lowest && letters.length < query.limit) {
-      const places = Array.from({ length: Math.min(AT_ONCE, at - lowest + 1) }, (_, back) => at - back);
-      const found = await Promise.all(places.map(get));
+      const sequences = Array.from({ length: Math.min(AT_ONCE, at - lowest + 1) }, (_, back) => at - back);
+      const found = await Promise.all(sequences.map(get));
       for (const letter of found) {
         if (letters.length === query.limit) break;
         at -= 1;

@@ -10,9 +10,9 @@ import { ANY, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import type { DeadShare } from './dead-share.ts';
 
-/** Stands in a dead letter's subject for a name that cannot. */
+/** Replaces a name that cannot be a subject token. */
 const INVALID_TOKEN = '_invalid';
-/** Stands for the conversation in the subject of a letter of many posts. */
+/** Replaces the conversation in the subject of a dead letter of many posts. */
 export const SEVERAL = '_several';
 const PUBLISH_TIMEOUT_MS = 5_000;
 const SHORTEST_PAUSE_MS = 250;
@@ -24,22 +24,22 @@ export interface DeadLetterOptions {
   readonly log: BusLog;
   readonly maxPayload: () => number;
   readonly watch: ConnectionWatch;
-  /** Makes the streams that are missing. */
+  /** Creates the streams that are missing. */
   readonly ensureStreams: () => Promise<unknown>;
   readonly share: DeadShare;
   /** Aborted when the bus closes. */
   readonly closing: AbortSignal;
 }
 
-/** The subject of a dead letter, whatever names the refused post had. */
+/** The subject of a dead letter, also for a refused post with invalid names. */
 export function deadSubject(subjects: Subjects, publisher: string, conversation: string): string {
   const token = (name: string) => (NAME_PATTERN.test(name) ? name : INVALID_TOKEN);
   return subjects.dead(token(publisher), token(conversation));
 }
 
 /**
- * Puts a refused post where its sender finds it. Tries until the stream has it, since the post is settled then; if
- * the bus closes first it rejects with `BUS_CLOSED`, and the post is read and refused again after a restart. Answers the letter's place.
+ * Stores the dead letter of a refused post and returns its sequence. Retries until the stream has it, because the post is
+ * settled then. Rejects with `BUS_CLOSED` if the bus closes first; the post is refused again after a restart.
  */
 export async function publishDead(
   options: DeadLetterOptions,
@@ -84,14 +84,14 @@ async function keepLetter(
       return seq;
     } catch (error) {
       if (closing.aborted) throw busClosed(subject);
-      log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; trying again');
+      log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; retrying');
     }
     await pause(wait, undefined, { signal: closing }).catch(() => undefined);
     await ensureStreams().catch(() => undefined);
   }
 }
 
-/** An illegal one is what the post was refused for. */
+/** Null for an illegal id, which may be why the post was refused. */
 function legalId(messageId: string | null): string | null {
   return messageId !== null && isLegalId(messageId) ? messageId : null;
 }

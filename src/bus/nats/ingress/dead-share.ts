@@ -4,11 +4,11 @@ import type { BusLog } from '../../log.ts';
 import { findStream } from '../streams/streams.ts';
 
 /**
- * Keeps the dead letters of one publisher to a quarter of the stream, so that they do not push out those of others.
+ * Limits the dead letters of one publisher to a quarter of the stream, so that they do not displace those of others.
  *
- * DEAD-SHARE-1  Only the publisher's own letters are removed, the oldest first.
- * DEAD-SHARE-2  The share is approximate: it is enforced each time that a publisher's letters have grown by `STEP_BYTES`, and
- *          the number of letters that stay is computed from the mean size of those.
+ * SHARE-1  Only the publisher's own letters are removed, the oldest first.
+ * SHARE-2  The share is approximate: it is enforced each time that a publisher's letters have grown by `STEP_BYTES`. The
+ *          number of letters to keep is computed from their mean size.
  */
 const SHARE = 1 / 4;
 const STEP_BYTES = 4 * 1_024 ** 2;
@@ -22,14 +22,14 @@ export interface DeadShareOptions {
 
 export class DeadShare {
   readonly #options: DeadShareOptions;
-  /** By subject of all letters of a publisher: those stored since the share was enforced last. */
+  /** Letters stored since the share was last enforced, by the subject filter of their publisher. */
   readonly #stored = new Map<string, { letters: number; bytes: number }>();
 
   constructor(options: DeadShareOptions) {
     this.#options = options;
   }
 
-  /** A letter was stored. `filter`: all letters of its publisher. Resolves when they fit; does not reject. */
+  /** Counts a stored letter and enforces the share. `filter` matches all letters of its publisher. Does not reject. */
   async stored(filter: string, bytes: number): Promise<void> {
     const stored = this.#stored.get(filter) ?? { letters: 0, bytes: 0 };
     stored.letters += 1;

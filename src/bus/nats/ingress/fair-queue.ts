@@ -1,14 +1,14 @@
-import { Backlog, type PostPlace } from './backlog.ts';
+import { Backlog, type PostRef } from './backlog.ts';
 
 /**
- * Lets posts through as there is room for them, so that a flood of one publisher keeps no other waiting.
+ * Delivers posts within limits, so that a flood from one publisher does not delay the others.
  *
- * FAIR-QUEUE-1 Those of one publisher, and those into one conversation, come through in the order in which they were read.
- * FAIR-QUEUE-2 At most `maxInFlight` posts are in flight, `perPublisher` of one publisher, into `conversationsPerPublisher`
- *    conversations: each conversation that is opened costs all others time. While they hold `maxBytes`, no more.
- * FAIR-QUEUE-3 Of what waits the places are kept, for `maxParked` posts, and the messages of the first that come to `maxKept` bytes
- *    with what it costs to hold them; the others are read again when it is their turn.
- * FAIR-QUEUE-4 Each is settled once: by its handler, or because it is no more.
+ * FAIR-QUEUE-1 Posts of one publisher, and posts into one conversation, are delivered in the order in which they were read.
+ * FAIR-QUEUE-2 At most `maxInFlight` delivered posts are unsettled, at most `perPublisher` of one publisher. While these hold
+ *    `maxBytes`, no more are delivered.
+ * FAIR-QUEUE-3 The backlog has references to at most `maxParked` posts and the messages of the first `maxKept` bytes, overhead
+ *    included. The other messages are read again when they are due.
+ * FAIR-QUEUE-4 Each post is settled once: by its handler, or because the stream no longer has it.
  */
 export interface FairQueueLimits {
   readonly maxInFlight: number;
@@ -19,36 +19,36 @@ export interface FairQueueLimits {
   readonly maxKept: number;
 }
 
-/** What a message takes in memory besides its body, about. Bytes. */
-const HOLDING_BYTES = 512;
+/** Bytes of memory that a message needs besides its body, estimated. */
+const OVERHEAD_BYTES = 512;
 
-export interface QueuedPost<M> extends PostPlace {
+export interface QueuedPost<M> extends PostRef {
   readonly message: M;
 }
 
 export interface FairQueueWork<M> {
-  /** Deals with a post; false: it stays unsettled. Never rejects. */
-  readonly handle: (parcel: QueuedPost<M>) => Promise<boolean>;
-  /** The same message, in memory of its own: what it was read from may be much larger. */
+  /** Processes a post; false: it stays unsettled. Never rejects. */
+  readonly handle: (post: QueuedPost<M>) => Promise<boolean>;
+  /** Copies the message, which may be a slice of a much larger buffer. */
   readonly keep: (message: M) => M;
-  /** Reads a post again; null: it is no more. Rejects when it cannot be read now and never will be asked for again. */
-  readonly fetch: (place: PostPlace) => Promise<QueuedPost<M> | null>;
+  /** Reads a post again; null: the stream no longer has it. Rejects only when the reader stops. */
+  readonly fetch: (ref: PostRef) => Promise<QueuedPost<M> | null>;
   readonly settled: (sequence: number) => void;
 }
 
 export class FairQueue<M> {
   readonly #limits: FairQueueLimits;
   readonly #work: FairQueueWork<M>;
-  readonly #parked = new Backlog<PostPlace | QueuedPost<M>>();
-  #kept = 0;
+  readonly #backlog = new Backlog<PostRef | QueuedPost<M>>();
+  #keptBytes = 0;
   readonly #ofPublisher = new Map<string, number>();
   /** In flight, by publisher: how many posts into each conversation. */
   readonly #conversations = new Map<string, Map<string, number>>();
   #inFlight = 0;
   #bytes = 0;
-  /** How many of a publisher, and into a conversation, are on `#passing`: another of either goes behind them (FAIR-QUEUE-1). */
+  /** Posts in `#delivering` by publisher and by conversation: a new post of either follows them (FAIR-QUEUE-1). */
   readonly #queued = new Map<string, number>();
-  #passing: Promise<void> = Promise.resolve();
+  #delivering: Promise<void> = Promise.resolve();
   #isClosed = false;
   #onChange: (() => void) | null = null;
 
@@ -57,35 +57,35 @@ export class FairQueue<M> {
     this.#work = work;
   }
 
-  /** How many more may be offered (FAIR-QUEUE-3). */
-  get room(): number {
-    return this.#limits.maxParked - this.#parked.size;
+  /** How many more posts may be offered (FAIR-QUEUE-3). */
+  get capacity(): number {
+    return this.#limits.maxParked - this.#backlog.size;
   }
 
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** A post that was read, in the order of their sequences; of a mere place the message is still to be read. */
-  offer(post: PostPlace | QueuedPost<M>): void {
+  /** Takes posts in the order of their sequences. The message of a bare reference is read later. */
+  offer(post: PostRef | QueuedPost<M>): void {
     if (this.#isClosed) return;
-    if (this.#parked.holdsBefore(post) || !this.#admits(post)) {
+    if (this.#backlog.mustWait(post) || !this.#admits(post)) {
       this.#park(post);
       return;
     }
     this.#enter(post);
-    if (!('message' in post)) this.#pass(post, this.#work.fetch(post));
+    if (!('message' in post)) this.#deliverInOrder(post, this.#work.fetch(post));
     else if (!lanesOf(post).some((lane) => this.#queued.has(lane))) this.#deliver(post);
-    else this.#pass(post, Promise.resolve(post));
+    else this.#deliverInOrder(post, Promise.resolve(post));
   }
 
-  /** Lets nothing more through: what waits is read again after the next start. */
+  /** Delivers no more posts: the backlog is read again after the next start. */
   close(): void {
     this.#isClosed = true;
     this.#onChange?.();
   }
 
-  /** Resolves at the next change of what is in flight, or when it is closed. */
+  /** Resolves when `inFlight` changes or the queue is closed. */
   change(): Promise<void> {
     return new Promise((resolve) => {
       this.#onChange = () => {
@@ -96,27 +96,27 @@ export class FairQueue<M> {
   }
 
   /** FAIR-QUEUE-3 */
-  #park(post: PostPlace | QueuedPost<M>): void {
+  #park(post: PostRef | QueuedPost<M>): void {
     if (!('message' in post)) {
-      this.#parked.add(post);
+      this.#backlog.add(post);
       return;
     }
-    const { message, ...place } = post;
-    const bytes = place.bytes + HOLDING_BYTES;
-    const isKept = this.#kept + bytes <= this.#limits.maxKept;
-    if (isKept) this.#kept += bytes;
-    this.#parked.add(isKept ? { ...place, message: this.#work.keep(message) } : place);
+    const { message, ...ref } = post;
+    const bytes = ref.bytes + OVERHEAD_BYTES;
+    const isKept = this.#keptBytes + bytes <= this.#limits.maxKept;
+    if (isKept) this.#keptBytes += bytes;
+    this.#backlog.add(isKept ? { ...ref, message: this.#work.keep(message) } : ref);
   }
 
   /** FAIR-QUEUE-3 */
-  async #unpark(place: PostPlace | QueuedPost<M>): Promise<QueuedPost<M> | null> {
-    if (!('message' in place)) return this.#work.fetch(place);
-    this.#kept -= place.bytes + HOLDING_BYTES;
-    return place;
+  async #unpark(post: PostRef | QueuedPost<M>): Promise<QueuedPost<M> | null> {
+    if (!('message' in post)) return this.#work.fetch(post);
+    this.#keptBytes -= post.bytes + OVERHEAD_BYTES;
+    return post;
   }
 
   /** FAIR-QUEUE-2 */
-  #admits({ publisher, conversation }: PostPlace): boolean {
+  #admits({ publisher, conversation }: PostRef): boolean {
     const { maxInFlight, perPublisher, conversationsPerPublisher, maxBytes } = this.#limits;
     const open = this.#conversations.get(publisher);
     return (
@@ -127,7 +127,7 @@ export class FairQueue<M> {
     );
   }
 
-  #enter({ publisher, conversation, bytes }: PostPlace): void {
+  #enter({ publisher, conversation, bytes }: PostRef): void {
     this.#inFlight += 1;
     this.#bytes += bytes;
     count(this.#ofPublisher, publisher, 1);
@@ -136,7 +136,7 @@ export class FairQueue<M> {
     count(open, conversation, 1);
   }
 
-  #leave({ publisher, conversation, bytes }: PostPlace): void {
+  #leave({ publisher, conversation, bytes }: PostRef): void {
     this.#inFlight -= 1;
     this.#bytes -= bytes;
     count(this.#ofPublisher, publisher, -1);
@@ -147,37 +147,37 @@ export class FairQueue<M> {
     this.#onChange?.();
   }
 
-  #deliver(parcel: QueuedPost<M>): void {
-    void this.#work.handle(parcel).then((settled) => {
-      if (settled) this.#work.settled(parcel.sequence); // FAIR-QUEUE-4
-      this.#leave(parcel);
+  #deliver(post: QueuedPost<M>): void {
+    void this.#work.handle(post).then((settled) => {
+      if (settled) this.#work.settled(post.sequence); // FAIR-QUEUE-4
+      this.#leave(post);
     });
   }
 
-  /** Behind what passes already (FAIR-QUEUE-1). */
-  #pass(place: PostPlace, arriving: Promise<QueuedPost<M> | null>): void {
-    for (const lane of lanesOf(place)) count(this.#queued, lane, 1);
-    const arrived = arriving.catch(() => 'lost' as const);
-    this.#passing = this.#passing.then(async () => {
-      const parcel = await arrived;
-      for (const lane of lanesOf(place)) count(this.#queued, lane, -1);
-      if (parcel === null) this.#work.settled(place.sequence); // FAIR-QUEUE-4
-      if (parcel === null || parcel === 'lost' || this.#isClosed) this.#leave(place);
-      else this.#deliver(parcel);
+  /** Delivers a post after those that are being read already (FAIR-QUEUE-1). */
+  #deliverInOrder(ref: PostRef, reading: Promise<QueuedPost<M> | null>): void {
+    for (const lane of lanesOf(ref)) count(this.#queued, lane, 1);
+    const read = reading.catch(() => 'lost' as const);
+    this.#delivering = this.#delivering.then(async () => {
+      const post = await read;
+      for (const lane of lanesOf(ref)) count(this.#queued, lane, -1);
+      if (post === null) this.#work.settled(ref.sequence); // FAIR-QUEUE-4
+      if (post === null || post === 'lost' || this.#isClosed) this.#leave(ref);
+      else this.#deliver(post);
     });
   }
 
   #pump(): void {
     while (!this.#isClosed && this.#inFlight < this.#limits.maxInFlight) {
-      const place = this.#parked.take((post) => this.#admits(post));
-      if (!place) return;
-      this.#enter(place);
-      this.#pass(place, this.#unpark(place));
+      const post = this.#backlog.take((next) => this.#admits(next));
+      if (!post) return;
+      this.#enter(post);
+      this.#deliverInOrder(post, this.#unpark(post));
     }
   }
 }
 
-function lanesOf({ publisher, conversation }: PostPlace): readonly string[] {
+function lanesOf({ publisher, conversation }: PostRef): readonly string[] {
   return [`by ${publisher}`, `into ${conversation}`];
 }
 

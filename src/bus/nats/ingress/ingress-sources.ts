@@ -5,20 +5,20 @@ import type { ConnectionWatch } from '../connection/connection-life.ts';
 import type { CapacityGuard } from './capacity-guard.ts';
 import type { Purger } from './purger.ts';
 
-/** The durable consumer of daemons that share their logs: one for all of a prefix, and a stream belongs to one prefix. */
+/** The durable consumer of daemons that share their logs. One is enough: a stream belongs to one prefix. */
 export const SHARED_CONSUMER = 'parley';
 
-/** What readers of the ingress stream use. */
+/** The dependencies of the readers of the ingress stream. */
 export interface IngressSources {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly subjects: Subjects;
   readonly log: BusLog;
   readonly purger: Purger;
-  readonly room: CapacityGuard;
+  readonly capacityGuard: CapacityGuard;
   readonly watch: ConnectionWatch;
-  /** The ingress stream as it is now; made if it is gone. */
+  /** The current ingress stream; created if it is missing. */
   readonly stream: () => Promise<StreamInfo>;
-  /** Makes what is gone of the bus's streams. */
+  /** Creates the bus's streams that are missing. */
   readonly ensureStreams: () => Promise<unknown>;
 }

@@ -5,14 +5,14 @@ import { logFault } from '../../api.ts';
 import { LowWaterMark } from '../../low-water-mark.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../../port.ts';
 import { covers, type Settled, union } from '../../settled.ts';
-import type { PostPlace } from './backlog.ts';
+import type { PostRef } from './backlog.ts';
 import type { Beginning } from './begin-reading.ts';
 import { FairQueue, type QueuedPost } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { BodyMode, type Cursor, deliveryFrom, FloodWatch, RefusedTogether } from './reading.ts';
 import { refusedRunsAfter } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
-import { passOver, skipAhead } from './skip-ahead.ts';
+import { handOverSkipped, skipAhead } from './skip-ahead.ts';
 import { StoredPosts, timeOf } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
 import type { StreamMessage } from './stream-message.ts';
@@ -20,32 +20,31 @@ import type { StreamMessage } from './stream-message.ts';
 /**
  * Reads the ingress stream for one daemon.
  *
- * INGRESS-1 Deliveries of one publisher, and those into one conversation, come in stream order; none is skipped, none comes
- *    twice while this reader lives (BUS-PORT-1).
- * INGRESS-2 At most `maxInFlight` are unsettled, `maxInFlightPerPublisher` of one. While they hold `maxBytesInFlight`, no more
- *    are delivered. Reading goes on past what has to wait, and keeps its places and few bodies (`turnstile.ts`); with `maxParked`
- *    of those, the rest waits in the stream.
- * INGRESS-3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
- * INGRESS-4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
- *    message: ids suppress what repeats, nothing suppresses what was skipped.
- * INGRESS-5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
- *    a restart. While reading stops that is no fault: at the end one line says how many wait.
- * INGRESS-7 A flood of long posts that are refused is read without bodies; what is delivered then is read again by its place.
- * INGRESS-8 When reading falls far behind a publisher whose posts are refused, its unread posts are refused without reading them
- *    (`skip-ahead.ts`). The posts of all others are read, also those between.
- * INGRESS-6 What another store settled is read and not delivered (`../settled.ts`). What is settled here is kept on the server.
+ * INGRESS-1 Deliveries of one publisher, and deliveries into one conversation, arrive in stream order. While this reader lives,
+ *    none is skipped and none is repeated (BUS-PORT-1).
+ * INGRESS-2 At most `maxInFlight` deliveries are unsettled, at most `maxInFlightPerPublisher` of one publisher. While these hold
+ *    `maxBytesInFlight`, no more are delivered. Reading continues into a backlog of `maxParked` posts (`fair-queue.ts`).
+ * INGRESS-3 After any break a new consumer is opened after the last post that was read; it retries until it succeeds.
+ * INGRESS-4 When the stream is another one than before (created again, or rolled back), reading starts at its first message:
+ *    ids suppress repeated posts, but nothing would recover skipped ones.
+ * INGRESS-5 The position never passes an unsettled delivery. A rejected delivery stays unsettled and is repeated after a
+ *    restart. Rejections while the reader stops are not logged one by one: one line gives their number.
+ * INGRESS-6 Posts that another store settled are read and not delivered (`../settled.ts`). The server keeps what is settled here.
+ * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
+ * INGRESS-8 When reading is far behind because of one publisher whose posts are refused, its unread posts are refused without
+ *    reading them (`skip-ahead.ts`). The posts of all other publishers are read.
  */
 
-/** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
+/** A small batch would let a flood delay the other publishers, because a busy process pulls rarely. */
 const MAX_BATCH = 1_000;
-/** As many as the stream holds: nobody waits unread behind a flood. Some 75 MB, twice that where each has a conversation of its own. */
+/** The message limit of the stream, so that a flood leaves no post unread. About 75 MB, 150 MB if each has its own conversation. */
 const MAX_PARKED = 1_000_000;
-/** Read once only: as much as may be under way. */
+/** The default of `maxBytesInFlight`. */
 const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** Reading goes on with another kind of consumer (INGRESS-7). */
+/** Reading continues with another kind of consumer (INGRESS-7). */
 const CHANGED = 'changed';
 
 export class Ingress {
@@ -61,24 +60,24 @@ export class Ingress {
   readonly #refused = new RefusedTogether();
   readonly #bodies = new BodyMode();
   readonly #watch = new FloodWatch();
-  /** Of lives of the stream that are over: what they let through is still to be settled. */
-  readonly #turnstiles = new Set<FairQueue<StreamMessage>>();
+  /** Includes the queues of earlier streams whose deliveries are not settled. */
+  readonly #queues = new Set<FairQueue<StreamMessage>>();
 
   constructor(sources: IngressSources, options: IngressOptions, beginning: Beginning) {
     this.#sources = sources;
     this.#options = options;
     this.#beginning = beginning;
     this.#posts = new StoredPosts(sources, this.#stopping.signal);
-    void sources.room.look(); // the last daemon may have left it closed
+    void sources.capacityGuard.poll(); // the previous daemon may have closed the stream
     this.#running = this.#run();
   }
 
-  /** Says that the connection broke: what was asked for will not come. */
+  /** Ends the current pull after the connection broke. */
   interrupt(reason: string): void {
     this.#consumer?.interrupt(reason);
   }
 
-  /** Takes no new deliveries; resolves when those under way are settled. */
+  /** Delivers no more posts; resolves when the deliveries in flight are settled. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -101,13 +100,13 @@ export class Ingress {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     this.interrupt('stopping');
-    for (const turnstile of this.#turnstiles) turnstile.close();
+    for (const queue of this.#queues) queue.close();
     await this.#running;
-    for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
+    for (const queue of this.#queues) while (queue.inFlight > 0) await queue.change();
     const posts = this.#cursor?.mark.underWay ?? 0;
-    if (posts > 0) this.#sources.log.info({ posts }, 'posts wait for the next start'); // INGRESS-5
-    const { purger, room } = this.#sources;
-    await Promise.all([this.#beginning.keeper.stop(), purger.stop(), room.stop()]);
+    if (posts > 0) this.#sources.log.info({ posts }, 'unsettled posts are read again at the next start'); // INGRESS-5
+    const { purger, capacityGuard } = this.#sources;
+    await Promise.all([this.#beginning.keeper.stop(), purger.stop(), capacityGuard.stop()]);
   }
 
   /** INGRESS-3 */
@@ -122,12 +121,12 @@ export class Ingress {
       if (reason === CHANGED) continue;
       const progressed = this.#cursor?.last !== before;
       wait = progressed ? SHORTEST_PAUSE_MS : Math.min(wait * 2, LONGEST_PAUSE_MS);
-      log.warn({ reason, after: this.#cursor?.last ?? null }, 'reading posts was interrupted; going on');
+      log.warn({ reason, after: this.#cursor?.last ?? null }, 'reading posts was interrupted; reading again');
       await pause(wait, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
     }
   }
 
-  /** Answers with what broke the reading. Does not reject. */
+  /** Returns the reason why reading ended. Does not reject. */
   async #readUntilBroken(): Promise<string> {
     try {
       await this.#options.onBegin?.();
@@ -146,7 +145,7 @@ export class Ingress {
         { isHeadersOnly: this.#bodies.isHeadersOnly },
       );
       this.#consumer = consumer;
-      // A consumer belongs to one life of its stream; only now is it certain that it is this one.
+      // The stream may have been replaced before the consumer was created.
       if ((await this.#locate()) !== cursor) return 'the stream was replaced';
       return await this.#read(consumer, cursor);
     } catch (error) {
@@ -161,12 +160,12 @@ export class Ingress {
     while (!this.#stopping.signal.aborted) {
       this.#bodies.update();
       if (this.#bodies.isHeadersOnly !== consumer.isHeadersOnly) return CHANGED;
-      const { turnstile } = cursor;
-      if (turnstile.room <= 0) {
-        await turnstile.change(); // INGRESS-2
+      const { queue } = cursor;
+      if (queue.capacity <= 0) {
+        await queue.change(); // INGRESS-2
         continue;
       }
-      const end: PullEnd = await consumer.pull(Math.min(turnstile.room, MAX_BATCH), (message) =>
+      const end: PullEnd = await consumer.pull(Math.min(queue.capacity, MAX_BATCH), (message) =>
         this.#take(cursor, message),
       );
       if (end.kind === 'broken') return end.reason;
@@ -181,9 +180,9 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    this.#sources.purger.read(message.size);
-    this.#sources.room.stir();
-    if (cursor.isElsewhere(sequence)) this.#settled(cursor, [sequence]);
+    this.#sources.purger.noteRead(message.size);
+    this.#sources.capacityGuard.noteRead();
+    if (cursor.isSettledElsewhere(sequence)) this.#settled(cursor, [sequence]);
     else this.#decide(cursor, message);
   }
 
@@ -202,19 +201,19 @@ export class Ingress {
       cursor.mark.open(sequence);
       this.#refused.add(kept, sequence, (sequences) => this.#settled(cursor, sequences));
     };
-    passOver(read + 1, skip, refuse, (message) => this.#take(cursor, message));
-    this.#sources.purger.read(bytes);
+    handOverSkipped(read + 1, skip, refuse, (message) => this.#take(cursor, message));
+    this.#sources.purger.noteRead(bytes);
     Object.assign(cursor, { last, lastTime: null });
     return true;
   }
 
-  /** Also what is to be delivered is read without its body, and then again by its place (INGRESS-7). */
+  /** Refuses the post or offers it to the queue, without its message if the body was not read (INGRESS-7). */
   #decide(cursor: Cursor, message: StreamMessage): void {
-    const parcel = this.#parcel(message);
+    const post = this.#postOf(message);
     const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;
     if (onRead) {
-      const delivery = deliveryFrom(cursor.life, parcel);
+      const delivery = deliveryFrom(cursor.life, post);
       const { sequence, size: bytes, data } = message;
       if (cursor.wasRefused?.(delivery.publisher, sequence, delivery.takenAt)) {
         this.#settled(cursor, [sequence]);
@@ -230,20 +229,20 @@ export class Ingress {
       this.#watch.read(null);
       if (reading.waitMs > 0) cursor.waits.set(sequence, reading.waitMs);
     }
-    const { message: _, ...place } = parcel;
-    cursor.turnstile.offer(isBodiless ? place : parcel);
+    const { message: _, ...ref } = post;
+    cursor.queue.offer(isBodiless ? ref : post);
   }
 
-  #parcel(message: StreamMessage): QueuedPost<StreamMessage> {
-    // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
+  #postOf(message: StreamMessage): QueuedPost<StreamMessage> {
+    // The stream's subject filter guarantees two tokens. The envelope refuses invalid names.
     const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
     return { sequence: message.sequence, ...names, bytes: message.size, message };
   }
 
-  /** A post that had to wait, read again. */
-  async #fetch({ sequence }: PostPlace): Promise<QueuedPost<StreamMessage> | null> {
+  /** Reads a post of the backlog again. */
+  async #fetch({ sequence }: PostRef): Promise<QueuedPost<StreamMessage> | null> {
     const stored = await this.#posts.fetch(sequence);
-    return stored && this.#parcel(stored);
+    return stored && this.#postOf(stored);
   }
 
   #newCursor(life: string, last: number, skip: Settled | null = null): Cursor {
@@ -257,22 +256,22 @@ export class Ingress {
       maxParked: maxParked ?? MAX_PARKED,
       maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,
     };
-    const turnstile: FairQueue<StreamMessage> = new FairQueue(limits, {
-      handle: (parcel) => this.#handle(this.#delivery(cursor, parcel)),
+    const queue: FairQueue<StreamMessage> = new FairQueue(limits, {
+      handle: (post) => this.#handle(this.#delivery(cursor, post)),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
-      fetch: (place) => this.#fetch(place),
+      fetch: (ref) => this.#fetch(ref),
       settled: (sequence) => {
         cursor.waits.delete(sequence);
         this.#settled(cursor, [sequence]);
       },
     });
     const mark = new LowWaterMark(last);
-    const isElsewhere = skip ? covers(skip) : () => false;
+    const isSettledElsewhere = skip ? covers(skip) : () => false;
     const reading = { life, last, lastTime: null, wasRefused: null, waits: new Map() };
-    const cursor: Cursor = { ...reading, mark, turnstile, skip, isElsewhere };
-    this.#options.onSkip?.(({ stream, sequence }) => stream === life && isElsewhere(sequence));
-    for (const before of this.#turnstiles) if (before.inFlight === 0) this.#turnstiles.delete(before);
-    this.#turnstiles.add(turnstile);
+    const cursor: Cursor = { ...reading, mark, queue, skip, isSettledElsewhere };
+    this.#options.onSkip?.(({ stream, sequence }) => stream === life && isSettledElsewhere(sequence));
+    for (const before of this.#queues) if (before.inFlight === 0) this.#queues.delete(before);
+    this.#queues.add(queue);
     return cursor;
   }
 
@@ -282,7 +281,7 @@ export class Ingress {
       return true;
     } catch (error) {
       const { sequence } = delivery.position;
-      const message = 'a post could not be taken; it comes again after a restart'; // INGRESS-5
+      const message = 'a post could not be processed; it is read again after a restart'; // INGRESS-5
       if (!this.#stopping.signal.aborted) logFault(this.#sources.log, error, { sequence }, message);
       return false;
     }
@@ -292,7 +291,7 @@ export class Ingress {
     const before = cursor.mark.value;
     for (const sequence of sequences) cursor.mark.settle(sequence);
     const hasMoved = cursor.mark.value !== before;
-    if (cursor !== this.#cursor) return; // of a stream that is gone
+    if (cursor !== this.#cursor) return; // the stream was replaced
     if (hasMoved) this.#advance(cursor);
     this.#note(cursor);
   }
@@ -312,37 +311,37 @@ export class Ingress {
     this.#sources.purger.settledUpTo(position);
   }
 
-  #delivery(cursor: Cursor, parcel: QueuedPost<StreamMessage>): IngressDelivery {
-    const waitMs = cursor.waits.get(parcel.sequence) ?? (this.#options.onRead && 0);
-    return { ...deliveryFrom(cursor.life, parcel), ...(waitMs !== undefined && { waitMs }) };
+  #delivery(cursor: Cursor, post: QueuedPost<StreamMessage>): IngressDelivery {
+    const waitMs = cursor.waits.get(post.sequence) ?? (this.#options.onRead && 0);
+    return { ...deliveryFrom(cursor.life, post), ...(waitMs !== undefined && { waitMs }) };
   }
 
-  /** The cursor, made anew if the stream is not the one it was read from (INGRESS-4). */
+  /** The cursor; a new one at the start if the stream is another one (INGRESS-4). */
   async #locate(): Promise<Cursor> {
     const info = await this.#sources.stream();
     const cursor = this.#cursor ?? this.#stored();
     if (cursor && (await this.#fits(cursor, info))) {
       if (!this.#cursor && cursor.last > 0) {
-        // What is settled may fill the stream, so that no post would ever come to have it purged.
+        // Settled posts may fill the stream: then no new post could arrive to trigger a purge.
         this.#sources.purger.settledUpTo({ stream: cursor.life, sequence: cursor.last });
-        this.#note(cursor); // a daemon that kept none may have settled them
+        this.#note(cursor); // a daemon without the rights to the record may have settled posts
       }
       this.#cursor = cursor;
       return cursor;
     }
     if (cursor) {
       const fields = { stream: info.config.name, known: cursor.life, created: info.created };
-      const message = 'the ingress stream is not the one that was read; reading it from its start';
+      const message = 'the ingress stream is another one than before; reading it from its start';
       this.#sources.log.warn({ ...fields, last: cursor.last }, message);
     }
-    cursor?.turnstile.close();
+    cursor?.queue.close();
     this.#beginning.keeper.forget();
     if (cursor?.life === info.created) await this.#lostEnd(info);
     this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
   }
 
-  /** Nothing is settled before it is read again: what is in the places that were lost is not known. */
+  /** The lost sequences may belong to other posts now, so nothing counts as settled until it is read again. */
   async #lostEnd(info: StreamInfo): Promise<void> {
     await this.#beginning.keeper.hasLostEnd(info);
     this.#options.onPosition({ stream: info.created, sequence: 0 });
@@ -357,7 +356,7 @@ export class Ingress {
     const { manager, subjects } = this.#sources;
     if (cursor.life !== info.created || cursor.last > info.state.last_seq) return false;
     if (cursor.lastTime === null || cursor.last < info.state.first_seq) return true;
-    // A stream that lost its tail in a crash gives the same sequences to other messages.
+    // A stream that lost its tail in a crash reuses the sequences for other messages.
     const stored = await timeOf(manager, subjects.ingressStream, cursor.last);
     return stored === null || stored === cursor.lastTime;
   }

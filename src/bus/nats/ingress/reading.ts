@@ -5,32 +5,33 @@ import type { FairQueue, QueuedPost } from './fair-queue.ts';
 import type { WasRefused } from './refused-posts.ts';
 import type { StreamMessage } from './stream-message.ts';
 
-/** What `ingress.ts` remembers while it reads. */
+/** The state of `ingress.ts` while it reads. */
 
-/** Where reading stands in one life of the stream. */
+/** The read position in one stream. */
 export interface Cursor {
+  /** The creation time of the stream: a stream that is created again has another one. */
   readonly life: string;
-  /** The last sequence handed over. */
+  /** The last sequence that was read. */
   last: number;
-  /** When the stream took that message; null if it was not read by this process. */
+  /** When the stream stored that message; null if this process did not read it. */
   lastTime: bigint | null;
   readonly mark: LowWaterMark;
-  readonly turnstile: FairQueue<StreamMessage>;
+  readonly queue: FairQueue<StreamMessage>;
   /** INGRESS-6 */
   readonly skip: Settled | null;
-  readonly isElsewhere: (sequence: number) => boolean;
-  /** Refused with others before this process read it. */
+  readonly isSettledElsewhere: (sequence: number) => boolean;
+  /** Whether a post was refused in a batch before this process read it. */
   wasRefused: WasRefused | null;
-  /** Of posts under way that are over the rate: what `onRead` said. */
+  /** The `waitMs` from `onRead`, by sequence, of posts in flight that exceed the rate. */
   readonly waits: Map<number, number>;
 }
 
-/** Bytes of refused posts in one pull: with more, further bodies are not read. */
+/** With more bytes of refused posts in one pull, bodies are no longer read. */
 const MANY_BYTES = 1_024 * 1_024;
-/** After so long with fewer, bodies are read again. */
+/** Bodies are read again after this time with fewer. */
 const CALM_MS = 2_000;
 
-/** Whether bodies are read: in a flood of long posts that are refused they are not. */
+/** Decides whether bodies are read: not in a flood of long posts that are refused. */
 export class BodyMode {
   #bytes = 0;
   /** Monotonic milliseconds. */
@@ -51,13 +52,13 @@ export class BodyMode {
   }
 }
 
-/** Unread posts of the stream: with more, it is worth skipping some. */
+/** Posts are skipped only if the stream has more unread ones than this. */
 const MANY_UNREAD = 5_000;
-/** Of the posts of one pull: one publisher's refused ones. */
-const MOSTLY = 0.9;
+/** Share of refused posts of one publisher in a pull that makes it a flood. */
+const FLOOD_SHARE = 0.9;
 const BETWEEN_SKIPS_MS = 100;
 
-/** Who floods, as far as the last pull says. */
+/** Finds the publisher that floods the stream, from the last pull. */
 export class FloodWatch {
   readonly #refused = new Map<string, number>();
   #read = 0;
@@ -69,9 +70,9 @@ export class FloodWatch {
       this.#refused.set(refusedPublisher, (this.#refused.get(refusedPublisher) ?? 0) + 1);
   }
 
-  /** After each pull: whose unread posts to skip, if reading is far behind; null: nothing is to be skipped. */
+  /** Call it after each pull. Returns the publisher whose unread posts to skip, or null. */
   flooder(unread: number): string | null {
-    const found = [...this.#refused].find(([, count]) => count >= this.#read * MOSTLY);
+    const found = [...this.#refused].find(([, count]) => count >= this.#read * FLOOD_SHARE);
     this.#refused.clear();
     this.#read = 0;
     const now = performance.now();
@@ -81,7 +82,7 @@ export class FloodWatch {
   }
 }
 
-/** Sequences that are settled together, when what refuses them is stored. */
+/** Refused posts that are settled together, once their dead letter is stored. */
 export class RefusedTogether {
   readonly #waiting = new Map<Promise<void>, number[]>();
 
@@ -104,7 +105,7 @@ export class RefusedTogether {
   }
 }
 
-/** `life`: of the stream that it was read from. */
+/** `life`: the creation time of its stream. */
 export function deliveryFrom(
   life: string,
   {

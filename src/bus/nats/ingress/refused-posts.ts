@@ -6,33 +6,33 @@ import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '
 import { deadSubject, SEVERAL } from './dead-letters.ts';
 import type { IngressSources } from './ingress-sources.ts';
 
-/** Letters that are under way at once. */
+/** Letters that are requested at once. */
 const PAGE = 64;
 const EXPIRES_MS = 5_000;
-/** The server forgets the reader of a daemon that was killed. */
+/** The server removes the consumer of a killed daemon after this time. */
 const INACTIVE_MS = 30_000;
 
-/** Publishers in conversations whose letters are remembered. */
+/** Cache size: pairs of publisher and conversation. */
 const MOST_SUBJECTS = 10_000;
-/** Of each, letters written here: the older half is forgotten then. */
+/** Letters written by this daemon and cached for each pair; above it, the older half is removed. */
 const MOST_WRITTEN = 2_000;
 
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
 
-/** Of one publisher in one conversation. */
+/** The letters of one publisher in one conversation. */
 interface Letters {
-  /** Known are those of posts that the stream took from then on. */
+  /** The cache is complete for posts that the stream stored at this time or later. */
   from: number;
-  /** By place, when the stream took the letter. One read for all that ask meanwhile. */
+  /** Time of each letter by position. Concurrent callers share one read. */
   readonly read: Promise<ReadonlyMap<string, number>>;
-  /** Written here since: by place, when the stream took the post; oldest first. */
+  /** Letters written by this daemon since: time of each post by position, oldest first. */
   readonly written: Map<string, number>;
 }
 
 /**
- * Which posts have a dead letter, for the one daemon that writes them: a post that is delivered again (a replay, a stream
- * that is read from its start, a crash before its place was saved) gets no second one. Letters are read once for each
- * publisher in a conversation, in a flood too: reading them again for each thousand would take longer than refusing them.
+ * Knows which posts have a dead letter, so that a repeated post (a replay, a stream read from its start, a crash before the
+ * position was saved) gets no second one. Letters are read once for each publisher in a conversation: in a flood, reading
+ * them again would take longer than refusing the posts.
  */
 export class RefusedPosts {
   readonly #sources: Sources;
@@ -44,20 +44,20 @@ export class RefusedPosts {
 
   async has(delivery: IngressDelivery): Promise<boolean> {
     const { read, written } = this.#lettersOf(delivery);
-    const place = placeOf(delivery);
-    const at = written.get(place) ?? (await read).get(place);
+    const key = positionKey(delivery);
+    const at = written.get(key) ?? (await read).get(key);
     return at !== undefined && at >= delivery.takenAt;
   }
 
-  /** Its letter is kept now. */
+  /** Call it when the letter of the post is stored. */
   add(delivery: IngressDelivery): void {
     const letters = this.#known.get(keyOf(delivery));
     if (!letters) return;
     const { written } = letters;
-    written.set(placeOf(delivery), delivery.takenAt);
+    written.set(positionKey(delivery), delivery.takenAt);
     if (written.size <= MOST_WRITTEN) return;
-    for (const [place, takenAt] of [...written].slice(0, MOST_WRITTEN / 2)) {
-      written.delete(place);
+    for (const [key, takenAt] of [...written].slice(0, MOST_WRITTEN / 2)) {
+      written.delete(key);
       letters.from = Math.max(letters.from, takenAt + 1);
     }
   }
@@ -65,7 +65,7 @@ export class RefusedPosts {
   #lettersOf(delivery: IngressDelivery): Letters {
     const { takenAt, position } = delivery;
     const key = keyOf(delivery);
-    const known = this.#known.get(key);
+    const known = this.#known.get(key); // may be incomplete for an older post
     if (known && known.from <= takenAt) return known;
     const read = refusedFrom(this.#sources, delivery).then(
       (found) => new Map([...found].map(([at, time]) => [`${position.stream} ${at}`, time])),
@@ -83,13 +83,13 @@ function keyOf({ publisher, conversation }: IngressDelivery): string {
   return `${publisher} ${conversation}`;
 }
 
-function placeOf({ position }: IngressDelivery): string {
+function positionKey({ position }: IngressDelivery): string {
   return `${position.stream} ${position.sequence}`;
 }
 
 /**
- * Posts of this one's publisher into its conversation, from this one on, that have a dead letter: by their place, when the
- * letter was taken. Mostly there is none since, which the newest letter alone says.
+ * The posts with a dead letter, from this post on, of its publisher into its conversation: time of the letter by sequence.
+ * Reads only the newest letter in the usual case that none is newer than the post.
  */
 export async function refusedFrom(
   sources: Sources,
@@ -148,17 +148,17 @@ async function readSince(
         const at = new Date(Math.floor(message.info.timestampNanos / 1_000_000));
         onLetter(message.subject, message.seq, at, message.data);
       }
-      if (missing === before) throw new Error('the server fell silent');
+      if (missing === before) throw new Error('the server does not answer');
     }
   } finally {
-    manager.consumers.delete(stream, name).catch(() => undefined); // the server forgets it by itself
+    manager.consumers.delete(stream, name).catch(() => undefined); // the server removes it after INACTIVE_MS
   }
 }
 
-/** Says of a post, by its publisher, sequence and time, whether a letter of many posts names it. */
+/** Whether a dead letter of many posts includes this post. */
 export type WasRefused = (publisher: string, sequence: number, takenAt: number) => boolean;
 
-/** Letters of many posts about posts that come after this position. */
+/** Reads the dead letters of many posts, for the posts after this position. */
 export async function refusedRunsAfter(
   sources: Sources,
   { stream, sequence }: StreamPosition,
@@ -172,11 +172,11 @@ export async function refusedRunsAfter(
   try {
     const { time } = await manager.streams.getMessage(subjects.ingressStream, query);
     const filter = subjects.dead(ANY, SEVERAL);
-    await manager.streams.getMessage(subjects.deadStream, { last_by_subj: filter }); // mostly there is none
-    await readSince(sources, filter, time.getTime(), (subject, place, at, data) => {
+    await manager.streams.getMessage(subjects.deadStream, { last_by_subj: filter }); // usually throws: no such letter
+    await readSince(sources, filter, time.getTime(), (subject, position, at, data) => {
       const names = subjects.parseDead(subject);
       const letter =
-        names && decodeDeadLetter({ sequence: place, at: at.toISOString(), ...names }, data).refused;
+        names && decodeDeadLetter({ sequence: position, at: at.toISOString(), ...names }, data).refused;
       if (letter?.stream !== stream) return;
       const runs = known.get(names?.publisher ?? '') ?? [];
       known.set(names?.publisher ?? '', runs);

@@ -21,34 +21,33 @@ import type { IngressSources } from './ingress-sources.ts';
 import { timeOf } from './stored-posts.ts';
 
 /**
- * Keeps the record of settled posts on the server (`../settled.ts`): the only message of a stream of its own.
+ * Keeps the record of settled posts on the server (`../settled.ts`), as the only message of its own stream.
  *
- * KEEPER-1  Each write names the write before it (compare-and-set), so two daemons never take each other's record back.
- * KEEPER-2  The record is written within `EVERY_MS` of a change, and when reading stops. A crash loses that much: another
- *           store then answers those posts again. A failed write is repeated, and reported once.
- * KEEPER-3  The consumer of daemons that share their logs has a position of its own. A daemon with its own logs copies
- *           that into the record (`begin-reading.ts`) and deletes the consumer: it would keep handing out what is settled
- *           elsewhere.
- * KEEPER-4  A user that lacks the rights to the record works without it, as daemons did before there was one. One
- *           warning names the command that grants them. They are tried again at the next start.
- * KEEPER-5  The record of a stream that lost its end (SETTLED-2) counts as none, so that the next write replaces it. What was
- *           built before that was noticed is dropped.
+ * KEEPER-1  Each write is a compare-and-set on the previous one, so that two daemons never overwrite each other's record.
+ * KEEPER-2  The record is written within `EVERY_MS` of a change, and when reading stops. After a crash another store answers
+ *           the posts of that time again. A failed write is retried and logged once.
+ * KEEPER-3  The consumer of daemons that share their logs has its own position. A daemon with its own logs copies it into
+ *           the record (`begin-reading.ts`) and deletes the consumer, which would deliver posts that are settled elsewhere.
+ * KEEPER-4  A daemon whose user lacks the rights to the record works without it. One warning names the command that grants
+ *           them. The next start tries again.
+ * KEEPER-5  The record of a stream that lost its end (SETTLED-2) is ignored, so that the next write replaces it. Progress
+ *           that was computed before the loss was detected is discarded.
  */
 
 const EVERY_MS = 250;
-/** Building a record of many posts may take at most this share of the time. */
+/** Building the record may take at most this share of the time. */
 const MOST_BUSY = 1 / 50;
 const MOST_MS = 2_000;
 const RETRY_MS = 1_000;
 const LAST_WRITE_MS = 2_000;
 const MOST_TRIES = 5;
-/** As one message, the record stays below 32 KiB. */
+/** Keeps the record below 32 KiB. */
 export const MOST_OPEN = 1_000;
 
 const FORBIDDEN =
-  'the NATS user of this daemon has no rights to the record of settled posts: without it, another data directory or store answers them again; render the permissions again with `parley nats-config`, reload the server and restart the daemon';
+  'the NATS user of this daemon has no rights to the record of settled posts: without it, a daemon with another data directory or store answers them again. Render the permissions again with `parley nats-config`, reload the server and restart the daemon';
 
-/** What a daemon has settled so far. */
+/** The posts that a daemon has settled so far. */
 export interface Progress {
   readonly stream: string;
   readonly settled: Settled;
@@ -59,13 +58,13 @@ export class SettledKeeper {
   readonly #sources: IngressSources;
   readonly #owner: Owner;
   readonly #stopping = new AbortController();
-  /** As the server has it, and its place there. */
+  /** The record on the server, and its sequence there. */
   #known: { readonly record: SettledRecord | null; readonly sequence: number } = {
     record: null,
     sequence: 0,
   };
   #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
-  /** KEEPER-5. How often the stream lost its end, and the record that fits it no more. */
+  /** KEEPER-5. How often the stream lost its end, and the record that is invalid since. */
   #losses = 0;
   #unfit: string | null = null;
   #newest: (() => Progress) | null = null;
@@ -88,8 +87,8 @@ export class SettledKeeper {
     this.#before = { stream, settled };
   }
 
-  /** KEEPER-4. False: the error has another cause. */
-  leavesOut(error: unknown): boolean {
+  /** KEEPER-4. Returns false for an error with another cause. */
+  disableIfForbidden(error: unknown): boolean {
     if (!isForbidden(error)) return false;
     if (!this.#isForbidden) this.#sources.log.warn({ reason: messageOf(error) }, FORBIDDEN);
     this.#isForbidden = true;
@@ -107,13 +106,13 @@ export class SettledKeeper {
       this.#known = { record: JSON.stringify(record) === this.#unfit ? null : record, sequence: seq };
     } catch (error) {
       const code = apiErrorCode(error);
-      if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND && !this.leavesOut(error))
+      if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND && !this.disableIfForbidden(error))
         throw brokerError(error, `read stream ${subjects.settledStream}`);
       this.#known = { record: null, sequence: 0 };
     }
   }
 
-  /** KEEPER-5. Whether the stream lost its end since the record was written. Rejects when the server does not say it. */
+  /** KEEPER-5. Whether the stream lost its end since the record was written. Rejects when the server does not answer. */
   async hasLostEnd(info: StreamInfo): Promise<boolean> {
     const { record } = this.#known;
     if (record?.stream !== info.created || (await isIntact(record, this.#sources, info))) return false;
@@ -124,13 +123,13 @@ export class SettledKeeper {
     return true;
   }
 
-  /** KEEPER-5. What was noted and is not written yet is of another stream, or of an end that it lost. */
+  /** KEEPER-5. Discards unwritten progress, which belongs to another stream or to its lost end. */
   forget(): void {
     this.#losses += 1;
     this.#newest = null;
   }
 
-  /** Something was settled. `progress` is called when it is written (KEEPER-2). */
+  /** Schedules a write. `progress` is called when the record is written (KEEPER-2). */
   note(progress: () => Progress): void {
     if (this.#isForbidden) return;
     this.#newest = progress;
@@ -140,14 +139,14 @@ export class SettledKeeper {
     });
   }
 
-  /** Writes what is pending, unless the server is away. */
+  /** Writes pending progress, unless the server is unreachable. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#writing;
     const { watch, log } = this.#sources;
     if (this.#newest === null || !(await watch.connected(LAST_WRITE_MS))) return;
     await this.#writeNewest().catch((error: unknown) =>
-      log.warn({ reason: messageOf(error) }, 'which posts are settled was not saved on the server'),
+      log.warn({ reason: messageOf(error) }, 'the record of settled posts was not saved on the server'),
     );
   }
 
@@ -161,12 +160,12 @@ export class SettledKeeper {
         wait = Math.max(EVERY_MS, Math.min(this.#builtInMs / MOST_BUSY, MOST_MS));
         this.#isTold = false;
       } catch (error) {
-        if (this.leavesOut(error)) return;
+        if (this.disableIfForbidden(error)) return;
         wait = RETRY_MS;
         if (!this.#isTold)
           log.warn(
             { reason: messageOf(error) },
-            'which posts are settled cannot be saved on the server; trying again',
+            'the record of settled posts cannot be saved on the server; retrying',
           );
         this.#isTold = true;
       }
@@ -191,7 +190,7 @@ export class SettledKeeper {
     }
   }
 
-  /** KEEPER-1. What is not ahead of the record on the server is left out. */
+  /** KEEPER-1. Does nothing if the record on the server is as new. */
   async write(record: SettledRecord): Promise<void> {
     const { connection, subjects, ensureStreams } = this.#sources;
     const losses = this.#losses;
@@ -210,14 +209,14 @@ export class SettledKeeper {
         const isOutrun = WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0);
         if (tries >= (isOutrun ? MOST_TRIES : 2) || isForbidden(error))
           throw brokerError(error, `write to stream ${subjects.settledStream}`);
-        if (!isOutrun) await ensureStreams(); // it may be gone; where others listen, the server does not say so
+        if (!isOutrun) await ensureStreams(); // the stream may be missing, and the error does not always say so
         await this.read();
       }
     }
   }
 }
 
-/** Whether the stream is as `record` knows it: one that lost its end in a crash gives the same sequences to other posts. */
+/** False: the stream lost its end in a crash, and its sequences may belong to other posts now. */
 async function isIntact(
   { settled, last }: SettledRecord,
   { manager, subjects }: IngressSources,

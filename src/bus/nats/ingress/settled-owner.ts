@@ -14,10 +14,10 @@ import { SHARED_CONSUMER } from './ingress-sources.ts';
 const MOST_TRIES = 5;
 
 /**
- * Makes `to` the owner of the record of settled posts (`../settled.ts`) if it is that of `from`, whose logs moved there. So the
- * posts in them do not count as settled elsewhere. Compare-and-set.
+ * Transfers the record of settled posts (`../settled.ts`) from `from` to `to` after a migration of the logs, by
+ * compare-and-set. Without it the posts of these logs would count as settled elsewhere.
  */
-export async function passOnSettled(
+export async function transferSettledRecord(
   connection: NatsConnection,
   subjects: Subjects,
   from: string,
@@ -44,7 +44,7 @@ export async function passOnSettled(
   }
 }
 
-/** KEEPER-3: its description names the logs that it reads for. */
+/** KEEPER-3: the description of the consumer is the id of the logs that it reads for. */
 async function renameConsumer(
   manager: JetStreamManager,
   { ingressStream }: Subjects,

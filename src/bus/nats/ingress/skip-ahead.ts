@@ -7,19 +7,18 @@ import { StreamConsumer } from './stream-consumer.ts';
 import type { StreamMessage } from './stream-message.ts';
 
 /**
- * Reads past a flood: only the posts of other publishers, up to the present end of the stream.
+ * Skips the posts of one publisher up to the current end of the stream, and reads those of the others.
  *
- * SKIP-1  It removes nothing. Null: nothing is skipped, and reading goes on as before.
- * SKIP-2  Each post of another publisher in the skipped part is read, and handed over in stream order.
- * SKIP-3  The end is read before the subjects. Their list misses one if posts are removed between two of its pages.
+ * SKIP-1  No post is removed. If the skip is not possible (null), reading continues post by post.
+ * SKIP-2  Each post of another publisher in the skipped part is read, and processed in stream order.
  */
 export interface Skip {
   /** The last sequence of the skipped part. */
   readonly last: number;
-  /** When the stream took it: milliseconds since the epoch. */
+  /** When the stream stored that post: milliseconds since the epoch. */
   readonly to: number;
   readonly others: readonly StreamMessage[];
-  /** Of the publisher's posts. `bytes` is an estimate. */
+  /** Number and estimated size of the publisher's skipped posts. */
   readonly count: number;
   readonly bytes: number;
 }
@@ -28,11 +27,11 @@ export interface Skip {
 const PAGE = 100_000;
 const MOST_PUBLISHERS = 100;
 const MOST_OTHERS = 1_000;
-const PATIENCE_MS = 2_000;
+const READ_TIMEOUT_MS = 2_000;
 
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
 
-/** `after`: the last post that was read. */
+/** `after`: the last post that was read. Null: SKIP-1. */
 export async function skipAhead(
   sources: Sources,
   publisher: string,
@@ -63,7 +62,7 @@ function hasAllOf(state: StreamState, before: StreamState): boolean {
   return state.first_seq === before.first_seq && state.num_deleted === before.num_deleted;
 }
 
-/** One for each other publisher in the stream. */
+/** One subject filter for each other publisher in the stream. */
 function filtersOf({ subjects }: Sources, held: readonly string[], publisher: string): string[] {
   const filters = held.map((subject) => {
     const names = subjects.parseIn(subject);
@@ -74,7 +73,7 @@ function filtersOf({ subjects }: Sources, held: readonly string[], publisher: st
   return [...new Set(filters.filter((filter) => filter !== null))];
 }
 
-/** Null: there are too many, or the server did not give all of them. */
+/** Null: there are too many, or the server did not return all of them. */
 async function readAll(
   { connection, manager, subjects }: Sources,
   filter: string,
@@ -82,7 +81,7 @@ async function readAll(
 ): Promise<StreamMessage[] | null> {
   const stream = subjects.ingressStream;
   const consumer = await StreamConsumer.open(connection, manager, stream, from, { filter });
-  const patience = setTimeout(() => consumer.interrupt('the server fell silent'), PATIENCE_MS);
+  const timeout = setTimeout(() => consumer.interrupt('the server does not answer'), READ_TIMEOUT_MS);
   const found: StreamMessage[] = [];
   try {
     if (consumer.pending > MOST_OTHERS) return null;
@@ -92,16 +91,16 @@ async function readAll(
     }
     return found;
   } finally {
-    clearTimeout(patience);
+    clearTimeout(timeout);
     consumer.close();
   }
 }
 
 /**
- * Hands over a skipped part in stream order: its first and last sequence that is no other publisher's, which stand for all
- * that are not read, and each post of another publisher.
+ * Processes a skipped part in stream order: refuses the first and the last sequence of the publisher, which represent its
+ * whole skipped range, and takes each post of another publisher.
  */
-export function passOver(
+export function handOverSkipped(
   from: number,
   { last, others }: Pick<Skip, 'last' | 'others'>,
   refuse: (sequence: number) => void,

@@ -7,12 +7,12 @@ import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
 
-/** Posts that the ingress stream holds, one by one, by their place. */
+/** Reads single posts of the ingress stream by their sequence. */
 
 const PAUSE_MS = 100;
-const CONNECTION_PATIENCE_MS = 2_000;
-/** A server that stops says for a moment that it has no message; one that says so for longer cannot read it. */
-const READ_PATIENCE_MS = 60_000;
+const CONNECTION_TIMEOUT_MS = 2_000;
+/** A server that shuts down answers "not found" for a moment. One that does so for longer cannot read its disk. */
+const READ_TIMEOUT_MS = 60_000;
 
 export interface StoredPostsSources {
   readonly manager: JetStreamManager;
@@ -30,41 +30,41 @@ export class StoredPosts {
     this.#stopping = stopping;
   }
 
-  /** For as long as it takes; null: it is no more, or the server cannot read it. Rejects when the reader stops. */
+  /** Retries until the server answers. Null: removed, or unreadable for the server. Rejects when the reader stops. */
   async fetch(sequence: number): Promise<StreamMessage | null> {
     const { manager, subjects, log, watch } = this.#sources;
     const { ingressStream: stream } = subjects;
     let unreadSince: number | null = null;
-    for (let told = false; !this.#stopping.aborted; ) {
+    for (let hasReported = false; !this.#stopping.aborted; ) {
       try {
         return messageFrom(await manager.streams.getMessage(stream, { seq: sequence }));
       } catch (error) {
         const isMissing = apiErrorCode(error) === MESSAGE_NOT_FOUND;
         const gone = isMissing ? await isGone(manager, stream, sequence).catch(() => null) : null;
         if (gone === true) {
-          log.warn({ sequence }, 'a post that waited was removed from the stream by somebody');
+          log.warn({ sequence }, 'an unprocessed post was removed from the ingress stream');
           return null;
         }
         unreadSince = gone === false ? (unreadSince ?? performance.now()) : null;
-        if (unreadSince !== null && performance.now() - unreadSince > READ_PATIENCE_MS) {
+        if (unreadSince !== null && performance.now() - unreadSince > READ_TIMEOUT_MS) {
           log.error(
             { sequence },
-            'the server has a post that it cannot read: it is left out; check its disk',
+            'nats-server cannot read a post of its ingress stream; the post is skipped. Check the disk of the server',
           );
           return null;
         }
-        if (!told)
-          log.warn({ sequence, reason: messageOf(error) }, 'a post that waits cannot be read; trying again');
-        told = true;
+        if (!hasReported)
+          log.warn({ sequence, reason: messageOf(error) }, 'a post of the backlog cannot be read; retrying');
+        hasReported = true;
         await pause(PAUSE_MS, undefined, { signal: this.#stopping }).catch(() => undefined);
-        await watch.connected(CONNECTION_PATIENCE_MS, this.#stopping);
+        await watch.connected(CONNECTION_TIMEOUT_MS, this.#stopping);
       }
     }
     throw new Error('stopping');
   }
 }
 
-/** When the stream took a message, in nanoseconds; null: it is not there. */
+/** When the stream stored a message, in nanoseconds; null: the stream does not have it. */
 export async function timeOf(
   manager: JetStreamManager,
   stream: string,
@@ -78,7 +78,7 @@ export async function timeOf(
   }
 }
 
-/** Of the newest message whose subject matches; 0: the stream holds none. */
+/** The sequence of the newest message whose subject matches; 0: there is none. */
 export async function lastSequence(
   manager: JetStreamManager,
   stream: string,
@@ -93,8 +93,8 @@ export async function lastSequence(
 }
 
 /**
- * Whether a message that the server does not find is no more. It says the same when it fails to read one that it has, while
- * it stops for example; what it counts as deleted it knows without reading. Rejects when it does not answer.
+ * Whether the stream no longer has a message. "Not found" alone does not prove it: the server also answers that when it
+ * cannot read the message, for example during its shutdown. Rejects when the server does not answer.
  */
 export async function isGone(manager: JetStreamManager, stream: string, sequence: number): Promise<boolean> {
   try {

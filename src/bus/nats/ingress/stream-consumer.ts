@@ -14,13 +14,12 @@ import { brokerError } from '../streams/broker-error.ts';
 import type { StreamMessage } from './stream-message.ts';
 
 /**
- * A short-lived consumer that reads one stream in order, by pulls. It keeps no state worth saving: whatever happens
- * to it (the connection lost, the server restarted, itself deleted), it ends, and its owner opens the next one.
+ * A short-lived consumer that reads one stream in order, by pulls. It has no state to save: after any failure (connection
+ * lost, server restarted, consumer deleted) it ends, and its owner opens another one.
  *
- * STREAM-CONSUMER-1 Messages are handed over in stream order without a gap in the consumer's own numbering; else it ends.
- * STREAM-CONSUMER-2 No more messages arrive than were asked for, and with them no more bytes than the server can send ahead of a reader
- *    that is busy; but one message, however large.
- * STREAM-CONSUMER-3 A pull always ends: filled, expired, or broken within `SILENCE_MS` of the server's last sign of life.
+ * STREAM-CONSUMER-1 Messages arrive in stream order without a gap in the consumer's own numbering; otherwise it ends.
+ * STREAM-CONSUMER-2 A pull delivers at most the requested number of messages and at most `MAX_BYTES`, or one larger message.
+ * STREAM-CONSUMER-3 A pull always ends: filled, expired, or broken `SILENCE_MS` after the server's last message or heartbeat.
  */
 
 export type PullEnd =
@@ -31,17 +30,17 @@ export type PullEnd =
 const EXPIRES_MS = 20_000;
 const HEARTBEAT_MS = 2_000;
 const SILENCE_MS = 5_000;
-/** The server takes a client for too slow that has 64 MiB to read. */
+/** Bounds what the server sends to a busy reader: it disconnects a client with 64 MiB pending as too slow. */
 const MAX_BYTES = 8 * 1_024 * 1_024;
-/** The server forgets the consumer of a daemon that was killed. */
+/** The server removes the consumer of a killed daemon after this time. */
 const INACTIVE_MS = 60_000;
 
 /** Of a body whose publisher made the server's header unreadable. Bytes. */
 const UNKNOWN_SIZE = 1_024 * 1_024;
 
-/** The next message would go beyond `max_bytes`: the pull is over. */
+/** The next message would exceed `max_bytes`: the pull has ended. */
 const TOO_MANY_BYTES = /exceeds maxbytes/i;
-/** Servers from 2.10 on add this to a pull that had room for more bytes. It is over by then, and the next one may be under way. */
+/** Servers from 2.10 on send this after a pull below `max_bytes`. The next pull may already be running. */
 const IS_FILLED = /batch completed/i;
 
 interface Pull {
@@ -58,17 +57,17 @@ export class StreamConsumer {
   readonly #name: string;
   readonly #inbox: string;
   readonly #subscription: Subscription;
-  /** Bodies do not come, only their sizes. */
+  /** Messages arrive without bodies, only with their sizes. */
   readonly isHeadersOnly: boolean;
   #pull: Pull | null = null;
   #watchdog: NodeJS.Timeout | undefined;
   #broken: string | null = null;
   #delivered = 0;
   #pending: number;
-  /** The next message alone is too large for a pull (STREAM-CONSUMER-2). */
+  /** The next message alone exceeds `MAX_BYTES` (STREAM-CONSUMER-2). */
   #isLarge = false;
 
-  /** Opens a consumer whose first message is the first one at or behind `from`. */
+  /** Opens a consumer that starts with the first message whose sequence is at least `from`. */
   static async open(
     connection: NatsConnection,
     manager: JetStreamManager,
@@ -118,12 +117,12 @@ export class StreamConsumer {
     });
   }
 
-  /** Messages of the stream that come after those that were handed over. */
+  /** Messages in the stream after the last one that was delivered. */
   get pending(): number {
     return this.#pending;
   }
 
-  /** Asks for up to `count` messages. One pull at a time. */
+  /** Requests up to `count` messages. One pull at a time. */
   pull(count: number, onMessage: (message: StreamMessage) => void): Promise<PullEnd> {
     if (this.#broken !== null) return Promise.resolve({ kind: 'broken', reason: this.#broken });
     return new Promise((resolve) => {
@@ -149,7 +148,7 @@ export class StreamConsumer {
     });
   }
 
-  /** Ends the consumer: the pull under way and every later one are `broken`. */
+  /** Ends the consumer: the current pull and every later one are `broken`. */
   interrupt(reason: string): void {
     this.#broken ??= reason;
     this.#pull?.end({ kind: 'broken', reason: this.#broken });
@@ -159,29 +158,29 @@ export class StreamConsumer {
     this.interrupt('closed');
     this.#subscription.unsubscribe();
     if (this.#connection.isClosed()) return;
-    // Best effort, and not waited for: the server forgets it by itself.
+    // Best effort: the server removes it after INACTIVE_MS anyway.
     this.#manager.consumers.delete(this.#stream, this.#name).catch(() => undefined);
   }
 
   #receive(message: Msg): void {
     if (this.#broken !== null) return;
-    // A status of the server comes on the inbox itself, a message on its own subject: no header can pose as a status.
+    // A status of the server arrives on the inbox, a message on its own subject, so no header can imitate a status.
     if (message.subject === this.#inbox) this.#status(message);
     else this.#data(message);
   }
 
   #data(message: Msg): void {
-    const place = placeOf(message.reply);
-    if (!place || place.consumerSequence !== this.#delivered + 1) {
+    const ack = parseAckSubject(message.reply);
+    if (!ack || ack.consumerSequence !== this.#delivered + 1) {
       this.interrupt(`a message is missing before ${message.reply}`); // STREAM-CONSUMER-1
       return;
     }
     const pull = this.#pull;
     if (!pull) {
-      this.interrupt('a message came that was not asked for'); // STREAM-CONSUMER-2
+      this.interrupt('an unrequested message arrived'); // STREAM-CONSUMER-2
       return;
     }
-    this.#delivered = place.consumerSequence;
+    this.#delivered = ack.consumerSequence;
     this.#pending = pendingOf(message.reply);
     pull.missing -= 1;
     pull.isEmpty = false;
@@ -189,7 +188,7 @@ export class StreamConsumer {
     const { subject, data, headers } = message;
     const messageId = headers?.get('Nats-Msg-Id') || null;
     const size = this.isHeadersOnly ? sizeOf(headers) : data.length;
-    pull.onMessage({ sequence: place.sequence, time: place.time, subject, data, size, messageId });
+    pull.onMessage({ sequence: ack.sequence, time: ack.time, subject, data, size, messageId });
     if (pull.missing === 0) pull.end({ kind: 'filled' });
     else this.#watch();
   }
@@ -209,7 +208,7 @@ export class StreamConsumer {
   #watch(): void {
     clearTimeout(this.#watchdog);
     if (!this.#pull) return; // a heartbeat of a pull that has ended
-    this.#watchdog = setTimeout(() => this.interrupt('the server fell silent'), SILENCE_MS);
+    this.#watchdog = setTimeout(() => this.interrupt('the server does not answer'), SILENCE_MS);
   }
 }
 
@@ -219,14 +218,14 @@ function sizeOf(headers: Msg['headers']): number {
   return /^\d{1,9}$/.test(size) ? Number(size) : UNKNOWN_SIZE;
 }
 
-/** Below the prefix that the connection was opened with: the server may leave this user no other. */
+/** Uses the inbox prefix of the connection, because the user may have rights to no other. */
 export function newInbox(connection: NatsConnection): string {
   const { options } = connection as { readonly options?: { readonly inboxPrefix?: string } };
   return createInbox(options?.inboxPrefix);
 }
 
-interface Place {
-  /** How often it was handed out, this time included. */
+interface AckSubject {
+  /** Delivery attempts, this one included. */
   readonly deliveries: number;
   readonly sequence: number;
   readonly consumerSequence: number;
@@ -235,9 +234,9 @@ interface Place {
 
 /**
  * Reads `$JS.ACK[.<domain>.<account>].<stream>.<consumer>.<count>.<sequence>.<consumer sequence>.<nanos>.<pending>[.…]`.
- * By hand, since the client turns the nanoseconds into a number and loses digits.
+ * The client's own parser turns the nanoseconds into a number and loses digits.
  */
-export function placeOf(reply: string | undefined): Place | null {
+export function parseAckSubject(reply: string | undefined): AckSubject | null {
   const tokens = reply?.split('.') ?? [];
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return null;
   const [deliveries, sequence, consumerSequence, time] = tokens.slice(tokens.length === 9 ? 4 : 6);
@@ -251,7 +250,7 @@ export function placeOf(reply: string | undefined): Place | null {
   };
 }
 
-/** How many messages come after one, by a reply subject that `placeOf` reads. */
+/** The number of messages after this one, from a subject that `parseAckSubject` accepts. */
 function pendingOf(reply: string | undefined): number {
   const tokens = reply?.split('.') ?? [];
   return Number(tokens[tokens.length === 9 ? 8 : 10]);

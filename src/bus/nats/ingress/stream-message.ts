@@ -3,17 +3,17 @@ import { NAME_PATTERN } from '../../../conversation/index.ts';
 import type { IngressDelivery, StreamPosition } from '../../deliveries.ts';
 import type { Subjects } from '../../subjects.ts';
 
-/** Names the daemon that a post came through: it waits to hear what becomes of it. */
+/** Names the daemon that received the post over HTTP or the API and waits for its result. */
 export const ORIGIN_HEADER = 'Parley-Origin';
 
-/** A message of a stream, however it was read. */
+/** A message of a stream, read by a consumer or by its sequence. */
 export interface StreamMessage {
   readonly sequence: number;
-  /** When the stream took it: nanoseconds since the epoch. */
+  /** When the stream stored it: nanoseconds since the epoch. */
   readonly time: bigint;
   readonly subject: string;
   readonly data: Uint8Array;
-  /** Of its data, in bytes; more than `data` has where only headers were read. */
+  /** The size of its body in bytes, also where `data` is empty because only headers were read. */
   readonly size: number;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;
@@ -24,7 +24,7 @@ export function messageFrom({ seq, subject, data, header, timestamp }: StoredMsg
   return { sequence: seq, time: nanosecondsOf(timestamp) ?? 0n, subject, data, size: data.length, messageId };
 }
 
-/** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
+/** Nanoseconds since the epoch of a server time such as `2026-11-21T23:27:07.3957029Z`; null if invalid. */
 export function nanosecondsOf(time: string): bigint | null {
   const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
   const milliseconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
@@ -39,7 +39,7 @@ interface StoredPost {
   readonly timestamp: string;
 }
 
-/** As one daemon alone is given it: with the same id where the post names none. */
+/** The delivery of a post that was read by its sequence, with the same fallback id as from a consumer. */
 export function deliveryOf(
   subjects: Subjects,
   position: StreamPosition,

@@ -1,30 +1,29 @@
 import type { Credentials, Endpoint, ServerFiles } from './directory.ts';
-import type { Host } from './host.ts';
-import type { ManagedLog } from './log.ts';
+import type { Host, ManagedLog } from './host.ts';
 
-/** What every step of a server's life is given. */
+/** The input of every step that starts, adopts or ends the server. */
 export interface ServerContext {
   readonly files: ServerFiles;
   readonly host: Host;
   readonly log: ManagedLog;
-  /** Path of the nats-server; its version is asked anew at every launch, since an upgrade may replace it. */
+  /** Path of the nats-server. Its version is read at every launch, because an upgrade may replace the file. */
   readonly binary: string;
   /** Bytes. */
   readonly maxPayload: number;
-  /** How long an empty server may take until it answers; a full one gets more. */
+  /** Limit for an empty server; one with data gets more time. */
   readonly startTimeoutMs: number;
-  /** Ends every wait: `stop()` was called. */
+  /** Aborted by `stop()`; ends every wait. */
   readonly signal: AbortSignal;
 }
 
-/** A server that answered. */
+/** A server that has answered. */
 export interface RunningServer {
   readonly endpoint: Endpoint;
   readonly credentials: Credentials;
   readonly pid: number;
   readonly version: string;
-  /** It ran already: another process, most likely a killed one, had started it. */
+  /** Another process, probably a killed daemon, had started it. */
   readonly adopted: boolean;
-  /** Resolves when it ends, if it is this process's child; else only the lock tells. */
+  /** Resolves when it ends, if it is a child of this process; otherwise only the lock shows that. */
   readonly exited: Promise<unknown> | null;
 }

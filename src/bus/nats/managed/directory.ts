@@ -3,49 +3,49 @@ import { chmod, mkdir, open, readdir, readFile, realpath, rename, rm, stat } fro
 import { dirname, join, resolve } from 'node:path';
 import { nkeys } from 'nats';
 import { fullDiskError, messageOf, ParleyError } from '../../../kernel/index.ts';
-import type { ManagedLog } from './log.ts';
+import type { ManagedLog } from './host.ts';
 
 /**
  * The files of one managed server.
  *
- * MANAGED-DIRECTORY-1 A file is whole or not there: written under another name, synced, renamed, the folder synced.
- * MANAGED-DIRECTORY-2 What holds the seed is readable by its owner only, from its first byte on.
- * MANAGED-DIRECTORY-3 A file that cannot be understood counts as missing, and is said; it never stops a start.
+ * MANAGED-DIRECTORY-1 A file is complete or missing: it is written under another name, synced and renamed, then the folder is synced.
+ * MANAGED-DIRECTORY-2 The file with the seed is readable by its owner only, from its first byte on.
+ * MANAGED-DIRECTORY-3 An invalid file is logged and treated as missing; it never prevents a start.
  */
 
 export interface ServerFiles {
   readonly directory: string;
-  /** Held by the kernel for as long as the server lives. */
+  /** Locked while the server runs. */
   readonly lock: string;
-  /** JetStream's data; the server adds the name `jetstream` to the directory by itself. */
+  /** JetStream's data; the server appends `jetstream` to its `store_dir`. */
   readonly store: string;
-  /** The seed of the nkey of the only user, as the client and the `nats` command take it. */
+  /** The seed of the only user's nkey, in the format of the client and the `nats` command. */
   readonly seed: string;
-  /** The password that an older version wrote. */
+  /** Written by an older version. */
   readonly oldPassword: string;
   /** Port and name, the same for every start. */
   readonly endpoint: string;
-  /** Which process runs now. */
+  /** The current process. */
   readonly record: string;
-  /** Written by the server itself, so known even when whoever started it was killed right then. */
+  /** Written by the server itself, so it exists even if the daemon that started it was killed. */
   readonly pidFile: string;
   readonly configuration: string;
   readonly log: string;
-  /** What the server prints before its log is open, and its panics. */
+  /** The server's output before its log is open, and its panics. */
   readonly output: string;
 }
 
-/** Signs what the server asks: no secret reaches a stranger on the same port. */
+/** An nkey signs the server's challenge, so another program on the same port gets no secret. */
 export interface Credentials {
   /** Public. */
   readonly user: string;
-  /** Path of the file that holds the seed. */
+  /** Path of the file with the seed. */
   readonly nkey: string;
 }
 
 export interface Endpoint {
   readonly port: number;
-  /** The server's name in its greeting: tells this server from a stranger on the same port. */
+  /** The server's name in its greeting, which distinguishes it from another server on the same port. */
   readonly name: string;
 }
 
@@ -56,22 +56,22 @@ export interface ServerRecord extends Endpoint {
   readonly startedAt: string;
 }
 
-/** Makes the directory if need be. Throws `NATS_DIRECTORY_UNWRITABLE`. */
+/** Creates the directory if it is missing. Throws `NATS_DIRECTORY_UNWRITABLE`. */
 export async function prepareDirectory(path: string): Promise<ServerFiles> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
-    // One spelling for one directory: the server's process is known by the path of its configuration.
+    // The real path, because the server's process is identified by the path of its configuration.
     const directory = await realpath(path);
     const probe = join(directory, `.writable.${randomBytes(6).toString('hex')}.tmp`);
     await (await open(probe, 'wx', 0o600)).close();
-    await rm(probe, { force: true }); // whoever launches a server right now may have cleaned it up
+    await rm(probe, { force: true }); // another daemon that launches a server may have removed it
     return filesIn(directory);
   } catch (thrown) {
     const error = fullDiskError(thrown, 'NATS_DISK_FULL', `the disk of ${resolve(path)}`);
     if (error instanceof ParleyError) throw error;
     throw new ParleyError(
       'NATS_DIRECTORY_UNWRITABLE',
-      `the managed nats-server cannot keep its files in ${resolve(path)}: ${messageOf(error)}`,
+      `the managed nats-server cannot write its files to ${resolve(path)}: ${messageOf(error)}`,
       { hint: 'make that directory writable for this user, or choose another with --data', cause: error },
     );
   }
@@ -93,7 +93,7 @@ function filesIn(directory: string): ServerFiles {
   };
 }
 
-/** MANAGED-DIRECTORY-1, D2. Call it while holding the lock. */
+/** MANAGED-DIRECTORY-1, MANAGED-DIRECTORY-2. Call it while holding the lock. */
 export async function writeWhole(path: string, content: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   const file = await open(temporary, 'wx', 0o600);
@@ -116,14 +116,14 @@ export function writeDocument(path: string, document: object): Promise<void> {
   return writeWhole(path, `${JSON.stringify(document, null, 2)}\n`);
 }
 
-/** Removes what a killed writer left. Call it while holding the lock. */
+/** Removes temporary files of a killed writer. Call it while holding the lock. */
 export async function removeLeftovers(files: ServerFiles): Promise<void> {
   for (const name of await readdir(files.directory)) {
     if (name.endsWith('.tmp')) await rm(join(files.directory, name), { force: true });
   }
 }
 
-/** Null when missing; a file that is not valid is reported and counts as missing (MANAGED-DIRECTORY-3). */
+/** Null when missing or invalid (MANAGED-DIRECTORY-3). */
 export async function readCredentials(files: ServerFiles, log: ManagedLog): Promise<Credentials | null> {
   const seed = await readText(files.seed, log);
   if (seed === null) return null;
@@ -131,13 +131,13 @@ export async function readCredentials(files: ServerFiles, log: ManagedLog): Prom
   try {
     user = nkeys.fromSeed(Buffer.from(seed.trim())).getPublicKey();
   } catch {
-    return damaged(files.seed, log, 'it does not hold the seed of an nkey');
+    return damaged(files.seed, log, 'it does not contain the seed of an nkey');
   }
   await tighten(files.seed, log);
   return { user, nkey: files.seed };
 }
 
-/** D2. Replaces the password of an older version. Call it while holding the lock. */
+/** MANAGED-DIRECTORY-2. Replaces the password of an older version. Call it while holding the lock. */
 export async function writeCredentials(files: ServerFiles): Promise<Credentials> {
   const pair = nkeys.createUser();
   await writeWhole(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
@@ -163,7 +163,7 @@ export async function readRecord(files: ServerFiles, log: ManagedLog): Promise<S
   return { ...endpoint, pid, version, startedAt };
 }
 
-/** The process id that the server wrote down; null when there is none or it is half written. */
+/** The process id from the server's own file; null when it is missing or incomplete. */
 export async function readPidFile(files: ServerFiles): Promise<number | null> {
   try {
     const pid = Number((await readFile(files.pidFile, 'utf8')).trim());
@@ -211,5 +211,5 @@ function damaged(path: string, log: ManagedLog, why: string): null {
 async function tighten(path: string, log: ManagedLog): Promise<void> {
   if (((await stat(path)).mode & 0o077) === 0) return;
   await chmod(path, 0o600); // MANAGED-DIRECTORY-2
-  log('warn', `${path} was readable by others; it is not any more`);
+  log('warn', `${path} was readable by other users; its permissions are now 0600`);
 }

@@ -16,9 +16,9 @@ export interface EndPatience {
 export const END_PATIENCE: EndPatience = { gracefulMs: 5_000, forcedMs: 5_000 };
 
 /**
- * Ends the server of the directory, gracefully if it lets itself; resolves when its lock is free. No process is
- * signalled that was not just now seen to be this server. A server that another daemon starts meanwhile is left
- * alone: only the one found first is ended. Throws `NATS_SERVER_STUCK`.
+ * Ends the server of the directory, first gracefully, then by SIGKILL; resolves when its lock is free. Only a process that was
+ * just verified to be this server gets a signal. A server that another daemon starts meanwhile is left running.
+ * Throws `NATS_SERVER_STUCK`.
  */
 export async function endServer(context: ServerContext, patience: EndPatience = END_PATIENCE): Promise<void> {
   const { files, host, log } = context;
@@ -37,7 +37,7 @@ export async function endServer(context: ServerContext, patience: EndPatience = 
       target = await findServerProcess(files, host, log);
       if (target !== null) signalProcess(target, 'SIGTERM');
     } else if (!(await isServerProcess(target, files.configuration, host))) {
-      // It is gone. If the lock is held all the same, then by a server that somebody else has started.
+      // It has ended. If the lock is still held, another daemon has started a server.
       const other = await findServerProcess(files, host, log);
       if (other !== null && other !== target) return;
     } else if (!forced && elapsed > patience.gracefulMs) {
@@ -55,7 +55,7 @@ function stuck(context: ServerContext, pid: number | null): ParleyError {
   const who = pid === null ? 'its process is not known' : `process ${pid}`;
   return new ParleyError(
     'NATS_SERVER_STUCK',
-    `the nats-server of ${directory} does not end (${who}); its directory stays locked`,
-    { hint: `see who holds ${lock} (lsof ${lock}) and end it by hand` },
+    `the nats-server of ${directory} does not stop (${who}); its directory stays locked`,
+    { hint: `find the process that holds ${lock} (lsof ${lock}) and end it` },
   );
 }

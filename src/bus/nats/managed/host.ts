@@ -4,23 +4,23 @@ import { access, stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { freeBytes } from '../../../kernel/index.ts';
 
-/** What finding and installing a server asks of the machine; a test brings its own. */
+/** The operations on the machine that the managed server needs. Tests replace it. */
 export interface Host {
   readonly platform: NodeJS.Platform;
   /** The numeric user id; null where the system has none. */
   readonly userId: number | null;
   isExecutable(path: string): Promise<boolean>;
   run(command: string, args: readonly string[], timeoutMs: number): Promise<CommandResult>;
-  /** Asks the person at the terminal; null when there is no terminal. Absent: there never is. */
+  /** Asks the person at the terminal; null when there is no terminal. */
   confirm?(question: string): Promise<boolean | null>;
-  /** Bytes that are left on the disk of this directory. */
+  /** Free bytes on the disk of this directory. */
   freeBytes(directory: string): Promise<number>;
 }
 
 export type CommandResult =
-  /** It ran to its end. `output` is stdout and stderr, trimmed. */
+  /** `output` is stdout and stderr, trimmed. */
   | { readonly kind: 'exited'; readonly code: number; readonly output: string }
-  /** It could not be started, or was ended by a signal or the time limit. */
+  /** It could not be started, or a signal or the time limit ended it. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 const OUTPUT_LIMIT = 16 * 1024 * 1024;
@@ -36,7 +36,7 @@ export function systemHost(): Host {
   };
 }
 
-/** A terminal may have no person: then the answer is no. */
+/** Without an answer in this time the answer is no. */
 const ANSWER_WITHIN_MS = 120_000;
 
 /** Enter is yes. Ctrl-C and Ctrl-D are no. */
@@ -78,6 +78,9 @@ function run(command: string, args: readonly string[], timeoutMs: number): Promi
       else
         resolve({ kind: 'failed', reason: error.killed ? `no end within ${timeoutMs} ms` : error.message });
     });
-    child.stdin?.end(); // a command that asks a question gets no answer instead of waiting for ever
+    child.stdin?.end(); // a command that asks a question would wait forever
   });
 }
+
+/** Fields never contain a secret. */
+export type ManagedLog = (level: 'info' | 'warn', message: string, fields?: object) => void;

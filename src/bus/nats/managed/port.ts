@@ -2,12 +2,12 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { ParleyError } from '../../../kernel/index.ts';
 
-/** The managed server listens here and nowhere else. */
+/** The only address of the managed server. */
 export const LOOPBACK = '127.0.0.1';
 
 /**
- * Below the ranges from which systems take the local ports of outgoing connections: a client that keeps trying to
- * reconnect to a port in there can end up connected to itself, and then the server cannot have it any more.
+ * Below the ranges of ephemeral ports: a client that keeps reconnecting to an ephemeral port can connect to itself, and
+ * then the server cannot listen there.
  */
 const LOWEST_PORT = 20_000;
 const HIGHEST_PORT = 30_000;
@@ -20,8 +20,8 @@ export async function choosePort(isFree: (port: number) => Promise<boolean> = is
   }
   throw new ParleyError(
     'NATS_NO_FREE_PORT',
-    `none of ${ATTEMPTS} ports tried between ${LOWEST_PORT} and ${HIGHEST_PORT} on ${LOOPBACK} can be listened on`,
-    { hint: 'is listening on loopback allowed here? else join a server that runs already with --nats URL' },
+    `none of ${ATTEMPTS} ports tried between ${LOWEST_PORT} and ${HIGHEST_PORT} on ${LOOPBACK} is free`,
+    { hint: 'check that this process may listen on loopback, or use a running server with --nats URL' },
   );
 }
 

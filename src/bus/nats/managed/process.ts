@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { readPidFile, readRecord, type ServerFiles } from './directory.ts';
-import type { Host } from './host.ts';
-import type { ManagedLog } from './log.ts';
+import type { Host, ManagedLog } from './host.ts';
 
 /**
- * Which process is the server, and ending it.
+ * Identifies the process of the server.
  *
- * A process id alone says nothing: it may be somebody else's by now. A process is the server of a directory only if
- * it was started with that directory's configuration file; nothing is signalled that is not.
+ * A process id alone proves nothing, because ids are reused. A process is the server of a directory only if it was started
+ * with that directory's configuration file; only such a process gets a signal.
  */
 
 const PS_TIMEOUT_MS = 5_000;
@@ -18,15 +17,15 @@ export async function isServerProcess(pid: number, configuration: string, host: 
     return listed.kind === 'exited' && listed.code === 0 && listed.output.includes(`-c ${configuration}`);
   }
   try {
-    // Empty for a process that has ended and was not reaped yet: rightly not the server.
+    // Empty for a process that has ended and was not reaped yet.
     const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-    return words.some((word, place) => word === '-c' && words[place + 1] === configuration);
+    return words.some((word, at) => word === '-c' && words[at + 1] === configuration);
   } catch {
     return false;
   }
 }
 
-/** The process that runs on this directory; null when none that was written down is it. */
+/** The server process of this directory, from its records; null when none of them is valid. */
 export async function findServerProcess(
   files: ServerFiles,
   host: Host,
@@ -39,7 +38,7 @@ export async function findServerProcess(
   return null;
 }
 
-/** A process that is gone already needs no signal. */
+/** Ignores a process that has already ended. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -48,16 +47,13 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/**
- * The cheap question for a look every moment: may be wrong where there is no /proc, for a number that was given to
- * somebody else meanwhile.
- */
+/** A cheap check for frequent polls. Without /proc it may be wrong if the process id was reused. */
 export async function seemsToRun(pid: number, configuration: string, host: Host): Promise<boolean> {
   if (host.platform === 'linux') return isServerProcess(pid, configuration, host);
   return processExists(pid);
 }
 
-/** Whether any process has this id: ours or not, reaped or not. */
+/** Whether any process has this id, reaped or not. */
 export function processExists(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,6 +1,6 @@
 import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
 import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
-import { refusal } from '../../../kernel/index.ts';
+import { refusal, VERSION } from '../../../kernel/index.ts';
 import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../api.ts';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../contract.ts';
 import { encodeAudit, packEntries } from '../../envelopes.ts';
@@ -13,21 +13,20 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 /**
  * The request API as a NATS micro service.
  *
- * SERVICE-1 Every request is answered, also when the handler throws: a rejection that reached the client library would end
- *    the process.
- * SERVICE-2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
- * SERVICE-3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it; that of
- *    `post` may name the conversation too. The body then names the same one or none.
- * SERVICE-4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
- *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
- * SERVICE-5 One publisher has at most `MOST_ANSWERS` answers to approvals under way, and more are refused: an unknown id is looked
- *    up in the logs of all daemons, and no limit of `publishers` counts an answer.
+ * SERVICE-1 Every request is answered, also when the handler throws: a rejection in the client library would end the process.
+ * SERVICE-2 No answer exceeds the broker's maximum payload; a larger one becomes an error that the caller can read.
+ * SERVICE-3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that NATS permissions can restrict
+ *    it. That of `post` may name the conversation too; the body then names the same one or none.
+ * SERVICE-4 The client library encodes the answer to `$SRV.PING` once, and the metadata in INFO and STATS each time. `state`
+ *    changes and is added after `services.add`, so that INFO and STATS have it and PING does not.
+ * SERVICE-5 One publisher may have `MOST_ANSWERS` answers to approvals in progress; more are refused. An unknown approval id is
+ *    searched in the logs of all daemons, and the limits of `publishers` do not count answers.
  */
 
 /** SERVICE-5 */
 const MOST_ANSWERS = 16;
-const REFUSED_REPLY = `a request was not executed: its reply subject is no inbox; ${REPLY_HINT}`;
-/** For the error headers. */
+const REFUSED_REPLY = `a request was not executed: its reply subject is not an inbox; ${REPLY_HINT}`;
+/** Bytes reserved for the error headers. */
 const HEADER_ROOM = 1_024;
 
 export interface ServiceOptions {
@@ -43,15 +42,15 @@ export interface ServiceOptions {
 }
 
 export interface RunningService {
-  /** Makes sure that no other daemon serves here (`claim.ts`). */
+  /** Rejects if another daemon serves here (`claim.ts`). */
   claim(): Promise<void>;
-  /** Answers requests from now on. */
+  /** Starts to answer requests. */
   listen(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
-  /** Takes no new requests; resolves when those under way are answered. */
+  /** Accepts no new requests; resolves when the current ones are answered. */
   stop(): Promise<void>;
 }
 
-/** A service without endpoints: it can be seen, and answers nothing yet. */
+/** Starts a service without endpoints: visible to other daemons, but answering no requests yet. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { connection, subjects, log, version } = options;
   const presence = presenceOf(subjects, options.store, options.work);
@@ -66,12 +65,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const service = await adding;
   const running = new Set<Promise<void>>();
   reportEnd(service, log);
-  await connection.flush(); // whoever looks from now on sees it
+  await connection.flush(); // CLAIM-1
   return {
     claim: () => claim(options, service, presence),
     async listen(endpoints, handler) {
       addEndpoints(options, service, running, endpoints, handler);
-      await connection.flush(); // the server knows every endpoint before anybody is told to use them
+      await connection.flush(); // the server has every endpoint before they are announced
     },
     async stop() {
       await service.stop();
@@ -116,7 +115,7 @@ function addEndpoints(
   }
 }
 
-/** A5. Ends by the function that it returns. */
+/** SERVICE-5. The returned function ends it. */
 function enter(answering: Map<string, number>, publisher: string): (() => void) | 'full' {
   const count = answering.get(publisher) ?? 0;
   if (count >= MOST_ANSWERS) return 'full';
@@ -132,7 +131,7 @@ const refuseCrowd: ApiHandler = async ({ publisher }) => ({
   ok: false,
   refusal: refusal(
     'RATE_LIMITED',
-    `${publisher} has ${MOST_ANSWERS} answers to approvals under way`,
+    `${publisher} has ${MOST_ANSWERS} answers to approvals in progress`,
     'nothing was changed: answer again in 1 s',
     1,
   ),
@@ -185,7 +184,7 @@ async function decide(handler: ApiHandler, received: Received): Promise<ApiAnswe
   return handler({ endpoint, publisher, body });
 }
 
-/** A3. Null: the body names another conversation. */
+/** SERVICE-3. Null: the body names another conversation. */
 function boundTo(conversation: string, body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   const named = (body as { conversation?: unknown }).conversation;
@@ -200,7 +199,7 @@ function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswe
 
 const encoder = new TextEncoder();
 
-/** The best-effort publishes (BUS-PORT-3): what cannot be sent is dropped, and followers see the gap in `index` or `n`. */
+/** The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. */
 export interface Feeds {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
@@ -229,4 +228,32 @@ export function createFeeds(connection: NatsConnection, subjects: Subjects, maxP
       send(subjects.audit(conversation), encodeAudit(record, maxPayload()));
     },
   };
+}
+
+/**
+ * Reserves a server and prefix for a migration. Throws `DAEMON_ALREADY_SERVING` if a daemon serves there, and
+ * `MIGRATION_RUNNING` if another migration runs. Until the release, daemons and migrations get `MIGRATION_RUNNING`.
+ */
+export async function reserveSubjects(
+  connection: NatsConnection,
+  subjects: Subjects,
+  log: BusLog,
+): Promise<{ release(): Promise<void> }> {
+  const maxPayload = () => connection.info?.max_payload ?? 0;
+  const service = await startService({
+    connection,
+    subjects,
+    log,
+    version: VERSION,
+    maxPayload,
+    store: 'file',
+    work: 'migration',
+  });
+  try {
+    await service.claim();
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+  return { release: () => service.stop() };
 }

@@ -7,14 +7,14 @@ import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 
 /**
- * One offer of a turn to an agent in another process.
+ * Offers one turn to an agent in another process.
  *
- * TURN-LINE-1 Every offer has its own `reply`, `live` and `control` subject, below the agent's own: what an instance that was given
- *    up says goes nowhere, and permissions can bind an agent to its subjects.
- * TURN-LINE-2 Whatever the agent sends as a request is answered with `{"received":true}`, a tool call apart, whose answer are
- *    its results. So an agent can make sure that it was heard, and one that speaks to nobody learns of it at once.
- * TURN-LINE-3 Followers get the chunks from the daemon, those of this offer's turn while it is open: an agent may not publish on
- *    `parley.live` itself.
+ * TURN-LINE-1 Every offer has its own `reply`, `live` and `control` subjects below the agent's subject: messages of an abandoned
+ *    instance reach no subscriber, and NATS permissions can restrict an agent to its subjects.
+ * TURN-LINE-2 Every request of the agent is answered with `{"received":true}`, except a tool call, which is answered with its
+ *    results. So an agent can confirm delivery, and learns at once when no daemon listens.
+ * TURN-LINE-3 The daemon forwards the chunks of this turn to followers while the offer is open. An agent may not publish on
+ *    `parley.live`.
  */
 
 export interface TurnLineOptions {
@@ -36,11 +36,11 @@ export function openTurnLine(options: TurnLineOptions): TurnLine {
   return new NatsTurnLine(options);
 }
 
-/** What is no offer starts no turn, and an agent refuses it; an older agent may not answer at all. */
+/** Not an offer, so it starts no turn: an agent refuses it, and an older agent may not answer. */
 const PING = encoder.encode('{"type":"ping"}');
 const PING_MS = 250;
 
-/** Only the server's word that nobody subscribes says no: a busy agent may be silent. */
+/** False only if the server reports no subscriber: a busy agent may not answer in time. */
 export async function isAgentConnected(connection: NatsConnection, subject: string): Promise<boolean> {
   try {
     await connection.request(subject, PING, { timeout: PING_MS });
@@ -80,7 +80,7 @@ class NatsTurnLine implements TurnLine {
       this.#listen(followers, body, onEvent);
       const answer = await connection.request(subjects.turn(agent), payload, { timeout: timeoutMs });
       const decoded = decodeAcceptance(answer.data);
-      if (!decoded) return { kind: 'refused', reason: 'it answered something that is not understood' };
+      if (!decoded) return { kind: 'refused', reason: 'its answer is not valid' };
       if (decoded.accepted) return { kind: 'accepted', instance: decoded.instance };
       return { kind: 'refused', reason: decoded.reason };
     } catch (error) {
@@ -108,12 +108,12 @@ class NatsTurnLine implements TurnLine {
 
   #listen(followers: string, body: OfferBody, onEvent: Listener): void {
     const { connection } = this.#options;
-    const hear = (event: OfferEvent | null) => {
+    const emit = (event: OfferEvent | null) => {
       if (event && !this.#closed) onEvent(event);
     };
     this.#subscriptions.push(
       connection.subscribe(this.#reply, {
-        callback: (error, message) => hear(error ? null : this.#eventOf(message, body)),
+        callback: (error, message) => emit(error ? null : this.#eventOf(message, body)),
       }),
       connection.subscribe(this.#live, {
         callback: (error, message) => {
@@ -122,7 +122,7 @@ class NatsTurnLine implements TurnLine {
             this.#publish(followers, encode(chunk)); // TURN-LINE-3
             this.#options.onLive?.(body.conversation, chunk);
           }
-          hear(chunk && eventOf(chunk));
+          emit(chunk && eventOf(chunk));
         },
       }),
     );
@@ -148,12 +148,12 @@ class NatsTurnLine implements TurnLine {
     }
   }
 
-  /** Best effort: what the agent does not hear it finds out by asking again, or by the silence. */
+  /** Best effort: an agent that misses a message repeats its request or runs into its timeout. */
   #publish(subject: string, payload: Uint8Array): void {
     try {
       this.#options.connection.publish(subject, payload);
     } catch {
-      // The connection is closed or draining, or the agent named a subject that is none.
+      // The connection is closed or draining, or the agent named an invalid subject.
     }
   }
 }
@@ -162,7 +162,7 @@ function encode(body: object): Uint8Array {
   return encoder.encode(JSON.stringify(body));
 }
 
-/** What the chunks hold is kept if the agent falls silent. */
+/** Text is recorded as it arrives, so that it is kept if the agent stops answering. */
 function eventOf(chunk: LiveChunk | 'unknown'): OfferEvent {
   if (chunk === 'unknown' || chunk.type !== 'text') return { type: 'alive' };
   return { type: 'text', call: chunk.call, delta: chunk.delta };

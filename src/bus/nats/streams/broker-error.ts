@@ -1,7 +1,7 @@
 import { ErrorCode, NatsError } from 'nats';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 
-/** JetStream's error numbers; its texts differ between versions, the numbers do not. */
+/** JetStream's error numbers. Unlike the error texts they are the same in all versions. */
 export const STREAM_NOT_FOUND = 10059;
 export const MESSAGE_NOT_FOUND = 10037;
 export const STREAM_NAME_IN_USE = 10058;
@@ -11,22 +11,22 @@ export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 const SUBJECTS_OVERLAP = 10065;
 /** `maximum bytes exceeded`, `maximum messages exceeded` and the like: a stream with discard `new` is full. */
 const STREAM_STORE_FAILED = 10077;
-/** A stream that is closed while it is full takes no message, however small (`room.ts`). */
+/** The answer of a stream that is closed because it is full (CAPACITY-GUARD-2). */
 const MESSAGE_TOO_LARGE = 10054;
-/** The account or the server has no room, for this stream or for any. */
+/** The account or the server has no storage left. */
 const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
 /** `max_bytes_required` of an account. */
 export const LIMIT_REQUIRED = 10113;
 export const NOT_FOR_ACCOUNT = 10039;
 const NO_JETSTREAM = new Set([10035, NOT_FOR_ACCOUNT, 10076]);
-/** A cluster has no leader just now, for itself or for one stream. */
+/** The cluster or one stream has no leader at the moment. */
 export const NO_LEADER: ReadonlySet<number> = new Set([10004, 10007, 10008, 10009]);
-/** No cluster, or too few servers in it for so many replicas. */
+/** No cluster, or too few servers in it for the requested replicas. */
 export const NO_PEERS: ReadonlySet<number> = new Set([10005, 10074]);
 
 const UNANSWERED = 'no JetStream server answers, or its cluster has no leader; nothing was done';
 const UNANSWERED_HINT =
-  'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then send it again';
+  'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then try again';
 
 export function isOutOfSpace(error: unknown): boolean {
   return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
@@ -36,31 +36,31 @@ export function apiErrorCode(error: unknown): number | null {
   return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
 }
 
-/** Nobody listens where the request went: there is no JetStream, or no stream for this subject. */
+/** The request has no subscriber: there is no JetStream, or no stream for this subject. */
 export function isUnanswered(error: unknown): boolean {
   return error instanceof NatsError && error.code === ErrorCode.NoResponders && !error.api_error;
 }
 
-/** The server does not let this user publish there. Waiting does not help. */
+/** The user lacks a permission. Not retryable. */
 export function isForbidden(error: unknown): boolean {
   if (error instanceof ParleyError) return isForbidden(error.cause);
   return error instanceof NatsError && error.code === ErrorCode.PermissionsViolation;
 }
 
-/** Whatever the client threw, as an error that says what failed and what to do. `doing`: "publish to PARLEY_IN". */
+/** Turns an error of the client into a `ParleyError` with a next step. `doing`: "publish to PARLEY_IN". */
 export function brokerError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const number = apiErrorCode(error);
   const message = `could not ${doing}: ${messageOf(error)}`;
   if (number === STREAM_STORE_FAILED || number === MESSAGE_TOO_LARGE) {
     return new ParleyError('INGRESS_FULL', `could not ${doing}: the stream is full (${messageOf(error)})`, {
-      hint: 'is the daemon reading? else raise ingress.maxBytes in parley.yaml, or the max_msgs of the stream; then post again',
+      hint: 'check that a daemon is running and processing posts; if it is, raise ingress.maxBytes in parley.yaml or the max_msgs of the stream; then post again',
       cause: error,
     });
   }
   if (number !== null && OUT_OF_SPACE.has(number)) {
     return new ParleyError('BROKER_OUT_OF_SPACE', message, {
-      hint: 'make room on its disk, raise its JetStream limits, or ask for smaller streams',
+      hint: 'free disk space on the server, raise its JetStream limits, or configure smaller streams',
       cause: error,
     });
   }
@@ -72,7 +72,7 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   }
   if (number === LIMIT_REQUIRED) {
     return new ParleyError('STREAM_CONFIG_CONFLICT', message, {
-      hint: 'this account requires a max_bytes of each stream, and those of Parley have none: turn max_bytes_required off',
+      hint: 'this account requires max_bytes on each stream, and the streams of Parley have none: turn max_bytes_required off',
       cause: error,
     });
   }
@@ -84,13 +84,13 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   }
   if (number !== null && NO_LEADER.has(number)) {
     return new ParleyError('BROKER_UNAVAILABLE', message, {
-      hint: 'more than half of the servers of the cluster must run; repeat it with the same id when they have a leader',
+      hint: 'start more than half of the servers of the cluster, wait until they have a leader, and repeat it with the same id',
       cause: error,
     });
   }
   if (isForbidden(error)) {
     return new ParleyError('NATS_FORBIDDEN', message, {
-      hint: 'this user lacks that right: render the permissions again with parley nats-config (docs/security.md), reload the server and start again',
+      hint: 'render the permissions again with parley nats-config (docs/security.md), reload the server and start again',
       cause: error,
     });
   }
@@ -101,7 +101,7 @@ export function brokerError(error: unknown, doing: string): ParleyError {
     });
   }
   return new ParleyError('BROKER_UNAVAILABLE', message, {
-    hint: 'is the nats-server running, with JetStream? what was under way may have been taken: repeat it with the same id',
+    hint: 'check that nats-server is running with JetStream. The message may have been stored: repeat it with the same id',
     cause: error,
   });
 }

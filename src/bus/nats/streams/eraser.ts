@@ -5,7 +5,7 @@ import { ANY, type Subjects } from '../../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import { findStream } from './streams.ts';
 
-/** Of one request, which is answered soon also where the server is slow; the rest goes with the next look. */
+/** Limits of one run, so that it ends soon even if the server is slow. The next run continues. */
 const MOST_AT_ONCE = 2_000;
 const MOST_MS = 1_000;
 
@@ -15,13 +15,13 @@ interface Part {
 }
 
 /**
- * Removes the texts of deleted conversations from the ingress stream and from the dead-letter stream.
+ * Erases the texts of deleted conversations from the ingress stream and from the dead-letter stream.
  *
- * ERASE-1  Only posts up to the sequence of the deletion go, and only settled ones: an unsettled post belongs to the
- *          daemon that has yet to decide on it, and goes once it is settled.
- * ERASE-2  Messages are deleted one by one: a purge makes nats-server forget what a shared consumer handed out
+ * ERASE-1  Only settled posts up to the sequence of the deletion are erased. An unsettled post is erased once a daemon has
+ *          settled it.
+ * ERASE-2  Messages are deleted one by one, because a purge makes nats-server forget pending acknowledgements
  *          (`purger.ts`, PURGER-4). The server overwrites each message in its file.
- * ERASE-3  A dead letter goes unless its post came after the deletion, in the same life of the ingress stream.
+ * ERASE-3  A dead letter is erased unless its post is in the current ingress stream and newer than the deletion.
  */
 export class NatsEraser implements Eraser {
   readonly #manager: JetStreamManager;
@@ -53,7 +53,7 @@ export class NatsEraser implements Eraser {
   async expireDeadLetters(before: number, most: number): Promise<number> {
     const { deadStream } = this.#subjects;
     const all = this.#subjects.dead(ANY, ANY);
-    const decide = ({ time }: StoredMsg) => (time.getTime() < before ? 'erase' : 'end'); // it is in order of time
+    const decide = ({ time }: StoredMsg) => (time.getTime() < before ? 'erase' : 'end'); // the stream is ordered by time
     return (await this.#eraseEach(deadStream, all, decide, most)).erased;
   }
 
@@ -63,7 +63,7 @@ export class NatsEraser implements Eraser {
   ): Promise<Part> {
     const { ingressStream } = this.#subjects;
     const info = await findStream(this.#manager, ingressStream);
-    if (info?.created !== stream) return { erased: 0, isWhole: true }; // another life of the stream
+    if (info?.created !== stream) return { erased: 0, isWhole: true }; // the stream was created again
     return this.#eraseEach(ingressStream, this.#subjects.in(ANY, conversation), ({ seq }) => {
       if (seq > sequence) return 'end';
       return isSettled({ stream, sequence: seq }) ? 'erase' : 'stop'; // ERASE-1
@@ -72,13 +72,13 @@ export class NatsEraser implements Eraser {
 
   #eraseLetters({ conversation, stream, sequence }: DeletedPosts): Promise<Part> {
     return this.#eraseEach(this.#subjects.deadStream, this.#subjects.dead(ANY, conversation), (letter) => {
-      const place = { sequence: letter.seq, at: letter.time.toISOString(), publisher: '', conversation };
-      const { ingress } = decodeDeadLetter(place, letter.data);
+      const stored = { sequence: letter.seq, at: letter.time.toISOString(), publisher: '', conversation };
+      const { ingress } = decodeDeadLetter(stored, letter.data);
       return ingress?.stream === stream && ingress.sequence > sequence ? 'pass' : 'erase'; // ERASE-3
     });
   }
 
-  /** In order, up to the first that `decide` ends at (`stop`: with more to come) or as many as one request may. */
+  /** Processes messages in order until `decide` returns `end` or `stop` (more remain), or a limit is reached. */
   async #eraseEach(
     stream: string,
     filter: string,
@@ -108,7 +108,7 @@ export class NatsEraser implements Eraser {
     }
   }
 
-  /** The oldest message from `from` on; null: there is none. */
+  /** The oldest message with a sequence of at least `from`; null: there is none. */
   async #next(stream: string, filter: string, from: number): Promise<StoredMsg | null> {
     const query: { readonly seq: number; readonly next_by_subj: string } = {
       seq: from,
@@ -123,7 +123,7 @@ export class NatsEraser implements Eraser {
     }
   }
 
-  /** ERASE-2. False: it is gone already. */
+  /** ERASE-2. False: it was already deleted. */
   async #remove(stream: string, sequence: number): Promise<boolean> {
     try {
       return await this.#manager.streams.deleteMessage(stream, sequence, true);

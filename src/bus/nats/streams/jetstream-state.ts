@@ -13,20 +13,20 @@ import {
 
 const TIMEOUT_MS = 3_000;
 const HINT =
-  'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); after the loss of a server, look again in 10 s';
+  'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); after the loss of a server, check again in 10 s';
 
 /**
- * Asks a server whether JetStream and each stream of Parley have a leader. Answers null, or why this user cannot tell.
- * Rejects with the fault. A server that has just lost the others may report a leader for 10 s.
+ * Checks that JetStream and each stream of Parley have a leader. Returns null, or the reason why this user may not check.
+ * Rejects if one has no leader. A server that has just lost its peers may report a leader for 10 s.
  */
-export async function askJetStream(options: NatsOptions & { prefix?: string }): Promise<string | null> {
+export async function checkJetStream(options: NatsOptions & { prefix?: string }): Promise<string | null> {
   const connection = await openNats(options);
   try {
     const manager = await connection.jetstreamManager({ checkAPI: false, timeout: TIMEOUT_MS });
     await manager.getAccountInfo();
     const streams = streamsOf(createSubjects(options.prefix));
     const have = await Promise.all(streams.map((stream) => hasLeader(manager, stream)));
-    const without = streams.filter((_, place) => !have[place]);
+    const without = streams.filter((_, at) => !have[at]);
     if (without.length > 0) throw unusable(`no leader for ${without.join(', ')}`);
     return null;
   } catch (error) {
@@ -38,7 +38,7 @@ export async function askJetStream(options: NatsOptions & { prefix?: string }): 
   }
 }
 
-/** True also for a stream that no daemon has made yet. */
+/** Also true for a stream that does not exist yet. */
 async function hasLeader(manager: JetStreamManager, stream: string): Promise<boolean> {
   try {
     const { cluster } = await manager.streams.info(stream);
@@ -50,9 +50,9 @@ async function hasLeader(manager: JetStreamManager, stream: string): Promise<boo
 }
 
 function reasonOf(error: unknown): string {
-  if (isUnanswered(error)) return 'it is not enabled on this server';
+  if (isUnanswered(error)) return 'JetStream is not enabled on this server';
   const isSilent = error instanceof NatsError && error.code === ErrorCode.Timeout;
-  if (isSilent || NO_LEADER.has(apiErrorCode(error) ?? 0)) return 'its cluster has no leader';
+  if (isSilent || NO_LEADER.has(apiErrorCode(error) ?? 0)) return 'the cluster has no leader';
   return messageOf(error);
 }
 

@@ -6,19 +6,19 @@ import { apiErrorCode, brokerError, isForbidden, NO_PEERS } from './broker-error
 import { findStream } from './streams.ts';
 
 /**
- * How many servers of a cluster keep each stream and bucket. No other file says so.
+ * Sets the number of replicas of each stream and bucket. No other file does.
  *
- * REPLICAS-1  What the server cannot keep is refused before anything is made.
- * REPLICAS-2  A number that is set holds for every stream and bucket, also for those that were there before. One that is not
- *             set leaves each as its operator chose.
- * REPLICAS-3  Several replicas only where compare-and-set is a fence: older servers let two writers win.
- * REPLICAS-4  A cluster without a leader answers nothing for some seconds; a start waits for that long.
+ * REPLICAS-1  A number that the server cannot provide is refused before anything is created.
+ * REPLICAS-2  A configured number applies to every stream and bucket, existing ones included. Without one, each keeps the
+ *             number that its operator chose.
+ * REPLICAS-3  Several replicas need a server whose compare-and-set is a fence: older servers let two writers succeed.
+ * REPLICAS-4  A cluster that elects a leader does not answer for some seconds; a start waits for it.
  */
 const SAFE_FROM = [2, 10, 27] as const;
-/** An election takes about 4 s, a second one follows when the first has no winner. */
+/** An election takes about 4 s. If it has no winner, another one follows. */
 const ELECTION_MS = 20_000;
 const AGAIN_MS = 250;
-/** What a new replica may take to catch up before the start continues without it. */
+/** The start waits this long for new replicas to catch up. */
 const CATCH_UP_MS = 15_000;
 const LEADERLESS: ReadonlySet<string> = new Set([
   'STORE_UNAVAILABLE',
@@ -33,13 +33,13 @@ export function requireReplicas(connection: NatsConnection, replicas: number | n
   if (connection.info?.cluster) return;
   throw new ParleyError(
     'REPLICAS_UNAVAILABLE',
-    `the nats-server at ${connection.getServer()} is in no cluster: it cannot keep ${replicas} replicas`,
-    { hint: `name the servers of a cluster of ${replicas} with --nats, or remove jetstream.replicas` },
+    `the nats-server at ${connection.getServer()} is not in a cluster: it cannot keep ${replicas} replicas`,
+    { hint: `give --nats the servers of a cluster of at least ${replicas}, or remove jetstream.replicas` },
   );
 }
 
 /** REPLICAS-2 */
-export async function keepReplicas(
+export async function enforceReplicas(
   connection: NatsConnection,
   subjects: Subjects,
   replicas: number | null,
@@ -58,7 +58,10 @@ export async function keepReplicas(
     await setReplicas(manager, stream, replicas);
     log.info({ stream, before, replicas }, 'the number of replicas was changed');
     if (replicas > 1 && !(await isCaughtUp(manager, stream)))
-      log.warn({ stream }, 'not every replica has all messages yet: keep all servers running until then');
+      log.warn(
+        { stream },
+        'not every replica has all messages yet: keep all servers running until they have',
+      );
   }
 }
 
@@ -71,9 +74,9 @@ async function setReplicas(manager: JetStreamManager, stream: string, replicas: 
       throw brokerError(error, `keep ${replicas} replicas of stream ${stream}`);
     throw new ParleyError(
       'REPLICAS_UNAVAILABLE',
-      `the cluster cannot keep ${replicas} replicas of stream ${stream}: it has too few servers with JetStream and room`,
+      `the cluster cannot keep ${replicas} replicas of stream ${stream}: too few servers have JetStream and free storage`,
       {
-        hint: 'start or add servers of that cluster, or set jetstream.replicas to at most their number',
+        hint: 'start or add servers, or set jetstream.replicas to at most their number',
         cause: error,
       },
     );
@@ -82,9 +85,9 @@ async function setReplicas(manager: JetStreamManager, stream: string, replicas: 
   const seen = changed.config.num_replicas;
   throw new ParleyError(
     'REPLICAS_UNAVAILABLE',
-    `stream ${stream} has ${seen} replicas still, not ${replicas}`,
+    `stream ${stream} still has ${seen} replicas, not ${replicas}`,
     {
-      hint: 'set the number with `nats stream edit`, whose answer says what is wrong',
+      hint: 'set the number with `nats stream edit`, which reports the reason',
     },
   );
 }
@@ -107,13 +110,13 @@ function refuseUnsafe(connection: NatsConnection, replicas: number, what: string
   if (replicas <= 1 || isAtLeast(version, SAFE_FROM)) return;
   throw new ParleyError(
     'SERVER_TOO_OLD',
-    `nats-server ${version} cannot keep ${replicas} replicas of ${what} safely: it lets two writers append at one place`,
+    `nats-server ${version} cannot keep ${replicas} replicas of ${what} safely: it lets two writers append at the same position`,
     { hint: `use nats-server ${SAFE_FROM.join('.')} or later, or one replica` },
   );
 }
 
-/** REPLICAS-4. `work` may be repeated. */
-export async function onceElected<T>(connection: NatsConnection, work: () => Promise<T>): Promise<T> {
+/** REPLICAS-4. Repeats `work` until the cluster has a leader. */
+export async function afterLeaderElection<T>(connection: NatsConnection, work: () => Promise<T>): Promise<T> {
   const end = performance.now() + ELECTION_MS;
   for (;;) {
     try {

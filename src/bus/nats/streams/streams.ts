@@ -23,35 +23,36 @@ import {
 /**
  * The streams of the bus.
  *
- * STREAMS-STREAMS-1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
- * STREAMS-STREAMS-2 What only concerns room (how many posts) is set for a new stream; then an operator's choice stays. No limit in bytes for
- *    posts: that is `room.ts`. Replicas: `replicas.ts`.
- * STREAMS-STREAMS-3 Nothing is believed that the server did not echo: old ones drop settings in silence.
- * STREAMS-STREAMS-4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`.
+ * BUS-STREAMS-1 Settings that correctness depends on are enforced on existing streams too. If the server refuses, the start
+ *    fails and names the field, its value and the required value.
+ * BUS-STREAMS-2 The number of messages is set only on a new stream; later an operator may change it. The byte limit of posts is
+ *    in `capacity-guard.ts`, replicas in `replicas.ts`.
+ * BUS-STREAMS-3 Only settings that the server echoes count as set: old servers drop unknown ones silently.
+ * BUS-STREAMS-4 If the server has too little storage for a new stream, a smaller one is requested, down to `LEAST_BYTES`.
  */
 
 export interface StreamOptions {
   readonly log?: BusLog;
 }
 
-/** Exact, unlike one in bytes: at this number every further post is refused, and none is dropped. */
+/** Unlike a limit in bytes it is exact: at this number every post is refused, and none is dropped. */
 const MOST_POSTS = 1_000_000;
-/** With less, a broker is of no use. */
+/** A server with less storage cannot be used. */
 const LEAST_BYTES = 16 * 1024 ** 2;
 const DEAD_BYTES = 64 * 1024 ** 2;
-/** Short, since broker-side ids are stream-wide; the least that servers accept. */
+/** The minimum that servers accept. Broker-side ids would apply to all conversations at once. */
 const DUPLICATE_WINDOW_MS = 100;
 
 type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
 interface StreamPlan {
-  /** STREAMS-STREAMS-1 */
+  /** BUS-STREAMS-1 */
   readonly binding: Wanted;
-  /** STREAMS-STREAMS-2: of a new stream. */
+  /** BUS-STREAMS-2 */
   readonly defaultRoom: Partial<StreamConfig>;
   readonly log: BusLog | undefined;
 }
 
-/** Creates or updates the streams; answers with the ingress stream as the server has it. */
+/** Creates or updates the streams and returns the ingress stream. */
 export async function ensureStreams(
   manager: JetStreamManager,
   subjects: Subjects,
@@ -112,7 +113,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
     if (wanted.max_bytes === -1 && found.config.max_bytes > 0)
       plan.log?.info(
         { stream: name, was: found.config.max_bytes },
-        'the stream of posts is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
+        'the ingress stream is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
       );
   } catch (error) {
     if ([null, LIMIT_REQUIRED].includes(apiErrorCode(error)))
@@ -122,7 +123,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   return confirmed(updated, wanted);
 }
 
-/** For a limit in bytes that is taken away; not where it might drop something: a server makes what is there fit. */
+/** Replaces a removed byte limit by a message limit, unless that could drop messages. */
 function limitInstead(
   { binding, defaultRoom }: StreamPlan,
   { config, state }: StreamInfo,
@@ -137,7 +138,7 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
   try {
     return confirmed(await manager.streams.add(wanted), wanted);
   } catch (error) {
-    // Somebody made it between the look and the attempt.
+    // Another daemon created it meanwhile.
     if (apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, plan);
     const bytes = wanted.max_bytes ?? 0;
     const less = Math.floor(bytes / 2);
@@ -145,8 +146,8 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
       const { name } = plan.binding;
       plan.log?.warn(
         { stream: name, wanted: bytes, asked: less },
-        'the server has little room: a smaller stream',
-      ); // STREAMS-STREAMS-4
+        'the server has too little storage: requesting a smaller stream',
+      ); // BUS-STREAMS-4
       return createStream(manager, { ...plan, defaultRoom: { ...plan.defaultRoom, max_bytes: less } });
     }
     const room = bytes > 0 ? ` with room for ${bytes} bytes` : '';
@@ -163,7 +164,7 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
   }
 }
 
-/** STREAMS-STREAMS-3 */
+/** BUS-STREAMS-3 */
 function confirmed(info: StreamInfo, wanted: Wanted): StreamInfo {
   if (differences(info.config, wanted).length > 0) throw conflict(info.config, wanted, undefined);
   return info;
@@ -176,15 +177,19 @@ function differences(seen: StreamConfig, wanted: Wanted): string[] {
     .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
 }
 
-/** Servers leave out what is off. */
+/** Servers omit settings that are off. */
 function absent(wanted: unknown): unknown {
   return wanted === false || wanted === 0 ? wanted : undefined;
 }
 
 function conflict(seen: StreamConfig, wanted: Wanted, cause: unknown): ParleyError {
   const fields = differences(seen, wanted).join('; ');
-  return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${wanted.name} does not fit: ${fields}`, {
-    hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`,
-    cause,
-  });
+  return new ParleyError(
+    'STREAM_CONFIG_CONFLICT',
+    `stream ${wanted.name} has the wrong configuration: ${fields}`,
+    {
+      hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`,
+      cause,
+    },
+  );
 }

@@ -1,26 +1,26 @@
 import type { CommandResult, Host } from '../host.ts';
 
 /**
- * Brings a missing program through the system's package manager: a nats-server, or a browser for the tests.
+ * Installs a missing program with the system's package manager: a nats-server, or a browser for the tests.
  *
- * INSTALL-1 Only when it needs no password: as root, or where `sudo -n true` succeeds.
- * INSTALL-2 On a terminal the person is asked. Without one it is said before it is done, so that a script works unattended.
- * INSTALL-3 When it cannot be done, or may not, there is one command for this system, for a person to type.
- * INSTALL-4 A service that the package brings is not started: Parley runs the server itself.
+ * INSTALL-1 Only without a password: as root, or where `sudo -n true` succeeds.
+ * INSTALL-2 On a terminal the person is asked. Without one it is announced first, so that a script works unattended.
+ * INSTALL-3 When it cannot or may not install, the outcome has one command for this system that a person can type.
+ * INSTALL-4 The service of the package is not started: Parley runs the server itself.
  */
 
 export type InstallOutcome =
   | { readonly kind: 'installed' }
-  /** `why` stands after a colon; `instruction` is the whole next step (INSTALL-3). */
+  /** `why` follows a colon in a message; `instruction` is the complete next step (INSTALL-3). */
   | { readonly kind: 'impossible'; readonly why: string; readonly instruction: string };
 
-/** What is missing, by the name of its package. */
+/** A missing package. */
 export interface Wanted {
   readonly name: string;
   readonly size: string;
-  /** What to do on a system whose packages are not known here. */
+  /** The instruction for a system with an unknown package manager. */
   readonly elsewhere: string;
-  /** That the package would start. */
+  /** The service that the package would start. */
   readonly service?: string;
 }
 
@@ -35,13 +35,13 @@ const NATS_SERVER: Wanted = {
 
 const APT_GET = '/usr/bin/apt-get';
 const installOf = ({ name }: Wanted) => ['install', '-y', '--no-install-recommends', name];
-/** Another apt on this machine is waited for, rather than failed on. */
+/** Waits for another apt on this machine instead of failing. */
 const WAIT_FOR_LOCK = ['-o', 'DPkg::Lock::Timeout=120'];
 const UPDATE_TIMEOUT_MS = 180_000;
 const INSTALL_TIMEOUT_MS = 420_000;
 const SUDO_TIMEOUT_MS = 10_000;
 
-/** `mayInstall`: not refused by `--no-install`. */
+/** `mayInstall`: false with `--no-install`. */
 export function installNatsServer(
   host: Host,
   say: (line: string) => void,
@@ -58,7 +58,7 @@ export async function installPackage(
 ): Promise<InstallOutcome> {
   if (host.platform === 'darwin') return impossible('none is installed', `run: brew install ${wanted.name}`);
   if (host.platform !== 'linux' || !(await host.isExecutable(APT_GET)))
-    return impossible('this system has no package of it that is known here', wanted.elsewhere);
+    return impossible('parley knows no package of it for this system', wanted.elsewhere);
   const byHand = `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`;
   if (!mayInstall) return impossible('none is found, and --no-install refuses to install it', byHand);
   const privileges = await passwordless(host);
@@ -70,7 +70,7 @@ export async function installPackage(
   return installWithApt(wanted, host, privileges, say);
 }
 
-/** What to put before a command to run it as root without a password; null when there is no such way. */
+/** The words before a command to run it as root without a password; null if that is not possible. */
 async function passwordless(host: Host): Promise<readonly string[] | null> {
   if (host.userId === 0) return [];
   const answer = await host.run('sudo', ['-n', 'true'], SUDO_TIMEOUT_MS);
@@ -96,8 +96,8 @@ async function installWithApt(
     return host.run(words[0] ?? 'env', words.slice(1), timeoutMs);
   };
   const updated = await apt(['update'], UPDATE_TIMEOUT_MS);
-  // One broken source must not be in the way: what the lists do hold decides.
-  if (!succeeded(updated)) say(`apt-get update failed, trying to install all the same: ${reasonOf(updated)}`);
+  // One broken package source must not prevent the installation.
+  if (!succeeded(updated)) say(`apt-get update failed, trying to install anyway: ${reasonOf(updated)}`);
   const quietly = wanted.service === undefined ? [] : withoutService(wanted.service); // INSTALL-4
   const installed = await apt(installOf(wanted), INSTALL_TIMEOUT_MS, quietly);
   if (!succeeded(installed)) {
@@ -124,18 +124,17 @@ function succeeded(result: CommandResult): boolean {
   return result.kind === 'exited' && result.code === 0;
 }
 
-/** The last lines a command said: with apt, those that name the reason. */
+/** The last lines of the output: with apt, they name the reason. */
 function reasonOf(result: CommandResult): string {
   if (result.kind === 'failed') return result.reason;
   return result.output.split('\n').slice(-3).join(' | ') || `exit code ${result.code}`;
 }
 
 /**
- * Installing a package whose service is not to run, neither now nor after the next boot.
+ * Installs a package without starting its service, now or after the next boot.
  *
- * While apt works, `policy-rc.d` refuses starts of this service and of no other, so even one that a killed process left does
- * little. One that is there already is the administrator's and stays. A package that is installed already may have a service that
- * is in use: then nothing is added.
+ * While apt works, `policy-rc.d` refuses starts of this service only, so a leftover file of a killed process does little. An
+ * existing `policy-rc.d` belongs to the administrator and stays. For a package that is already installed nothing is added.
  */
 const SCRIPT = [
   'policy=$1 service=$2',
@@ -151,7 +150,7 @@ const SCRIPT = [
   'exit "$code"',
 ].join('; ');
 
-/** What to put before a command of apt; `policy` is replaced in tests. */
+/** The words before an apt command. Tests replace `policy`. */
 export function withoutService(service: string, policy = '/usr/sbin/policy-rc.d'): string[] {
   return ['sh', '-c', SCRIPT, 'sh', policy, service];
 }

@@ -8,9 +8,9 @@ export interface LocatedServer {
   readonly version: string;
 }
 
-/** The oldest server that was measured and is supported (Debian 12's). */
+/** The oldest supported server (Debian 12). */
 export const OLDEST_VERSION = '2.9.10';
-/** From here on the server knows `sync_interval: always`; an older one exits on the unknown key. */
+/** The first version with `sync_interval: always`; an older one exits on the unknown key. */
 const SYNC_ALWAYS_VERSION = '2.10.0';
 
 export function knowsSyncAlways(version: string): boolean {
@@ -20,8 +20,8 @@ export function knowsSyncAlways(version: string): boolean {
 /** Compares the numbers only: `2.10.0-RC.1` counts as `2.10.0`. */
 export function isAtLeast(version: string, least: string): boolean {
   const [mine, theirs] = [numbersOf(version), numbersOf(least)];
-  for (const [place, number] of theirs.entries()) {
-    const difference = (mine[place] ?? 0) - number;
+  for (const [at, number] of theirs.entries()) {
+    const difference = (mine[at] ?? 0) - number;
     if (difference !== 0) return difference > 0;
   }
   return true;
@@ -31,14 +31,14 @@ function numbersOf(version: string): number[] {
   return (/\d+(\.\d+)*/.exec(version)?.[0] ?? '0').split('.').map(Number);
 }
 
-/** The version in `nats-server: v2.9.10`; null when the text is something else. */
+/** The version in `nats-server: v2.9.10`; null for any other text. */
 export function parseVersion(output: string): string | null {
   return /nats-server\D*?v?(\d+\.\d+\.\d+\S*)/i.exec(output)?.[1] ?? null;
 }
 
 const VERSION_TIMEOUT_MS = 10_000;
 
-/** Runs the binary once. Throws `NATS_SERVER_UNUSABLE` when it is none, or too old. */
+/** Runs the binary once. Throws `NATS_SERVER_UNUSABLE` when it is not a nats-server, or too old. */
 export async function inspectBinary(path: string, host: Host): Promise<LocatedServer> {
   const result = await host.run(path, ['--version'], VERSION_TIMEOUT_MS).catch((error: unknown) => ({
     kind: 'failed' as const,
@@ -52,12 +52,12 @@ export async function inspectBinary(path: string, host: Host): Promise<LocatedSe
       `is not a nats-server: \`--version\` says ${JSON.stringify(result.output.slice(0, 200))}`,
     );
   if (!isAtLeast(version, OLDEST_VERSION))
-    throw unusable(path, `is version ${version}, too old: ${OLDEST_VERSION} or newer is needed`);
+    throw unusable(path, `is version ${version}, which is too old: ${OLDEST_VERSION} or newer is required`);
   return { path, version };
 }
 
 function unusable(path: string, what: string): ParleyError {
   return new ParleyError('NATS_SERVER_UNUSABLE', `${path} ${what}`, {
-    hint: `name a nats-server of version ${OLDEST_VERSION} or newer in NATS_BIN, or unset NATS_BIN to have one found`,
+    hint: `set NATS_BIN to a nats-server of version ${OLDEST_VERSION} or newer, or unset NATS_BIN so that parley searches for one`,
   });
 }

@@ -6,12 +6,12 @@ import { knowsSyncAlways } from '../install/version.ts';
 import { LOOPBACK } from '../port.ts';
 
 /**
- * What the server is told.
+ * The configuration of the managed server.
  *
- * CONFIGURATION-1 Loopback only, one user, who signs with an nkey: the configuration holds no secret.
- * CONFIGURATION-2 No key that the server's version does not know: it would exit.
- * CONFIGURATION-3 `max_file` never falls below what the streams have reserved: a server started with less leaves those streams
- *    out, with all that is in them, and says so only in its log (seen with 2.9.10).
+ * CONFIGURATION-1 It listens on loopback only and has one user with an nkey, so the configuration contains no secret.
+ * CONFIGURATION-2 It has no key that the server's version does not know: the server would exit.
+ * CONFIGURATION-3 `max_file` is never lower than the sum that the streams reserve: with less, nats-server 2.9.10 does not load
+ *    those streams, and reports that only in its log.
  */
 
 export interface ConfigurationInput {
@@ -33,13 +33,13 @@ const LOG_SIZE_LIMIT = 10 * MEBIBYTE;
 export function renderConfiguration(input: ConfigurationInput): string {
   const { files, endpoint, credentials } = input;
   const lines = [
-    '# Written by parley at every start of the server; what is changed here is lost.',
+    '# Written by parley at every start of the server. Changes in this file are lost.',
     `server_name: ${quote(endpoint.name)}`,
     `host: ${quote(LOOPBACK)}`, // CONFIGURATION-1
     `port: ${endpoint.port}`,
     `authorization { users: [{ nkey: ${quote(credentials.user)} }] }`,
     `max_payload: ${input.maxPayload}`,
-    // A hung client is let go after 10 s, one that reads too slowly after 5 s.
+    // Disconnects a dead client after 10 s, one that reads too slowly after 5 s.
     'ping_interval: "5s"',
     'ping_max: 2',
     'write_deadline: "5s"',
@@ -56,17 +56,17 @@ export function renderConfiguration(input: ConfigurationInput): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** The server's own escapes are a subset of JSON's, and these are the ones a path or a password can need. */
+/** The server's escapes are a subset of JSON's, which is sufficient for paths. */
 function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** The server's own share of a disk; the rest is for the logs and for everybody else. */
+/** The server's share of a disk; the rest is for the logs and other programs. */
 const SHARE_OF_DISK = 0.75;
-/** Less would refuse the daemon's own streams. */
+/** With less, the server would refuse the daemon's streams. */
 const LEAST_MAX_FILE = 512 * MEBIBYTE;
 
-/** How much the streams may hold together, in bytes. `free` is what the disk has left. */
+/** The limit of all streams together, in bytes. `free`: the free bytes of the disk. */
 export function sizeMaxFile(free: number, used: number, reserved: number): number {
   return Math.floor(
     Math.max((free + used) * SHARE_OF_DISK, reserved + LEAST_MAX_FILE, used + LEAST_MAX_FILE),
@@ -79,7 +79,7 @@ export async function maxFileFor(files: ServerFiles, host: Host): Promise<{ maxF
   return { maxFile: sizeMaxFile(free, stored.used, stored.reserved), free };
 }
 
-/** Bytes on disk, and what the streams' own limits reserve (their `max_bytes`, in `meta.inf`). */
+/** The bytes on disk, and the sum that the streams reserve (`max_bytes` in `meta.inf`). */
 export async function measureStore(store: string): Promise<{ used: number; reserved: number }> {
   let used = 0;
   let reserved = 0;
@@ -99,6 +99,6 @@ async function reservedBy(path: string): Promise<number> {
     const { max_bytes: maxBytes } = JSON.parse(await readFile(path, 'utf8')) as { max_bytes?: unknown };
     return typeof maxBytes === 'number' && maxBytes > 0 ? maxBytes : 0;
   } catch {
-    return 0; // half written: the server cannot recover that stream either
+    return 0; // incomplete: the server cannot recover that stream either
   }
 }

@@ -25,21 +25,21 @@ import { probeServer } from './probe.ts';
 import { logLength, pruneRotatedLogs, tailOfLog } from './server-log.ts';
 
 /**
- * Starting a server on a directory whose lock is held.
+ * Starts a server on a directory whose lock this process holds.
  *
- * LAUNCH-1 Every file is written while the lock is held, and never otherwise.
- * LAUNCH-2 The server inherits the lock before this process lets go of it.
- * LAUNCH-3 A server that is not ready in time is ended before the error is thrown: none is left behind.
+ * LAUNCH-1 Files are written only while the lock is held.
+ * LAUNCH-2 The server inherits the lock before this process releases it.
+ * LAUNCH-3 A server that is not ready in time is ended before the error is thrown.
  */
 
 export type LaunchOutcome =
   | { readonly kind: 'running'; readonly server: RunningServer }
-  /** A port chosen just now was taken in between: choose another. */
+  /** Another program took the newly chosen port: choose another one. */
   | { readonly kind: 'port-lost' };
 
 interface Prepared {
   readonly endpoint: Endpoint;
-  /** The port was chosen just now, and nobody knows it yet. */
+  /** The port was chosen now and may still change. */
   readonly fresh: boolean;
   readonly credentials: Credentials;
   readonly version: string;
@@ -53,11 +53,11 @@ interface Spawned {
 }
 
 const PROBE_PAUSE_MS = 40;
-const END_PATIENCE_MS = 2_000;
-/** A server reads its store before it listens: this much more time for each so many bytes. */
+const END_TIMEOUT_MS = 2_000;
+/** A server reads its store before it listens. */
 const RECOVERY_MS_PER_100_MB = 1_000;
 const LITTLE_DISK = 1024 * 1024 * 1024;
-/** The server needs no variables; secrets in this process's environment are none of its business. */
+/** The server needs no other variables, and must not get the secrets of this process. */
 const CHILD_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
 
 /** Releases the lock in every case. Throws when the server cannot be started. */
@@ -88,7 +88,7 @@ async function prepare(context: ServerContext): Promise<Prepared> {
     log('warn', `only ${Math.floor(free / 1024 / 1024)} MiB are free on the disk of ${files.directory}`);
   const input = { files, endpoint, credentials, version, maxPayload: context.maxPayload, maxFile };
   await writeWhole(files.configuration, renderConfiguration(input));
-  // Both name a server that is gone: the lock was free.
+  // Both are of an ended server, because the lock was free.
   await rm(files.record, { force: true });
   await rm(files.pidFile, { force: true });
   return { endpoint, fresh, credentials, version };
@@ -106,7 +106,7 @@ async function settleEndpoint(context: ServerContext): Promise<{ endpoint: Endpo
   }
   const endpoint = { port: await choosePort(), name: `parley-${randomBytes(6).toString('hex')}` };
   await writeDocument(files.endpoint, endpoint);
-  log('info', `the nats-server of ${files.directory} gets port ${endpoint.port}, and keeps it`);
+  log('info', `the nats-server of ${files.directory} uses port ${endpoint.port} from now on`);
   return { endpoint, fresh: true };
 }
 
@@ -123,7 +123,7 @@ async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spaw
     const child = spawnPrivately(context.binary, ['-c', files.configuration], {
       cwd: files.directory,
       env: CHILD_ENVIRONMENT,
-      detached: true, // a Ctrl-C on the terminal is the daemon's to handle, and its death is not the server's
+      detached: true, // Ctrl-C reaches only the daemon, and the server survives it
       stdio: ['ignore', output, output, lock.fd],
     });
     const exited = new Promise<string>((resolve) => {
@@ -140,7 +140,7 @@ async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spaw
       'NATS_SERVER_UNUSABLE',
       `${context.binary} cannot be started: ${messageOf(error)}`,
       {
-        hint: 'name a working nats-server in NATS_BIN',
+        hint: 'set NATS_BIN to a working nats-server',
         cause: error,
       },
     );
@@ -149,7 +149,7 @@ async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spaw
   }
 }
 
-/** What the server writes is for its owner only. A child has the umask of the moment in which it is started. */
+/** Files of the server are readable by its owner only: a child inherits the umask at its start. */
 function spawnPrivately(...started: Parameters<typeof spawn>): ChildProcess {
   const umask = process.umask(0o077);
   try {
@@ -181,8 +181,8 @@ async function untilReady(
   spawned: Spawned,
 ): Promise<LaunchOutcome> {
   const { used } = await measureStore(context.files.store);
-  const patience = context.startTimeoutMs + Math.ceil(used / 100e6) * RECOVERY_MS_PER_100_MB;
-  const deadline = performance.now() + patience;
+  const timeoutMs = context.startTimeoutMs + Math.ceil(used / 100e6) * RECOVERY_MS_PER_100_MB;
+  const deadline = performance.now() + timeoutMs;
   let ended: string | null = null;
   void spawned.exited.then((how) => {
     ended = how;
@@ -195,7 +195,7 @@ async function untilReady(
     if (probe.kind === 'not-ready') why = probe.why;
     await sleep(PROBE_PAUSE_MS);
   }
-  const failure = { ended, why, patience }; // as it was: ended by itself, or not
+  const failure = { ended, why, timeoutMs }; // before `endChild` changes `ended`
   await endChild(spawned); // LAUNCH-3
   return explainFailure(context, prepared, spawned, failure);
 }
@@ -209,7 +209,7 @@ async function explainFailure(
   context: ServerContext,
   prepared: Prepared,
   spawned: Spawned,
-  failure: { ended: string | null; why: string; patience: number },
+  failure: { ended: string | null; why: string; timeoutMs: number },
 ): Promise<LaunchOutcome> {
   const { files } = context;
   if (context.signal.aborted)
@@ -223,12 +223,12 @@ async function explainFailure(
   }
   const what =
     failure.ended === null
-      ? `was not ready after ${failure.patience} ms (${failure.why})`
+      ? `was not ready after ${failure.timeoutMs} ms (${failure.why})`
       : `ended before it was ready (${failure.ended})`;
   throw new ParleyError(
     failure.ended === null ? 'NATS_SERVER_NOT_READY' : 'NATS_SERVER_FAILED',
-    `the nats-server of ${files.directory} ${what}; it said:\n${tail || '(nothing)'}`,
-    { hint: `its whole log is ${files.log}, its configuration ${files.configuration}` },
+    `the nats-server of ${files.directory} ${what}; its output:\n${tail || '(none)'}`,
+    { hint: `read its log ${files.log} and its configuration ${files.configuration}` },
   );
 }
 
@@ -238,15 +238,15 @@ function portInUse(context: ServerContext, endpoint: Endpoint): ParleyError {
     'NATS_PORT_IN_USE',
     `port ${endpoint.port} on ${LOOPBACK}, which the nats-server of ${directory} uses, is taken by another program`,
     {
-      hint: `stop that program, or change "port" in ${file}; without that file and ${record}, a free one is chosen`,
+      hint: `stop that program, or change "port" in ${file}; if you remove that file and ${record}, a free port is chosen`,
     },
   );
 }
 
-/** Only of a child whose exit was not seen yet: its process id cannot be anyone else's. */
+/** Safe for a child whose exit was not seen yet: its process id cannot be reused. */
 async function endChild(spawned: Spawned): Promise<void> {
   spawned.child.kill('SIGTERM');
-  const forced = setTimeout(() => spawned.child.kill('SIGKILL'), END_PATIENCE_MS);
+  const forced = setTimeout(() => spawned.child.kill('SIGKILL'), END_TIMEOUT_MS);
   await spawned.exited;
   clearTimeout(forced);
 }

@@ -1,29 +1,29 @@
 import { delimiter, join } from 'node:path';
 import { messageOf, ParleyError } from '../../../../kernel/index.ts';
+import type { ManagedLog } from '../host.ts';
 import { type Host, systemHost } from '../host.ts';
 import { installNatsServer } from '../install/install.ts';
 import { inspectBinary, type LocatedServer } from '../install/version.ts';
-import type { ManagedLog } from '../log.ts';
 
 /**
- * Finds the nats-server to run, and brings one when there is none.
+ * Finds the nats-server to run, and installs one when there is none.
  *
- * LOCATE-1 What a person names (NATS_BIN) is taken or refused, never replaced by another.
- * LOCATE-2 A file that cannot be run or is too old is passed over, and said.
+ * LOCATE-1 The file in NATS_BIN is used or refused, never replaced by another.
+ * LOCATE-2 A file that cannot be run or is too old is skipped and logged.
  */
 
 export interface LocateOptions {
-  /** NATS_BIN and PATH are looked at. */
+  /** NATS_BIN and PATH are read. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: ManagedLog;
   readonly host?: Host;
-  /** Where a person sees that something is being installed; default: a line on stderr. */
+  /** Tells a person about an installation; default: a line on stderr. */
   readonly announce?: (line: string) => void;
-  /** False: a server that is missing is not installed. */
+  /** False: a missing server is not installed. */
   readonly mayInstall?: boolean | undefined;
 }
 
-/** Places that a PATH often lacks: Debian's is not in a plain user's, brew's not in a service's. */
+/** Folders that are often missing in PATH: Debian's for a normal user, brew's for a service. */
 const USUAL_FOLDERS = [
   '/usr/sbin',
   '/usr/local/bin',
@@ -33,7 +33,7 @@ const USUAL_FOLDERS = [
   '/home/linuxbrew/.linuxbrew/bin',
 ];
 
-/** Throws `NATS_SERVER_UNUSABLE` (what NATS_BIN names) or `NATS_SERVER_MISSING` (with the command to type). */
+/** Throws `NATS_SERVER_UNUSABLE` (for NATS_BIN) or `NATS_SERVER_MISSING` (with the command to type). */
 export async function locateNatsServer(options: LocateOptions): Promise<LocatedServer> {
   const host = options.host ?? systemHost();
   if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host); // LOCATE-1
@@ -49,12 +49,12 @@ export async function locateNatsServer(options: LocateOptions): Promise<LocatedS
   const installed = await search(options, host);
   if (installed) return installed;
   throw missing(
-    'the package was installed, yet no usable nats-server is in any of the usual places',
-    'name the binary in NATS_BIN',
+    'the package was installed, but none of the usual folders has a usable nats-server',
+    'set NATS_BIN to the binary',
   );
 }
 
-/** For a script that needs a server before anything else runs, such as the test command. */
+/** For scripts that need a server first, such as the test command. */
 export async function ensureNatsServer(
   env: LocateOptions['env'],
   log: ManagedLog = () => undefined,
@@ -70,7 +70,7 @@ async function search(options: LocateOptions, host: Host): Promise<LocatedServer
     try {
       return await inspectBinary(path, host);
     } catch (error) {
-      options.log('warn', `passed over: ${messageOf(error)}`); // LOCATE-2
+      options.log('warn', `skipped: ${messageOf(error)}`); // LOCATE-2
     }
   }
   return null;

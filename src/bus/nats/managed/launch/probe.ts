@@ -3,7 +3,7 @@ import { openNats } from '../../connection/connection.ts';
 import type { Credentials, Endpoint } from '../directory.ts';
 import { LOOPBACK } from '../port.ts';
 
-/** What one attempt to talk to the server showed. */
+/** The result of one attempt to connect to the server. */
 export type ProbeResult =
   | { readonly kind: 'ready'; readonly version: string; readonly maxPayload: number }
   | { readonly kind: 'not-ready'; readonly why: string };
@@ -14,7 +14,7 @@ export function urlOf(endpoint: Endpoint): string {
   return `nats://${LOOPBACK}:${endpoint.port}`;
 }
 
-/** Ready means: our credentials are taken, it is our server by its name, and JetStream answers. */
+/** Ready: the server accepts the credentials, has the expected name, and JetStream answers. */
 export async function probeServer(endpoint: Endpoint, credentials: Credentials): Promise<ProbeResult> {
   try {
     const connection = await openNats({

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { RunningServer, ServerContext } from '../context.ts';
 import { prepareDirectory } from '../directory.ts';
+import type { ManagedLog } from '../host.ts';
 import { type Host, systemHost } from '../host.ts';
-import type { ManagedLog } from '../log.ts';
 import { bringUp } from './bring-up.ts';
 import { DEFAULT_MAX_PAYLOAD } from './configuration.ts';
 import { locateNatsServer } from './locate.ts';
@@ -10,14 +10,14 @@ import { urlOf } from './probe.ts';
 import { durabilityOf, type ManagedServer, SupervisedServer } from './supervisor.ts';
 
 export interface ManagedServerOptions {
-  /** The server's own directory; made if need be. */
+  /** The server's own directory; created if it is missing. */
   readonly directory: string;
   readonly log: ManagedLog;
   /** Path of the nats-server; default: the one that `locateNatsServer` finds in the usual places. */
   readonly binary?: string;
   /** Bytes; default 1 MiB. */
   readonly maxPayload?: number;
-  /** How long an empty server may take until it answers; default 15 s. */
+  /** Limit for an empty server to answer; default 15 s. */
   readonly startTimeoutMs?: number;
   readonly host?: Host;
 }
@@ -25,7 +25,7 @@ export interface ManagedServerOptions {
 const START_TIMEOUT_MS = 15_000;
 
 /**
- * A server on this directory that answers: the one that runs there already, else a new one.
+ * Adopts the server that runs on this directory, or starts a new one.
  * Throws `ParleyError`: `NATS_DIRECTORY_UNWRITABLE`, `NATS_DIRECTORY_IN_USE`, `NATS_PORT_IN_USE`,
  * `NATS_SERVER_MISSING`, `NATS_SERVER_UNUSABLE`, `NATS_SERVER_FAILED`, `NATS_SERVER_NOT_READY`, `NATS_NO_FREE_PORT`.
  */
@@ -44,13 +44,13 @@ export async function startManagedServer(options: ManagedServerOptions): Promise
     signal: stopping.signal,
   };
   const server = await bringUp(context);
-  sayWhatRuns(log, server);
+  logServer(log, server);
   return new SupervisedServer(context, server, stopping);
 }
 
-function sayWhatRuns(log: ManagedLog, server: RunningServer): void {
+function logServer(log: ManagedLog, server: RunningServer): void {
   const durability = durabilityOf(server);
-  const verb = server.adopted ? 'took over the' : 'started a';
+  const verb = server.adopted ? 'adopted the running' : 'started a';
   log('info', `${verb} nats-server ${server.version} at ${urlOf(server.endpoint)} (process ${server.pid})`, {
     pid: server.pid,
     version: server.version,
@@ -64,7 +64,7 @@ function sayWhatRuns(log: ManagedLog, server: RunningServer): void {
   log(
     'warn',
     `nats-server ${server.version} cannot sync each message: its files are synced about once a second while this ` +
-      'daemon runs. A kill loses nothing; a power loss can cost the last two seconds of acknowledged messages, and ' +
-      'those of the last two minutes if no daemon ran. Version 2.10 or newer has no such limit.',
+      'daemon runs. A killed process loses nothing; a power loss can lose the last two seconds of acknowledged messages, ' +
+      'or the last two minutes if no daemon was running. Use nats-server 2.10 or newer to avoid this.',
   );
 }

@@ -13,36 +13,36 @@ import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 /**
  * Keeps a server running until `stop()`.
  *
- * SUPERVISOR-1 A free lock means that the server has died, whoever's child it was; no process id has to be trusted for that.
- * SUPERVISOR-2 A dead server is started again for as long as it takes, slower after each failure, on the same port with the
- *    same credentials, and each attempt is said.
- * SUPERVISOR-3 After `stop()` was called nothing is started any more; a start under way is ended first.
- * SUPERVISOR-4 A server that cannot sync each message has its files synced by this process, and that is said.
- * SUPERVISOR-5 A server whose disk was full is started again when there is room: after a failed write 2.9.10 answers no request of
- *    JetStream any more, and 2.15.1 refuses every post.
+ * SUPERVISOR-1 A free lock means that the server has died, whether or not it was a child of this process.
+ * SUPERVISOR-2 A dead server is restarted on the same port with the same credentials, without a limit and with increasing
+ *    pauses. Each attempt is logged.
+ * SUPERVISOR-3 After `stop()` no server is started; a start in progress is ended first.
+ * SUPERVISOR-4 For a server that cannot sync each message, this process syncs the files and logs that.
+ * SUPERVISOR-5 A server whose disk was full is restarted when there is free space: after a failed write, 2.9.10 answers no
+ *    JetStream request any more, and 2.15.1 refuses every post.
  */
 
-/** `always`: an acknowledged message is on disk. `periodic`: it is about a second later, while a daemon runs. */
+/** `always`: an acknowledged message is on disk. `periodic`: about a second later, while a daemon runs. */
 export type Durability = 'always' | 'periodic';
 
 export interface RestartEvent {
   readonly pid: number;
-  /** How often the server was brought back since this process took it on. */
+  /** Restarts since this process started or adopted the server. */
   readonly restarts: number;
 }
 
 export interface ManagedServer {
-  /** `nats://127.0.0.1:<port>`, without credentials; the same for as long as the directory lives. */
+  /** `nats://127.0.0.1:<port>`, without credentials; constant for this directory. */
   readonly url: string;
   /** Path of the file with the seed of its only user's nkey. */
   readonly nkey: string;
-  /** Of the server that runs now; this and what follows can change with a restart. */
+  /** Of the running server. This and the next properties can change with a restart. */
   readonly version: string;
-  /** It ran already when this process came to it. */
+  /** Another process had started it. */
   readonly adopted: boolean;
   readonly pid: number;
   readonly durability: Durability;
-  /** Calls back after each restart; answers with a function that ends that. */
+  /** Calls back after each restart; returns a function that removes the listener. */
   onRestart(listener: (event: RestartEvent) => void): () => void;
   /** Ends the server; resolves when its directory is free. Calls share one promise. */
   stop(): Promise<void>;
@@ -54,16 +54,16 @@ type State =
   | { readonly kind: 'stopping'; readonly done: Promise<void> };
 
 const WATCH_MS = 250;
-const PRUNE_EVERY = 240; // watches: a minute
+const PRUNE_EVERY = 240; // polls: a minute
 const SYNC_EVERY_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
-/** Bytes. Between `FULL_BELOW` and this a disk counts as what it was. */
+/** Bytes. Between `FULL_BELOW` and this, the state of the disk does not change (hysteresis). */
 const ROOM_FROM = 4 * 1_024 * 1_024;
-/** A server that lived this long has recovered from whatever ended the one before. */
+/** After this time a restart counts as successful. */
 const SETTLED_MS = 30_000;
 
-/** The pause before the next attempt to restart, after so many that did not last. */
+/** The pause before the next restart after this number of failures. */
 export function restartPause(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 20), LONGEST_PAUSE_MS);
 }
@@ -79,7 +79,7 @@ export class SupervisedServer implements ManagedServer {
   #upSince = performance.now();
   #failures = 0;
   #restarts = 0;
-  #looks = 0;
+  #polls = 0;
   #wasFull = false;
 
   constructor(context: ServerContext, server: RunningServer, stopping: AbortController) {
@@ -87,7 +87,7 @@ export class SupervisedServer implements ManagedServer {
     this.#stopping = stopping;
     this.#server = server;
     this.#state = this.#watch();
-    this.#takeOn(server);
+    this.#adopt(server);
   }
 
   get url(): string {
@@ -122,10 +122,10 @@ export class SupervisedServer implements ManagedServer {
     return done;
   }
 
-  #takeOn(server: RunningServer): void {
+  #adopt(server: RunningServer): void {
     this.#server = server;
     this.#upSince = performance.now();
-    void server.exited?.then(() => this.#look()); // the lock says it too, a little later
+    void server.exited?.then(() => this.#poll()); // sooner than the next poll of the lock
     if (this.durability === 'periodic') {
       const { files, log } = this.#context;
       this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS }); // SUPERVISOR-4
@@ -136,28 +136,28 @@ export class SupervisedServer implements ManagedServer {
   }
 
   #watch(): State {
-    return { kind: 'watching', timer: setTimeout(() => void this.#look(), WATCH_MS).unref() };
+    return { kind: 'watching', timer: setTimeout(() => void this.#poll(), WATCH_MS).unref() };
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const before = this.#state;
     if (before.kind !== 'watching') return;
     clearTimeout(before.timer);
     const { files, host, log } = this.#context;
     const free = await isLockFree(files.lock).catch((error: unknown) => {
-      log('warn', `cannot look after the nats-server: ${messageOf(error)}`);
+      log('warn', `cannot monitor the nats-server: ${messageOf(error)}`);
       return false;
     });
-    // The second only matters when another daemon was faster: then its new server is adopted.
+    // The second check matters only when another daemon restarted it first: then the new server is adopted.
     const dead = free || !(await seemsToRun(this.#server.pid, files.configuration, host));
-    if (++this.#looks % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
+    if (++this.#polls % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
     const hasRoomAgain = await this.#hasRoomAgain();
-    if (this.#state !== before) return; // stopped, or another look was faster
+    if (this.#state !== before) return; // stopped, or another poll was faster
     if (!dead && !hasRoomAgain) this.#state = this.#watch();
     else this.#state = { kind: 'restarting', done: this.#restart(dead) }; // SUPERVISOR-1, SUPERVISOR-5
   }
 
-  /** Once, after the disk was full. */
+  /** True once after the disk was full. */
   async #hasRoomAgain(): Promise<boolean> {
     const { files, host } = this.#context;
     const free = await host.freeBytes(files.directory).catch(() => null);
@@ -171,17 +171,17 @@ export class SupervisedServer implements ManagedServer {
     const { log, signal } = this.#context;
     const { pid } = this.#server;
     if (performance.now() - this.#upSince > SETTLED_MS) this.#failures = 0;
-    const reason = isDead ? 'died' : 'had a full disk, which has room again';
-    log('warn', `the nats-server (process ${pid}) ${reason}; starting it again`, { pid });
+    const reason = isDead ? 'died' : 'had a full disk, which has free space again';
+    log('warn', `the nats-server (process ${pid}) ${reason}; restarting it`, { pid });
     if (!isDead)
       await endServer(this.#context).catch((error: unknown) => log('warn', messageOf(error), { pid }));
     while (!signal.aborted) {
       try {
         await sleep(restartPause(this.#failures++), undefined, { signal, ref: false });
-        this.#takeOn(await bringUp(this.#context));
+        this.#adopt(await bringUp(this.#context));
         break;
       } catch (error) {
-        if (!signal.aborted) log('warn', `the nats-server cannot be started again: ${messageOf(error)}`); // SUPERVISOR-2
+        if (!signal.aborted) log('warn', `the nats-server cannot be restarted: ${messageOf(error)}`); // SUPERVISOR-2
       }
     }
     if (!signal.aborted) this.#announceRestart();
@@ -191,7 +191,7 @@ export class SupervisedServer implements ManagedServer {
     const { pid } = this.#server;
     const event: RestartEvent = { pid, restarts: ++this.#restarts };
     this.#state = this.#watch();
-    this.#context.log('info', `the nats-server runs again (process ${pid})`, event);
+    this.#context.log('info', `the nats-server is running again (process ${pid})`, event);
     for (const listener of this.#listeners) listener(event);
   }
 

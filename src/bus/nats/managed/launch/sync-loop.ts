@@ -1,19 +1,19 @@
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../../kernel/index.ts';
-import type { ManagedLog } from '../log.ts';
+import type { ManagedLog } from '../host.ts';
 
 /**
- * Puts on disk what a server that cannot do so by itself (before 2.10) has written.
+ * Syncs the files of a server that cannot do so itself (before 2.10).
  *
- * SYNC-LOOP-1 What stood in the store when a pass began is on disk when it ends: files first, then the folders that name them.
- * SYNC-LOOP-2 What has not changed since its last sync is not synced again: an idle server costs no disk access.
- * SYNC-LOOP-3 A failing pass is reported once, tried again, and counts for nothing.
+ * SYNC-LOOP-1 The contents of the store at the start of a pass are on disk at its end: files first, then their folders.
+ * SYNC-LOOP-2 Unchanged files are not synced again: an idle server costs no disk access.
+ * SYNC-LOOP-3 A failed pass is logged once and retried; nothing counts as synced.
  */
 export interface SyncLoop {
-  /** One pass now; resolves when it is over. */
+  /** Runs one pass now. */
   pass(): Promise<void>;
-  /** A last pass, then none. Never rejects. */
+  /** Runs a last pass. Never rejects. */
   stop(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     }
   };
   const pass = (): Promise<void> => {
-    // A pass under way may be past what the caller cares about: it gets one that begins now (SYNC-LOOP-1).
+    // The current pass may have read older contents, so the caller gets a pass that starts after it (SYNC-LOOP-1).
     const mine: Promise<void> = (running ?? Promise.resolve()).then(passOnce).finally(() => {
       if (running === mine) running = null;
     });
@@ -63,7 +63,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   };
 }
 
-/** Answers with what is on disk now: path → the state that was synced. */
+/** Returns the synced state of each path. */
 async function syncChanged(
   store: string,
   synced: ReadonlyMap<string, string>,
@@ -74,7 +74,7 @@ async function syncChanged(
   for (const name of ['.', ...(await readdir(store, { recursive: true }).catch(unlessGone<string[]>([])))]) {
     const path = join(store, name);
     const facts = await stat(path, { bigint: true }).catch(unlessGone(null));
-    // The size too: two writes can fall into one tick of the clock that stamps files.
+    // The size too, because two writes can have the same mtime.
     if (facts)
       (facts.isDirectory() ? folders : files).push([path, `${facts.mtimeNs}/${facts.size}/${facts.ino}`]);
   }
@@ -86,7 +86,7 @@ async function syncChanged(
   return now;
 }
 
-/** The server removes files while they are looked at. */
+/** The server may remove files during a pass. */
 function unlessGone<T>(instead: T): (error: unknown) => T {
   return (error) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return instead;

@@ -1,19 +1,19 @@
 import type { Command } from 'commander';
-import { ParleyError } from '../client/index.ts';
-import { resolveDaemonAddress } from '../config/index.ts';
-import type { Io } from './io.ts';
+import { ParleyError } from '../../client/index.ts';
+import { resolveDaemonAddress } from '../../config/index.ts';
+import type { Io } from '../io.ts';
 import { configFlags, type GlobalOptions } from './options.ts';
 
 /**
- * Which of the global options lead a command to a daemon, a server or files. A command refuses those that it does not take,
- * so none is ignored in silence; a command that is not listed takes none. `--json` and `--verbose` hold for every command.
+ * The global options that each command accepts to find a daemon, a server or files. A command refuses all others, so that
+ * none is ignored silently; a command that is not listed accepts none. `--json` and `--verbose` apply to every command.
  */
 
 interface Taken {
   readonly options: RegExp;
-  /** What to do instead of giving another one. */
+  /** The next step after a refused option. */
   readonly hint: string;
-  /** `--data` only leads to the server, so it has no effect where the server is named. */
+  /** `--data` is only used to find the server, so it has no effect when the server is given. */
   readonly isEither?: true;
 }
 
@@ -26,7 +26,7 @@ const ANY: Taken = { options: ADDRESS, hint: '' };
 const EITHER: Taken = { ...ANY, isEither: true };
 const FILES: Taken = {
   options: /^data$/,
-  hint: 'this command works on the files of a data directory: name it with --data; `parley migrate` moves conversations between files and a nats-server',
+  hint: 'this command uses the files of a data directory: give it with --data; `parley migrate` moves conversations between files and a nats-server',
 };
 const DAEMON: Taken = {
   options: /^(data$|nats)/,
@@ -40,7 +40,7 @@ const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ...OF_DAEMONS.split(' ').map((name) => [name, EITHER] as const),
   ...['explain', 'doctor', 'migrate'].map((name) => [name, ANY] as const),
   ...['fsck', 'export', 'import'].map((name) => [name, FILES] as const),
-  ['token', { options: /^data$/, hint: 'name the data directory of the daemon with --data' }],
+  ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
   ['up', DAEMON],
 ]);
 
@@ -64,7 +64,7 @@ function refuseBesideServer(given: GlobalOptions, { env, workingDirectory }: Io)
   throw noEffect('data', `leave it out: ${by}`);
 }
 
-/** Whether `words`, a command that is suggested, takes this option, when `given` leads to the daemon. */
+/** Whether the suggested command `words` accepts this option, when `given` selects the daemon. */
 export function isTaken(words: string, option: string, given: GlobalOptions): boolean {
   const { options, isEither } = TAKEN.get(words.split(' ', 1)[0] ?? '') ?? ANY;
   const isNamed = given.nats !== undefined && given.nats !== 'managed';

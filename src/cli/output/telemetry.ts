@@ -1,26 +1,26 @@
-import { sleep } from '../kernel/index.ts';
-import type { TelemetryEvent } from './dependencies.ts';
-import type { Io } from './io.ts';
+import { sleep } from '../../kernel/index.ts';
+import type { TelemetryEvent } from '../dependencies.ts';
+import type { Io } from '../io.ts';
 
 /**
- * Telemetry on stdout: one JSON object a line, behind the word that the daemon is ready.
+ * Telemetry on stdout: one JSON object per line, after the ready message of the daemon.
  *
- * CLI-TELEMETRY-1 Whoever reads slowly, or not at all, neither holds up the daemon nor fills its memory: what does not fit in
- *    `MAX_WAITING` is left out, and counted.
- * CLI-TELEMETRY-2 A stdout that is gone ends the telemetry, not the daemon.
+ * CLI-TELEMETRY-1 A slow or absent reader neither blocks the daemon nor fills its memory: events beyond `MAX_WAITING` are
+ *    dropped and counted.
+ * CLI-TELEMETRY-2 A closed stdout ends the telemetry, not the daemon.
  */
 
 export interface ConsoleTelemetry {
   emit(event: TelemetryEvent): void;
-  /** The daemon is ready: what was held comes out now, in order. */
+  /** Call it when the daemon is ready: writes the events so far, in order. */
   open(): void;
-  /** Resolves when everything is written: true. False: it waits for a reader who does not come. */
+  /** True: everything is written. False: the reader did not read it in time. */
   close(): Promise<boolean>;
 }
 
 /** Characters: some thousand events. */
 const MAX_WAITING = 1_048_576;
-/** How long the end waits for a reader. Milliseconds. */
+/** Milliseconds that `close` waits for a reader. */
 const PATIENCE_MS = 1_000;
 
 export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelemetry {

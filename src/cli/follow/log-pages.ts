@@ -1,6 +1,6 @@
-import { type Entry, type ParleyClient, ParleyError } from '../client/index.ts';
+import { type Entry, type ParleyClient, ParleyError } from '../../client/index.ts';
 
-/** The log from an index on, page by page. */
+/** Yields the log from an index on, page by page. */
 export async function* logEntries(
   client: ParleyClient,
   conversation: string,
@@ -15,14 +15,14 @@ export async function* logEntries(
   }
 }
 
-/** For people who ask for more than there is. */
+/** A note for a request beyond the end of the log. */
 export function logEnd(conversation: string, length: number): string {
   return `the log of ${conversation} ${length === 0 ? 'has no entry yet' : `ends with entry ${length - 1}`}`;
 }
 
 const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
 
-/** The log's length; 0 for a conversation that begins with its first message. */
+/** The length of the log; 0 for a conversation that does not exist yet. */
 export async function logLength(client: ParleyClient, conversation: string): Promise<number> {
   try {
     return (await client.request('conversation', { conversation })).length;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus } from '../../src/bus/index.ts';
 import { type Broker, collector, startBroker, until } from '../unit/bus/support.ts';
 
-describe('the room of the ingress stream', () => {
+describe('the capacity of the ingress stream', () => {
   let broker: Broker;
   beforeEach(async () => {
     broker = await startBroker();
@@ -27,7 +27,7 @@ describe('the room of the ingress stream', () => {
     );
   const streamNow = async () => (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN');
 
-  it('is not used up by large posts that are settled, though fewer than the margin', async () => {
+  it('is not exhausted by large settled posts, even if they are fewer than the purge margin (PURGER-3)', async () => {
     const daemon = await broker.bus(ROOM);
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -39,7 +39,7 @@ describe('the room of the ingress stream', () => {
     expect(state.bytes).toBeLessThan(ROOM.ingressBytes);
   });
 
-  it('is not kept by posts that wait to be settled only: those stay', async () => {
+  it('is freed without removing unsettled posts (PURGER-1)', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
     const seen = collector(({ position }) =>
@@ -51,7 +51,7 @@ describe('the room of the ingress stream', () => {
     expect((await streamNow()).state.first_seq).toBeLessThanOrEqual(2);
   });
 
-  it('is freed when it was full of posts that were not settled yet, and are now', async () => {
+  it('is freed when the unsettled posts that filled it are settled', async () => {
     const daemon = await broker.bus(ROOM);
     let settle: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
@@ -65,7 +65,7 @@ describe('the room of the ingress stream', () => {
     await taken(daemon);
   });
 
-  it('is never made by dropping what is not settled, however small the posts are that find it full', async () => {
+  it('is never freed by dropping unsettled posts, also when small posts fill it (CAPACITY-GUARD-2)', async () => {
     const daemon = await broker.bus({ ingressBytes: 10_000 });
     const seen = collector(() => new Promise(() => undefined)); // nothing is ever settled
     await daemon.startIngress(seen.options());
@@ -87,7 +87,7 @@ describe('the room of the ingress stream', () => {
     expect([state.first_seq, state.messages]).toEqual([1, accepted]);
   });
 
-  it('is counted in posts, too: what is settled makes room for others before so many are there', async () => {
+  it('is also limited in posts: settled ones are purged before the limit is reached', async () => {
     const daemon = await broker.bus();
     await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
     const seen = collector();
@@ -97,7 +97,7 @@ describe('the room of the ingress stream', () => {
     expect((await streamNow()).state.last_seq).toBe(30);
   });
 
-  it('is freed at the start, when what fills it was settled before', async () => {
+  it('is freed at the start if settled posts fill it', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
     // As the last daemon leaves it that closed it.

@@ -1,14 +1,14 @@
-import { urlWithoutSecrets } from '../client/index.ts';
-import type { Io } from './io.ts';
+import { urlWithoutSecrets } from '../../client/index.ts';
+import type { Io } from '../io.ts';
 import type { GlobalOptions } from './options.ts';
 import { isTaken } from './taken-options.ts';
 
 /**
- * Commands that a text suggests, as they must be typed: with the flags by which this command found its daemon.
- * A text marks them with backticks, wherever it was written: `parley ls`.
+ * Completes suggested commands with the flags by which this command found its daemon. Any text, also of the daemon, marks a
+ * command with backticks: `parley ls`.
  */
 
-/** Flags that lead to the same daemon. Never a password or a token. */
+/** The flags that select the daemon. Never a password or a token. */
 const KEPT = [
   'data',
   'nats',
@@ -40,7 +40,7 @@ export function commandLine(io: Pick<Io, 'invocation'>, options: GlobalOptions, 
   return [io.invocation, words, ...flags].join(' ');
 }
 
-/** The text with each marked command as it must be typed. */
+/** Completes each marked command in the text. */
 export function withFlags(io: Pick<Io, 'invocation'>, options: GlobalOptions, text: string): string {
   return text.replace(MARKED, (_, words: string) => `\`${commandLine(io, options, words)}\``);
 }

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { NAME_PATTERN } from '../client/index.ts';
-import { resolveDaemonAddress } from '../config/index.ts';
-import type { Context } from './context.ts';
+import { NAME_PATTERN } from '../../client/index.ts';
+import { resolveDaemonAddress } from '../../config/index.ts';
+import type { Context } from '../context.ts';
 import { configFlags, publisherName } from './options.ts';
 
-/** Who acts from this terminal. Every command that acts for a person takes these options; `docs/security.md` has the rule. */
+/** The options of every command that acts for a person. `docs/security.md` defines the rule. */
 
 export interface ActorOptions {
   readonly as?: string;
@@ -18,10 +18,10 @@ export interface Actor {
 
 export function addActorOptions(command: Command): Command {
   return command
-    .option('--as <name>', 'the name to sign with; it gives no right')
+    .option('--as <name>', 'the name shown as author; it grants no rights')
     .option(
       '--publisher <name>',
-      'who acts (default: the user on the server, else the system user)',
+      'the publisher (default: the user on the server, or the system user)',
       publisherName,
     );
 }
@@ -32,8 +32,8 @@ export function actorOf(context: Context, { as, publisher }: ActorOptions): Acto
 }
 
 /**
- * A server that binds publishers to credentials does so by the name of the user, so that is the first choice. A user
- * name may contain what a subject may not: `jo.doe` is `jo_doe`.
+ * Prefers the name of the NATS user, because a server binds publishers to credentials by it. Characters that a subject may
+ * not contain are replaced: `jo.doe` becomes `jo_doe`.
  */
 function defaultPublisher({ io, options }: Context): string {
   const flags = configFlags(options);

@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { NAME_PATTERN } from '../client/index.ts';
-import type { ConfigFlags } from '../config/index.ts';
-import { DURATION_FORM, durationOf } from '../kernel/index.ts';
+import { NAME_PATTERN } from '../../client/index.ts';
+import type { ConfigFlags } from '../../config/index.ts';
+import { DURATION_FORM, durationOf } from '../../kernel/index.ts';
 
-/** The options that every command takes, and how single values are read. What is wrong here exits with 2. */
+/** The options of every command, and parsers of single values. An invalid value exits with 2. */
 
 export interface GlobalOptions extends ConfigFlags {
   readonly json?: boolean;
@@ -18,30 +18,30 @@ export interface GlobalOptions extends ConfigFlags {
 export function addGlobalOptions(program: Command): void {
   program
     .option('--json', 'print one JSON value per line')
-    .option('--verbose', 'say more on stderr')
+    .option('--verbose', 'print more details on stderr')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option(
       '--nats <urls>',
-      'its NATS server, or several with commas (PARLEY_NATS_URL; default: as `up` left)',
+      "the daemon's NATS server, or several with commas (PARLEY_NATS_URL; default: as `up` saved it)",
     )
     .option('--nats-user <name>', 'user on that server (PARLEY_NATS_USER)')
     .option('--nats-password-file <file>', 'a file with its password (PARLEY_NATS_PASSWORD_FILE)')
-    .option('--nats-password <password>', 'seen by who lists processes (better PARLEY_NATS_PASSWORD)')
+    .option('--nats-password <password>', 'visible in process lists (PARLEY_NATS_PASSWORD is safer)')
     .option('--nats-token-file <file>', 'a file with a token (PARLEY_NATS_TOKEN_FILE)')
-    .option('--nats-token <token>', 'seen by who lists processes (better PARLEY_NATS_TOKEN)')
+    .option('--nats-token <token>', 'visible in process lists (PARLEY_NATS_TOKEN is safer)')
     .option('--nats-credentials <file>', 'a .creds file (PARLEY_NATS_CREDENTIALS)')
     .option('--nats-nkey <file>', 'a file with an nkey seed (PARLEY_NATS_NKEY)')
     .option('--nats-tls-ca <file>', 'certificate authority (PARLEY_NATS_TLS_CA)')
     .option('--nats-tls-cert <file>', 'client certificate (PARLEY_NATS_TLS_CERT)')
     .option('--nats-tls-key <file>', 'its key (PARLEY_NATS_TLS_KEY)')
-    .option('--nats-inbox-prefix <prefix>', 'where this user may get answers (PARLEY_NATS_INBOX_PREFIX)')
+    .option('--nats-inbox-prefix <prefix>', 'prefix of its reply subjects (PARLEY_NATS_INBOX_PREFIX)')
     .option('--prefix <prefix>', "the daemon's subjectPrefix (PARLEY_SUBJECT_PREFIX; default: parley)");
   for (const name of ['--nats-creds', '--nats-ca', '--nats-cert', '--nats-key']) {
-    program.addOption(new Option(`${name} <file>`).hideHelp()); // as the `nats` command and its users spell them
+    program.addOption(new Option(`${name} <file>`).hideHelp()); // the spelling of the `nats` command
   }
 }
 
-/** Only what the configuration knows, so that nothing else is handed to it. */
+/** The global options that are part of the configuration. */
 export function configFlags(options: GlobalOptions): ConfigFlags {
   const flags: Record<keyof ConfigFlags, string | undefined> = {
     data: options.data,
@@ -89,5 +89,5 @@ export function entryIndex(value: string): number {
 export function slugs(value: string): string[] {
   const found = value.split(',').map((slug) => slug.trim());
   if (found.every((slug) => slug !== '')) return found;
-  throw new InvalidArgumentError('Give slugs of agents with commas between: pm,dev.');
+  throw new InvalidArgumentError('Give slugs of agents, separated by commas: pm,dev.');
 }

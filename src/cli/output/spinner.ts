@@ -1,7 +1,7 @@
 import yoctoSpinner from 'yocto-spinner';
-import type { Io } from './io.ts';
+import type { Io } from '../io.ts';
 
-/** Something that moves while a person waits; nothing at all where nobody looks. */
+/** An animation while a person waits. Does nothing without a terminal. */
 export interface Spinner {
   show(text: string): void;
   hide(): void;
@@ -9,7 +9,7 @@ export interface Spinner {
 
 export function createSpinner(io: Io): Spinner {
   if (io.stderr.isTTY !== true || io.env.TERM === 'dumb') return { show: () => {}, hide: () => {} };
-  // Signals are the command's own: the spinner must not end the process.
+  // The command handles signals: the spinner must not end the process.
   const spinner = yoctoSpinner({ stream: io.stderr, handleSignals: false });
   return {
     show(text) {

@@ -8,10 +8,10 @@ import {
   findReplaceable,
   WRITING_BY_ALL,
   WRITING_BY_OTHERS,
-} from '../kernel/index.ts';
-import { quoted } from './command-line.ts';
+} from '../../kernel/index.ts';
+import { quoted } from '../options/command-line.ts';
 
-/** Files that other users of this machine may read, change or replace, with the command that prevents it. */
+/** Finds files that other users of this machine may read, change or replace, and names the command that prevents it. */
 
 export interface OpenFiles {
   readonly status: 'warn' | 'fail';
@@ -19,14 +19,14 @@ export interface OpenFiles {
   readonly command: string;
 }
 
-/** What a configuration is read from, besides the files directly in its folder. */
+/** The folders of a configuration. */
 const FOLDERS = new Set(['agents', 'prompts', 'workflows']);
 const SHOWN = 3;
-/** Undefined: a system without such users. */
+/** Undefined on a system without numeric user ids. */
 const ME = process.geteuid?.();
 const asRoot = ME === 0 ? '' : 'sudo ';
 
-/** Who may write there decides what the daemon runs. */
+/** A user with write access to the configuration controls what the daemon runs. */
 export async function openConfiguration(directory: string): Promise<OpenFiles | null> {
   const found = await inConfiguration(directory, (path, isDeep) => findOpen(path, WRITING_BY_ALL, isDeep));
   if (found.length === 0) return null;
@@ -42,13 +42,13 @@ async function inConfiguration(
   const found = await find(root, false);
   for (const entry of await readdir(root, { withFileTypes: true }).catch(() => [])) {
     if (entry.isDirectory() && !FOLDERS.has(entry.name)) continue;
-    const path = await realpath(join(root, entry.name)).catch(() => null); // a link to nothing is not read
+    const path = await realpath(join(root, entry.name)).catch(() => null); // a broken link is not read
     if (path !== null) found.push(...(await find(path, true)));
   }
   return found;
 }
 
-/** The administrator may change anything anyway. */
+/** Ignores root, which may change anything. */
 export async function foreignConfiguration(directory: string): Promise<OpenFiles | null> {
   if (ME === undefined) return null;
   const users = new Set([ME, 0]);
@@ -58,7 +58,7 @@ export async function foreignConfiguration(directory: string): Promise<OpenFiles
   return { status: 'warn', message, command: chown(found) };
 }
 
-/** Files of the administrator too: the daemon of another user cannot write to them. */
+/** Includes files of root, because the daemon of another user cannot write to them. */
 export async function foreignData(directory: string): Promise<OpenFiles | null> {
   if (ME === undefined) return null;
   const found = await findForeignData(directory, new Set([ME]));
@@ -94,12 +94,14 @@ export async function openData(directory: string): Promise<OpenFiles | null> {
   return isWritable ? writableData(root) : listedData(root, isShared || own.length > 0);
 }
 
-/** What is worth a line at each start: the rest is what `doctor` looks for. */
+/** The warnings of each start; `doctor` checks more. */
 export async function startWarnings(configuration: string, data: string): Promise<string[]> {
   const root = await realpath(data).catch(() => data);
   const isWritable = (await findOpen(root, WRITING_BY_OTHERS, false)).length > 0;
   const found = [await openConfiguration(configuration), isWritable ? writableData(root) : null];
-  return found.flatMap((one) => (one === null ? [] : [`${one.message}; to change that: ${one.command}`]));
+  return found.flatMap((one) =>
+    one === null ? [] : [`${one.message}. To prevent that, run: ${one.command}`],
+  );
 }
 
 function writableData(root: string): OpenFiles {

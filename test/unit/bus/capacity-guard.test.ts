@@ -3,17 +3,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CapacityGuard, capacityIn } from '../../../src/bus/nats/ingress/capacity-guard.ts';
 import { recordingLog } from './support.ts';
 
-/** The stream of posts is closed while it is full; its fullness is looked at while it matters (CAPACITY-GUARD-2, CAPACITY-GUARD-3). */
-describe('the room of posts that wait', () => {
+/** CAPACITY-GUARD-2, CAPACITY-GUARD-3 */
+describe('the capacity guard', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  function stand() {
-    const server = { isAway: false, looks: 0, bytes: 0, messages: 5, largest: -1, changes: [] as number[] };
+  function setUp() {
+    const server = { isAway: false, polls: 0, bytes: 0, messages: 5, largest: -1, changes: [] as number[] };
     const manager = {
       streams: {
         info: async () => {
-          server.looks += 1;
+          server.polls += 1;
           if (server.isAway) throw new Error('TIMEOUT');
           return {
             state: { bytes: server.bytes, messages: server.messages },
@@ -27,15 +27,15 @@ describe('the room of posts that wait', () => {
       },
     };
     const { log, lines } = recordingLog();
-    const options = { stream: 'PARLEY_IN', log, room: 1_000 };
-    const room = new CapacityGuard({ ...options, manager: manager as unknown as JetStreamManager });
-    return { room, server, lines };
+    const options = { stream: 'PARLEY_IN', log, maxBytes: 1_000 };
+    const guard = new CapacityGuard({ ...options, manager: manager as unknown as JetStreamManager });
+    return { guard, server, lines };
   }
 
-  it('closes the stream when it holds so much, and opens it again when it holds less', async () => {
-    const { room, server, lines } = stand();
+  it('closes the stream at its limit and reopens it at 75 % of it', async () => {
+    const { guard, server, lines } = setUp();
     server.bytes = 999;
-    await room.look();
+    await guard.poll();
     expect(server.changes).toEqual([]);
     server.bytes = 1_000;
     await vi.advanceTimersByTimeAsync(1_000);
@@ -48,64 +48,64 @@ describe('the room of posts that wait', () => {
     expect(server.changes).toEqual([1, -1]);
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
       ['warn', expect.stringMatching(/is full/)],
-      ['info', expect.stringMatching(/takes posts again/)],
+      ['info', expect.stringMatching(/accepts posts again/)],
     ]);
-    await room.stop();
+    await guard.stop();
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('looks at a stream that holds little when something is read, and seldom otherwise', async () => {
-    const { room, server } = stand();
-    await room.look();
+  it('polls a nearly empty stream within a second of a read, and otherwise every 5 seconds', async () => {
+    const { guard, server } = setUp();
+    await guard.poll();
     await vi.advanceTimersByTimeAsync(4_999);
-    expect(server.looks).toBe(1);
+    expect(server.polls).toBe(1);
     await vi.advanceTimersByTimeAsync(1);
-    expect(server.looks).toBe(2);
-    room.stir();
-    room.stir();
+    expect(server.polls).toBe(2);
+    guard.noteRead();
+    guard.noteRead();
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(server.looks).toBe(3);
+    expect(server.polls).toBe(3);
     server.bytes = 63; // more than a sixteenth
-    room.stir();
+    guard.noteRead();
     await vi.advanceTimersByTimeAsync(3_000);
-    expect(server.looks).toBe(6);
-    await room.stop();
+    expect(server.polls).toBe(6);
+    await guard.stop();
   });
 
-  it('is not closed by one post alone, which may be the newest settled one', async () => {
-    const { room, server } = stand();
+  it('does not close the stream because of a single post, which may be the newest settled one', async () => {
+    const { guard, server } = setUp();
     server.bytes = 5_000;
     server.largest = 1;
-    await room.look();
+    await guard.poll();
     expect(server.changes).toEqual([]);
     server.messages = 1;
     await vi.advanceTimersByTimeAsync(2_000);
     expect(server.changes).toEqual([-1]);
-    await room.stop();
+    await guard.stop();
   });
 
-  it('tries again until the server answers, and says so once', async () => {
-    const { room, server, lines } = stand();
+  it('retries until the server answers, and logs the failure once', async () => {
+    const { guard, server, lines } = setUp();
     server.isAway = true;
     server.bytes = 2_000;
-    await room.look();
+    await guard.poll();
     await vi.advanceTimersByTimeAsync(3_000);
-    expect(lines.map(({ message }) => message)).toEqual([expect.stringMatching(/cannot be seen/)]);
+    expect(lines.map(({ message }) => message)).toEqual([expect.stringMatching(/cannot be read/)]);
     server.isAway = false;
     await vi.advanceTimersByTimeAsync(1_000);
     expect(server.changes).toEqual([1]);
-    await room.stop();
+    await guard.stop();
   });
 
-  it('opens a stream that another daemon left closed, at its first look', async () => {
-    const { room, server } = stand();
+  it('reopens a stream that another daemon left closed, at its first poll', async () => {
+    const { guard, server } = setUp();
     server.largest = 1;
-    await room.look();
+    await guard.poll();
     expect(server.changes).toEqual([-1]);
-    await room.stop();
+    await guard.stop();
   });
 
-  it('is no more than a quarter of what the account may store', async () => {
+  it('limits unprocessed posts to a quarter of the storage of the account', async () => {
     const { log, lines } = recordingLog();
     const account = (max_storage: number) =>
       ({ getAccountInfo: async () => ({ limits: { max_storage } }) }) as unknown as JetStreamManager;
@@ -113,6 +113,6 @@ describe('the room of posts that wait', () => {
     expect(await capacityIn(account(4_000), 1_000, log)).toBe(1_000);
     expect(lines).toEqual([]);
     expect(await capacityIn(account(2_000), 1_000, log)).toBe(500);
-    expect(lines.map(({ message }) => message)).toEqual([expect.stringMatching(/may store little/)]);
+    expect(lines.map(({ message }) => message)).toEqual([expect.stringMatching(/little storage/)]);
   });
 });

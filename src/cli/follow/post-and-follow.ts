@@ -4,15 +4,11 @@ import type {
   ParleyClient,
   PostAnswer,
   PostMessage,
-} from '../client/index.ts';
-import type { Context } from './context.ts';
+} from '../../client/index.ts';
+import type { Context } from '../context.ts';
 import { logLength } from './log-pages.ts';
 
-/**
- * Posts, and gives what happens from that message on.
- *
- * The following begins before the post: a quick agent's first tokens would be gone before one that began after.
- */
+/** Posts, and yields the events from that message on. Follows before it posts, so that no early token is missed. */
 export async function postAndFollow(
   client: ParleyClient,
   message: PostMessage,
@@ -25,11 +21,11 @@ export async function postAndFollow(
   signal.addEventListener('abort', abort, { once: true });
   const following = client.follow(conversation, { from, signal: early.signal })[Symbol.asyncIterator]();
   const first = following.next();
-  first.catch(() => {}); // told when it is awaited
+  first.catch(() => {}); // reported where it is awaited
   try {
     const answer = await client.post(message, { signal });
     if (answer.index >= from) return { answer, events: since(answer.index, following, first) };
-    early.abort(); // the id was posted before: what followed is further back
+    early.abort(); // the id was posted before: its events are earlier
     const again = client.follow(conversation, { from: answer.index, signal })[Symbol.asyncIterator]();
     return { answer, events: since(answer.index, again, again.next()) };
   } catch (error) {
@@ -38,10 +34,7 @@ export async function postAndFollow(
   }
 }
 
-/**
- * The agents that a message was routed to, without those that are stopped: they answer some day, and waiting for that would
- * be waiting for ever.
- */
+/** The agents that a message was routed to, without stopped ones: waiting for these might never end. */
 export function thoseThatMayAnswer(
   context: Context,
   { conversation, agents: routed }: PostAnswer,

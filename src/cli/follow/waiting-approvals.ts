@@ -1,12 +1,12 @@
-import type { Entry, ParleyClient } from '../client/index.ts';
-import type { Context } from './context.ts';
-import { approvalLines, requestedApproval } from './render/approvals.ts';
+import type { Entry, ParleyClient } from '../../client/index.ts';
+import type { Context } from '../context.ts';
+import { approvalLines, requestedApproval } from '../render/approvals.ts';
 
-/** Prints the calls that wait for approval in one conversation, each once, with the commands that answer it. */
+/** Prints the pending approvals of one conversation, each once, with the commands that answer it. */
 export interface WaitingApprovals {
-  /** The call that this entry asks about, unless it was answered meanwhile. */
+  /** Prints the approval that this entry requests, unless it was answered meanwhile. */
   requested(entry: Extract<Entry, { type: 'approval-requested' }>): Promise<void>;
-  /** Every other call that waits. */
+  /** Prints all other pending approvals. */
   others(): Promise<void>;
 }
 

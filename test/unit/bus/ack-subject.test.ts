@@ -1,25 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import { placeOf } from '../../../src/bus/nats/ingress/stream-consumer.ts';
+import { parseAckSubject } from '../../../src/bus/nats/ingress/stream-consumer.ts';
 import { nanosecondsOf } from '../../../src/bus/nats/ingress/stream-message.ts';
 import { isAtLeast } from '../../../src/kernel/index.ts';
 
-describe('what the server says about a message', () => {
+describe('the sequence and time of a message', () => {
   const place = { deliveries: 2, sequence: 12, consumerSequence: 3, time: 1795303627396687444n };
 
-  it('is read from both forms of the reply subject, to the nanosecond', () => {
-    expect(placeOf('$JS.ACK.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
-    expect(placeOf('$JS.ACK.hub.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
-    expect(placeOf('$JS.ACK._.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0.random')).toEqual(place);
+  it('are parsed from both forms of the reply subject, to the nanosecond', () => {
+    expect(parseAckSubject('$JS.ACK.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
+    expect(parseAckSubject('$JS.ACK.hub.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
+    expect(parseAckSubject('$JS.ACK._.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0.random')).toEqual(
+      place,
+    );
   });
 
   it.each([undefined, '', '_INBOX.x', '$JS.ACK.a.b.1.x.3.4.0', '$JS.ACK.a.b'])(
     'is nothing in %j',
     (reply) => {
-      expect(placeOf(reply)).toBeNull();
+      expect(parseAckSubject(reply)).toBeNull();
     },
   );
 
-  it('is the same moment in a stored message, whose time has its trailing zeros cut', () => {
+  it('are the same in a stored message, whose time has no trailing zeros', () => {
     const seconds = BigInt(Date.parse('2026-11-21T23:27:07Z')) * 1_000_000n;
     expect(nanosecondsOf('2026-11-21T23:27:07.395702905Z')).toBe(seconds + 395_702_905n);
     expect(nanosecondsOf('2026-11-21T23:27:07.3957Z')).toBe(seconds + 395_700_000n);

@@ -1,18 +1,15 @@
 import type { Writable } from 'node:stream';
-import { ParleyError } from '../client/index.ts';
+import { ParleyError } from '../../client/index.ts';
 
-/**
- * The daemon's log: on stderr, readable on a terminal, one JSON object a line everywhere else. Its packages are loaded by
- * who logs; most commands do not.
- */
+/** The daemon's log on stderr: readable on a terminal, otherwise one JSON object per line. Loads pino on demand. */
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-/** The daemon's port for its log, with `debug` beside it. */
+/** The daemon's log port, with `debug`. */
 export type Log = Readonly<Record<LogLevel, (fields: object, message: string) => void>>;
 
 export interface LoggingOptions {
   readonly stream: Writable;
-  /** For people; else JSON. */
+  /** For people; otherwise JSON. */
   readonly readable: boolean;
   readonly colour: boolean;
   readonly level: LogLevel;
@@ -32,7 +29,7 @@ export async function createLog({ stream, readable, colour, level }: LoggingOpti
     return log;
   }
   const { default: pretty } = await import('pino-pretty');
-  // In this process and at once, never in a worker: what was logged before a crash must be there.
+  // Synchronous and not in a worker, so that lines before a crash are written.
   const lines = pretty({ destination: stream, colorize: colour, translateTime: 'SYS:HH:MM:ss', sync: true });
   const log: Log = pino(options, lines);
   return log;

@@ -1,2 +1,0 @@
-/** Where the managed server reports. Fields never hold a secret. */
-export type ManagedLog = (level: 'info' | 'warn', message: string, fields?: object) => void;
