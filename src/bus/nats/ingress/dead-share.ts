@@ -6,8 +6,8 @@ import { findStream } from '../streams/streams.ts';
 /**
  * Limits the dead letters of one publisher to a quarter of the stream, so that they do not displace those of others.
  *
- * SHARE-1  Only the publisher's own letters are removed, the oldest first.
- * SHARE-2  The share is approximate: it is enforced each time that a publisher's letters have grown by `STEP_BYTES`. The
+ * DEAD-SHARE-1  Only the publisher's own letters are removed, the oldest first.
+ * DEAD-SHARE-2  The share is approximate: it is enforced each time that a publisher's letters have grown by `STEP_BYTES`. The
  *          number of letters to keep is computed from their mean size.
  */
 const SHARE = 1 / 4;

@@ -11,6 +11,8 @@ import type { StreamMessage } from './stream-message.ts';
  *
  * SKIP-1  No post is removed. If the skip is not possible (null), reading continues post by post.
  * SKIP-2  Each post of another publisher in the skipped part is read, and processed in stream order.
+ * SKIP-3  The end of the stream is read before its subjects, which the server returns in pages. If posts were removed between
+ *         two pages, nothing is skipped.
  */
 export interface Skip {
   /** The last sequence of the skipped part. */
