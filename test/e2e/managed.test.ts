@@ -53,7 +53,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
 
     const gone = await site.parley('ls');
     expect(gone.code).toBe(1);
-    expect(gone.stderr).toMatch(/no daemon/);
+    expect(gone.stderr).toMatch(/no running daemon/);
   });
 
   it('keeps its server when a daemon with the other store is started on the same data', async () => {

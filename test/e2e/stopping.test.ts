@@ -39,7 +39,7 @@ describe('a stop', { timeout: 60_000 }, () => {
     await expect.poll(() => first.stderr(), { timeout: 10_000 }).toContain('could not be made durable');
     expect(await first.stop()).toBe(0);
     expect(first.stderr()).toContain('unsettled posts are read again at the next start');
-    expect(first.stderr()).not.toContain('a post could not be taken');
+    expect(first.stderr()).not.toContain('a post could not be processed');
 
     await rm(log, { recursive: true });
     await site.up();

@@ -106,7 +106,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     await followUntil(client, 'demo', turnsEnded(1));
     await say('still there?');
     await followUntil(client, 'demo', turnsEnded(2));
-    expect(daemon.stderr()).toContain('the telemetry ends');
+    expect(daemon.stderr()).toContain('telemetry ends');
     expect(await daemon.stop()).toBe(0);
   });
 

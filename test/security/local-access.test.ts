@@ -267,7 +267,7 @@ describe('a start', () => {
     expect(daemon.stderr()).toContain('every user of this machine may operate this daemon');
     const { code, stdout, stderr } = await site.parley('token');
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('or it needs none');
+    expect(stderr).toContain('or it requires none');
   });
 });
 
