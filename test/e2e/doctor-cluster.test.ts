@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { connect } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLUSTER_SERVER, startCluster } from '../support/cluster.ts';
@@ -57,7 +58,11 @@ async function keptOnOne(stream: string, url: string): Promise<string | undefine
   try {
     const manager = await connection.jetstreamManager();
     await manager.streams.update(stream, { num_replicas: 1 });
-    return (await manager.streams.info(stream)).cluster?.leader;
+    // The leadership may move while the other replicas are removed.
+    const alone = async () => (await manager.streams.info(stream)).cluster;
+    await expect.poll(async () => (await alone())?.replicas?.length ?? 0, { timeout: 20_000 }).toBe(0);
+    await setTimeout(2_000);
+    return (await alone())?.leader;
   } finally {
     await connection.close();
   }
