@@ -12,7 +12,8 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
   let addresses: string[];
 
   beforeAll(async () => {
-    crowd = await startCrowd({ count: 0, handler: () => ({ text: 'noted' }) });
+    // The answer comes after both requests: a repeat after it is another message.
+    crowd = await startCrowd({ count: 0, handler: () => ({ text: 'noted', delayMs: 200 }) });
     const daemons: RunningDaemon[] = [];
     for (let n = 0; n < 2; n++) daemons.push(await crowd.add({}, '--http', '127.0.0.1:0'));
     addresses = daemons.map(({ ready }) => String(ready.http));
