@@ -111,6 +111,12 @@ export const CONTRACT = {
     answer: z.union([detail, accepted]),
     isRepeatable: true,
   },
+  /** A copy of `conversation` up to entry `at` (default: the newest) that continues as `as`. */
+  fork: {
+    request: z.strictObject({ conversation, as: conversation, at: index.optional(), ...actor }),
+    answer: detail,
+    isRepeatable: true,
+  },
   stop: { request: z.strictObject(stopping), answer: detail },
   /** `stop`: only if this entry is the newest stop. */
   resume: { request: z.strictObject({ ...stopping, stop: index.optional() }), answer: detail },

@@ -8,6 +8,7 @@ import { addChat } from './commands/chat.ts';
 import { addDead } from './commands/dead.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addExplain } from './commands/explain.ts';
+import { addFork } from './commands/fork.ts';
 import { addFsck } from './commands/fsck.ts';
 import { addLs } from './commands/ls.ts';
 import { addMigrate } from './commands/migrate.ts';
@@ -100,6 +101,7 @@ const COMMANDS = [
   addShow,
   addTail,
   addExplain,
+  addFork,
   addPhase,
   addMode,
   addStop,

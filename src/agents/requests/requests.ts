@@ -76,7 +76,7 @@ export class Requests {
     const { sessionId } = turn;
     const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
     const [first] = log.entries;
-    const { conversation } = this;
+    const conversation = originOf(log.entries, turn.askedAt) ?? this.conversation;
     const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
     const agentView = log.view(agent);
     const view = agentView.build();
@@ -86,6 +86,11 @@ export class Requests {
       reduction: reductionFor(reducible(log.entries, agentView, view, assembled, ratio, setup)),
     };
   }
+}
+
+/** The conversation in which a request was made, if entry `at` is a copy (FORK-1). */
+function originOf(entries: readonly Entry[], at: number): string | undefined {
+  return entries[at]?.copiedFrom;
 }
 
 interface Call {
@@ -185,7 +190,11 @@ export function assembleOnce(
   const sessionId = turn ? turn.sessionId : agent.sessionId;
   const tokenRatio = tokenRatioOf(state, setup.card.slug);
   const [first] = entries;
-  const call = { conversation, first, setting, turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio };
+  const origin = originOf(entries, turn?.askedAt ?? entries.length - 1);
+  const call = {
+    ...{ conversation: origin ?? conversation, first, setting },
+    ...{ turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio },
+  };
   const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
   return {
     assembled,

@@ -17,13 +17,16 @@ export interface Actor {
 }
 
 export function addActorOptions(command: Command): Command {
-  return command
-    .option('--as <name>', 'the name shown as author; it grants no rights')
-    .option(
-      '--publisher <name>',
-      'the publisher (default: the user on the server, or the system user)',
-      publisherName,
-    );
+  command.option('--as <name>', 'the name shown as author; it grants no rights');
+  return addPublisherOption(command);
+}
+
+export function addPublisherOption(command: Command): Command {
+  return command.option(
+    '--publisher <name>',
+    'the publisher (default: the user on the server, or the system user)',
+    publisherName,
+  );
 }
 
 export function actorOf(context: Context, { as, publisher }: ActorOptions): Actor {

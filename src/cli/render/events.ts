@@ -69,6 +69,8 @@ function describeNotice(entry: Notice): string {
       return `limit ${entry.limit} reached: ${entry.content}`;
     case 'note': // a late result may be long
       return entry.call ? firstLine(entry.content, 160) : entry.content;
+    case 'forked':
+      return `forked from ${entry.from} at ${entry.at} by ${entry.author.id}`;
     default:
       return unknownKind(entry);
   }

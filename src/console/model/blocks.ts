@@ -128,6 +128,7 @@ export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
     case 'run-ended':
     case 'agent-stopped':
     case 'agent-resumed':
+    case 'forked':
       return bandOf(entry, nameOf);
     case 'turn-ended':
     case 'summary':
@@ -159,7 +160,8 @@ type ControlType =
   | 'node-entered'
   | 'run-ended'
   | 'agent-stopped'
-  | 'agent-resumed';
+  | 'agent-resumed'
+  | 'forked';
 type NoteEntry = Extract<Entry, { type: 'turn-ended' | 'summary' | 'limit-reached' | 'note' }>;
 
 function passage(
@@ -189,6 +191,8 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
       return band('run', entry.node, nodeDetail(entry, nameOf));
     case 'run-ended':
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
+    case 'forked':
+      return band('run', `forked from ${entry.from} at ${entry.at}`);
     case 'agent-stopped':
       return band(
         'stop',

@@ -119,6 +119,7 @@ class LanesBuilder {
       case 'session-set':
       case 'limit-reached':
       case 'claim':
+      case 'forked':
       case 'note':
         return;
       default:

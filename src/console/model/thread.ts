@@ -170,6 +170,8 @@ export class Thread {
       case 'agent-resumed':
         this.#setStopped(entry.agent, entry.type === 'agent-stopped');
         break;
+      case 'forked':
+        break;
       default:
         entry satisfies never; // or a type of a newer version
     }

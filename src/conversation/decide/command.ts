@@ -143,6 +143,10 @@ export type Command =
       /** The post that follows: if it would be refused, nothing is appended. */
       readonly post?: Post;
     }
+  /** Entries of `from`, in order, that a fork begins with; those that it has already change nothing. */
+  | { readonly type: 'copy'; readonly entries: readonly Entry[]; readonly from: string }
+  /** Completes the copy of `from` up to entry `at`. */
+  | { readonly type: 'fork'; readonly from: string; readonly at: number; readonly by: Author }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
   | {
       readonly type: 'resume';

@@ -4,6 +4,7 @@ import { claim } from './claims.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
+import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post } from './posting.ts';
 import { recover } from './repair.ts';
 import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
@@ -22,6 +23,8 @@ export function decide(state: ConversationState, command: Command, context: Deci
 }
 
 function apply(builder: DecisionBuilder, command: Command): Reply {
+  const refused = refusalOfPartialCopy(builder.state, command);
+  if (refused) return { kind: 'refused', refusal: refused };
   switch (command.type) {
     case 'post':
       return post(builder, command.post, command.ingressSequence);
@@ -41,6 +44,10 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
       return setMode(builder, command);
     case 'seed':
       return seed(builder, command);
+    case 'copy':
+      return copy(builder, command);
+    case 'fork':
+      return fork(builder, command);
     case 'stop':
       return stop(builder, command);
     case 'resume':

@@ -75,6 +75,14 @@ export class DecisionBuilder {
     return entry.index;
   }
 
+  /** Adds an entry of another log as it is. Its index must be `nextIndex`. */
+  copy(entry: Entry): void {
+    if (entry.index !== this.nextIndex)
+      throw new Error(`entry ${entry.index} cannot follow ${this.nextIndex - 1}`);
+    this.entries.push(entry);
+    this.state = evolve(this.state, entry);
+  }
+
   effect(effect: Effect): void {
     this.effects.push(effect);
   }

@@ -32,6 +32,7 @@ export function planRepair(entries: readonly Entry[]): OutstandingWork[] {
 
 export function outstandingWork(state: ConversationState): OutstandingWork[] {
   const found: OutstandingWork[] = [];
+  if (state.isPartialCopy) return found;
   for (const [agent, { turn, waiting }] of Object.entries(state.agents)) {
     if (turn?.status === 'running') {
       found.push({
@@ -69,6 +70,7 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 /** Resumes the outstanding work. */
 export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
+  if (builder.state.isPartialCopy) return count; // FORK-2
   endTurnsOfRemovedAgents(builder);
   endRunOfRemoved(builder);
   for (const item of outstandingWork(builder.state)) {

@@ -30,6 +30,7 @@ function checkIndexes(entries: readonly Entry[], faults: string[]): void {
     if (entry.index !== at) faults.push(`line ${at} has index ${entry.index}`);
     if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} is used twice`);
     ids.add(entry.id);
+    if (entry.copiedFrom !== undefined) return;
     if (entry.type === 'claim') {
       if (entry.epoch !== epoch + 1) faults.push(`entry ${at}: epoch ${entry.epoch} after ${epoch}`);
       if (entry.ingress !== stream) sequence = 0;

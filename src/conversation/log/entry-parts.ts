@@ -78,5 +78,7 @@ export const commonFields = {
   isCollapsed: z.boolean().optional(),
   /** Sequence in the ingress stream of the post that became this entry. */
   ingressSequence: z.int().positive().optional(),
+  /** Of a copy: the conversation in which the entry was made. */
+  copiedFrom: z.string().optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
 };

@@ -45,6 +45,7 @@ export const ENTRY_TRAITS = {
   'session-set': { ...HIDDEN, ...STEP },
   'limit-reached': { ...NOTICE, ...RESULT },
   claim: { ...HIDDEN, ...STEP },
+  forked: { ...HIDDEN, ...RESULT },
   note: { ...NOTICE, ...RESULT },
 } as const satisfies Record<EntryType, EntryTraits>;
 

@@ -258,6 +258,13 @@ const fields = {
     /** Id of the ingress stream whose sequences the entries from here on contain. */
     ingress: z.string().optional(),
   },
+  /** The entries before it are a copy of `from` up to and including index `at` (docs/guides/fork-a-conversation.md). */
+  forked: {
+    ...commonFields,
+    type: z.literal('forked'),
+    from: z.string(),
+    at: z.int().nonnegative(),
+  },
   note: {
     ...commonFields,
     type: z.literal('note'),
@@ -293,6 +300,7 @@ export const entrySchema = z.discriminatedUnion('type', [
   z.looseObject(fields['session-set']),
   z.looseObject(fields['limit-reached']),
   z.looseObject(fields.claim),
+  z.looseObject(fields.forked),
   z.looseObject(fields.note),
 ]);
 

@@ -147,6 +147,7 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     case 'title-set':
     case 'session-set':
     case 'claim':
+    case 'forked':
     case 'note':
       break;
     default:

@@ -11,7 +11,7 @@ import {
 } from './evolve-calls.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
 import { type AgentState, agentState, type Claim, type ConversationState, type Run } from './state.ts';
-import { addUsage, usedWith } from './usage.ts';
+import { addUsage, NOTHING_USED, usedWith } from './usage.ts';
 import type { Delegation, WaitingEntry } from './waiting.ts';
 
 /**
@@ -26,8 +26,12 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
   const next = mutableCopy(state);
   next.length = entry.index + 1;
   next.updatedAt = entry.createdAt;
-  next.claim = claimWith(next.claim, entry);
-  next.ingress = ingressWith(next.ingress, entry);
+  const isCopy = entry.copiedFrom !== undefined;
+  next.isPartialCopy = isCopy || (state.isPartialCopy && entry.type !== 'forked');
+  if (!isCopy) {
+    next.claim = claimWith(next.claim, entry);
+    next.ingress = ingressWith(next.ingress, entry);
+  }
   apply(next, entry);
   return next;
 }
@@ -56,6 +60,7 @@ const APPLY: { readonly [T in EntryType]: ((next: Next, entry: EntryOf<T>) => vo
   'session-set': applySessionSet,
   'limit-reached': applyLimitReached,
   claim: null,
+  forked: applyForked,
   note: null,
 };
 
@@ -88,6 +93,18 @@ function applySessionSet(next: Next, { agent: slug, sessionId }: EntryOf<'sessio
   changeAgent(next, slug, (agent) => {
     agent.sessionId = sessionId;
   });
+}
+
+/** The copied model calls were paid in the other conversation. */
+function applyForked(next: Next): void {
+  next.tokens = 0;
+  next.usd = 0;
+  for (const slug of Object.keys(next.agents)) {
+    changeAgent(next, slug, (agent) => {
+      agent.used = NOTHING_USED;
+      agent.executionMs = 0;
+    });
+  }
 }
 
 function applyHandoff(next: Next, entry: EntryOf<'handoff'>): void {

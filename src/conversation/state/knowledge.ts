@@ -155,6 +155,7 @@ export class Knowledge {
       case 'title-set':
       case 'session-set':
       case 'claim':
+      case 'forked':
         break;
       default:
         entry satisfies never;

@@ -23,6 +23,7 @@ export function mutableCopy(state: ConversationState): Mutable<ConversationState
     newestSummary: state.newestSummary,
     updatedAt: state.updatedAt,
     claim: state.claim,
+    isPartialCopy: state.isPartialCopy,
     ingress: state.ingress,
   };
 }

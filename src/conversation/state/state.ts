@@ -169,6 +169,8 @@ export interface ConversationState {
   readonly newestSummary: number | null;
   readonly updatedAt: string | null;
   readonly claim: Claim | null;
+  /** Entries of another conversation were copied, and `forked` has not followed yet (FORK-2). */
+  readonly isPartialCopy: boolean;
   /** The newest post in the log, by ingress stream and sequence; `stream` is null before any claim names it. */
   readonly ingress: { readonly stream: string | null; readonly sequence: number };
 }
@@ -196,6 +198,7 @@ export const EMPTY_STATE: ConversationState = {
   newestSummary: null,
   updatedAt: null,
   claim: null,
+  isPartialCopy: false,
   ingress: { stream: null, sequence: 0 },
 };
 
@@ -257,6 +260,7 @@ export function isWithdrawn(state: ConversationState, { delegatedBy }: Turn): bo
 
 /** A turn runs or should start, or an approval is pending: a daemon must open this log after a crash. */
 export function hasOutstandingWork(state: ConversationState): boolean {
+  if (state.isPartialCopy) return false;
   return Object.entries(state.agents).some(
     ([slug, agent]) =>
       agent.turn?.status === 'running' ||

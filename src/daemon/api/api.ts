@@ -25,6 +25,7 @@ import type { Runtime } from '../runtime.ts';
 import { approvalsPage, askedPost, isNameBound, operatorOf, refuseOther } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
+import { forkConversation } from './fork.ts';
 import { keepUnless } from './retention.ts';
 import { seedsOf } from './seeds.ts';
 import { pageOf } from './watchers.ts';
@@ -61,6 +62,7 @@ export class Api {
     phase: (request, caller) => this.phase(request, caller),
     mode: (request, caller) => this.mode(request, caller),
     seed: (request, caller) => this.seed(request, caller),
+    fork: (request, caller) => this.fork(request, caller),
     stop: (request, caller) => this.stopOrResume('stop', request, caller),
     resume: (request, caller) => this.stopOrResume('resume', request, caller),
     approvals: ({ conversation }) => this.approvals(conversation),
@@ -229,6 +231,13 @@ export class Api {
     const refused = this.posts.refusalOf(post, bytes.length, now());
     if (refused && !(await this.workers.knows(conversation, post.id))) throw asError(refused);
     return { ...post, meta: post.meta && { ...post.meta } };
+  }
+
+  private async fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
+    const by = operatorOf(request, this.runtime.rules.roster, isBound);
+    const { store } = this.runtime;
+    await forkConversation(request, by, { workers: this.workers, store, room: this.room });
+    return this.document(request.as);
   }
 
   private async stopOrResume(

@@ -57,7 +57,8 @@ class Lease implements ConversationOwner {
   }
 
   async claim({ state, commands, audited, isLeaving, reach }: ClaimRequest): Promise<ClaimCommand | null> {
-    if (!this.#needsClaim(state)) return null;
+    // A copy is nobody's until it is complete (FORK-2).
+    if (!this.#needsClaim(state) || commands.every(({ type }) => type === 'copy')) return null;
     if (isLeaving) throw moved(this.#conversation); // it takes over nothing any more
     if (state.claim && !this.#self.mayTakeOver(this.#conversation, state.claim))
       throw moved(this.#conversation);

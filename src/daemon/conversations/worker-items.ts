@@ -3,7 +3,6 @@ import {
   auditedOutcomes,
   type Command,
   type Decision,
-  type Entry,
   type Reply,
 } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
@@ -39,6 +38,16 @@ export function undecided(cause: unknown): ParleyError {
   });
 }
 
+interface Decided {
+  readonly item: Item;
+  readonly decision: Decision;
+}
+
+/** False for copies: their turns belong to another conversation, where they may still run. */
+function isOwn({ item: { command } }: Decided): boolean {
+  return command.type !== 'copy' && command.type !== 'fork';
+}
+
 export function isPost({ command }: Item): boolean {
   return command.type === 'post';
 }
@@ -65,8 +74,8 @@ export async function audited(id: string, runtime: Runtime): Promise<AuditedOutc
 }
 
 /** Of turns that are over: an agent in another process may still work on one. */
-export function tellModels(entries: readonly Entry[], { agents }: Pick<Runtime, 'agents'>): void {
-  for (const entry of entries) {
+export function tellModels(decided: readonly Decided[], { agents }: Pick<Runtime, 'agents'>): void {
+  for (const entry of decided.filter(isOwn).flatMap(({ decision }) => decision.entries)) {
     if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
     agents.get(entry.agent)?.model.turnOver?.(entry.turnId);
   }
@@ -75,10 +84,10 @@ export function tellModels(entries: readonly Entry[], { agents }: Pick<Runtime, 
 export function observe(
   conversation: string,
   { telemetry }: Pick<Runtime, 'telemetry'>,
-  decided: readonly { readonly decision: Decision }[],
+  decided: readonly Decided[],
   prepared: ReadonlyMap<unknown, PreparedRequest>,
 ): void {
-  for (const { decision } of decided) telemetry.applied(conversation, decision);
+  for (const { decision } of decided.filter(isOwn)) telemetry.applied(conversation, decision);
   for (const { assembled } of prepared.values()) telemetry.viewBuilt(assembled);
 }
 

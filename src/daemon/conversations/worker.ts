@@ -250,7 +250,7 @@ export class ConversationWorker {
       if (entries.length > 0) this.owner.appended(taking);
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
-      tellModels(entries, this.runtime);
+      tellModels(decided, this.runtime);
       this.expiry.watch(pendingApprovals(this.state));
       observe(this.id, this.runtime, decided, prepared);
       if (this.lifecycle === 'open') {

@@ -236,7 +236,8 @@ export class Workers {
 
   /** The conversation in memory whose log asked for this approval, answered or not. */
   async conversationOf(approvalId: string): Promise<string | undefined> {
-    const isAsked = (entry: Entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId;
+    const isAsked = (entry: Entry) =>
+      entry.type === 'approval-requested' && !entry.copiedFrom && entry.approvalId === approvalId;
     return (await this.open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 

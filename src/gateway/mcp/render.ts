@@ -67,6 +67,8 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
       return `resumed: ${entry.agent ?? 'everybody'}`;
     case 'limit-reached':
       return 'a limit of this conversation is reached';
+    case 'forked':
+      return `forked from ${entry.from} at ${entry.at}`;
     case 'delegation-answered': // RENDER-2
     case 'turn-started':
     case 'message-delivered':

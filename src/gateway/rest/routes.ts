@@ -21,6 +21,7 @@ export interface Route {
 const STEERING: Partial<Record<Verb, string>> = {
   phase: 'Enter a phase',
   mode: 'Switch between chat, agent and run',
+  fork: 'Continue a copy of a conversation, up to entry `at`, as the conversation `as`',
   stop: 'Abort running turns and start none until resumed; `agent` for one agent only',
   resume: 'Continue after a stop',
 };

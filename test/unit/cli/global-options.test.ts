@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   show: ['c'],
   tail: ['c'],
   explain: ['c', '--agent', 'pm'],
+  fork: ['c', '--as', 'd'],
   phase: ['c', 'plan'],
   mode: ['c', 'agent'],
   stop: ['c'],

@@ -94,6 +94,8 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   'set-phase': 'other',
   'set-mode': 'other',
   seed: 'other',
+  copy: 'other',
+  fork: 'other',
 };
 
 const typesOf = (...rows: readonly object[]) =>

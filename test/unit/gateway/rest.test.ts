@@ -192,6 +192,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/view',
       '/api/conversations/{conversation}/phase',
       '/api/conversations/{conversation}/mode',
+      '/api/conversations/{conversation}/fork',
       '/api/conversations/{conversation}/stop',
       '/api/conversations/{conversation}/resume',
       '/api/conversations/{conversation}/approvals',

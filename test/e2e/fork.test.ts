@@ -1,0 +1,158 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startCrowd } from '../support/daemons.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+
+const ROUNDS = process.env.PARLEY_FULL === '1' ? 100 : 6;
+
+const portable = ({ copiedFrom: _, ingressSequence: __, ...entry }: Entry) => entry;
+const textsOf = (entries: readonly Entry[]) =>
+  entries.flatMap((entry) => (entry.type === 'message' ? [entry.content] : []));
+
+describe('parley fork', () => {
+  let provider: FakeProvider | undefined;
+  const open: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const site of open.splice(0)) await site.close();
+    await provider?.close();
+  });
+
+  async function stage(handler: FakeHandler): Promise<Site> {
+    provider = await startFakeProvider(handler);
+    const site = await openSite({ settings: providerSettings(provider.url) });
+    open.push(site);
+    return site;
+  }
+
+  it('continues a copy from any entry; each copied request is explained with the hash that was sent', async () => {
+    const site = await stage((_, count) => ({ text: `answer ${count}` }));
+    const daemon = await site.up();
+    const client = await site.client();
+    for (const [at, content] of ['one', 'two', 'three'].entries()) {
+      await client.post({ conversation: 'demo', publisher: 'alice', content });
+      await followUntil(client, 'demo', turnsEnded(at + 1));
+    }
+    const original = await entriesOf(client, 'demo');
+    const answers = original.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const end = original.filter((entry) => entry.type === 'turn-ended')[1]?.index ?? -1;
+
+    const made = await site.parley('fork', 'demo', '--at', String(end), '--as', 'other');
+    expect([made.code, made.stderr]).toEqual([0, '']);
+    const copied = await entriesOf(client, 'other');
+    expect(copied.slice(0, end + 1).map(portable)).toEqual(original.slice(0, end + 1).map(portable));
+    expect(copied[end + 1]).toMatchObject({ type: 'forked', from: 'demo', at: end });
+    await client.post({ conversation: 'other', publisher: 'alice', content: 'instead' });
+    const after = await followUntil(client, 'other', turnsEnded(3));
+    expect(textsOf(after)).toEqual(['one', 'answer 0', 'two', 'answer 1', 'instead', 'answer 3']);
+    expect(textsOf(await entriesOf(client, 'demo'))).toContain('three');
+
+    for (const { index } of answers.slice(0, 2)) {
+      const agent = 'pm';
+      const { report } = await client.request('view', { conversation: 'other', agent, at: index });
+      expect(report.sent).toBe(true);
+    }
+    const again = await site.parley('fork', 'demo', '--at', String(end), '--as', 'other');
+    expect(again.code).toBe(0);
+    expect(await entriesOf(client, 'other')).toHaveLength(after.length);
+
+    const refused = await site.parley('fork', 'demo', '--at', '0', '--as', 'other');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('has begun already')]);
+    const beyond = await site.parley('fork', 'demo', '--at', '999', '--as', 'x');
+    expect([beyond.code, beyond.stderr]).toEqual([
+      1,
+      expect.stringContaining('demo has no entry 999; it has entries 0 to'),
+    ]);
+    const same = await site.parley('fork', 'demo', '--as', 'demo');
+    expect([same.code, same.stderr]).toEqual([1, expect.stringContaining('another id')]);
+    const unknown = await site.parley('fork', 'nothing', '--as', 'x');
+    expect([unknown.code, unknown.stderr]).toEqual([
+      1,
+      expect.stringContaining('there is no conversation nothing'),
+    ]);
+    const shown = await site.parley('show', 'other');
+    expect(shown.stdout).toContain(`forked from demo at ${end}`);
+
+    await daemon.stop();
+    const checked = await site.parley('fsck');
+    expect([checked.code, checked.stdout]).toEqual([0, expect.not.stringContaining('other')]);
+  });
+
+  it('closes the turn that runs in the original, which continues there', async () => {
+    const site = await stage((_, count) =>
+      count === 0 ? { text: 'first', delayMs: 3_000 } : { text: `answer ${count}` },
+    );
+    await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'one' });
+    await provider?.waitForRequests(1);
+    await client.request('fork', { conversation: 'demo', as: 'other' });
+    const outcomes = (entries: readonly Entry[]) =>
+      entries.flatMap((entry) => (entry.type === 'turn-ended' ? [entry.outcome] : []));
+    expect(outcomes(await entriesOf(client, 'other'))).toEqual(['aborted']);
+    await client.post({ conversation: 'other', publisher: 'alice', content: 'again' });
+    const other = await followUntil(client, 'other', turnsEnded(2));
+    expect(textsOf(other)).toEqual(['one', 'again', 'answer 1']);
+    const demo = await followUntil(client, 'demo', turnsEnded(1));
+    expect([textsOf(demo), outcomes(demo)]).toEqual([['one', 'first'], ['completed']]);
+  });
+
+  it('that is killed with the daemon is completed by the same command, and is not answered before', {
+    timeout: 300_000,
+  }, async () => {
+    const site = await stage(() => ({ text: 'noted' }));
+    const lines = Array.from({ length: 3_000 }, (_, n) => ({
+      role: n % 2 === 0 ? 'user' : 'assistant',
+      content: `${n} ${'words '.repeat(100)}`,
+    }));
+    const file = join(site.root, 'messages.json');
+    await writeFile(file, JSON.stringify(lines));
+    const imported = await site.parley('import', file, '--conversation', 'long', '--agent', 'pm');
+    expect(imported.code).toBe(0);
+    let partial = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      const daemon = await site.up();
+      const first = await site.client();
+      const begun = first.request('fork', { conversation: 'long', as: `c${round}` }).catch(() => null);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+      await daemon.kill9();
+      await Promise.race([begun, new Promise((resolve) => setTimeout(resolve, 100))]);
+      await first.close();
+      const next = await site.up();
+      const client = await site.client();
+      const before = await client.request('conversation', { conversation: `c${round}` }).catch(() => null);
+      if (before !== null && before.length <= 3_000) partial += 1;
+      expect((await site.parley('fork', 'long', '--as', `c${round}`)).code).toBe(0);
+      const detail = await client.request('entries', { conversation: `c${round}`, from: 2_999 });
+      expect(detail.entries.map(({ type }) => type)).toEqual(['message', 'forked']);
+      await client.close();
+      await next.stop();
+      expect(checkLog(await site.logFile(`c${round}`))).toEqual([]);
+    }
+    expect(provider?.requests).toHaveLength(0);
+    console.log(`${partial} of ${ROUNDS} forks were incomplete when the daemon was killed`);
+  });
+
+  it('works where several daemons share the logs, and one of them continues the copy', async () => {
+    const crowd = await startCrowd({ count: 2 });
+    open.push(crowd);
+    const { client } = crowd;
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'one' });
+    const original = await followUntil(client, 'demo', turnsEnded(1));
+    await client.request('fork', { conversation: 'demo', as: 'other' });
+    await client.post({ conversation: 'other', publisher: 'alice', content: 'two' });
+    const other = await followUntil(client, 'other', turnsEnded(2));
+    expect(other.slice(0, original.length).map(portable)).toEqual(original.map(portable));
+    expect(textsOf(other)).toEqual(['one', 'noted', 'two', 'noted']);
+  });
+});

@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { type Author, Conversation, checkLaws, type Entry } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
+import { typed } from './life.ts';
+import { live, teamOf, teamSizes, teamSteps } from './team-life.ts';
+import { rulesFor, World } from './world.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };
+
+/** Copies `entries` in appends of `size`, and completes the fork. */
+function forked(
+  entries: readonly Entry[],
+  {
+    at = entries.length - 1,
+    size = 3,
+    rules = rulesFor(),
+  }: { at?: number; size?: number; rules?: World['rules'] },
+) {
+  const made = new Conversation(rules);
+  for (let from = 0; from <= at; from += size)
+    made.decide(
+      { type: 'copy', entries: entries.slice(from, Math.min(at + 1, from + size)), from: 'origin' },
+      0,
+    );
+  return { made, decision: made.decide({ type: 'fork', from: 'origin', at, by }, 0) };
+}
+
+function answeredWorld(): World {
+  const world = new World();
+  world.post('Hello', { id: 'first' });
+  return world;
+}
+
+describe('a fork', () => {
+  it('keeps index, id, time and content of each entry, and names where it comes from', () => {
+    const world = answeredWorld();
+    const { made } = forked(world.entries, { at: 0, rules: world.rules });
+    const [copied, own] = made.entries;
+    expect(copied).toEqual({ ...world.entries[0], copiedFrom: 'origin' });
+    expect(own).toMatchObject({ type: 'forked', index: 1, from: 'origin', at: 0, author: by });
+    expect(copied).not.toHaveProperty('ingressSequence');
+  });
+
+  it('starts a turn for a message that no copied turn processed', () => {
+    const world = answeredWorld();
+    const { decision } = forked(world.entries, { at: 0, rules: world.rules });
+    expect(decision.effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
+  });
+
+  it('ends the turns that were open, and does not continue them', () => {
+    const world = answeredWorld();
+    const { made, decision } = forked(world.entries, { rules: world.rules });
+    expect(typed(made.entries, 'turn-ended')).toMatchObject([{ agent: 'pm', outcome: 'aborted' }]);
+    expect(decision.effects.filter(({ type }) => type !== 'abort-turn')).toEqual([]);
+  });
+
+  it('has no outstanding work and refuses posts until it is complete', () => {
+    const world = answeredWorld();
+    const made = new Conversation(world.rules);
+    made.decide({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
+    expect(made.decide({ type: 'recover' }, 0)).toMatchObject({ entries: [], effects: [] });
+    const post = { id: 'x', content: 'x', author: { id: 'bob', name: 'Bob' }, delivery: 'steer' } as const;
+    const refused = { kind: 'refused', refusal: { code: 'CONVERSATION_CONFLICT' } };
+    expect(made.decide({ type: 'post', post }, 0).reply).toMatchObject(refused);
+  });
+
+  it('is not owned through a copied claim: a daemon claims it between the copy and its completion', () => {
+    const world = new World();
+    world.do({ type: 'claim', daemon: 'a', ingress: 'stream' });
+    world.post('Hello');
+    const made = new Conversation(world.rules);
+    made.decide({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
+    expect(made.state.claim).toBeNull();
+    made.decide({ type: 'claim', daemon: 'b', ingress: 'stream' }, 0);
+    made.decide({ type: 'fork', from: 'origin', at: world.entries.length - 1, by }, 0);
+    expect(made.state.claim).toMatchObject({ daemon: 'b', epoch: 1 });
+    expect(made.state.isPartialCopy).toBe(false);
+    expect(checkLaws(made.entries)).toEqual([]);
+  });
+
+  it('changes nothing when it is repeated, and refuses a conversation that began otherwise', () => {
+    const world = answeredWorld();
+    const { made } = forked(world.entries, { at: 0, rules: world.rules });
+    const { length } = made.entries;
+    const again = (at: number) => made.decide({ type: 'fork', from: 'origin', at, by }, 0).reply;
+    const copyAgain = () =>
+      made.decide({ type: 'copy', entries: world.entries.slice(0, 1), from: 'origin' }, 0);
+    expect([copyAgain().reply, again(0)]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
+    expect(again(1)).toMatchObject({ kind: 'refused' });
+    expect(made.entries).toHaveLength(length);
+    const other = answeredWorld();
+    expect(other.do({ type: 'copy', entries: world.entries, from: 'origin' }).reply).toMatchObject({
+      kind: 'refused',
+    });
+    expect(other.do({ type: 'fork', from: 'origin', at: 0, by }).reply).toMatchObject({ kind: 'refused' });
+  });
+
+  it('counts no costs of the copied model calls', () => {
+    const world = answeredWorld();
+    const call = world.calls[0];
+    if (!call) throw new Error('no call');
+    const usage = { inputTokens: 10, outputTokens: 5, usd: 0.5 };
+    const answer = { content: 'Hi', toolCalls: [], usage };
+    const { agent, turnId } = call;
+    world.do({ type: 'model-answered', agent, turnId, answer, duration: 1, requestHash: 'h', upTo: 2 });
+    expect(world.conversation.state).toMatchObject({ tokens: 15, usd: 0.5 });
+    const { made } = forked(world.entries, { rules: world.rules });
+    expect(made.state).toMatchObject({ tokens: 0, usd: 0 });
+    expect(made.state.agents.pm?.used).toMatchObject({ usd: 0 });
+  });
+
+  it('keeps the laws at any entry of any log, and each copied view has the same messages', () => {
+    fc.assert(
+      fc.property(
+        teamSizes,
+        teamSteps,
+        fc.nat(),
+        fc.integer({ min: 1, max: 9 }),
+        (sizes, steps, cut, size) => {
+          const team = teamOf(sizes, false);
+          for (const step of steps) live(team, step);
+          if (team.entries.length === 0) return;
+          const at = cut % team.entries.length;
+          const { made } = forked(team.entries, { at, size, rules: team.rules });
+          expect(checkLaws(made.entries)).toEqual([]);
+          for (const [agent, { turn }] of Object.entries(made.state.agents)) {
+            if (turn) expect([agent, turn.startedAt > at]).toEqual([agent, true]);
+          }
+          for (const agent of team.rules.roster.agents.keys()) {
+            const original = team.conversation.view(agent).build(at + 1);
+            expect(made.view(agent).build(at + 1).tail).toEqual(original.tail);
+          }
+        },
+      ),
+      { numRuns: runs(60) },
+    );
+  });
+});
