@@ -5,11 +5,11 @@ import { CHARACTERS, CHARACTER_TEXTS as TEXTS } from '../../support/characters.t
 import { logOf, said } from '../conversation/recall-log.ts';
 import { inYard, type Yard } from './support.ts';
 
-// Work that is bounded by its rounds, not by a clock: a busy machine may take its time.
+// Bounded by rounds instead of time, so that the test does not depend on the load of the machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const ALICE = { kind: 'person', id: 'alice', name: 'Alice' } as const;
-/** Whatever is looked for is found. */
+/** Every argument that has to match something matches. */
 const log = logOf(said(ALICE, TEXTS.join(' ')), ...TEXTS.map((text) => said(ALICE, text)));
 const conversations = { entriesOf: async () => log, viewPolicyOf: () => DEFAULT_VIEW_POLICY };
 
@@ -54,19 +54,19 @@ async function unexplainedCalls(yard: Yard, name: string, texts: readonly string
 
 describe('any character in a text argument', () => {
   it(
-    'is tried with every tool that Parley brings',
+    'the test covers every built-in tool',
     inYard(async ({ tools }) => {
       expect([...tools.definitions().keys()].sort()).toEqual(Object.keys(argumentsOf).sort());
     }),
   );
 
   it.each(Object.keys(argumentsOf))(
-    'gives an answer or a reason from %s, never a fault of the tool',
+    '%s returns a result or a refusal for any text, never an internal error',
     (name) =>
       inYard(
         async (yard) => {
           await yard.file('project/all', TEXTS.join('\n'));
-          // A process for each command: those characters are enough that a shell reads in its own way.
+          // Each command starts a process, so only characters with a meaning in the shell are tried.
           const texts = name === 'shell' ? CHARACTERS : TEXTS;
           expect(await unexplainedCalls(yard, name, texts)).toEqual([]);
         },

@@ -4,7 +4,7 @@ import { content, failed, inYard, toolRun } from './support.ts';
 
 describe('the built-in tools', () => {
   it(
-    'say what they take, in JSON Schema that refuses what it does not know, and what they risk',
+    'each built-in tool declares its risk and a strict JSON Schema of its arguments',
     inYard(async ({ tools }) => {
       const definitions = [...tools.definitions()];
       expect(definitions.map(([name, { risk, parameters }]) => [name, risk, parameters.required])).toEqual([
@@ -26,7 +26,7 @@ describe('the built-in tools', () => {
   );
 
   it(
-    'refuse arguments that do not fit, when asked and when run',
+    'a built-in tool refuses invalid arguments, both when it is checked and when it runs',
     inYard(async ({ tools, run }) => {
       expect(tools.check('fs_read', { path: '@project/a', from: 2 })).toBeNull();
       for (const [name, given, wrong] of [
@@ -48,7 +48,7 @@ describe('the built-in tools', () => {
   );
 
   it(
-    'are aborted with their signal, and when they are closed',
+    'a built-in tool is aborted by its signal and by closing the toolbox',
     inYard(async ({ tools, run, file }) => {
       await file('project/a', '\n'.repeat(100_000));
       const read = { path: '@project/a', from: 90_000 };
@@ -67,7 +67,7 @@ describe('the built-in tools', () => {
   );
 
   it(
-    'log a failure that nobody foresaw, and tell the model no path of this machine',
+    'an unexpected failure of a tool is logged, and the result shows the model no path of this machine',
     inYard(
       async ({ run, logged }) => {
         const path = '@state/logs/tool-results/work/1.json';
@@ -93,7 +93,7 @@ describe('the built-in tools', () => {
     ['EROFS', 'NOT_PERMITTED'],
     ['EMFILE', 'TOO_MANY_FILES'],
     ['EIO', 'TOOL_FAILED'],
-  ])('say what the system said: %s', (errno, code) => {
+  ])('a tool result contains the system error: %s', (errno, code) => {
     const error = Object.assign(new Error(`${errno}: open '/var/somewhere'`), { code: errno });
     const outcome = failureOf('fs_write', error, { warn: () => {}, error: () => {} });
     expect(outcome).toEqual(failed(code, ''));
@@ -101,7 +101,7 @@ describe('the built-in tools', () => {
   });
 
   it(
-    'run with nothing more than a project',
+    'the built-in tools run with nothing but a project',
     inYard(async ({ run }) => {
       expect(content(await run('fs_list', { path: '@project' }))).toBe('[@project is empty]');
     }),

@@ -26,7 +26,7 @@ function toEach(yard: Yard, path: string) {
   return Promise.all(TAKERS.map(([name, rest]) => yard.run(name, { ...rest, path })));
 }
 
-describe('a path', () => {
+describe('a path argument', () => {
   it.each([
     '/etc/passwd',
     'src/main.ts',
@@ -55,7 +55,7 @@ describe('a path', () => {
     `${OUTPUTS}/work/./12.json`,
     `${OUTPUTS}/work/a/12.json`,
     `${OUTPUTS}/work/12.json\n`,
-  ])('%j is refused by every tool', (path) =>
+  ])('the path %j is refused by every tool', (path) =>
     inYard(async (yard) => {
       await yard.file('outputs/other/12.json', SECRET);
       for (const outcome of await toEach(yard, path)) {
@@ -75,7 +75,7 @@ describe('a path', () => {
     '@project/ a ',
     '@project/a\\..\\b',
     '@project/ü',
-  ])('%j is a name like any other', (path) =>
+  ])('the path %j is accepted as a plain name', (path) =>
     inYard(async (yard) => {
       content(await yard.run('fs_write', { path, content: 'mine' }));
       expect(content(await yard.run('fs_read', { path }))).toBe('mine');
@@ -83,7 +83,7 @@ describe('a path', () => {
   );
 
   it(
-    'with "." names is refused with the form to write, and may end with "/" for a folder only',
+    'a path with "." parts is refused with the form to write, and only a folder may end with "/"',
     inYard(async ({ run, file }) => {
       await file('project/a/b', 'text');
       for (const path of ['@project/./a/./b', '@project/a//b', '@project/a/x/../b']) {
@@ -101,7 +101,7 @@ describe('a path', () => {
   );
 
   it(
-    'with a name that is too long is a failure in words',
+    'a path with a name that is too long fails with an explanation',
     inYard(async ({ run }) => {
       const path = `@project/${'x'.repeat(300)}`;
       expect(await run('fs_read', { path })).toEqual(failed('PATH_REFUSED', 'too long'));
@@ -110,9 +110,9 @@ describe('a path', () => {
   );
 });
 
-describe('a link', () => {
+describe('a symbolic link in a path', () => {
   it(
-    'that leads out of the project is refused by every tool: to a file, to a folder, to nothing, on the way',
+    'a link that leads out of the project is refused by every tool: to a file, to a folder, to nothing, on the way',
     inYard(async (yard) => {
       const { directory, project } = yard;
       await mkdir(join(directory, 'outside'));
@@ -137,7 +137,7 @@ describe('a link', () => {
   );
 
   it(
-    'within the project is followed, and stays when the file is written',
+    'a link within the project is followed, and stays a link when the file is written',
     inYard(async ({ project, run, file }) => {
       await file('project/real/a.txt', 'one');
       await symlink('real', join(project, 'folder'));
@@ -153,7 +153,7 @@ describe('a link', () => {
   );
 
   it(
-    'that leads round in a circle is refused',
+    'a circular link is refused',
     inYard(async ({ project, run }) => {
       await symlink('b', join(project, 'a'));
       await symlink('a', join(project, 'b'));
@@ -162,7 +162,7 @@ describe('a link', () => {
   );
 
   it(
-    'to a project: the folder that it leads to is the project',
+    'if the project itself is a link, the project is the folder that it leads to',
     inYard(async ({ directory, project, run, file }) => {
       await file('project/a', 'text');
       await rename(project, join(directory, 'moved'));
@@ -172,38 +172,40 @@ describe('a link', () => {
   );
 });
 
-describe('what changes between the check and the use', () => {
-  it.each([true, false])('a folder that became a link gains nothing (descriptors shown: %s)', (shown) =>
-    inYard(async ({ directory, project, file }) => {
-      await file('project/a/secret', 'harmless');
-      await mkdir(join(directory, 'outputs'));
-      await symlink(directory, join(project, 'out'));
-      const found = await openSandbox(project);
-      const sandbox = shown ? found : { ...found, descriptors: null };
-      // As if `out` had been a folder when the path was resolved.
-      await expect(openFolderAt(sandbox, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
-        code: 'PATH_REFUSED',
-      });
-      await expect(openFolderAt(sandbox, join(project, 'out'), ['out'])).rejects.toMatchObject({
-        code: 'ENOTDIR', // the last step follows no link
-      });
-      const folder = await openFolder(sandbox, ['a']);
-      await rename(join(project, 'a'), join(project, 'b'));
-      await symlink(directory, join(project, 'a'));
-      const opened = openFileIn(sandbox, folder, 'secret', ['a', 'secret']);
-      if (shown) {
-        const handle = await opened;
-        expect(await handle.readFile('utf8')).toBe('harmless');
-        await handle.close();
-      } else {
-        await expect(opened).rejects.toMatchObject({ code: 'PATH_REFUSED' });
-      }
-      await folder.handle.close();
-    })(),
+describe('a path that changes between the check and the use', () => {
+  it.each([true, false])(
+    'a folder that was replaced by a link gives no access (descriptors shown: %s)',
+    (shown) =>
+      inYard(async ({ directory, project, file }) => {
+        await file('project/a/secret', 'harmless');
+        await mkdir(join(directory, 'outputs'));
+        await symlink(directory, join(project, 'out'));
+        const found = await openSandbox(project);
+        const sandbox = shown ? found : { ...found, descriptors: null };
+        // As if `out` had been a folder when the path was resolved.
+        await expect(openFolderAt(sandbox, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
+          code: 'PATH_REFUSED',
+        });
+        await expect(openFolderAt(sandbox, join(project, 'out'), ['out'])).rejects.toMatchObject({
+          code: 'ENOTDIR', // The last step follows no link.
+        });
+        const folder = await openFolder(sandbox, ['a']);
+        await rename(join(project, 'a'), join(project, 'b'));
+        await symlink(directory, join(project, 'a'));
+        const opened = openFileIn(sandbox, folder, 'secret', ['a', 'secret']);
+        if (shown) {
+          const handle = await opened;
+          expect(await handle.readFile('utf8')).toBe('harmless');
+          await handle.close();
+        } else {
+          await expect(opened).rejects.toMatchObject({ code: 'PATH_REFUSED' });
+        }
+        await folder.handle.close();
+      })(),
   );
 
   it(
-    'a file that became a link is not followed',
+    'a file that was replaced by a link is not followed',
     inYard(async ({ directory, project, file }) => {
       await file('project/a', 'harmless');
       const sandbox = await openSandbox(project);
@@ -216,7 +218,7 @@ describe('what changes between the check and the use', () => {
   );
 
   it(
-    'writing goes to the folder that was checked, wherever it is by then',
+    'a write goes to the folder that was checked, wherever it was moved',
     inYard(async ({ directory, project }) => {
       await mkdir(join(project, 'a'));
       const sandbox = await openSandbox(project);
@@ -232,9 +234,9 @@ describe('what changes between the check and the use', () => {
   );
 });
 
-describe('what tools may not open', () => {
+describe('files that tools may not open', () => {
   it(
-    'the folder of the daemon, though it lies in the project: by its name, by a link, in a search',
+    'the folder of the daemon is not opened by name, by a link or in a search, even inside the project',
     inYard(async (yard) => {
       await yard.file('project/data/connection.json', SECRET);
       await yard.file('project/database/a', 'not secret');
@@ -251,7 +253,7 @@ describe('what tools may not open', () => {
   );
 
   it(
-    'pipes and sockets: nobody waits for them',
+    'pipes and sockets are refused without waiting',
     inYard(async (yard) => {
       execFileSync('mkfifo', [join(yard.project, 'pipe')]);
       const server = createServer().listen(join(yard.project, 'socket'));
@@ -267,7 +269,7 @@ describe('what tools may not open', () => {
   );
 
   it(
-    'a stored output that is a link',
+    'a stored output that is a link is refused',
     inYard(async ({ directory, run, file }) => {
       await file('outputs/work/1.json', 'x');
       await symlink(join(directory, 'secret'), join(directory, 'outputs', 'work', '2.json'));
@@ -282,7 +284,7 @@ describe('what tools may not open', () => {
   );
 
   it(
-    'a project that is gone',
+    'a project that is missing is reported',
     inYard(async (yard) => {
       await rm(yard.project, { recursive: true });
       for (const outcome of await toEach(yard, '@project/a')) {

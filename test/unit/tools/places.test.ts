@@ -7,9 +7,9 @@ import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/files/p
 import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
-describe('where the path of a call leads', () => {
+describe('the target of a path', () => {
   it(
-    'is told with links resolved, also for what does not exist yet',
+    'the target of a path is resolved through links, also if it does not exist yet',
     inYard(async ({ project, tools, file }) => {
       await file('project/real/a', 'x');
       await symlink('real', join(project, 'way'));
@@ -27,7 +27,7 @@ describe('where the path of a call leads', () => {
   );
 
   it(
-    'is refused where the run would be refused',
+    'the target of a path is refused where the run would be refused',
     inYard(async ({ project, directory, tools }) => {
       await symlink(directory, join(project, 'out'));
       await mkdir(join(project, 'data'));
@@ -38,7 +38,7 @@ describe('where the path of a call leads', () => {
   );
 });
 
-describe('a link that is exchanged after the ruling', () => {
+describe('a link that is replaced after the policy decision', () => {
   const docsOnly = ({ path }: ResolvedPath) => path.startsWith('@project/docs/') || path === '@project/docs';
 
   it.each([
@@ -47,7 +47,7 @@ describe('a link that is exchanged after the ruling', () => {
     ['fs_search', { query: 'x' }],
     ['fs_write', { content: 'y' }],
     ['fs_edit', { find: 'x', replace: 'y' }],
-  ])('gains %s nothing: what was opened is asked about', (name, rest) =>
+  ])('a replaced link gives %s no access: the policy is asked about the file that was opened', (name, rest) =>
     inYard(async ({ project, tools, file }) => {
       await file('project/secret/a', 'x');
       await file('project/docs/a', 'x');
@@ -64,7 +64,7 @@ describe('a link that is exchanged after the ruling', () => {
   );
 
   it.skipIf(!existsSync('/proc/self/fd'))(
-    'gains nothing if the file is removed after it was opened, which changes the name that Linux gives',
+    'a replaced link gives no access if the file is removed after opening, which changes the name that Linux reports',
     inYard(async ({ project, file }) => {
       await file('project/secret', 'x');
       const descriptors = join(project, '..', 'descriptors');
@@ -78,7 +78,7 @@ describe('a link that is exchanged after the ruling', () => {
   );
 
   it(
-    'makes no folder where nothing may be written',
+    'a replaced link creates no folder where writing is not allowed',
     inYard(async ({ project, tools }) => {
       const call = toolRun('fs_write', { path: '@project/new/folder/a', content: '' });
       const outcome = await tools.run({ ...call, permits: docsOnly }, new AbortController().signal);
@@ -106,16 +106,16 @@ describe('a protected path', () => {
     ['config/agents/a.md', ['config']],
     ['Config/agents/a.md', ['config']],
     ['configs/a', []],
-  ])('%s is protected by %j', (path, names) => {
+  ])('the path %s is protected by %j', (path, names) => {
     expect(protectedBy('/p', `/p/${path}`, protection)).toEqual(names);
   });
 
-  it('is none above the project, and no rule can name a configuration that is the project itself', () => {
+  it('nothing above the project is protected, and no rule can name a configuration that is the project itself', () => {
     expect(protectedBy('/home/.config/p', '/home/.config/p/a', { names: [], folders: [] })).toEqual([]);
     expect(protectedBy('/p', '/p/a', { names: [], folders: ['/p'] })).toEqual(['/']);
   });
 
-  it('counts for every name of the list', () => {
+  it('every name of the list protects its path', () => {
     for (const name of PROTECTED_NAMES) {
       expect(protectedBy('/p', `/p/a/${name.replace('*', 'x')}/b`, { names: [], folders: [] })).toHaveLength(
         1,
@@ -124,7 +124,7 @@ describe('a protected path', () => {
   });
 
   it(
-    'is one by what is written and by where that leads',
+    'a path is protected by its written form and by its target',
     inYard(async ({ project, tools, file }) => {
       await file('project/.git/config', 'x');
       await file('project/plain/config', 'x');
@@ -142,7 +142,7 @@ describe('a protected path', () => {
   );
 });
 
-it('a closed folder is closed in every case and Unicode form: some disks take them as one', () => {
+it('a closed folder is closed in every case and Unicode form, as some file systems treat them as one', () => {
   const sandbox = { root: '/p', closed: ['/p/data'], descriptors: null };
   expect(['/p/data/x', '/p/DATA/x', '/p/d\u00adata'].map((path) => isOpenTo(sandbox, path))).toEqual([
     false,

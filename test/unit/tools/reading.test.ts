@@ -5,7 +5,7 @@ import { content, failed, inYard, type Yard } from './support.ts';
 
 const AROUND = /\n\[the file goes on: continue with (from|offset): (\d+)\]$/;
 
-/** The whole file, page after page, as a model would do it by the notes. */
+/** Reads the whole file page by page, as a model does by following the notes. */
 async function readAll(yard: Yard, path: string): Promise<string> {
   let text = '';
   let next: Record<string, number> = {};
@@ -14,7 +14,7 @@ async function readAll(yard: Yard, path: string): Promise<string> {
     expect(Buffer.byteLength(page)).toBeLessThanOrEqual(51_200);
     const note = AROUND.exec(page);
     if (!note) return text + page;
-    // The line feed before the note is the page's own if the page is made of whole lines.
+    // The line feed before the note belongs to the page if the page consists of whole lines.
     text += page.slice(0, note.index) + (note[1] === 'from' ? '\n' : '');
     next = { [note[1]!]: Number(note[2]) };
   }
@@ -29,7 +29,7 @@ describe('fs_read', () => {
     ['a byte order mark', '\ufeffx\n'],
     ['all of Unicode', 'ü🐘\u2028\ufffd\u{10ffff}\n'],
     ['escape sequences', '\u001b[31mred\u001b[0m\n'],
-  ])('gives a small file as it is: %s', (_, text) =>
+  ])('fs_read returns a small file unchanged: %s', (_, text) =>
     inYard(async ({ run, file }) => {
       await file('project/a', text);
       expect(content(await run('fs_read', { path: '@project/a' }))).toBe(text);
@@ -37,7 +37,7 @@ describe('fs_read', () => {
   );
 
   it(
-    'gives the lines that are asked for, and says how to go on',
+    'fs_read returns the requested lines and explains how to continue',
     inYard(async ({ run, file }) => {
       await file('project/a', 'one\ntwo\nthree\nfour');
       const path = '@project/a';
@@ -53,7 +53,7 @@ describe('fs_read', () => {
   );
 
   it(
-    'says what is past the end',
+    'fs_read reports a position after the end of the file',
     inYard(async ({ run, file }) => {
       await file('project/a', 'one\ntwo\n');
       await file('project/b', 'one');
@@ -71,7 +71,7 @@ describe('fs_read', () => {
   );
 
   it(
-    'gives a large file page by page: by its notes, all of it can be read',
+    'fs_read returns a large file in pages whose notes lead to all of it',
     inYard(async (yard) => {
       const short = Array.from({ length: 5_000 }, (_, line) => `line ${line}`).join('\n');
       const broad = Array.from({ length: 300 }, (_, line) => `${line} ${'ü'.repeat(500)}\n`).join('');
@@ -85,7 +85,7 @@ describe('fs_read', () => {
   );
 
   it(
-    'reads back a large output of its own conversation, whatever stands in it',
+    'fs_read reads a large output of its own conversation, whatever it contains',
     inYard(async (yard) => {
       const text = JSON.stringify({ content: '\0ü\u001b[31m'.repeat(9_000) });
       await yard.file('outputs/work/12.json', text);
@@ -100,7 +100,7 @@ describe('fs_read', () => {
   );
 
   it(
-    'refuses what is not text, and says so of single bytes that are not',
+    'fs_read refuses binary files, and reports single bytes that are not text',
     inYard(async ({ run, file }) => {
       await file('project/image', Buffer.from([0x89, 0x50, 0, 1]));
       await file('project/latin', Buffer.from('caf\xe9\n', 'latin1'));
@@ -112,7 +112,7 @@ describe('fs_read', () => {
   );
 
   it(
-    'says what is missing, a folder, or below a file',
+    'fs_read reports a missing file, a folder, and a path below a file',
     inYard(async ({ run, file }) => {
       await file('project/a/b', 'x');
       expect(await run('fs_read', { path: '@project/a' })).toEqual(
@@ -130,7 +130,7 @@ describe('fs_read', () => {
 
 describe('fs_list', () => {
   it(
-    'shows folders, files with their size, and links; names cannot forge lines',
+    'fs_list shows folders, files with their size, and links, and names cannot forge lines',
     inYard(async ({ project, run, file }) => {
       await file('project/a.txt', 'four');
       await file('project/b\n[9 more, not listed]', '');
@@ -145,7 +145,7 @@ describe('fs_list', () => {
   );
 
   it(
-    'shows a thousand names, and how many more there are',
+    'fs_list shows a thousand names and the number of the rest',
     inYard(async ({ project, run }) => {
       for (let n = 0; n < 1_003; n += 1) await writeFile(join(project, `f${String(n).padStart(4, '0')}`), '');
       const lines = content(await run('fs_list', { path: '@project' })).split('\n');
@@ -163,7 +163,7 @@ describe('fs_search', () => {
     content(await run('fs_search', given));
 
   it(
-    'finds a text in files of all depths, in order; it is no pattern',
+    'fs_search finds a literal text in files of all depths, in order',
     inYard(async (yard) => {
       await yard.file('project/b/c/d.ts', 'x\n  a.b(c)*\r\n');
       await yard.file('project/a.ts', 'axb\nA.B(C)*\nlast a.b(c)*');
@@ -177,7 +177,7 @@ describe('fs_search', () => {
   );
 
   it(
-    'leaves out binary files, links, .git, node_modules, and says what else it left out',
+    'fs_search leaves out binary files, links, .git and node_modules, and reports what else it left out',
     inYard(async (yard) => {
       await yard.file('project/.git/a', 'needle');
       await yard.file('project/node_modules/a/b', 'needle');
@@ -195,7 +195,7 @@ describe('fs_search', () => {
   );
 
   it(
-    'gives 200 hits at most, each short and on one line',
+    'fs_search returns at most 200 hits, each short and on one line',
     inYard(async (yard) => {
       await yard.file('project/a', `${'ü'.repeat(5_000)}needle\u001b[31m${'🐘'.repeat(5_000)}\n`.repeat(30));
       await yard.file('project/b', 'needle\n'.repeat(300));
@@ -209,19 +209,21 @@ describe('fs_search', () => {
   );
 
   it(
-    'says what could not be read',
+    'fs_search reports what it could not read',
     inYard(async (yard) => {
-      if (process.getuid?.() === 0) return; // nothing is closed to that user
+      if (process.getuid?.() === 0) return; // That user may read every file.
       await chmod(await yard.file('project/a', 'needle'), 0);
       expect(await search(yard, { query: 'needle' })).toContain('[1 that could not be read left out]');
       expect(await yard.run('fs_read', { path: '@project/a' })).toEqual(failed('NOT_PERMITTED', ''));
     }),
   );
 
-  it.each([['two\nlines'], [''], ['x'.repeat(1_001)]])('takes one line of text, not %j', (query) =>
-    inYard(async ({ run, tools }) => {
-      expect(tools.check('fs_search', { query })).toContain('fs_search: query');
-      expect(await run('fs_search', { query })).toEqual(failed('INVALID_ARGUMENTS', 'query'));
-    })(),
+  it.each([['two\nlines'], [''], ['x'.repeat(1_001)]])(
+    'fs_search accepts one line of text, not %j',
+    (query) =>
+      inYard(async ({ run, tools }) => {
+        expect(tools.check('fs_search', { query })).toContain('fs_search: query');
+        expect(await run('fs_search', { query })).toEqual(failed('INVALID_ARGUMENTS', 'query'));
+      })(),
   );
 });

@@ -15,9 +15,9 @@ function conversations(entries: readonly Entry[], more: Partial<Conversations> =
 
 const log = logOf(said(ALICE, 'hello there'), said(DEV, 'mine'));
 
-describe('recall', () => {
+describe('the recall tool', () => {
   it(
-    'reads the conversation of the call, for the agent that calls, as that agent is shown it',
+    'recall reads the conversation of the call as it is shown to the calling agent',
     inYard(
       async ({ run, tools }) => {
         expect(tools.definitions().get('recall')?.risk).toBe('safe');
@@ -44,7 +44,7 @@ describe('recall', () => {
     [{ query: 'x'.repeat(401) }, 'query: Too big'],
     [{ index: 3 }, 'Unrecognized key: "index"'],
     [{}, 'say which entries (from, to) or what to look for (query)'],
-  ])('refuses %j', (given, message) =>
+  ])('recall refuses %j', (given, message) =>
     inYard(
       async ({ run }) => expect(await run('recall', given)).toEqual(failed('INVALID_ARGUMENTS', message)),
       { conversations: conversations(log) },
@@ -52,7 +52,7 @@ describe('recall', () => {
   );
 
   it(
-    'says so where no conversation is open, and where its log cannot be had',
+    'recall reports that no conversation is open, or that its log cannot be read',
     inYard(async ({ run, tools }) => {
       expect(await run('recall', { from: 0 })).toEqual(
         failed('NOT_FOUND', 'the log of work is not open here'),
@@ -73,7 +73,7 @@ describe('recall', () => {
   const long = logOf(...Array.from({ length: 20_000 }, () => said(ALICE, `needle ${'x y '.repeat(100)}`)));
 
   it(
-    'lets others run while it looks through a long log',
+    'recall yields to other work while it searches a long log',
     inYard(
       async ({ run }) => {
         let turns = 0;
@@ -93,7 +93,7 @@ describe('recall', () => {
   );
 
   it(
-    'stops in the middle of a long log when it is told to',
+    'recall stops in the middle of a long log when it is aborted',
     inYard(
       async ({ run }) => {
         const stop = new AbortController();

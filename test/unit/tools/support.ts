@@ -5,14 +5,14 @@ import { expect } from 'vitest';
 import type { Toolbox, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
 import { type BuiltInOptions, createBuiltInTools } from '../../../src/tools/index.ts';
 
-/** A project, what lies around it, and the built-in tools on it. */
+/** A project, its surroundings, and the built-in tools on it. */
 export interface Yard {
-  /** Holds `project`, `outputs`, and a file `secret` that no tool may reach. */
+  /** Contains `project`, `outputs`, and a file `secret` that no tool may read. */
   readonly directory: string;
   readonly project: string;
   readonly tools: Toolbox;
   readonly logged: string[];
-  /** Writes below `directory`; makes folders. Answers the path. */
+  /** Writes files below `directory` and creates folders. Returns the path. */
   file(path: string, content: string | Buffer): Promise<string>;
   run(name: string, given: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutcome>;
 }
@@ -25,7 +25,7 @@ export function inYard(work: (yard: Yard) => Promise<void>, options: Partial<Bui
     const yard = await makeYard(directory, options);
     try {
       await work(yard);
-      // Whatever became of the calls: what they opened is closed.
+      // Whatever the results of the calls: all files that they opened are closed.
       expect((await openFiles()).filter((path) => path.startsWith(directory))).toEqual([]);
     } finally {
       await yard.tools.close();
@@ -83,7 +83,7 @@ export function failed(code: string, message: string) {
   return { kind: 'failed', code, message: expect.stringContaining(message) };
 }
 
-/** Of this process, by where they lead. Nothing where the system does not tell. */
+/** Open files of this process, by target. Empty where the system does not list them. */
 async function openFiles(): Promise<string[]> {
   const names = await readdir('/proc/self/fd').catch(() => []);
   return Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')));

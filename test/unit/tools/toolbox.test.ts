@@ -27,8 +27,8 @@ const says =
 const LIMITS = { risk: {}, timeoutMs: 1_000, graceMs: 100 };
 const { signal: NEVER } = new AbortController();
 
-describe('several toolboxes as one', () => {
-  it('give a name to the first that offers it, and log the clash once', async () => {
+describe('several toolboxes combined into one', () => {
+  it('a name belongs to the first toolbox that offers it, and the clash is logged once', async () => {
     const warned: string[] = [];
     const log = { warn: (_: object, message: string) => void warned.push(message), error: () => {} };
     const parts = [
@@ -46,7 +46,7 @@ describe('several toolboxes as one', () => {
     expect(warned).toEqual(['two toolboxes offer a tool b; the first one counts']);
   });
 
-  it('follow what is configured about risk, by name', () => {
+  it('the combined toolbox applies the configured risk by name', () => {
     const risk = { a: 'risky', c: 'safe', gone: 'safe' } as const;
     const tools = createToolbox(
       [part({ a: 'safe', b: 'risky', c: 'risky', constructor: 'risky' as const }, says(''))],
@@ -63,7 +63,7 @@ describe('several toolboxes as one', () => {
     ]);
   });
 
-  it('see a tool that comes and goes', async () => {
+  it('the combined toolbox follows tools that are added and removed', async () => {
     const names: Record<string, Risk> = {};
     const tools = createToolbox([part(names, says('here'))], LIMITS);
     const missing = { kind: 'failed', code: 'TOOL_NOT_AVAILABLE', message: 'there is no tool a' };
@@ -76,7 +76,7 @@ describe('several toolboxes as one', () => {
     expect(await tools.run(toolRun('a'), NEVER)).toEqual({ kind: 'completed', content: 'here' });
   });
 
-  it('are all closed, once, though one of them fails', async () => {
+  it('each toolbox is closed once, even if closing one of them fails', async () => {
     const closed: string[] = [];
     const errors: string[] = [];
     const log = { warn: () => {}, error: (_: object, message: string) => void errors.push(message) };
@@ -91,7 +91,7 @@ describe('several toolboxes as one', () => {
   });
 });
 
-describe('a tool that misbehaves ends in a result', () => {
+describe('a tool that misbehaves', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
@@ -130,12 +130,12 @@ describe('a tool that misbehaves ends in a result', () => {
       'NO_RESULT',
       'a ended without a result',
     ],
-  ])('when it %s', async (_, run, code, message) => {
+  ])('a tool that %s ends in a result', async (_, run, code, message) => {
     expect(await runOf(run)).toEqual({ kind: 'failed', code, message });
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('when it hangs: it is told at its deadline, and then no longer waited for', async () => {
+  it('a tool that hangs is aborted at its deadline, and not awaited after it', async () => {
     let told: AbortSignal | undefined;
     const outcome = runOf((_: ToolRun, signal: AbortSignal) => {
       told = signal;
@@ -154,7 +154,7 @@ describe('a tool that misbehaves ends in a result', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('when it is told: its own words count, a rejection is the abort', async () => {
+  it('a tool that is aborted ends with its own result, and a rejection counts as the abort', async () => {
     const obeys = (answer: unknown) => (_: ToolRun, signal: AbortSignal) =>
       new Promise((resolve, reject) => {
         signal.addEventListener('abort', () => (answer === null ? reject(signal.reason) : resolve(answer)));
@@ -175,7 +175,7 @@ describe('a tool that misbehaves ends in a result', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('when it is aborted and does not listen: after a while nobody waits', async () => {
+  it('a tool that ignores its abort is not awaited after a grace period', async () => {
     const controller = new AbortController();
     const outcome = runOf(() => new Promise(() => {}), controller.signal);
     controller.abort();
@@ -184,7 +184,7 @@ describe('a tool that misbehaves ends in a result', () => {
     expect([vi.getTimerCount(), getEventListeners(controller.signal, 'abort').length]).toEqual([0, 0]);
   });
 
-  it('when it was aborted before: it is not begun', async () => {
+  it('a tool whose call is already aborted is not started', async () => {
     const run = vi.fn();
     expect(await runOf(run, AbortSignal.abort())).toEqual({ kind: 'aborted' });
     expect(run).not.toHaveBeenCalled();

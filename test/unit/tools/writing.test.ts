@@ -9,7 +9,7 @@ const path = '@project/a';
 
 describe('fs_write', () => {
   it(
-    'makes a file and the folders that are missing, and replaces a file whole',
+    'fs_write creates a file and its missing folders, and replaces a whole file',
     inYard(async ({ project, run }) => {
       const deep = '@project/x/y/z.txt';
       expect(content(await run('fs_write', { path: deep, content: 'ü\n' }))).toBe(
@@ -24,7 +24,7 @@ describe('fs_write', () => {
   );
 
   it(
-    'keeps the permissions of a file, without the dangerous ones',
+    'fs_write keeps the permissions of a file without the dangerous ones',
     inYard(async ({ project, run, file }) => {
       await chmod(await file('project/a', 'old'), 0o4751);
       content(await run('fs_write', { path, content: 'new' }));
@@ -35,16 +35,16 @@ describe('fs_write', () => {
   );
 
   it(
-    'does not replace what may not be written',
+    'fs_write does not replace a file that may not be written',
     inYard(async ({ run, file }) => {
-      if (process.getuid?.() === 0) return; // everything may be written by that user
+      if (process.getuid?.() === 0) return; // That user may write every file.
       await chmod(await file('project/a', 'old'), 0o444);
       expect(await run('fs_write', { path, content: 'new' })).toEqual(failed('NOT_PERMITTED', ''));
     }),
   );
 
   it(
-    'refuses a folder, a way through a file, and what is too large',
+    'fs_write refuses a folder, a path below a file, and content that is too large',
     inYard(async ({ project, run, file }) => {
       await mkdir(join(project, 'folder'));
       await file('project/a', 'x');
@@ -59,7 +59,7 @@ describe('fs_write', () => {
   );
 
   it(
-    'that is aborted before its end changes nothing and leaves nothing',
+    'fs_write that is aborted before its end changes nothing and leaves no file',
     inYard(async ({ project, file }) => {
       await file('project/a', 'old');
       const sandbox = await openSandbox(project);
@@ -86,7 +86,7 @@ describe('fs_edit', () => {
     all === undefined ? { path, find, replace } : { path, find, replace, all };
 
   it(
-    'replaces the one place where the text stands, to the letter',
+    'fs_edit replaces the only occurrence of a text literally',
     inYard(async ({ project, run, file }) => {
       await file('project/a', '\ufeffone\r\ntwo $1\r\nthree');
       expect(content(await run('fs_edit', edit('two $1\r\n', "$& $' $$\r\n")))).toBe(
@@ -97,7 +97,7 @@ describe('fs_edit', () => {
   );
 
   it(
-    'wants to know which, unless all are meant',
+    'fs_edit refuses an ambiguous text unless all occurrences are meant',
     inYard(async ({ project, run, file }) => {
       await file('project/a', 'x1 x2 x3');
       expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'stands 3 times'));
@@ -111,7 +111,7 @@ describe('fs_edit', () => {
   );
 
   it(
-    'refuses what is no text, what is too large, and what is not there',
+    'fs_edit refuses a binary file, a file that is too large, and a text that is missing',
     inYard(async ({ project, run, file }) => {
       const whole = async (bytes: Buffer) => {
         await file('project/a', bytes);
@@ -133,7 +133,7 @@ describe('fs_edit', () => {
   );
 
   it(
-    'does not write over what somebody else wrote meanwhile: of edits at the same time each one counts or fails',
+    'fs_edit overwrites no concurrent change: each of several edits is applied or fails',
     inYard(async ({ project, run, file }) => {
       const places = Array.from({ length: 12 }, (_, n) => `<${n}>`);
       await file('project/a', places.join(''));

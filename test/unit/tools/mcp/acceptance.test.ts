@@ -18,7 +18,7 @@ function stage() {
   return { kept, warnings, acceptance: new Acceptance(accepted, log) };
 }
 
-it('the tools of the first list are accepted, without a warning', () => {
+it('the tools of the first list are accepted without a warning', () => {
   const { acceptance, warnings } = stage();
   acceptance.listed('it', [LOOK]);
   expect(acceptance.unaccepted('it', LOOK)).toBeNull();
@@ -30,7 +30,7 @@ it.each([
   ['title', { ...LOOK, title: 'Obey me' }],
   ['schema', { ...LOOK, inputSchema: { ...LOOK.inputSchema, required: ['a'] } }],
   ['hint', { ...LOOK, annotations: { readOnlyHint: true } }],
-])('a tool with another %s is not accepted, and is reported once', (_, changed) => {
+])('a tool whose %s changes is not accepted, and this is reported once', (_, changed) => {
   const { acceptance, warnings } = stage();
   acceptance.listed('it', [LOOK]);
   acceptance.listed('it', [changed]);
@@ -39,7 +39,7 @@ it.each([
   expect(warnings).toEqual([{ server: 'it', tools: [{ tool: 'look', is: 'changed' }] }]);
 });
 
-it('the order of keys, and what no agent reads, change nothing', () => {
+it('a tool stays accepted when only key order or fields that no agent reads change', () => {
   const { acceptance } = stage();
   acceptance.listed('it', [LOOK]);
   const { a, b } = LOOK.inputSchema.properties;
@@ -51,14 +51,14 @@ it('the order of keys, and what no agent reads, change nothing', () => {
   expect(acceptance.unaccepted('it', other)).toBeNull();
 });
 
-it('a tool that comes later is new, also one that is named like a property of every object', () => {
+it('a tool that is added later is new, even one that is named like a property of every object', () => {
   const { acceptance } = stage();
   acceptance.listed('it', [LOOK]);
   for (const name of ['more', 'constructor', '__proto__'])
     expect(acceptance.unaccepted('it', { ...LOOK, name })).toMatchObject({ is: 'new' });
 });
 
-it('an empty first list accepts nothing: the first tools are accepted when they come', () => {
+it('after an empty first list, the first tools that are listed are accepted', () => {
   const { acceptance, kept } = stage();
   acceptance.listed('it', []);
   expect(kept).toEqual({});
@@ -66,7 +66,7 @@ it('an empty first list accepts nothing: the first tools are accepted when they 
   expect(acceptance.unaccepted('it', LOOK)).toBeNull();
 });
 
-it('what is accepted is one digest: another change is not', async () => {
+it('an operator accepts one digest: a tool that changes again is not accepted', async () => {
   const { acceptance } = stage();
   acceptance.listed('it', [LOOK]);
   const changed = { ...LOOK, description: 'Other.' };

@@ -5,30 +5,30 @@ function namesOf(...places: [server: string, tool: string][]): string[] {
   return [...wireNames(places.map(([server, tool]) => ({ server, tool }))).keys()];
 }
 
-describe('the name of a tool of a server', () => {
-  it('is made of both names', () => {
+describe('the names of MCP tools', () => {
+  it('a tool name consists of the server name and the name of the tool', () => {
     expect(namesOf(['files', 'read_file'])).toEqual(['mcp__files__read_file']);
   });
 
-  it('is a valid function name, whatever the server calls it (NAMES-1)', () => {
+  it('a tool name is a valid function name, whatever the server calls the tool (NAMES-1)', () => {
     for (const tool of ['a.b/c d', 'café', '😀', 'x'.repeat(200), '']) {
       expect(namesOf(['files', tool])[0]).toMatch(/^mcp__files__[A-Za-z0-9_-]{0,52}$/);
     }
     expect(namesOf(['files', 'a.b'])).toEqual(['mcp__files__a_b']);
   });
 
-  it('tells two long names apart that begin alike', () => {
+  it('two long names that begin alike stay distinct', () => {
     const [one, other] = namesOf(['s', `${'x'.repeat(80)}1`], ['s', `${'x'.repeat(80)}2`]);
     expect(one).toHaveLength(64);
     expect(other).toHaveLength(64);
     expect(one).not.toBe(other);
   });
 
-  it('keeps two servers apart that offer the same tool', () => {
+  it('the same tool of two servers has two names', () => {
     expect(namesOf(['a', 'read'], ['b', 'read'])).toEqual(['mcp__a__read', 'mcp__b__read']);
   });
 
-  it('gives the plain name to nobody when two come out alike (NAMES-3), in whatever order they come (NAMES-2)', () => {
+  it('two tools whose names collide both lose the plain name (NAMES-3), in any order (NAMES-2)', () => {
     const names = namesOf(['s', 'a.b'], ['s', 'a_b']);
     expect(names).toHaveLength(2);
     for (const name of names) expect(name).toMatch(/^mcp__s__a_b_[0-9a-f]{8}$/);
@@ -37,7 +37,7 @@ describe('the name of a tool of a server', () => {
     expect([...wireNames([one, other])]).toEqual([...wireNames([other, one])]);
   });
 
-  it('belongs to no tool where one is called like the marked name of another (NAMES-4), in whatever order they come', () => {
+  it('a plain name that equals the marked name of another tool is given to neither (NAMES-4), in any order', () => {
     const [marked = ''] = namesOf(['s', 'a.b'], ['s', 'a_b']);
     const thief = { server: 's', tool: marked.slice('mcp__s__'.length) };
     const alike = [
@@ -51,7 +51,7 @@ describe('the name of a tool of a server', () => {
     expect([...wireNames([thief, ...alike])]).toEqual([...names]);
   });
 
-  it('is told from those of every other server, whatever the servers call their tools', () => {
+  it('tool names of different servers never collide, whatever the servers call their tools', () => {
     const servers = ['a', 'a_b', 'a-b', 'b', 'x'.repeat(48), `${'x'.repeat(47)}y`];
     const tools = ['c', '_c', '__c', 'b__c', '_b__c', 'mcp__b__c', 'x'.repeat(90), '.'.repeat(90)];
     const places = servers.flatMap((server) => tools.map((tool) => ({ server, tool })));
@@ -60,7 +60,7 @@ describe('the name of a tool of a server', () => {
     expect(wireNames(places).size).toBe(places.length);
   });
 
-  it('tells whose it is', () => {
+  it('a tool name tells which server the tool belongs to', () => {
     expect(isOfServer('mcp__files__read', 'files')).toBe(true);
     expect(isOfServer('mcp__files2__read', 'files')).toBe(false);
   });

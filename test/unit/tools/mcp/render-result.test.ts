@@ -10,7 +10,7 @@ function base64(bytes: number): string {
   return Buffer.alloc(bytes).toString('base64');
 }
 
-/** Base64 of bytes that repeat nothing. */
+/** Base64 of bytes without repetition. */
 function noise(bytes: number): string {
   const seed = Buffer.from('parley');
   const hashes = Array.from({ length: Math.ceil(bytes / 32) }, (_, n) =>
@@ -19,8 +19,8 @@ function noise(bytes: number): string {
   return Buffer.concat(hashes).subarray(0, bytes).toString('base64');
 }
 
-describe('the result of a tool, as a model reads it', () => {
-  it('is its text, line by line', () => {
+describe('the rendered result of an MCP tool', () => {
+  it('text blocks are rendered one per line', () => {
     const content = [
       { type: 'text', text: 'one' },
       { type: 'text', text: 'two' },
@@ -28,7 +28,7 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({ content })).toBe('one\ntwo');
   });
 
-  it('names images and sound with kind and size (RENDER-RESULT-1)', () => {
+  it('images and audio are rendered as kind and size (RENDER-RESULT-1)', () => {
     const content = [
       { type: 'image', data: base64(12_345), mimeType: 'image/png' },
       { type: 'audio', data: base64(7), mimeType: 'audio/wav' },
@@ -39,7 +39,7 @@ describe('the result of a tool, as a model reads it', () => {
     );
   });
 
-  it('holds the text of resources, names other ones, and names links', () => {
+  it('resources are rendered as their text, other resources and links by name', () => {
     const content = [
       { type: 'resource', resource: { uri: 'file:///a.md', mimeType: 'text/markdown', text: '# A' } },
       { type: 'resource', resource: { uri: 'file:///a.bin', blob: base64(2000) } },
@@ -50,7 +50,7 @@ describe('the result of a tool, as a model reads it', () => {
     );
   });
 
-  it('is the structured content where there are no words (RENDER-RESULT-2)', () => {
+  it('structured content is rendered if there is no text (RENDER-RESULT-2)', () => {
     const structuredContent = { degrees: 20 };
     expect(shown({ structuredContent })).toBe('{"degrees":20}');
     expect(shown({ structuredContent, content: [{ type: 'text', text: '20°' }] })).toBe('20°');
@@ -58,7 +58,7 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({ structuredContent, content: [image] })).toBe('[image/png, 1 B: not kept]\n{"degrees":20}');
   });
 
-  describe('with binary data in its structured content', () => {
+  describe('binary data in structured content', () => {
     const png = noise(3_000);
     const image = { type: 'image', data: png, mimeType: 'image/png' };
     const notShown = '[image/png, 3 kB: not kept]';
@@ -77,11 +77,14 @@ describe('the result of a tool, as a model reads it', () => {
         { type: 'audio', data: noise(9), mimeType: 'audio/wav' },
         '"[audio/wav, 9 B: not kept]"',
       ],
-    ])('names %s with kind and size (R3)', (_, structuredContent, words) => {
-      expect(shown({ structuredContent, content: [image] })).toBe(`${notShown}\n${words}`);
-    });
+    ])(
+      'binary data in structured content is replaced by kind and size: %s (R3)',
+      (_, structuredContent, words) => {
+        expect(shown({ structuredContent, content: [image] })).toBe(`${notShown}\n${words}`);
+      },
+    );
 
-    it('names what only its own characters tell (RENDER-RESULT-3)', () => {
+    it('binary data is recognized by its characters alone (RENDER-RESULT-3)', () => {
       const jpeg = `/9j/${noise(3_000)}`;
       const lines = noise(3_000).replaceAll(/(.{76})/g, '$1\n');
       expect(shown({ structuredContent: { a: jpeg, b: noise(3_000), c: lines } })).toBe(
@@ -89,13 +92,13 @@ describe('the result of a tool, as a model reads it', () => {
       );
     });
 
-    it('names it, too, in a text that repeats the structured content (RENDER-RESULT-3)', () => {
+    it('binary data is recognized in a text that repeats the structured content (RENDER-RESULT-3)', () => {
       const structuredContent = { picture: image, name: 'chart' };
       const content = [{ type: 'text', text: JSON.stringify(structuredContent, null, 2) }];
       expect(shown({ structuredContent, content })).toBe(`{"picture":"${notShown}","name":"chart"}`);
     });
 
-    it('shows long words, numbers and texts as they are', () => {
+    it('long words, numbers and texts are not taken for binary data', () => {
       const structuredContent = {
         hex: 'deadbeef01'.repeat(200),
         words: 'Some words and then some more. '.repeat(100),
@@ -104,15 +107,15 @@ describe('the result of a tool, as a model reads it', () => {
       };
       expect(shown({ structuredContent })).toBe(JSON.stringify(structuredContent));
       const text = `{"picture": "${png}"}`;
-      expect(shown({ content: [{ type: 'text', text }] })).toBe(text); // a text is the tool's own words
+      expect(shown({ content: [{ type: 'text', text }] })).toBe(text); // A text is what the tool itself wrote.
     });
   });
 
-  it('may be empty', () => {
+  it('an empty result is rendered as such', () => {
     expect(shown({})).toBe('');
   });
 
-  it('says of what it does not know that it is there (RENDER-RESULT-1)', () => {
+  it('a content block of an unknown kind is named (RENDER-RESULT-1)', () => {
     const content = [{ type: 'video', data: '…' }, 7, { type: 'text' }, { type: 'text', text: 'well' }];
     expect(shown({ content })).toBe(
       '[content of type video: not kept]\n[content of no type: not kept]\n[content of type text: not kept]\nwell',

@@ -22,8 +22,8 @@ function waitsIn(said: Rig['said']): unknown[] {
 
 const CALL = callOf('mcp__files__a');
 
-describe('a server that ends', () => {
-  it('fails the call that it had, and says that what happened is not known (TOOLS-MCP-SERVER-4)', async () => {
+describe('an MCP server whose process ends', () => {
+  it('the running call fails with an unknown outcome when the server process ends (TOOLS-MCP-SERVER-4)', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     await rig.tools.settled();
@@ -39,7 +39,7 @@ describe('a server that ends', () => {
     expect(files.calls).toHaveLength(1);
   });
 
-  it('is started again; its tools stay known and calls wait for it (TOOLS-MCP-SERVER-3)', async () => {
+  it('the server is restarted, its tools stay listed, and new calls wait for it (TOOLS-MCP-SERVER-3)', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     const { tools, until } = rig;
@@ -51,7 +51,7 @@ describe('a server that ends', () => {
     expect(files.lives).toHaveLength(2);
   });
 
-  it('is gone with its tools when it does not come back, and back when it does', async () => {
+  it('the tools disappear when a restart fails, and return when one succeeds', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     const { tools, until } = rig;
@@ -69,7 +69,7 @@ describe('a server that ends', () => {
     await until(() => tools.definitions().has('mcp__files__a'));
   });
 
-  it('again and again is waited for longer each time, up to a limit (TOOLS-MCP-SERVER-2)', async () => {
+  it('repeated restarts back off up to a limit (TOOLS-MCP-SERVER-2)', async () => {
     const files = fileServer();
     files.isDown = true;
     files.countsTries = true;
@@ -80,7 +80,7 @@ describe('a server that ends', () => {
     expect(waitsIn(said).slice(0, 5)).toEqual([1, 2, 4, 5, 5]);
   });
 
-  it('for the same reason each time is told of once', async () => {
+  it('repeated ends for the same reason are logged once', async () => {
     const files = fileServer();
     files.isDown = true;
     rig = rigOf({ files });
@@ -94,9 +94,9 @@ describe('a server that ends', () => {
   });
 
   it.each([
-    ['after a long life has no failures behind it', 0, [1, 1, 1]],
-    ['after short lives is waited for longer', 60_000, [1, 2, 4]],
-  ])('%s (TOOLS-MCP-SERVER-2)', async (_, stableMs, waits) => {
+    ['does not grow after long lives', 0, [1, 1, 1]],
+    ['grows after short lives', 60_000, [1, 2, 4]],
+  ])('the restart delay of a server %s (TOOLS-MCP-SERVER-2)', async (_, stableMs, waits) => {
     const files = fileServer();
     rig = rigOf({ files }, { restartMs: 2, restartMaxMs: 10, stableMs });
     const { tools, until, said } = rig;
@@ -110,7 +110,7 @@ describe('a server that ends', () => {
     expect(waitsIn(said)).toEqual(waits);
   });
 
-  it('lets a waiting call end with its signal', async () => {
+  it('a call that waits for a restart ends with its signal', async () => {
     const files = fileServer();
     rig = rigOf({ files }, { restartMs: 60_000, restartMaxMs: 60_000 });
     const { tools, until } = rig;
@@ -124,8 +124,8 @@ describe('a server that ends', () => {
   });
 });
 
-describe('a server that does not start', () => {
-  it('is reported with its reason, and keeps nobody else', async () => {
+describe('an MCP server that does not start', () => {
+  it('a server that does not start is reported with the reason, and does not delay the others', async () => {
     const broken = fileServer();
     broken.isDown = true;
     rig = rigOf({ broken, files: fileServer() });
@@ -136,7 +136,7 @@ describe('a server that does not start', () => {
     ]);
   });
 
-  it('but answers nothing is given up in time', async () => {
+  it('a server that starts and never answers is given up after a timeout', async () => {
     const files = fileServer();
     files.isMute = true;
     rig = rigOf({ files }, { connectMs: 10, restartMs: 60_000, restartMaxMs: 60_000 });
@@ -144,15 +144,15 @@ describe('a server that does not start', () => {
     expect(rig.tools.status()[0]?.error).toBe('it did not answer within 0.01 s');
   });
 
-  it('takes a call that comes while it starts', async () => {
+  it('a call that arrives while the server starts is run', async () => {
     rig = rigOf({ files: fileServer() });
     expect(rig.tools.check('mcp__files__a', {})).toBeNull();
     expect(await rig.tools.run(CALL, openSignal())).toEqual({ kind: 'completed', content: 'done' });
   });
 });
 
-describe('closing', () => {
-  it('ends the servers and the calls, and nothing comes back', async () => {
+describe('closing MCP servers', () => {
+  it('closing ends the servers and their calls, and nothing restarts', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     const { tools } = rig;
@@ -172,7 +172,7 @@ describe('closing', () => {
     expect(await tools.run(CALL, openSignal())).toMatchObject({ code: 'MCP_SERVER_UNAVAILABLE' });
   });
 
-  it('before the first use starts nothing', async () => {
+  it('closing before the first use starts nothing', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     await rig.tools.close();

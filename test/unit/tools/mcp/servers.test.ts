@@ -22,8 +22,8 @@ function serverWith(...tools: object[]): FakeServer {
 
 const READS = { annotations: { readOnlyHint: true } };
 
-describe('the tools of servers', () => {
-  it('come when the servers are up; asking for them starts those and does not wait (MCP-TOOLBOX-1)', async () => {
+describe('the tools of MCP servers', () => {
+  it('listing tools starts the servers without waiting, and the tools appear when the servers are up (MCP-TOOLBOX-1)', async () => {
     rig = rigOf({ files: serverWith(toolOf('read')) });
     const { tools, until } = rig;
     expect(tools.status()).toEqual([{ server: 'files', state: 'connecting', tools: 0 }]);
@@ -32,7 +32,7 @@ describe('the tools of servers', () => {
     expect(tools.status()).toEqual([{ server: 'files', state: 'ready', tools: 1 }]);
   });
 
-  it('are risky whatever the server says of them, unless it is trusted with that (MCP-TOOLBOX-2)', async () => {
+  it('tools are risky whatever the server declares, unless the configuration trusts it (MCP-TOOLBOX-2)', async () => {
     const files = serverWith(toolOf('read', READS), toolOf('write'));
     const risks = () => [...(rig?.tools.definitions().values() ?? [])].map(({ risk }) => risk);
     await ready({ files });
@@ -43,7 +43,7 @@ describe('the tools of servers', () => {
     expect(risks()).toEqual(['safe', 'risky']);
   });
 
-  it('are shown with what models need', async () => {
+  it('tools are listed with all that models need', async () => {
     const inputSchema = { type: 'object', properties: { path: { type: 'string' } } };
     const read = toolOf('read', { description: 'Reads.', inputSchema, ...READS });
     const { tools } = await ready({ files: serverWith(read, toolOf('write')) });
@@ -58,14 +58,14 @@ describe('the tools of servers', () => {
     ]);
   });
 
-  it('are read from all pages', async () => {
+  it('tools are read from all pages of a list', async () => {
     const files = serverWith(toolOf('a'));
     files.furtherPages = [[toolOf('b')], [toolOf('c')]];
     const { tools } = await ready({ files });
     expect([...tools.definitions().keys()]).toEqual(['mcp__files__a', 'mcp__files__b', 'mcp__files__c']);
   });
 
-  it('are read from many pages without a warning of Node about listeners', async () => {
+  it('reading many pages causes no warning of Node about listeners', async () => {
     const warnings: Error[] = [];
     const keep = (warning: Error) => void warnings.push(warning);
     process.on('warning', keep);
@@ -79,7 +79,7 @@ describe('the tools of servers', () => {
     expect(said.filter(({ level }) => level === 'warn')).toEqual([]);
   });
 
-  it('are cut after a hundred pages, and the log says of which server', async () => {
+  it('the list is cut after a hundred pages, and the log names the server', async () => {
     const files = serverWith(toolOf('a'));
     files.furtherPages = Array.from({ length: 120 }, (_, page) => [toolOf(`t${page}`)]);
     const { tools, said } = await ready({ files });
@@ -91,21 +91,21 @@ describe('the tools of servers', () => {
     });
   });
 
-  it('are none when a server has none', async () => {
+  it('a server without tools contributes none', async () => {
     const files = new FakeServer();
     files.offersTools = false;
     const { tools } = await ready({ files });
     expect(tools.status()).toEqual([{ server: 'files', state: 'ready', tools: 0 }]);
   });
 
-  it('are usable though one of them is odd, and that one is named', async () => {
+  it('an invalid tool is named in the log, and the other tools stay usable', async () => {
     const needsTask = toolOf('slow', { execution: { taskSupport: 'required' } });
     const { tools, said } = await ready({ files: serverWith(toolOf('a'), { name: 'bad' }, needsTask) });
     expect([...tools.definitions().keys()]).toEqual(['mcp__files__a']);
     expect(said.map(({ fields }) => fields)).toContainEqual({ server: 'files', tools: ['bad', 'slow'] });
   });
 
-  it('go to the server that offers them when two offer the same', async () => {
+  it('a call goes to its own server when two servers offer the same tool', async () => {
     const one = serverWith(toolOf('read'));
     const other = serverWith(toolOf('read'));
     const { tools } = await ready({ one, other });
@@ -113,7 +113,7 @@ describe('the tools of servers', () => {
     expect([one.calls.length, other.calls.length]).toEqual([0, 1]);
   });
 
-  it('follow the list when it changes', async () => {
+  it('the tools follow a list that changes', async () => {
     const files = serverWith(toolOf('a'));
     const { tools, until } = await ready({ files });
     files.tools = [toolOf('b'), toolOf('c')];
@@ -122,7 +122,7 @@ describe('the tools of servers', () => {
     expect(tools.definitions().has('mcp__files__a')).toBe(false);
   });
 
-  it('are checked by the schema that the server gave', async () => {
+  it('arguments are checked by the schema that the server gave', async () => {
     const inputSchema = { type: 'object', properties: { n: { type: 'number' } } };
     const files = serverWith(toolOf('a', { inputSchema }));
     const { tools } = await ready({ files });
@@ -135,8 +135,8 @@ describe('the tools of servers', () => {
   });
 });
 
-describe('a call', () => {
-  it('gives the text of the result, and carries the key of the call', async () => {
+describe('a call of an MCP tool', () => {
+  it('a call carries its key and returns the text of the result', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
     expect(await tools.run(callOf('mcp__files__a', { n: 1 }), openSignal())).toEqual({
@@ -150,7 +150,7 @@ describe('a call', () => {
     });
   });
 
-  it('fails with the words of the tool, or says that there were none', async () => {
+  it('a call fails with the text of the tool, or reports that there was none', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
     files.answer = () => ({ isError: true, content: [{ type: 'text', text: 'no such file' }] });
@@ -163,7 +163,7 @@ describe('a call', () => {
     });
   });
 
-  it('fails when the server refuses it', async () => {
+  it('a call fails when the server refuses it', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
     files.answer = () => {
@@ -176,7 +176,7 @@ describe('a call', () => {
     });
   });
 
-  it('keeps its result when that does not match the schema the tool gave for it (MCP-CONNECTION-1)', async () => {
+  it('a result that does not match the output schema of the tool is kept (MCP-CONNECTION-1)', async () => {
     const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
     const { tools } = await ready({ files: serverWith(toolOf('a', { outputSchema })) });
     expect(await tools.run(callOf('mcp__files__a'), openSignal())).toEqual({
@@ -185,7 +185,7 @@ describe('a call', () => {
     });
   });
 
-  it('ends with its signal, and the server is told', async () => {
+  it('a call ends with its signal, and the server is notified', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
     const cancelled = new Promise<void>((resolve) => {
@@ -201,14 +201,14 @@ describe('a call', () => {
     await cancelled;
   });
 
-  it('does not begin when its signal has aborted', async () => {
+  it('a call whose signal is already aborted does not begin', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
     expect(await tools.run(callOf('mcp__files__a'), AbortSignal.abort())).toEqual({ kind: 'aborted' });
     expect(files.calls).toEqual([]);
   });
 
-  it('ends when the server says nothing for too long, and what happened is said to be unknown', async () => {
+  it('a call without an answer ends at its timeout with an unknown outcome', async () => {
     const files = serverWith(toolOf('a'));
     rig = rigOf({ files }, { callMs: 5 });
     await rig.tools.settled();
@@ -217,7 +217,7 @@ describe('a call', () => {
     expect(outcome).toMatchObject({ code: 'TOOL_TIMEOUT', message: expect.stringContaining('not known') });
   });
 
-  it('of a tool that nobody offers fails', async () => {
+  it('a call of an unknown tool fails', async () => {
     const { tools } = await ready({ files: serverWith() });
     const outcome = await tools.run(callOf('mcp__files__a'), openSignal());
     expect(outcome).toMatchObject({ kind: 'failed', code: 'TOOL_NOT_AVAILABLE' });

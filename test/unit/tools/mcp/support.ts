@@ -17,23 +17,23 @@ export interface FakeCall {
   readonly signal: AbortSignal;
 }
 
-/** What a server in this process does; may be changed while it runs. */
+/** What the server in this process does. May be changed while it runs. */
 export class FakeServer {
   tools: object[] = [];
   /** Tools of the further pages. */
   furtherPages: object[][] = [];
   offersTools = true;
   isDown = false;
-  /** Can be reached, and says nothing. */
+  /** Accepts connections and never answers. */
   isMute = false;
-  /** Each failure has another reason. */
+  /** Each failure has a different reason. */
   countsTries = false;
   private tries = 0;
   answer: (call: FakeCall) => Result | Promise<Result> = () => ({
     content: [{ type: 'text', text: 'done' }],
   });
   readonly calls: FakeCall[] = [];
-  /** One for each life. */
+  /** One for each start of the process. */
   readonly lives: Server[] = [];
 
   readonly link = () => {
@@ -72,7 +72,7 @@ export class FakeServer {
 export interface Rig {
   readonly tools: ServerTools;
   readonly said: { readonly level: string; readonly fields: object; readonly message: string }[];
-  /** Resolves when `is` holds after some change. */
+  /** Resolves when `is` returns true after a change. */
   until(is: () => boolean): Promise<void>;
 }
 
