@@ -8,7 +8,7 @@ it.each<[string[], object]>([
   [['resolve', 'a1', '--rerun'], { answer: 'rerun' }],
   [['resolve', 'a1', '--failed'], { answer: 'failed' }],
   [['resolve', 'a1', '--result', '{"n":1}'], { answer: 'result', result: { n: 1 } }],
-])('%j answers as the user', async (argv, answer) => {
+])('%j answers the approval as the user', async (argv, answer) => {
   const daemon = fakeDaemon({ answer: { accepted: true } });
   expect((await parley(argv, { daemon })).code).toBe(0);
   const body = { approvalId: 'a1', publisher: 'alice', ...answer };
@@ -16,7 +16,7 @@ it.each<[string[], object]>([
 });
 
 it.each([[[]], [['--rerun', '--failed']], [['--result', 'no json']]])(
-  'resolve refuses %j before it asks',
+  '`parley resolve` refuses %j before it sends a request',
   async (options) => {
     const daemon = fakeDaemon({ answer: { accepted: true } });
     expect((await parley(['resolve', 'a1', ...options], { daemon })).code).not.toBe(0);
@@ -24,7 +24,7 @@ it.each([[[]], [['--rerun', '--failed']], [['--result', 'no json']]])(
   },
 );
 
-it('lists what waits, with all of the arguments, however long', async () => {
+it('`parley approvals` lists open approvals with all arguments, however long', async () => {
   const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky' };
   const long = JSON.stringify({ command: 'x'.repeat(70_000) });
   const approval = { ...common, arguments: long, mayHaveRun: false };
@@ -34,7 +34,7 @@ it('lists what waits, with all of the arguments, however long', async () => {
   expect(ran.err).toContain('3 more are pending');
 });
 
-it('lists arguments with an escape for each character that could hide or reorder what will run', async () => {
+it('`parley approvals` escapes each character of the arguments that could hide or reorder what will run', async () => {
   const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky' };
   const approval = { ...common, arguments: '{"command":"echo \u202egpj.exe\u009b2K é"}', mayHaveRun: false };
   const ran = await parley(['approvals'], { daemon: fakeDaemon({ approvals: { approvals: [approval] } }) });
@@ -45,7 +45,7 @@ it.each([
   [['approve', 'a1'], 'rerun, result, failed', 'parley resolve a1 --rerun | --failed | --result JSON'],
   [['deny', 'a1'], 'rerun, result, failed', 'parley resolve a1 --rerun | --failed | --result JSON'],
   [['resolve', 'a1', '--rerun'], 'approve, deny', 'parley approve a1` or `parley deny a1'],
-])('%j on a call that takes another answer names the command that gives it', async (argv, fitting, named) => {
+])('%j on a call that needs another answer names the command that gives it', async (argv, fitting, named) => {
   const refused = new ParleyError('ANSWER_DOES_NOT_FIT', 'it does not fit', { hint: `answer ${fitting}` });
   const ran = await parley(argv, { daemon: fakeDaemon({ answer: refused }) });
   expect(ran.code).toBe(1);

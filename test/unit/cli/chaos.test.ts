@@ -27,7 +27,7 @@ function played(report: ChaosReport, wait?: (options: ChaosOptions) => Promise<v
 }
 
 describe('chaos', () => {
-  it('says what was done, what could not be, and what came of it', async () => {
+  it('chaos reports what it did, what it could not do, and the result', async () => {
     const { asked, options } = played(REPORT);
     const ran = await start(['chaos', '--seconds', '30', '--seed', '5', '--keep', 'found'], options).done;
     expect(ran.code).toBe(0);
@@ -44,7 +44,7 @@ describe('chaos', () => {
     expect(asked[0]?.keep).toMatch(/\/found$/);
   });
 
-  it('exits with 1 when something was found, and says where, and how to see it again', async () => {
+  it('chaos exits with 1 if it found a fault, and reports where, and how to repeat the run', async () => {
     const { options } = played({ ...REPORT, crashes: {}, violations: [LOST, LEFT] });
     const ran = await start(['chaos'], options).done;
     expect(ran.code).toBe(1);
@@ -54,7 +54,7 @@ describe('chaos', () => {
     expect(ran.out).toContain('2 violations; the same faults again: parley chaos --seconds 30 --seed 5');
   });
 
-  it('has several daemons share the work, says how long takeovers took, and how to see it again', async () => {
+  it('chaos with several daemons reports the takeover times, and how to repeat the run', async () => {
     const takeovers = { count: 40, medianMs: 8_049, p99Ms: 12_000, mostMs: 14_000 };
     const { asked, options } = played({ ...REPORT, takeovers, violations: [LOST] });
     const sharing = ['--store', 'jetstream', '--daemons', '3', '--conversations', '50', '--silence', '900'];
@@ -71,7 +71,7 @@ describe('chaos', () => {
     expect(none.out).toContain('takeovers: none\n');
   });
 
-  it('refuses several daemons on files, and a store that there is not', async () => {
+  it('chaos refuses several daemons on files, and an unknown store', async () => {
     const { asked, options } = played(REPORT);
     const ran = await start(['chaos', '--daemons', '3'], options).done;
     expect(ran.code).toBe(2);
@@ -80,7 +80,7 @@ describe('chaos', () => {
     expect(asked).toEqual([]);
   });
 
-  it('prints the report as JSON, and takes a seed of its own where none is given', async () => {
+  it('chaos prints the report as JSON, and chooses a seed if none is given', async () => {
     const { asked, options } = played(REPORT);
     const ran = await start(['chaos', '--json'], options).done;
     expect(ran.json()).toEqual([REPORT]);
@@ -88,7 +88,7 @@ describe('chaos', () => {
     expect(asked[0]).toMatchObject({ keep: null, schedule: { seconds: 60 } });
   });
 
-  it('ends its faults at the first signal and judges what there is; at the second it ends', async () => {
+  it('chaos stops its faults at the first signal and checks the result, and ends at the second', async () => {
     const { asked, options } = played(
       REPORT,
       ({ signal }) =>
@@ -105,7 +105,7 @@ describe('chaos', () => {
     expect(running.listeners()).toBe(0);
   });
 
-  it.each(['0', 'x', '-1', '1.5'])('refuses %s seconds', async (seconds) => {
+  it.each(['0', 'x', '-1', '1.5'])('chaos refuses a duration of %s seconds', async (seconds) => {
     const ran = await start(['chaos', '--seconds', seconds], played(REPORT).options).done;
     expect(ran.code).toBe(2);
   });

@@ -17,7 +17,7 @@ const CALL = {
 };
 
 describe('chat with piped input, while a call waits for approval', () => {
-  it('prints the call that waited before its first message, and the command that answers it', async () => {
+  it('a piped chat prints the waiting call before its first message, and the command that answers it', async () => {
     const daemon = fakeDaemon({ approvals: { approvals: [PENDING], more: 0 } });
     daemon.say(
       person(0, 'go'),
@@ -37,7 +37,7 @@ describe('chat with piped input, while a call waits for approval', () => {
     expect([ran.code, ran.out, ran.err]).toEqual([0, '', `waiting for a person:\n${listed.out}`]);
   });
 
-  it('prints the command that answers a call that begins to wait, once', async () => {
+  it('a piped chat prints once the command for a call that starts to wait', async () => {
     const daemon = fakeDaemon({ approvals: { approvals: [PENDING], more: 0 } });
     daemon.onPost = (message) => {
       const at = daemon.log.length;

@@ -29,7 +29,7 @@ const NAMES = {
   ],
 };
 
-/** A daemon whose project manager repeats what is said. */
+/** A daemon whose project manager repeats each message. */
 function echoing(answers: Record<string, unknown> = {}) {
   const daemon = fakeDaemon({ agents: NAMES, ...answers });
   daemon.onPost = (message) => {
@@ -60,13 +60,13 @@ describe('a line of a chat', () => {
     ['/explain', { kind: 'wrong', say: expect.any(String) }],
     ['/dance', { kind: 'wrong', say: expect.stringContaining('/dance') }],
     ['//etc is a folder', { kind: 'message', text: '/etc is a folder' }],
-  ])('%j is understood', (line, meaning) => {
+  ])('the chat line %j is parsed', (line, meaning) => {
     expect(parseChatLine(line)).toEqual(meaning);
   });
 });
 
-describe('chat, piped', () => {
-  it('does not wait for an agent that is stopped, and says how it goes on', async () => {
+describe('a chat with piped input', () => {
+  it('a piped chat does not wait for a stopped agent, and explains how to resume it', async () => {
     const daemon = fakeDaemon({
       agents: NAMES,
       conversation: { length: 1, agents: { pm: { status: 'stopped' } } },
@@ -81,7 +81,7 @@ describe('chat, piped', () => {
     expect([ran.code, ran.err]).toEqual([0, expect.stringContaining('parley resume c')]);
   });
 
-  it('sends each line when the one before was answered, and ends with the input', async () => {
+  it('a piped chat sends each line after the previous one was answered, and ends with its input', async () => {
     const daemon = echoing();
     const ran = await parley(['chat', 'c', '--as', 'Bob'], { daemon, stdin: 'one\n\ntwo\n' });
     expect(ran).toMatchObject({
@@ -96,19 +96,19 @@ describe('chat, piped', () => {
     expect(daemon.closed).toBe(1);
   });
 
-  it('goes on in one conversation when none is named', async () => {
+  it('a piped chat uses one conversation if none is named', async () => {
     const daemon = echoing();
     await parley(['chat'], { daemon, stdin: 'one\n' });
     expect(daemon.posts).toMatchObject([{ conversation: 'chat' }]);
   });
 
-  it('prints every entry with --json', async () => {
+  it('a piped chat prints every entry with --json', async () => {
     const daemon = echoing();
     const ran = await parley(['chat', 'c', '--json'], { daemon, stdin: 'one\n' });
     expect(ran.json()).toEqual(daemon.log);
   });
 
-  it('shows what others say, and not what was before', async () => {
+  it('a piped chat shows what others write, and nothing older than itself', async () => {
     const daemon = echoing();
     daemon.say(person(0, 'old'));
     const post = daemon.onPost;
@@ -120,7 +120,7 @@ describe('chat, piped', () => {
     expect(out).toBe('Alice: me too\nProject Manager: You said one\n');
   });
 
-  it('takes the next line for the answer when a turn asks a question', async () => {
+  it('a piped chat answers a question of a turn with the next line', async () => {
     const daemon = echoing();
     daemon.onPost = (message) => {
       const at = daemon.log.length;
@@ -139,7 +139,7 @@ describe('chat, piped', () => {
     expect(code).toBe(0);
   });
 
-  it('obeys its commands', async () => {
+  it('a piped chat executes its commands', async () => {
     const detail = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: null, length: 0, agents: {} };
     const view = { messages: [{ role: 'user', content: 'seen' }], report: reportOf() };
     const daemon = echoing({ phase: detail, mode: detail, view });
@@ -165,7 +165,7 @@ describe('chat, piped', () => {
     expect(daemon.posts).toEqual([]);
   });
 
-  it('says what is wrong with a line and goes on, but does not call that a success', async () => {
+  it('a piped chat reports an invalid line and continues, but exits with an error', async () => {
     const daemon = echoing();
     const refuse = daemon.onPost;
     daemon.onPost = (message) => {
@@ -180,7 +180,7 @@ describe('chat, piped', () => {
     expect(ran.out).toBe('Project Manager: You said good\n');
   });
 
-  it('refuses a line that is not UTF-8, and posts the others unchanged', async () => {
+  it('a piped chat refuses a line that is not UTF-8, and posts the others unchanged', async () => {
     const daemon = echoing();
     const bytes = Buffer.concat([Buffer.from('é\n'), Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from('日本\n')]);
     const stdin = Readable.from([...bytes].map((byte) => Buffer.from([byte])));
@@ -191,12 +191,12 @@ describe('chat, piped', () => {
     expect(daemon.posts.map(({ content }) => content)).toEqual(['é', '日本']);
   });
 
-  it('tells its errors as values with --json', async () => {
+  it('a piped chat prints errors as values with --json', async () => {
     const ran = await parley(['chat', 'c', '--json'], { daemon: echoing(), stdin: '/dance\n' });
     expect(ran.json()).toMatchObject([{ error: { code: 'USAGE' } }]);
   });
 
-  it('fails when a turn fails', async () => {
+  it('a piped chat exits with an error if a turn fails', async () => {
     const daemon = echoing();
     daemon.onPost = (message) => {
       daemon.say(person(0, 'x'), started(1, 'pm', [0]), ended(2, 'pm', 'failed'));
@@ -205,7 +205,7 @@ describe('chat, piped', () => {
     expect((await parley(['chat', 'c'], { daemon, stdin: 'x\n' })).code).toBe(1);
   });
 
-  it('leaves on a signal', async () => {
+  it('a piped chat ends on a signal', async () => {
     const daemon = echoing();
     daemon.onPost = (message) => {
       daemon.say(person(0, 'x'), started(1, 'pm', [0]), chunk('pm', 0, 'Hel'));

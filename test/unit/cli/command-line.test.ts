@@ -6,14 +6,14 @@ import { fakeDaemon, parley } from './support.ts';
 const io = { invocation: 'parley' };
 
 describe('a suggested command', () => {
-  it('carries the flags that lead to the same daemon, quoted for a shell', () => {
+  it('a suggested command has the flags that lead to the same daemon, quoted for a shell', () => {
     const options = { data: "/my data/it's", natsUser: 'bob', prefix: 'p', json: true, verbose: true };
     expect(commandLine(io, options, 'chat')).toBe(
       String.raw`parley chat --data '/my data/it'\''s' --nats-user bob --prefix p`,
     );
   });
 
-  it('repeats no password, no token, and no `managed`, which is the default', () => {
+  it('a suggested command contains no password, no token, and not the default `managed`', () => {
     const secret = {
       natsPassword: 'sesame',
       natsToken: 'sesame',
@@ -25,7 +25,7 @@ describe('a suggested command', () => {
     expect(commandLine(io, { nats: 'managed' }, 'ls')).toBe('parley ls');
   });
 
-  it('carries no flag that the suggested command would refuse', () => {
+  it('a suggested command has no flag that it would refuse', () => {
     const both = { data: 'd', nats: 'nats://h:1', prefix: 'p' };
     expect(commandLine(io, both, 'ls')).toBe('parley ls --nats nats://h:1 --prefix p');
     expect(commandLine(io, both, 'dead show 1')).toBe('parley dead show 1 --nats nats://h:1 --prefix p');
@@ -34,7 +34,7 @@ describe('a suggested command', () => {
     expect(commandLine(io, { ...both, nats: 'managed' }, 'ls')).toBe('parley ls --data d --prefix p');
   });
 
-  it('is completed in a text that came from elsewhere, as it is called here', () => {
+  it('a command in the text of a daemon is completed with the flags of this call', () => {
     const npm = { invocation: 'npm run --silent parley --' };
     expect(withFlags(npm, { data: 'd' }, 'see `parley ls`, or `parley show c`; parley is up')).toBe(
       'see `npm run --silent parley -- ls --data d`, or `npm run --silent parley -- show c --data d`; parley is up',
@@ -51,20 +51,20 @@ describe('commands with --data', () => {
     [['chat', 'c', '--json', '--data', '/a b'], "`parley up --data '/a b'`"],
     [['resolve', 'x', '--data', '/a b'], "`parley resolve ID --rerun --data '/a b'`"],
     [['doctor', '--data', '/a b'], "`parley up --data '/a b'`"],
-  ])('%j suggests what works there', async (argv, wanted) => {
+  ])('%j suggests the commands that work on a data directory', async (argv, wanted) => {
     const ran = await parley(argv, { env });
     const said = argv.includes('--json') ? JSON.stringify(ran.json()) : ran.err + ran.out;
     expect(said).toContain(wanted);
   });
 
-  it('complete what a daemon suggests', async () => {
+  it('commands with --data complete the commands that a daemon suggests', async () => {
     const hint = 'post a message to begin one; `parley ls` lists what there is';
     const daemon = fakeDaemon({ agents: new ParleyError('NOT_FOUND', 'there is none', { hint }) });
     const ran = await parley(['agents', '--nats', 'nats://h:1'], { daemon });
     expect(ran.err).toContain('`parley ls --nats nats://h:1` lists');
   });
 
-  it('complete how an approval is answered', async () => {
+  it('commands with --data complete the commands that answer an approval', async () => {
     const common = { conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky', arguments: '{}' };
     const approvals = [
       { ...common, approvalId: 'a1', mayHaveRun: false },

@@ -30,7 +30,7 @@ describe('ls', () => {
           : { conversations: [row('a', USED)], next: 'a' },
     });
 
-  it('lists every page as a table', async () => {
+  it('`parley ls` prints all pages as one table', async () => {
     const { code, out } = await parley(['ls'], { daemon: pages() });
     expect(code).toBe(0);
     expect(out.split('\n')).toEqual([
@@ -43,7 +43,7 @@ describe('ls', () => {
     ]);
   });
 
-  it('prints one conversation a line with --json', async () => {
+  it('`parley ls --json` prints one conversation per line', async () => {
     expect((await parley(['ls', '--json'], { daemon: pages() })).json()).toMatchObject([
       row('a', USED),
       row('b'),
@@ -52,7 +52,7 @@ describe('ls', () => {
     ]);
   });
 
-  it('tells a newcomer how to begin, beside the result', async () => {
+  it('`parley ls` explains how to begin, separate from the result', async () => {
     const daemon = fakeDaemon({ conversations: { conversations: [], next: null } });
     const { out, err } = await parley(['ls'], { daemon });
     expect([out, err]).toEqual(['', expect.stringContaining('parley chat')]);
@@ -60,14 +60,14 @@ describe('ls', () => {
 });
 
 describe('show', () => {
-  it('prints the whole log over page after page, one entry a line with --json', async () => {
+  it('`parley show --json` prints the whole log page by page, one entry per line', async () => {
     const daemon = fakeDaemon();
     daemon.say(...[0, 1, 2, 3, 4].map((index) => person(index, `m${index}`)));
     expect((await parley(['show', 'c', '--json'], { daemon })).json()).toEqual(daemon.log);
     expect((await parley(['show', 'c', '--from', '3'], { daemon })).out).toMatch(/^ +3 .*m3\n +4 .*m4\n$/s);
   });
 
-  it('with --cost says what each call used, and the sum by agent', async () => {
+  it('`parley show --cost` prints the use of each call, and the sum for each agent', async () => {
     const usage = { inputTokens: 1_200, cachedInputTokens: 1_000, outputTokens: 30, usd: 0.0015 };
     const used = { calls: 2, inputTokens: 2_400, cachedInputTokens: 1_000, outputTokens: 60, usd: 0.003 };
     const none = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, usd: 0 };
@@ -85,11 +85,11 @@ describe('show', () => {
     expect((await parley(['show', 'c', '--cost', '--json'], { daemon })).json()).toEqual(daemon.log);
   });
 
-  it('fails for a conversation that does not exist', async () => {
+  it('`parley show` fails for a conversation that does not exist', async () => {
     expect(await parley(['show', 'c'])).toMatchObject({ code: 1, out: '' });
   });
 
-  it('says where the log ends when it is asked to begin after that', async () => {
+  it('`parley show` reports where the log ends if it should start after the end', async () => {
     const daemon = fakeDaemon();
     daemon.say(person(0, 'hi'), person(1, 'again'));
     const ran = await parley(['show', 'c', '--from', '9'], { daemon });
@@ -108,7 +108,7 @@ describe('tail', () => {
     return (await running.done).err;
   }
 
-  it('says on stderr what it waits for when it begins beyond the end, and where the log ends', async () => {
+  it('`parley tail` reports on stderr that it starts after the end, and where the log ends', async () => {
     expect(await noted(['--from', '99999'], person(0, 'hi'))).toBe(
       'waiting for entry 99999: the log of c ends with entry 0\n',
     );
@@ -116,13 +116,13 @@ describe('tail', () => {
     expect(await noted([])).toBe('waiting for entry 0: the log of c has no entry yet\n');
   });
 
-  it('says nothing when the next entry is one that comes next', async () => {
+  it('`parley tail` prints no such notice if it starts at the next entry', async () => {
     expect(await noted(['--from', '1'], person(0, 'hi'))).toBe('');
     expect(await noted([], person(0, 'hi'))).toBe('');
   });
 });
 
-describe('switches', () => {
+describe('the commands that change a conversation', () => {
   it.each([
     [
       ['phase', 'c', 'plan'],
@@ -156,14 +156,14 @@ describe('switches', () => {
       'c: dev is resumed\n',
     ],
     [['rm', 'c'], 'delete', { conversation: 'c' }, 'c is deleted\n'],
-  ])('%j asks for %s', async (argv, endpoint, body, text) => {
+  ])('%j sends the request %s', async (argv, endpoint, body, text) => {
     const daemon = fakeDaemon({ [endpoint]: DETAIL });
     expect(await parley(argv, { daemon })).toMatchObject({ code: 0, out: text, err: '' });
     expect(daemon.requests).toEqual([{ endpoint, body }]);
     expect((await parley([...argv, '--json'], { daemon })).json()).toEqual([DETAIL]);
   });
 
-  it('name who acts as a subject can hold it', async () => {
+  it('the name of the acting user is encoded for a subject', async () => {
     const daemon = fakeDaemon({ phase: DETAIL });
     await parley(['phase', 'c', 'plan'], { daemon, io: { userName: 'jo.doe' } });
     await parley(['phase', 'c', 'plan'], { daemon, io: { userName: null } });
@@ -189,7 +189,7 @@ describe('switches', () => {
     ['deny', 'a1'],
     ['resolve', 'a1', '--rerun'],
     ['say', 'c', 'hello'],
-  ])('%s acts as the same person for the same options', async (...argv) => {
+  ])('%s acts as the same person with the same options', async (...argv) => {
     const answers = { phase: DETAIL, mode: DETAIL, stop: DETAIL, resume: DETAIL, answer: { accepted: true } };
     const daemon = fakeDaemon(answers);
     const ran = await parley([...argv, '--as', 'Al Ice', '--publisher', 'office'], { daemon });
@@ -212,7 +212,7 @@ describe('agents', () => {
     status: 'idle',
   };
 
-  it('lists the roster', async () => {
+  it('`parley agents` lists the roster', async () => {
     const daemon = fakeDaemon({ agents: { agents: [pm] } });
     expect((await parley(['agents'], { daemon })).out).toContain('pm    PM    chat    -      idle    plans');
     expect((await parley(['agents', '--json'], { daemon })).json()).toEqual([pm]);
@@ -220,7 +220,7 @@ describe('agents', () => {
 });
 
 describe('explain', () => {
-  it('takes a server or a directory, not both', async () => {
+  it('`parley explain` refuses a server and a directory together', async () => {
     const ran = await parley(['explain', 'c', '--agent', 'pm', '--nats', 'nats://x', '--data', 'd']);
     expect(ran.code).toBe(2);
     expect(ran.err).toMatch(/--nats and --data exclude each other/);
@@ -228,7 +228,7 @@ describe('explain', () => {
 
   const view = { messages: [{ role: 'user', content: 'hi' }], report: reportOf() };
 
-  it('asks the daemon', async () => {
+  it('`parley explain` sends a request to the daemon', async () => {
     const daemon = fakeDaemon({ view });
     const ran = await parley(['explain', 'c', '--agent', 'pm', '--at', '3', '--json'], { daemon });
     expect(ran.json()).toEqual([view]);
@@ -238,7 +238,7 @@ describe('explain', () => {
     );
   });
 
-  it('compares two places, two agents, or both', async () => {
+  it('`parley explain` compares two positions, two agents, or both', async () => {
     const daemon = fakeDaemon({
       view: ({ agent: slug, at }: { agent: string; at?: number }) => ({
         messages: [
@@ -283,7 +283,7 @@ describe('explain', () => {
     ]);
   });
 
-  it('reads the files alone with --data', async () => {
+  it('`parley explain --data` reads the files alone', async () => {
     const asked: unknown[] = [];
     const config = { directory: '/some/conf', daemon: { data: '/some/data' } };
     const loadConfig = async (options: unknown) => {
@@ -311,7 +311,7 @@ describe('say', () => {
   it.each([
     ['DEV', 'there is no agent "DEV": a slug is lower case', 'did you mean dev?'],
     ['Kevin K', 'there is no agent "Kevin K": a slug is lower case', 'known agents: pm, dev'],
-  ])('refuses --to %s before it posts, and names the agents', async (to, message, hint) => {
+  ])('`parley say` refuses --to %s before it posts, and names the agents', async (to, message, hint) => {
     const agents = ['pm', 'dev'].map((slug) => ({ slug }));
     const daemon = fakeDaemon({ agents: { agents } });
     const ran = await parley(['say', 'c', 'hi', '--to', `pm,${to}`], { daemon });

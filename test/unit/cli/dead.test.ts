@@ -15,7 +15,7 @@ const letter = (sequence: number, more: Partial<DeadLetterSummary> = {}): DeadLe
   ...more,
 });
 
-/** Pages of two letters, as a daemon makes them. */
+/** Returns pages of two letters, as a daemon does. */
 function office(letters: DeadLetterSummary[], retry: (sequence: number) => object = () => ({})) {
   const asked: object[] = [];
   const daemon = fakeDaemon({
@@ -39,7 +39,7 @@ function office(letters: DeadLetterSummary[], retry: (sequence: number) => objec
 }
 
 describe('dead ls', () => {
-  it('lists the newest first as a table, and says when there are more', async () => {
+  it('`parley dead ls` prints a table, newest first, and reports that there are more', async () => {
     const { daemon } = office([
       letter(3, { reason: 'a\nb' }),
       letter(2, { code: 'RATE_LIMITED' }),
@@ -57,7 +57,7 @@ describe('dead ls', () => {
     expect((await parley(['dead', 'ls'], { daemon })).out.split('\n')).toHaveLength(5);
   });
 
-  it('asks for what the filters leave, and says when there is nothing', async () => {
+  it('`parley dead ls` passes on its filters, and reports an empty result', async () => {
     const { daemon, asked } = office([]);
     const args = ['dead', 'ls', '--publisher', 'ci', '--conversation', 'c', '--code', 'X'];
     expect(await parley(args, { daemon })).toMatchObject({ out: 'no dead letters\n', err: '' });
@@ -67,7 +67,7 @@ describe('dead ls', () => {
 });
 
 describe('dead show', () => {
-  it('prints one, for people and for programs', async () => {
+  it('`parley dead show` prints one dead letter, for people and for programs', async () => {
     const { daemon } = office([]);
     expect((await parley(['dead', 'show', '7'], { daemon })).out.split('\n')).toEqual([
       '7  ci → demo  2026-11-22 05:06:07',
@@ -83,7 +83,7 @@ describe('dead show', () => {
     ]);
   });
 
-  it('says what was cut and where the whole was, and lets no letter move the cursor', () => {
+  it('`parley dead show` reports what was cut and where the whole post is, and escapes control characters', () => {
     const lines = deadLetterLines(
       {
         ...letter(7, { truncated: true, size: 200_000, id: 'm\u001b[2J' }),
@@ -102,7 +102,7 @@ describe('dead show', () => {
 describe('dead retry', () => {
   const three = [letter(3), letter(2), letter(1)];
 
-  it('--all posts them again, oldest first', async () => {
+  it('`parley dead retry --all` posts the dead letters again, oldest first', async () => {
     const { daemon, asked } = office(three, (sequence) => ({ duplicate: sequence === 2 }));
     const { code, out, err } = await parley(['dead', 'retry', '--all', '--code', 'X'], { daemon });
     expect(code).toBe(0);
@@ -111,7 +111,7 @@ describe('dead retry', () => {
     expect(err).toBe('3 posts accepted, 0 refused\n');
   });
 
-  it('--all posts them in the order in which they were posted, where the letters tell', async () => {
+  it('`parley dead retry --all` posts in the original order if the dead letters contain it', async () => {
     const place = (sequence: number, at: number, stream = 's') =>
       letter(sequence, { ingress: { stream, sequence: at } });
     const orders = [
@@ -125,7 +125,7 @@ describe('dead retry', () => {
     expect(several?.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
   });
 
-  it('goes on past one that is refused, and fails in the end', async () => {
+  it('`parley dead retry --all` continues after a refused one, and exits with an error', async () => {
     const { daemon } = office(three, (sequence) => {
       if (sequence === 2) throw new ParleyError('NOT_RETRYABLE', 'no JSON', { hint: 'mend it' });
       return {};
@@ -150,7 +150,7 @@ describe('dead retry', () => {
     [['dead', 'retry', 'x']],
     [['dead', 'ls', '--publisher', 'a b']],
     [['dead', 'show', '0']],
-  ])('%j is wrong usage', async (args) => {
+  ])('%j is a usage error', async (args) => {
     expect((await parley(args, { daemon: office(three).daemon })).code).toBe(2);
   });
 });

@@ -21,7 +21,7 @@ describe('the check of a model endpoint', () => {
     [500, 'ok', 'with a key'],
     [401, 'fail', 'it refuses the key (HTTP 401)'],
     [403, 'fail', 'it refuses the key (HTTP 403)'],
-  ])('takes HTTP %i for %s', async (code, status, message) => {
+  ])('doctor reads HTTP %i of a model endpoint as %s', async (code, status, message) => {
     const { baseURL, seen, close } = await endpoint(code);
     const model = { ...OPENAI, baseURL };
     const found = await modelChecks(config({ a: model, b: model }));
@@ -32,7 +32,7 @@ describe('the check of a model endpoint', () => {
     expect(JSON.stringify(found)).not.toContain('sk');
   });
 
-  it('says that an endpoint without a key wants one', async () => {
+  it('doctor reports that an endpoint without a key requires one', async () => {
     const { baseURL, close } = await endpoint(401);
     const found = await modelChecks(config({ a: { ...OPENAI, baseURL, apiKey: null } }));
     await close();
@@ -45,7 +45,7 @@ describe('the check of a model endpoint', () => {
     ]);
   });
 
-  it('fails where nothing listens, and says which key to correct', async () => {
+  it('doctor fails if nothing listens at an endpoint, and names the key to correct', async () => {
     const { baseURL, close } = await endpoint(200);
     await close();
     const found = await modelChecks(config({ a: { ...OPENAI, baseURL } }));
@@ -59,7 +59,7 @@ describe('the check of a model endpoint', () => {
   });
 });
 
-describe('doctor on agents in other processes', () => {
+describe('doctor on remote agents', () => {
   const remote = (statuses: Record<string, string>) => {
     const agents = Object.entries(statuses).map(([slug, status]) => ({ slug, status }));
     const configured = {
@@ -72,7 +72,7 @@ describe('doctor on agents in other processes', () => {
     });
   };
 
-  it('fails for one that is not connected', async () => {
+  it('doctor fails for a remote agent that is not connected', async () => {
     const ran = await remote({ critic: 'not connected', scribe: 'idle' });
     expect(ran.code).toBe(1);
     const checks = ran.json().filter((check) => JSON.stringify(check).includes('runtime: bus'));

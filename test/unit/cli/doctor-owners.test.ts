@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-/** The check of that name. */
+/** The check with that name. */
 async function doctor(name: 'configuration' | 'data directory') {
   const config = {
     ...{ directory: at('up/config'), notices: [], agents: [{ slug: 'pm', runtime: 'local' }] },
@@ -33,14 +33,14 @@ async function doctor(name: 'configuration' | 'data directory') {
   return ran.json().find((check) => (check as { name: string }).name === name);
 }
 
-describe('doctor', () => {
-  it('reports no owner where everything belongs to this user', async () => {
+describe('doctor on file owners', () => {
+  it('doctor reports no owner if everything belongs to this user', async () => {
     expect(await doctor('data directory')).toMatchObject({ status: 'ok' });
     expect(await doctor('configuration')).toMatchObject({ status: 'ok' });
   });
 
   it.each(['configuration', 'data directory'] as const)(
-    'reports a directory above the %s that every user may write to, unless it has the sticky bit',
+    'doctor reports a directory above the %s that every user may write to, unless it has the sticky bit',
     async (name) => {
       await chmod(at('up'), 0o777);
       expect(await doctor(name)).toMatchObject({
@@ -53,7 +53,7 @@ describe('doctor', () => {
     },
   );
 
-  it('reports a directory above a data directory that does not exist yet', async () => {
+  it('doctor reports a directory above a data directory that does not exist yet', async () => {
     await rm(at('up/data'), { recursive: true });
     await chmod(at('up'), 0o777);
     const found = await doctor('data directory');
@@ -61,31 +61,40 @@ describe('doctor', () => {
   });
 });
 
-describe.skipIf(!IS_ROOT)('doctor, where something belongs to another user,', () => {
-  it.each(['up/data', 'up/data/LOCK', 'up/data/conversations/log.jsonl'])('fails for %s', async (path) => {
-    await chown(at(path), OTHER, OTHER);
-    const message = expect.stringContaining(`another user owns ${at(path)};`);
-    expect(await doctor('data directory')).toMatchObject({ status: 'fail', message });
-    expect(await doctor('configuration')).toMatchObject({ status: 'ok' });
-  });
+describe.skipIf(!IS_ROOT)('doctor on files of another user', () => {
+  it.each(['up/data', 'up/data/LOCK', 'up/data/conversations/log.jsonl'])(
+    'doctor fails if %s belongs to another user',
+    async (path) => {
+      await chown(at(path), OTHER, OTHER);
+      const message = expect.stringContaining(`another user owns ${at(path)};`);
+      expect(await doctor('data directory')).toMatchObject({ status: 'fail', message });
+      expect(await doctor('configuration')).toMatchObject({ status: 'ok' });
+    },
+  );
 
-  it.each(['up/config', 'up/config/parley.yaml', 'up/config/agents/pm.md'])('warns of %s', async (path) => {
-    await chown(at(path), OTHER, OTHER);
-    const message = expect.stringContaining(`another user owns ${at(path)}, and may change`);
-    const fix = `run: chown 0 ${at(path)}`;
-    expect(await doctor('configuration')).toMatchObject({ status: 'warn', message, fix });
-    expect(await doctor('data directory')).toMatchObject({ status: 'ok' });
-  });
+  it.each(['up/config', 'up/config/parley.yaml', 'up/config/agents/pm.md'])(
+    'doctor warns if %s belongs to another user',
+    async (path) => {
+      await chown(at(path), OTHER, OTHER);
+      const message = expect.stringContaining(`another user owns ${at(path)}, and may change`);
+      const fix = `run: chown 0 ${at(path)}`;
+      expect(await doctor('configuration')).toMatchObject({ status: 'warn', message, fix });
+      expect(await doctor('data directory')).toMatchObject({ status: 'ok' });
+    },
+  );
 
-  it.each(['configuration', 'data directory'] as const)('warns of a directory above the %s', async (name) => {
-    await chown(at('up'), OTHER, OTHER);
-    expect(await doctor(name)).toMatchObject({
-      status: 'warn',
-      message: expect.stringContaining(`that user owns ${at('up')}`),
-    });
-  });
+  it.each(['configuration', 'data directory'] as const)(
+    'doctor warns of a directory above the %s that belongs to another user',
+    async (name) => {
+      await chown(at('up'), OTHER, OTHER);
+      expect(await doctor(name)).toMatchObject({
+        status: 'warn',
+        message: expect.stringContaining(`that user owns ${at('up')}`),
+      });
+    },
+  );
 
-  it('leaves alone what a person keeps in the data directory', async () => {
+  it('doctor ignores files in the data directory that are not its own', async () => {
     await writeFile(at('up/data/notes.txt'), '', { mode: 0o600 });
     await chown(at('up/data/notes.txt'), OTHER, OTHER);
     expect(await doctor('data directory')).toMatchObject({ status: 'ok' });

@@ -12,7 +12,7 @@ export const OPENAI = {
   profile: { preset: 'compatible', chosenBy: 'default' },
 };
 
-/** An endpoint that answers every request with this status; counts them. */
+/** An endpoint that answers every request with this status and counts the requests. */
 export async function endpoint(status: number) {
   const seen: (string | undefined)[] = [];
   const server = createServer((request, response) => {

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** An executable that says it is a nats-server of this version. */
+/** An executable that prints this version of nats-server. */
 async function fakeServer(version: string): Promise<string> {
   const path = join(directory, 'nats-server');
   await writeFile(path, `#!/bin/sh\necho "nats-server: v${version}"\n`);
@@ -38,13 +38,13 @@ const config = (models: Record<string, unknown>, mcpServers: Record<string, unkn
 
 const answering = async () => ({ status: 200 });
 
-describe('the checks', () => {
+describe('the checks of doctor', () => {
   it.each([
     ['20.19.0', 'ok'],
     ['22.1.0', 'ok'],
     ['20.18.9', 'fail'],
     ['18.20.0', 'fail'],
-  ])('Node %s: %s', (version, status) => {
+  ])('doctor rates Node %s: %s', (version, status) => {
     expect(nodeCheck(version).status).toBe(status);
   });
 
@@ -53,12 +53,12 @@ describe('the checks', () => {
     ['2.10.27', 'ok'],
     ['2.15.1', 'ok'],
     ['2.9.9', 'fail'],
-  ])('nats-server %s: %s', async (version, status) => {
+  ])('doctor rates nats-server %s: %s', async (version, status) => {
     const found = await natsServerCheck({ NATS_BIN: await fakeServer(version) }, 'managed');
     expect(found).toMatchObject({ status, message: expect.stringContaining(version) });
   });
 
-  it('a missing nats-server fails with what to type, unless the daemon joins another', async () => {
+  it('a missing nats-server fails with the command to install it, unless the daemon joins another server', async () => {
     const env = { NATS_BIN: join(directory, 'nothing') };
     expect(await natsServerCheck(env, 'managed')).toMatchObject({
       status: 'fail',
@@ -67,7 +67,7 @@ describe('the checks', () => {
     expect(await natsServerCheck(env, 'url')).toMatchObject({ status: 'ok' });
   });
 
-  it('a model with a key is fine, a local one without too, and a script is said to be none', async () => {
+  it('a model with a key passes, a local one without a key too, and a script is named as such', async () => {
     const found = await modelChecks(
       config({
         a: OPENAI,
@@ -82,7 +82,7 @@ describe('the checks', () => {
     expect(JSON.stringify(found)).not.toContain('profile');
   });
 
-  it('a profile is named with who chose it, where anybody did', async () => {
+  it('a profile is reported with its source, if one was chosen', async () => {
     const found = await modelChecks(
       config({
         a: { ...OPENAI, profile: { preset: 'mistral', chosenBy: 'file' } },
@@ -99,7 +99,7 @@ describe('the checks', () => {
   });
 });
 
-describe('doctor', () => {
+describe('the doctor command', () => {
   const doctor = async (argv: string[] = [], options: Parameters<typeof parley>[1] = {}) =>
     parley(['doctor', ...argv], {
       workingDirectory: directory,
@@ -108,7 +108,7 @@ describe('doctor', () => {
       rooms: { loadConfig: async () => config({ default: await reachable() }), ...options.rooms },
     });
 
-  it('exits with 0 when all is well, a value a line with --json', async () => {
+  it('doctor exits with 0 if everything passes, and prints one value per line with --json', async () => {
     const ran = await doctor(['--json']);
     expect(ran.code).toBe(0);
     expect(ran.json()).toMatchObject(
@@ -119,23 +119,23 @@ describe('doctor', () => {
     );
   });
 
-  it('counts one agent as one', async () => {
+  it('doctor counts a single agent in the singular', async () => {
     expect((await doctor()).out).toMatch(/^ok {4}configuration: 1 agent in /m);
   });
 
-  it('takes a daemon that does not run for worth saying, not for a fault', async () => {
+  it('doctor reports a daemon that does not run as information, not as a failure', async () => {
     const ran = await doctor([], { env: { PARLEY_NATS_URL: '' } });
     expect(ran.code).toBe(0);
     expect(ran.out).toMatch(/^warn {2}daemon: no running daemon.*\n {6}→ start a daemon with `parley up`/m);
   });
 
-  it('warns where programs of tools can read the data directory, with the cause and the way out', async () => {
+  it('doctor warns if programs of tools can read the data directory, with cause and remedy', async () => {
     const ran = await doctor([], { daemonRoom: { enclosureFault: async () => 'unshare failed' } });
     expect(ran.code).toBe(0);
     expect(ran.out).toMatch(/^warn {2}programs of tools: .*: unshare failed\n {6}→ .*docs\/security\.md/m);
   });
 
-  it('fails on a wrong configuration and still looks at the rest', async () => {
+  it('doctor fails on a wrong configuration and still runs the other checks', async () => {
     const loadConfig = async () => {
       throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- x', { hint: 'correct it' });
     };
@@ -147,7 +147,7 @@ describe('doctor', () => {
     expect(ran.out).toContain('data directory');
   });
 
-  it('fails on a data directory that is a file', async () => {
+  it('doctor fails on a data directory that is a file', async () => {
     await writeFile(join(directory, 'data'), '');
     const ran = await doctor(['--json']);
     expect(ran.json()).toContainEqual(expect.objectContaining({ name: 'data directory', status: 'fail' }));
@@ -157,7 +157,7 @@ describe('doctor', () => {
     [99_999_999, 'warn', '99 MB are free'],
     [1_000_000, 'fail', '1 MB are free'],
     [100_000_000, 'ok', ''],
-  ])('says of %i free bytes on the disk of the data directory: %s', async (free, status, text) => {
+  ])('doctor with %i free bytes on the disk of the data directory: %s', async (free, status, text) => {
     const io = { env: {}, workingDirectory: directory };
     const context = { io, options: { data: directory } } as unknown as Context;
     const check = await dataCheck(context, async () => free);
@@ -165,17 +165,17 @@ describe('doctor', () => {
     if (status !== 'ok') expect(check.fix).toContain('free space');
   });
 
-  it.skipIf(process.getuid?.() === 0)('fails on a data directory that it may not write', async () => {
+  it.skipIf(process.getuid?.() === 0)('doctor fails on a data directory that is not writable', async () => {
     await mkdir(join(directory, 'data'), { mode: 0o500 });
     expect((await doctor()).out).toMatch(/^fail {2}data directory: .* is not writable/m);
   });
 
-  it('fails on a daemon that answers with an error', async () => {
+  it('doctor fails if the daemon answers with an error', async () => {
     const daemon = fakeDaemon({ agents: new ParleyError('INTERNAL', 'it broke') });
     expect((await doctor([], { daemon })).out).toContain('fail  daemon: it broke');
   });
 
-  describe('where a daemon has left its address', () => {
+  describe('doctor with the address file of a daemon', () => {
     const left = async (connection: object, options: Parameters<typeof doctor>[1] = {}) => {
       await mkdir(join(directory, 'data'));
       const file = { prefix: 'parley', pid: 1, ...connection };
@@ -187,7 +187,7 @@ describe('doctor', () => {
     };
     const NOT_NEEDED = { name: 'nats-server', status: 'ok', message: expect.stringMatching(/^not needed/) };
 
-    it('checks each server that it joined, with its credentials, and no local nats-server', async () => {
+    it('doctor checks each server that the daemon joined, with its credentials, and no local nats-server', async () => {
       const daemon = fakeDaemon();
       const urls = ['nats://al:geheim@10.0.0.1:4222', 'nats://bo:geheim@10.0.0.2:4222'];
       const checks = await left({ url: urls[0], urls, inboxPrefix: '_INBOX.al' }, { daemon });
@@ -200,18 +200,18 @@ describe('doctor', () => {
       expect(doctors).toMatchObject(urls.map((url) => ({ url, inboxPrefix: '_INBOX.al' })));
     });
 
-    it('checks the single server that it joined', async () => {
+    it('doctor checks the single server that the daemon joined', async () => {
       const checks = await left({ url: 'nats://10.0.0.1:4222', user: 'al', password: 'geheim' });
       expect(checks).toMatchObject([NOT_NEEDED, { name: 'server nats://10.0.0.1:4222' }]);
     });
 
-    it('checks the local nats-server if the daemon manages its own', async () => {
+    it('doctor checks the local nats-server if the daemon manages its own', async () => {
       const checks = await left({ url: 'nats://127.0.0.1:4222', password: 'geheim', managed: true });
       expect(checks).toMatchObject([{ name: 'nats-server', message: '2.10.27' }]);
     });
   });
 
-  it('fails on an address that is none', async () => {
+  it('doctor fails on an invalid address', async () => {
     expect((await doctor(['--nats', 'not a url'])).code).toBe(1);
   });
 });
@@ -245,7 +245,7 @@ describe('doctor on MCP servers', () => {
     return { code: ran.code, servers: found.filter(({ name }) => name.startsWith('MCP server')) };
   }
 
-  it('looks only whether they could be started when no daemon runs', async () => {
+  it('without a daemon, doctor checks only that the MCP servers could be started', async () => {
     await writeFile(join(directory, 'server.sh'), '', { mode: 0o755 });
     const ran = await checked({ env: { PARLEY_NATS_URL: '' } });
     expect(ran.code).toBe(1);
@@ -265,7 +265,7 @@ describe('doctor on MCP servers', () => {
     ]);
   });
 
-  it('finds a program in the PATH that its own settings name', async () => {
+  it('doctor finds the program of an MCP server in the PATH of its own settings', async () => {
     await writeFile(join(directory, 'apart'), '', { mode: 0o755 });
     const configured = { files: program('apart', { PATH: new Secret(directory) }) };
     expect((await checked({ env: { PARLEY_NATS_URL: '' } }, configured)).servers).toMatchObject([
@@ -273,7 +273,7 @@ describe('doctor on MCP servers', () => {
     ]);
   });
 
-  it('says what a running daemon sees of them, and the way out', async () => {
+  it('doctor reports what a running daemon knows about its MCP servers, and the remedy', async () => {
     const seen = [
       { server: 'files', state: 'ready', tools: ['mcp__files__a', 'mcp__files__b'] },
       { server: 'web', state: 'failed', tools: [], error: 'HTTP 401' },
@@ -294,7 +294,7 @@ describe('doctor on MCP servers', () => {
     ]);
   });
 
-  it('wonders about one that offers nothing', async () => {
+  it('doctor warns of an MCP server without tools', async () => {
     const daemon = fakeDaemon({
       tools: { tools: [], servers: [{ server: 'files', state: 'ready', tools: [] }] },
     });

@@ -6,7 +6,7 @@ import { createPalette } from '../../../src/cli/render/palette.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { parley } from './support.ts';
 
-/** The commands that work on files and need no daemon: `fsck`, `export`, `import`. */
+/** The commands that work on files without a daemon: `fsck`, `export`, `import`. */
 
 const plain = createPalette(false);
 type Finding = FsckReport['findings'][number];
@@ -25,16 +25,16 @@ const inUse = new ParleyError('DATA_DIRECTORY_IN_USE', 'the directory is in use 
   hint: 'stop that daemon',
 });
 
-describe('what fsck found, for people', () => {
+describe('the report of fsck for people', () => {
   const shown = (reports: FsckReport[], planned = false) => renderFsck(reports, plain, planned).split('\n');
 
-  it('is one line where nothing was found, whatever the number of conversations', () => {
+  it('the report of fsck is one line if nothing was found, for any number of conversations', () => {
     expect(shown([])).toEqual(['0 conversations: sound']);
     expect(shown([report('work')])).toEqual(['1 conversation: sound']);
     expect(shown([report('work'), report('home')])).toEqual(['2 conversations: sound']);
   });
 
-  it('names conversation, kind and place of each, and what can be mended', () => {
+  it('the report of fsck names conversation, kind and place of each finding, and what can be repaired', () => {
     expect(shown([report('home'), report('work', torn(), broken)])).toEqual([
       'found   work torn-tail: 22 bytes were never acknowledged',
       'found   work law: entry 3: no such turn',
@@ -43,13 +43,13 @@ describe('what fsck found, for people', () => {
     ]);
   });
 
-  it('says when none of it can be mended', () => {
+  it('the report of fsck says if nothing can be repaired', () => {
     expect(shown([report('work', broken)]).at(-1)).toBe(
       '1 conversation: 1 found; none can be repaired (docs/guides/troubleshooting.md)',
     );
   });
 
-  it('says what a repair would do about each', () => {
+  it('the report of fsck names the repair of each finding', () => {
     expect(shown([report('work', torn(), broken)], true).slice(0, -1)).toEqual([
       'found   work torn-tail: 22 bytes were never acknowledged',
       '        a repair cuts them off',
@@ -59,7 +59,7 @@ describe('what fsck found, for people', () => {
     ]);
   });
 
-  it('tells what was mended from what is left', () => {
+  it('the report of fsck separates what was repaired from what remains', () => {
     const mended = torn({ repaired: true });
     expect(shown([report('work', mended)], true)).toEqual([
       'fixed   work torn-tail: 22 bytes were never acknowledged',
@@ -68,7 +68,7 @@ describe('what fsck found, for people', () => {
     expect(shown([report('work', mended, broken)]).at(-1)).toContain('1 found; none can be repaired');
   });
 
-  it('has its colours where they are wanted', () => {
+  it('the report of fsck has colours only if they are enabled', () => {
     const colours = createPalette(true);
     const [found, mended] = [torn(), torn({ repaired: true })].map((one) =>
       renderFsck([report('work', one)], colours, false),
@@ -88,7 +88,7 @@ describe('fsck', () => {
     return { asked, options: { daemonRoom: { fsck }, workingDirectory: '/work' } };
   }
 
-  it('looks at every conversation of the data directory, and changes nothing', async () => {
+  it('fsck checks every conversation of the data directory and changes nothing', async () => {
     const { asked, options } = room(report('work'));
     expect(await parley(['fsck'], options)).toMatchObject({ code: 0, out: '1 conversation: sound\n' });
     await parley(['fsck', 'work'], { ...options, env: { PARLEY_DATA: 'other' } });
@@ -100,7 +100,7 @@ describe('fsck', () => {
     ]);
   });
 
-  it('repairs when it is asked to, and only says what it would do on a dry run', async () => {
+  it('fsck repairs with --repair, and only reports the repairs with --dry-run', async () => {
     const { asked, options } = room(report('work', torn()));
     expect((await parley(['fsck', '--repair'], options)).out).not.toContain('a repair cuts');
     expect((await parley(['fsck', '--repair', '--dry-run'], options)).out).toContain(
@@ -109,7 +109,7 @@ describe('fsck', () => {
     expect(asked.map(({ repair }) => repair)).toEqual([true, false]);
   });
 
-  it('ends with 1 while something is left, and with 0 when all of it is mended', async () => {
+  it('fsck exits with 1 while a finding remains, and with 0 if all were repaired', async () => {
     const mended = torn({ repaired: true });
     expect((await parley(['fsck'], room(report('work', torn())).options)).code).toBe(1);
     expect(
@@ -118,14 +118,14 @@ describe('fsck', () => {
     expect((await parley(['fsck', '--repair'], room(report('work', mended)).options)).code).toBe(0);
   });
 
-  it('prints a report a line for programs', async () => {
+  it('fsck prints one report per line for programs', async () => {
     const reports = [report('home'), report('work', torn())];
     const ran = await parley(['--json', 'fsck'], room(...reports).options);
     expect(ran.json()).toEqual(reports);
     expect(ran.code).toBe(1);
   });
 
-  it('refuses a dry run of nothing, and an id that is none, before it looks at anything', async () => {
+  it('fsck refuses --dry-run without --repair, and an invalid id, before it reads anything', async () => {
     const { asked, options } = room();
     const dry = await parley(['fsck', '--dry-run'], options);
     expect(dry).toMatchObject({ code: 2, out: '' });
@@ -136,7 +136,7 @@ describe('fsck', () => {
     expect(asked).toEqual([]);
   });
 
-  it('tells what kept it from looking, and what to do', async () => {
+  it('fsck reports why it cannot read, and what to do', async () => {
     const options = { daemonRoom: { fsck: () => Promise.reject(inUse) } };
     const ran = await parley(['fsck', '--repair'], options);
     expect(ran).toMatchObject({ code: 1, out: '' });
@@ -149,7 +149,7 @@ describe('export', () => {
     exportConversation: async (...asked: string[]) => asked.join(' '),
   };
 
-  it('prints what was said, or everything, of one conversation', async () => {
+  it('export prints the messages, or all entries, of one conversation', async () => {
     const options = { daemonRoom, workingDirectory: '/work' };
     const data = resolve('/work/data');
     expect(await parley(['export', 'demo'], options)).toMatchObject({
@@ -164,13 +164,13 @@ describe('export', () => {
     [['export'], "missing required argument 'conversation'"],
     [['export', 'a b'], 'A conversation id is 1 to 128 letters'],
     [['export', 'demo', '--format', 'xml'], 'Allowed choices are openai, jsonl'],
-  ])('refuses %j', async (argv, why) => {
+  ])('export refuses %j', async (argv, why) => {
     const ran = await parley(argv, { daemonRoom });
     expect(ran).toMatchObject({ code: 2, out: '' });
     expect(ran.err).toContain(why);
   });
 
-  it('says when there is no such conversation, to people and to programs', async () => {
+  it('export reports a missing conversation to people and to programs', async () => {
     const missing = new ParleyError('NOT_FOUND', 'there is no conversation demo', { hint: '`parley ls`' });
     const options = { daemonRoom: { exportConversation: () => Promise.reject(missing) } };
     const told = await parley(['export', 'demo'], options);
@@ -192,7 +192,7 @@ describe('import', () => {
     return { asked, options: { daemonRoom: { importConversation }, workingDirectory: '/work' } };
   }
 
-  it('says how much was imported, of a file beside which it was called', async () => {
+  it('import reports how much it imported, and resolves the file from the working directory', async () => {
     const { asked, options } = room();
     const ran = await parley(['import', 'old/messages.json', '--conversation', 'demo'], options);
     expect(ran).toMatchObject({ code: 0, out: 'demo: 3 entries imported\n', err: '' });
@@ -208,7 +208,7 @@ describe('import', () => {
     ]);
   });
 
-  it('says that it was there already', async () => {
+  it('import reports that the conversation was imported before', async () => {
     const { options } = room(true);
     const argv = ['import', 'a.json', '--conversation', 'demo'];
     expect(await parley(argv, options)).toMatchObject({ code: 0, out: 'demo already has these 3 entries\n' });
@@ -226,7 +226,7 @@ describe('import', () => {
     [['import', 'a.json', '--conversation', 'demo', '--nats-user', 'ann'], '--nats-user has no effect here'],
     [['export', 'demo', '--nats', 'nats://x'], '--nats has no effect here'],
     [['fsck', '--prefix', 'team'], '--prefix has no effect here'],
-  ])('refuses %j, and reads nothing', async (argv, why) => {
+  ])('import refuses %j and reads nothing', async (argv, why) => {
     const { asked, options } = room();
     const ran = await parley(argv, options);
     expect(ran).toMatchObject({ code: 2, out: '' });
@@ -239,7 +239,7 @@ describe('import', () => {
     [new ParleyError('IMPORT_INVALID', 'a.json was not imported: line 2', { hint: 'a copy is kept' }), 1],
     [new ParleyError('CONVERSATION_EXISTS', 'the conversation demo exists', { hint: 'another id' }), 1],
     [inUse, 1],
-  ])('tells why nothing was imported: $code', async (failure, code) => {
+  ])('import reports why nothing was imported: $code', async (failure, code) => {
     const options = { daemonRoom: { importConversation: () => Promise.reject(failure) } };
     const ran = await parley(['import', 'a.json', '--conversation', 'demo'], options);
     expect(ran).toMatchObject({ code, out: '' });

@@ -8,7 +8,7 @@ import { ParleyError } from '../../../src/client/index.ts';
 import type { Config } from '../../../src/config/index.ts';
 import { parley, type Ran } from './support.ts';
 
-/** Each command as it may be typed. A new command needs a line here. */
+/** Each command as it can be typed. Add a line here for a new command. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   up: [],
   chat: ['c'],
@@ -47,7 +47,7 @@ const OPTIONS = program.options
   .map((option) => option.long ?? '')
   .filter((flag) => !['--version', '--json', '--verbose'].includes(flag));
 
-/** What some options need beside them. */
+/** Other options that some options require. */
 const WITH: Readonly<Record<string, readonly string[]>> = {
   '--nats-password': ['--nats-user', 'ann'],
   '--nats-password-file': ['--nats-user', 'ann'],
@@ -64,7 +64,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** What a command did: all that it handed on, before the first thing that it wanted failed. */
+/** What a command passed on before the first thing that it needed failed. */
 async function tried(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -82,12 +82,12 @@ async function tried(
   return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
 }
 
-describe('every command takes each global option, or refuses it', () => {
-  it('and each command is tested', () => {
+describe('every command applies or refuses each global option', () => {
+  it('each command has a test of its global options', () => {
     expect(program.commands.map((command) => command.name()).sort()).toEqual(Object.keys(COMMANDS).sort());
   });
 
-  it.each(Object.entries(COMMANDS))('%s', async (name, words) => {
+  it.each(Object.entries(COMMANDS))('%s applies or refuses each global option', async (name, words) => {
     const ignored: string[] = [];
     for (const flag of OPTIONS) {
       const value =
@@ -105,7 +105,7 @@ describe('every command takes each global option, or refuses it', () => {
   });
 
   it.each(Object.entries(COMMANDS))(
-    '%s uses both a server and a data directory, or refuses one',
+    '%s applies both a server and a data directory, or refuses one',
     async (name, words) => {
       const server = 'nats://server-that-is-named:1';
       const data = ['--data', join(directory, 'marked')];
@@ -150,7 +150,7 @@ describe('every command takes each global option, or refuses it', () => {
       '--data has no effect here',
       'file:a names the data directory',
     ],
-  ])('%j is refused, with what to do', async (argv, message, hint) => {
+  ])('%j is refused with what to do', async (argv, message, hint) => {
     const ran = await tried(argv, {});
     expect([ran.code, ran.out]).toEqual([2, '']);
     expect(ran.err).toContain(message);
@@ -158,7 +158,7 @@ describe('every command takes each global option, or refuses it', () => {
   });
 
   it.each(['PARLEY_NATS', 'PARLEY_NATS_URL'])(
-    '--data is refused where %s names the server',
+    '--data is refused if %s names the server',
     async (variable) => {
       const ran = await tried(['show', 'c', '--data', 'd'], { [variable]: 'nats://x:1' });
       expect([ran.code, ran.out]).toEqual([2, '']);

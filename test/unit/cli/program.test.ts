@@ -16,7 +16,7 @@ describe('wrong usage', () => {
     [['mode', 'c', 'party'], 'chat, agent, run'],
     [['explain', 'c'], '--agent'],
     [['say', 'c', 'x', '--to', 'pm,,dev'], 'slugs'],
-  ])('%j exits with 2, says why and shows the usage', async (argv, text) => {
+  ])('%j exits with 2, prints the reason and the usage', async (argv, text) => {
     const { code, out, err } = await parley(argv);
     expect([code, out]).toEqual([2, '']);
     expect(err).toMatch(/^parley: /);
@@ -27,21 +27,24 @@ describe('wrong usage', () => {
   it.each([
     [['dead', 'show', '1.5'], 'usage: parley dead show [options] <number>', 'parley dead show --help'],
     [['tail', 'say', '--nonsense'], 'usage: parley tail ', 'parley tail --help'],
-  ])('shows the usage of the command that was meant, within others too: %j', async (argv, usage, more) => {
-    const { code, err } = await parley(argv);
-    expect(code).toBe(2);
-    expect(err).toContain(usage);
-    expect(err).toContain(more);
-  });
+  ])(
+    'a usage error shows the usage of the intended command, also of a nested one: %j',
+    async (argv, usage, more) => {
+      const { code, err } = await parley(argv);
+      expect(code).toBe(2);
+      expect(err).toContain(usage);
+      expect(err).toContain(more);
+    },
+  );
 
-  it('is one line of JSON on stdout with --json, and on stderr as always', async () => {
+  it('a usage error is one line of JSON on stdout with --json, and unchanged on stderr', async () => {
     const ran = await parley(['ls', '--bogus', '--json']);
     expect(ran.code).toBe(2);
     expect(ran.json()).toMatchObject([{ error: { code: 'USAGE', hint: expect.stringContaining('usage:') } }]);
     expect(ran.err).toContain("unknown option '--bogus'");
   });
 
-  it('without a command shows the help and exits with 2', async () => {
+  it('parley without a command prints the help and exits with 2', async () => {
     const { code, out, err } = await parley([]);
     expect([code, out]).toEqual([2, '']);
     expect(err).toContain('Usage: parley');
@@ -55,7 +58,7 @@ describe('wrong usage', () => {
 });
 
 describe('help and version', () => {
-  it('are results', async () => {
+  it('help and version are printed as results', async () => {
     const help = await parley(['--help']);
     expect([help.code, help.err]).toEqual([0, '']);
     for (const name of [
@@ -83,16 +86,16 @@ describe('help and version', () => {
   });
 });
 
-describe('errors', () => {
+describe('errors of the CLI', () => {
   const daemon = () =>
     fakeDaemon({ phase: new ParleyError('UNKNOWN_PHASE', 'no phase x', { hint: 'try plan' }) });
 
-  it('go to stderr as what and what to do, and exit with 1', async () => {
+  it('an error goes to stderr with cause and remedy, and the exit code is 1', async () => {
     const { code, out, err } = await parley(['phase', 'c', 'x'], { daemon: daemon() });
     expect([code, out, err]).toEqual([1, '', 'parley: no phase x\n  try plan\n']);
   });
 
-  it('go to stdout as one value with --json, and to stderr as always', async () => {
+  it('an error goes to stdout as one value with --json, and unchanged to stderr', async () => {
     const ran = await parley(['phase', 'c', 'x', '--json'], { daemon: daemon() });
     expect(ran.json()).toEqual([
       { error: { code: 'UNKNOWN_PHASE', message: 'no phase x', hint: 'try plan' } },
@@ -100,13 +103,13 @@ describe('errors', () => {
     expect([ran.code, ran.err]).toEqual([1, expect.stringContaining('no phase x')]);
   });
 
-  it('leave no connection open', async () => {
+  it('an error leaves no connection open', async () => {
     const played = daemon();
     await parley(['phase', 'c', 'x'], { daemon: played });
     expect(played.closed).toBe(1);
   });
 
-  it('that nobody expected show their stack only when asked', async () => {
+  it('an unexpected error shows its stack only on request', async () => {
     const broken = () => fakeDaemon({ agents: new TypeError('boom') });
     expect((await parley(['agents'], { daemon: broken() })).err).not.toContain('\n    at ');
     expect((await parley(['agents', '--verbose'], { daemon: broken() })).err).toContain(
@@ -115,10 +118,10 @@ describe('errors', () => {
   });
 });
 
-describe('finding the daemon', () => {
+describe('locating the daemon', () => {
   const CONNECTION = { url: 'nats://left:1', user: 'u', password: 'p', prefix: 'left', pid: 1 };
 
-  it('takes --nats before the variable, with the usual credentials', async () => {
+  it('--nats overrides the environment, with the usual credentials', async () => {
     const daemon = fakeDaemon();
     await parley(
       [
@@ -148,7 +151,7 @@ describe('finding the daemon', () => {
     ]);
   });
 
-  it('takes PARLEY_NATS_URL before the data directory', async () => {
+  it('PARLEY_NATS_URL overrides the data directory', async () => {
     const daemon = fakeDaemon();
     await parley(['agents'], {
       daemon,
@@ -157,7 +160,7 @@ describe('finding the daemon', () => {
     expect(daemon.connections).toMatchObject([{ url: 'nats://env:1', prefix: 'mine' }]);
   });
 
-  it('else takes what `up` left in the data directory', async () => {
+  it('the address that `up` left in the data directory is the default', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'parley-cli-'));
     try {
       await writeConnectionFile(join(directory, 'data'), CONNECTION);
@@ -171,21 +174,21 @@ describe('finding the daemon', () => {
         env: { PARLEY_NATS_URL: '', PARLEY_NATS_PASSWORD: 'own' },
         workingDirectory: directory,
       });
-      // The daemon's own credentials are not used under the name of another user.
+      // The credentials of the daemon are not used under the name of another user.
       expect(daemon.connections[2]).toMatchObject({ url: address.url, user: 'bob', password: 'own' });
     } finally {
       await rm(directory, { recursive: true, force: true });
     }
   });
 
-  it('says what to type when there is none', async () => {
+  it('without any address the CLI suggests the command to type', async () => {
     const { code, err } = await parley(['ls'], { env: { PARLEY_NATS_URL: '' } });
     expect(code).toBe(1);
     expect(err).toContain('/nowhere/data');
     expect(err).toContain('`parley up`');
   });
 
-  it('calls a server that is gone a daemon that does not run', async () => {
+  it('a server that is not reachable is reported as a daemon that does not run', async () => {
     const connect = async () => {
       throw new ParleyError('NATS_UNREACHABLE', 'cannot connect to NATS at nats://x');
     };
@@ -193,7 +196,7 @@ describe('finding the daemon', () => {
     expect(ran.json()).toMatchObject([{ error: { code: 'DAEMON_NOT_RUNNING' } }]);
   });
 
-  it('refuses a URL that is none, as wrong configuration', async () => {
+  it('an invalid URL is refused as wrong configuration', async () => {
     expect((await parley(['ls', '--nats', 'not a url'])).code).toBe(2);
   });
 });

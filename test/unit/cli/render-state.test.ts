@@ -4,7 +4,7 @@ import { renderState } from '../../../src/cli/render/conversation.ts';
 it.each([
   ['stopped', '; dev is stopped: the run waits until it is resumed'],
   ['waiting', '; dev begins with the next message'],
-])('the line of a conversation says what its run waits for: its agent is %s', (status, said) => {
+])('the line of a conversation shows what its run waits for if its agent is %s', (status, said) => {
   const run = { runId: 'r', workflow: 'w', node: 'build', agent: 'dev', awaitsInput: true };
   const detail = { id: 'c', phase: 'chat', mode: 'run', activeAgent: null, run, agents: { dev: { status } } };
   const line = renderState(detail as unknown as Parameters<typeof renderState>[0]);

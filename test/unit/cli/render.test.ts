@@ -15,23 +15,23 @@ const plain = createPalette(false);
 /** Without index and time. */
 const shown = (entry: Entry) => renderEntry(entry, plain).replace(/^ +\d+ {2}\d\d:\d\d:\d\d {2}/, '');
 
-describe('an entry of the log, for people', () => {
-  it('has its index and time first', () => {
+describe('an entry of the log, rendered for people', () => {
+  it('an entry begins with its index and time', () => {
     expect(renderEntry(person(12, 'x'), plain)).toMatch(/^ {3}12 {2}\d\d:\d\d:\d\d {2}Alice\n/);
   });
 
-  it('says who speaks to whom, then what, each line set in', () => {
+  it('a message shows its author and recipients, then the text, with each line indented', () => {
     expect(shown(person(0, 'one\ntwo', { to: ['pm', 'dev'] }))).toBe(
       `Alice → pm, dev\n${' '.repeat(17)}one\n${' '.repeat(17)}two`,
     );
   });
 
-  it('marks what no agent is shown', () => {
+  it('an entry that no agent is shown is marked', () => {
     expect(shown(person(0, 'x', { includeInContext: false }))).toContain('Alice (shown to no agent)');
     expect(shown(person(0, 'x', { isCollapsed: true }))).toContain('Alice (collapsed)');
   });
 
-  it('folds a tool call and its result to a line each', () => {
+  it('a tool call and its result are one line each', () => {
     const call = {
       id: 'c',
       type: 'function' as const,
@@ -46,7 +46,7 @@ describe('an entry of the log, for people', () => {
     );
   });
 
-  it('says for what a turn begins, and that one goes on', () => {
+  it('the begin of a turn shows its triggers, and a resumed turn is marked', () => {
     const turn = (trigger: number[], resumed?: boolean) =>
       shown(entryOf('turn-started', 9, { turnId: 't', agent: 'pm', trigger, resumed }));
     expect(turn([3, 4])).toBe('· pm begins a turn for 3, 4');
@@ -54,25 +54,25 @@ describe('an entry of the log, for people', () => {
     expect(turn([], true)).toBe('· pm goes on with its turn');
   });
 
-  it('shows a failure apart from the words before it', () => {
+  it('a failure is separate from the text before it', () => {
     const content = 'So far\n\nLLM_ERROR {"code":"TIMEOUT","message":"too late"}';
     expect(shown(agent(0, 'pm', content, { partType: 'error' }))).toMatch(/So far\n +✗ TIMEOUT: too late$/);
   });
 
-  it('shows the code of a failure in one line, with escapes for what cannot be seen', () => {
+  it('the code of a failure is one line, with escapes for invisible characters', () => {
     const failure = JSON.stringify({ code: 'BAD\n\u202eCODE\u001b[2K', message: 'no' });
     expect(shown(agent(0, 'pm', `LLM_ERROR ${failure}`, { partType: 'error' }))).toContain(
       '✗ BAD\\n\\u202eCODE\\u001b[2K: no',
     );
   });
 
-  it('takes a failure that it cannot read as it stands', () => {
+  it('a failure that cannot be parsed is shown unchanged', () => {
     expect(shown(agent(0, 'pm', 'LLM_ERROR {nonsense}', { partType: 'error' }))).toContain(
       '✗ LLM_ERROR: {nonsense}',
     );
   });
 
-  it('does not take words for a failure that only look like one', () => {
+  it('a text that only resembles a failure is shown as text', () => {
     expect(shown(agent(0, 'pm', 'LLM_ERROR {"code":"X","message":"y"}'))).toContain('LLM_ERROR {"code"');
   });
 
@@ -100,11 +100,11 @@ describe('an entry of the log, for people', () => {
     ],
     ['· approval 01A: expired', entryOf('approval-answered', 0, { approvalId: '01A', answer: 'expired' })],
     ['· tool started', entryOf('tool-started', 0, { call: { index: 0, position: 0 } })],
-  ])('says %j', (text, entry) => {
+  ])('an entry is rendered as %j', (text, entry) => {
     expect(shown(entry)).toBe(text);
   });
 
-  it('shows the beginning of a result that came late, and nothing that moves the cursor', () => {
+  it('a late result shows its beginning and no character that moves the cursor', () => {
     const call = { index: 3, position: 0 };
     const content = `a late result of shell (call c3_0): \u001b[2Jdone ${'x'.repeat(500)}\nmore`;
     const late = shown(entryOf('note', 9, { content, call }));
@@ -112,12 +112,12 @@ describe('an entry of the log, for people', () => {
     expect(late.length).toBeLessThan(200);
   });
 
-  it('says so where a newer version wrote a kind of entry that it has no words for', () => {
+  it('an unknown entry type of a newer version is named as such', () => {
     const later = { ...person(1, ''), type: 'mood-set' } as unknown as Entry;
     expect(shown(later)).toContain('mood-set: this version does not know that kind of entry');
   });
 
-  it('keeps bookkeeping from those who only want to talk', () => {
+  it('bookkeeping entries are hidden in a chat', () => {
     expect(concernsPeople(started(0, 'pm', [0]) as never)).toBe(false);
     expect(concernsPeople(ended(0, 'pm') as never)).toBe(false);
     expect(concernsPeople(ended(0, 'pm', 'limited') as never)).toBe(true);
@@ -125,31 +125,31 @@ describe('an entry of the log, for people', () => {
   });
 });
 
-describe('small things about text', () => {
-  it('makes what others wrote harmless for a terminal', () => {
+describe('text helpers of the CLI', () => {
+  it('text of others is made harmless for a terminal', () => {
     expect(printable('a\u001b]0;x\u0007b\r\nc\td\u009b')).toBe('a]0;xb\nc\td');
   });
 
-  it('removes the characters that would show a text in another order than it has', () => {
+  it('characters that reorder text are removed', () => {
     expect(printable('rm \u202eexe.gpj\u202c \u2066a\u2069')).toBe('rm exe.gpj a');
-    expect(printable('\u0645\u200f!')).toBe('\u0645\u200f!'); // right-to-left text stays as it is
+    expect(printable('\u0645\u200f!')).toBe('\u0645\u200f!'); // Right-to-left text is unchanged.
   });
 
-  it('cuts to the first line, by characters', () => {
+  it('a text is cut to its first line, by characters', () => {
     expect(firstLine('  one\ntwo', 10)).toBe('one…');
     expect(firstLine('one', 3)).toBe('one');
     expect(firstLine('😀😀😀', 2)).toBe('😀😀…');
   });
 
-  it('sets in whole lines and leaves empty ones empty', () => {
+  it('indenting covers whole lines and leaves empty lines empty', () => {
     expect(indent('a\n\nb', '  ')).toBe('  a\n\n  b');
   });
 
-  it('has a time for what has none', () => {
+  it('a missing time is rendered, too', () => {
     expect(clockTime('nonsense')).toBe('--:--:--');
   });
 
-  it('aligns the columns of a table', () => {
+  it('the columns of a table are aligned', () => {
     expect(
       renderTable(
         ['A', 'LONG'],
@@ -162,23 +162,23 @@ describe('small things about text', () => {
   });
 });
 
-describe('a failure', () => {
-  it('is two lines for people', () => {
+describe('an error message', () => {
+  it('an error is two lines for people', () => {
     const failure = failureOf(new ParleyError('CODE', 'what', { hint: 'do\nthis' }));
     expect(renderFailure(failure)).toBe('parley: what\n  do\n  this');
     expect(failure).toEqual({ code: 'CODE', message: 'what', hint: 'do\nthis' });
   });
 
-  it('has an escape for each character that cannot be seen', () => {
+  it('an error has an escape for each invisible character', () => {
     const failure = failureOf(new ParleyError('CODE', 'no file \u202egpj.exe', { hint: 'see \u009b2K' }));
     expect(renderFailure(failure)).toBe('parley: no file \\u202egpj.exe\n  see \\u009b2K');
   });
 
-  it('without a hint is one', () => {
+  it('an error without a hint is one line', () => {
     expect(renderFailure(failureOf(new ParleyError('CODE', 'what')))).toBe('parley: what');
   });
 
-  it('of a full disk is no fault of the program, and says what to do', () => {
+  it('an error of a full disk is not called a bug, and says what to do', () => {
     const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     expect(failureOf(full)).toMatchObject({
       code: 'DISK_FULL',
@@ -187,13 +187,13 @@ describe('a failure', () => {
     });
   });
 
-  it('that nobody expected is called a fault', () => {
+  it('an unexpected error is called a bug', () => {
     expect(failureOf(new TypeError('x is not a function'))).toMatchObject({ code: 'UNEXPECTED' });
     expect(failureOf('text')).toMatchObject({ code: 'UNEXPECTED', message: 'text' });
   });
 });
 
-describe('a view', () => {
+describe('an explained view', () => {
   const messages = [
     { role: 'user', content: 'hi' },
     {
@@ -206,7 +206,7 @@ describe('a view', () => {
   const report = (more: Partial<ViewReport> = {}) =>
     renderView({ messages: [], report: reportOf(more) }, plain);
 
-  it('shows each message under what it is, where it comes from and what it weighs', () => {
+  it('an explained view shows each message below its kind, origin and size', () => {
     const parts = [
       { kind: 'history', entries: [0], tokens: 11 },
       { kind: 'turn', entries: [3, 4, 5, 9], tokens: 1 },
@@ -219,7 +219,7 @@ describe('a view', () => {
     ]);
   });
 
-  it('draws each group of tokens against the window', () => {
+  it('an explained view draws each group of tokens against the window', () => {
     expect(report({ tokens: 500, tokens_by_group: { tools: 1, history: 499 } })).toContain(
       [
         '── 500 of 1,000 tokens (50 %) ──',
@@ -262,11 +262,11 @@ describe('a view', () => {
       /tools +a, b\nmissing +c\nforbidden +d/,
     ],
     [{}, /the agent +1 call, 1,200 tokens in \(900 cached\), 7 out, \$0\.0012/],
-  ])('says of %j what a person wants to know', (more, text) => {
+  ])('an explained view describes %j', (more, text) => {
     expect(report(more)).toMatch(text);
   });
 
-  it('says when it is reduced next, and what that would take', () => {
+  it('an explained view says when the next reduction is due, and how much it would remove', () => {
     const next_reduction = {
       above: 640,
       target: 400,
@@ -282,7 +282,7 @@ describe('a view', () => {
     );
   });
 
-  it('keeps its account within 80 columns, but for what has no place to break', () => {
+  it('the account of a view fits 80 columns, except for words that cannot be broken', () => {
     const left_out_as = [
       { from: 100, to: 4_000, how: 'summed_up', by: 4_321, recall: { from: 100, to: 4_000 } },
     ] as const;
@@ -291,22 +291,22 @@ describe('a view', () => {
 });
 
 describe('colours', () => {
-  it('are for terminals that want them', () => {
+  it('colours are used only on terminals that support them', () => {
     expect(wantsColour({ isTTY: true }, {})).toBe(true);
     expect(wantsColour({}, {})).toBe(false);
     expect(wantsColour({ isTTY: true }, { NO_COLOR: '1' })).toBe(false);
     expect(wantsColour({ isTTY: true }, { TERM: 'dumb' })).toBe(false);
   });
 
-  it('are the same for an agent every time', () => {
+  it('an agent has the same colour every time', () => {
     const palette = createPalette(true);
     expect(voiceOf('pm', palette)('PM')).toBe(voiceOf('pm', palette)('PM'));
     expect(voiceOf('pm', palette)('PM')).not.toBe('PM');
   });
 });
 
-describe('the banner and a check', () => {
-  it('tells where the daemon is and what to type next', () => {
+describe('the banner and the checks', () => {
+  it('the banner shows where the daemon is and what to type next', () => {
     const banner = renderBanner(
       {
         pid: 7,
@@ -324,13 +324,13 @@ describe('the banner and a check', () => {
     }
   });
 
-  it('tells who the daemon is in logs that it shares', () => {
+  it('the banner names the daemon if it shares its logs', () => {
     const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm'], store: 'jetstream' };
     const banner = renderBanner({ ...facts, data: '/d', chat: 'parley chat', daemon: '01M81N' }, plain);
     expect(banner).toContain('daemon  01M81N');
   });
 
-  it('names the fix below what was found', () => {
+  it('a check prints the remedy below the finding', () => {
     const check = { name: 'node', status: 'fail', message: 'old\nvery', fix: 'new' } as const;
     expect(renderCheck(check, plain)).toBe('fail  node: old\n      very\n      → new');
   });

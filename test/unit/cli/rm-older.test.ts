@@ -18,7 +18,7 @@ const row = (id: string, days: number) => {
   };
 };
 
-/** `rm --older-than 90d` as a person at a terminal has it: two conversations are as old. */
+/** `rm --older-than 90d` at a terminal, with two conversations of that age. */
 function atTerminal(...more: string[]) {
   return terminalWith([row('one', 91), row('new', 89), row('two', 400)], ...more);
 }
@@ -46,7 +46,7 @@ function terminalWith(conversations: ReturnType<typeof row>[], ...more: string[]
 const QUESTION = 'Delete these 2? [y/N] ';
 
 describe('the question of rm --older-than on a terminal', () => {
-  it.each(['y\r', 'Yes\r'])('deletes what it listed after the answer %j', async (answer) => {
+  it.each(['y\r', 'Yes\r'])('rm --older-than deletes what it listed after the answer %j', async (answer) => {
     const { running, type, screen, deleted } = atTerminal();
     await expect.poll(screen).toContain(QUESTION);
     expect(screen()).toMatch(/one +About one[\s\S]*two +About two/);
@@ -58,7 +58,7 @@ describe('the question of rm --older-than on a terminal', () => {
   });
 
   it.each(['n\r', '\r', 'yesterday\r', '\u0003', '\u0004'])(
-    'deletes nothing after the answer %j, and ends',
+    'rm --older-than deletes nothing and ends after the answer %j',
     async (answer) => {
       const { running, type, screen, deleted } = atTerminal();
       await expect.poll(screen).toContain(QUESTION);
@@ -69,7 +69,7 @@ describe('the question of rm --older-than on a terminal', () => {
     },
   );
 
-  it('is not asked with --yes', async () => {
+  it('rm --older-than does not ask with --yes', async () => {
     const { running, screen, deleted } = atTerminal('--yes');
     expect((await running.done).code).toBe(0);
     expect(screen()).not.toContain('[y/N]');
@@ -77,10 +77,10 @@ describe('the question of rm --older-than on a terminal', () => {
   });
 });
 
-describe('rm --older-than where the clock may have been set forward', () => {
+describe('rm --older-than if the clock may have been set forward', () => {
   const jumped = () => [row('one', 98), row('two', 400), row('new', 1)];
 
-  it('deletes nothing with --yes, and says how to continue', async () => {
+  it('rm --older-than --yes deletes nothing after a clock jump, and says how to continue', async () => {
     const { running, deleted } = terminalWith(jumped(), '--yes');
     const { code, err } = await running.done;
     expect([code, deleted()]).toEqual([1, []]);
@@ -89,7 +89,7 @@ describe('rm --older-than where the clock may have been set forward', () => {
     );
   });
 
-  it('says so before it asks, and deletes after the answer', async () => {
+  it('rm --older-than reports a clock jump before it asks, and deletes after the answer', async () => {
     const { running, type, screen, deleted } = terminalWith(jumped());
     await expect.poll(screen).toContain(QUESTION);
     type('y\r');
@@ -98,7 +98,7 @@ describe('rm --older-than where the clock may have been set forward', () => {
     expect(deleted()).toEqual(['one', 'two']);
   });
 
-  it('says so with --dry-run', async () => {
+  it('rm --older-than --dry-run reports a clock jump', async () => {
     const { running, deleted } = terminalWith(jumped(), '--dry-run', '--yes');
     const { code, err } = await running.done;
     expect([code, err]).toEqual([0, expect.stringContaining('the clock may be wrong')]);

@@ -21,7 +21,7 @@ it('`say --wait` prints the failure of an answer that was cut before any text on
   expect(ran).toMatchObject({ code: 1, out: '', err: expect.stringMatching(ONCE) });
 });
 
-it('`say --wait --json` prints its entry too', async () => {
+it('`say --wait --json` prints the entry of an answer that was cut', async () => {
   const ran = await parley(['say', 'c', 'hi', '--wait', '--json'], { daemon: failing() });
   expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(ONCE) });
   expect(ran.json()).toContainEqual(expect.objectContaining({ finishReason: 'content_filter' }));
@@ -50,7 +50,7 @@ function limitedBy(name: string) {
   return daemon;
 }
 
-it('`say --wait` reports which limit ended a turn, and how to go on', async () => {
+it('`say --wait` reports which limit ended a turn, and how to continue', async () => {
   const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon: limitedBy('turnSeconds') });
   expect(ran.code).toBe(1);
   expect(ran.err).toMatch(
@@ -59,7 +59,7 @@ it('`say --wait` reports which limit ended a turn, and how to go on', async () =
 });
 
 it.each(['tokensPerConversation', 'usdPerConversation'])(
-  '`say --wait` says to raise %s before the conversation is resumed',
+  '`say --wait` advises to raise %s before the conversation is resumed',
   async (name) => {
     const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon: limitedBy(name) });
     expect(ran.code).toBe(1);

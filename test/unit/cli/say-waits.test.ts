@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { agent, ended, entryOf, fakeDaemon, parley, person, posted, started } from './support.ts';
 
 describe('say --wait', () => {
-  it('prints the other question and who waits when its answer was one of two that the agent waits for', async () => {
+  it('say --wait prints the second question and its agent if the message answered one of two', async () => {
     const ask = (question: string) => ({
       id: 'call_0',
       type: 'function' as const,
@@ -28,7 +28,7 @@ describe('say --wait', () => {
     });
   });
 
-  it('prints a call that waits for approval as `parley approvals` does', async () => {
+  it('say --wait prints a call that needs approval as `parley approvals` does', async () => {
     const call = {
       id: 'call_0',
       type: 'function' as const,
@@ -66,7 +66,7 @@ describe('say --wait', () => {
     ]);
   });
 
-  it('prints the call that waited for approval before the message, since nobody answers until then', async () => {
+  it('say --wait prints a call that already waits for approval before the message, since it blocks the answer', async () => {
     const pending = {
       ...{ approvalId: 'ap1', conversation: 'c', agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
       ...{ risk: 'risky', mayHaveRun: false },

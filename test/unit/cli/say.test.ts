@@ -15,7 +15,7 @@ import {
 } from './support.ts';
 
 describe('say', () => {
-  it('posts what was said with what was asked for', async () => {
+  it('say posts the text with the requested options', async () => {
     const daemon = fakeDaemon();
     const argv = [
       'say',
@@ -45,7 +45,7 @@ describe('say', () => {
     ]);
   });
 
-  it('tells where the message went', async () => {
+  it('say prints where the message was appended', async () => {
     const daemon = fakeDaemon();
     daemon.onPost = (message) => posted(message, 4, ['pm', 'dev'], true);
     expect((await parley(['say', 'c', 'hi'], { daemon })).out).toBe(
@@ -59,13 +59,13 @@ describe('say', () => {
     expect((await parley(['say', 'c', 'hi', '--json'], { daemon })).json()).toEqual([answer]);
   });
 
-  it('reads a long text from stdin', async () => {
+  it('say reads a long text from stdin', async () => {
     const daemon = fakeDaemon();
     await parley(['say', 'c', '-'], { daemon, stdin: 'one\ntwo é\n' });
     expect(daemon.posts).toMatchObject([{ content: 'one\ntwo é' }]);
   });
 
-  it('keeps a character whole that arrives in two pieces', async () => {
+  it('say keeps a character whole that arrives in two pieces', async () => {
     const daemon = fakeDaemon();
     const bytes = Buffer.from('é');
     const stdin = Readable.from([bytes.subarray(0, 1), bytes.subarray(1)]);
@@ -73,7 +73,7 @@ describe('say', () => {
     expect(daemon.posts).toMatchObject([{ content: 'é' }]);
   });
 
-  it('refuses bytes on stdin that are not UTF-8, and posts nothing', async () => {
+  it('say refuses bytes on stdin that are not UTF-8, and posts nothing', async () => {
     const daemon = fakeDaemon();
     const stdin = Readable.from([Buffer.from([0x63, 0x61, 0x66, 0xe9])]);
     const { code, err } = await parley(['say', 'c', '-'], { daemon, io: { stdin } });
@@ -82,14 +82,14 @@ describe('say', () => {
     expect(daemon.posts).toEqual([]);
   });
 
-  it('takes a text that begins with dashes after --', async () => {
+  it('say accepts a text that begins with dashes after --', async () => {
     const daemon = fakeDaemon();
     await parley(['say', 'c', '--', '--json'], { daemon });
     expect(daemon.posts).toMatchObject([{ content: '--json' }]);
   });
 });
 
-/** A daemon that has one entry already and answers a post at index 1 with these. */
+/** A daemon with one entry that answers a post at index 1 with these. */
 function answering(agents: string[], ...events: Parameters<ReturnType<typeof fakeDaemon>['say']>) {
   const daemon = fakeDaemon();
   daemon.say(person(0, 'before'));
@@ -101,7 +101,7 @@ function answering(agents: string[], ...events: Parameters<ReturnType<typeof fak
 }
 
 describe('say --wait', () => {
-  it('streams the answer and returns when its turn has ended', async () => {
+  it('say --wait streams the answer and returns when its turn has ended', async () => {
     const daemon = answering(
       ['pm'],
       started(2, 'pm', [1]),
@@ -119,7 +119,7 @@ describe('say --wait', () => {
     expect(daemon.closed).toBe(1);
   });
 
-  it('prints the whole answer though the live feed was lost', async () => {
+  it('say --wait prints the whole answer if the live feed was lost', async () => {
     const daemon = answering(
       ['pm'],
       started(2, 'pm', [1]),
@@ -130,7 +130,7 @@ describe('say --wait', () => {
     expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toBe('Hello\n');
   });
 
-  it('names the agents when several speak', async () => {
+  it('say --wait names the agents if several answer', async () => {
     const daemon = answering(
       ['pm', 'dev'],
       started(2, 'pm', [1]),
@@ -143,7 +143,7 @@ describe('say --wait', () => {
     expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toBe('[dev] B\n[pm] A\n');
   });
 
-  it('stays while the floor is handed over, and names the newcomer', async () => {
+  it('say --wait waits through a handoff and names the next agent', async () => {
     const daemon = answering(
       ['pm'],
       started(2, 'pm', [1]),
@@ -159,14 +159,14 @@ describe('say --wait', () => {
     );
   });
 
-  it('returns at once when nobody answers', async () => {
+  it('say --wait returns at once if no agent answers', async () => {
     expect(await parley(['say', 'c', 'hi', '--wait'], { daemon: answering([]) })).toMatchObject({
       code: 0,
       out: '',
     });
   });
 
-  it('prints each entry from the message on, with --json', async () => {
+  it('say --wait --json prints each entry from the message on', async () => {
     const daemon = answering(
       ['pm'],
       started(2, 'pm', [1]),
@@ -179,7 +179,7 @@ describe('say --wait', () => {
     );
   });
 
-  it('tells an answer again when the id was posted before', async () => {
+  it('say --wait prints the answer again if the id was posted before', async () => {
     const daemon = fakeDaemon();
     daemon.say(
       person(0, 'hi'),
@@ -196,7 +196,7 @@ describe('say --wait', () => {
     ['failed', 1],
     ['limited', 1],
     ['aborted', 0],
-  ] as const)('a turn that is %s exits with %i', async (outcome, code) => {
+  ] as const)('say --wait exits after a turn that is %s with %i', async (outcome, code) => {
     const content = 'Half\n\nLLM_ERROR {"code":"TIMEOUT","message":"too late"}';
     const words =
       outcome === 'failed' ? agent(3, 'pm', content, { partType: 'error' }) : agent(3, 'pm', 'Half');
@@ -207,7 +207,7 @@ describe('say --wait', () => {
     expect(ran.out).toBe(outcome === 'failed' ? 'Half\n✗ TIMEOUT: too late\n' : 'Half\n');
   });
 
-  it('does not wait for an agent that is stopped', async () => {
+  it('say --wait does not wait for a stopped agent', async () => {
     const conversation = { length: 1, agents: { pm: { status: 'stopped' } } };
     const daemon = fakeDaemon({ conversation });
     daemon.say(person(0, 'before'));
@@ -219,7 +219,7 @@ describe('say --wait', () => {
     expect([ran.code, ran.err]).toEqual([0, expect.stringContaining('parley resume c')]);
   });
 
-  it('shows the question of a turn that waits for a person, says how to answer it, and returns', async () => {
+  it('say --wait prints the question of a turn that waits for a person, explains how to answer, and returns', async () => {
     const call = {
       id: 'call_0',
       type: 'function' as const,
@@ -234,7 +234,7 @@ describe('say --wait', () => {
     });
   });
 
-  it('waits for an agent that goes on elsewhere, though another one has ended', async () => {
+  it('say --wait waits for an agent that continues, even if another one has ended', async () => {
     const daemon = fakeDaemon();
     daemon.say(person(0, 'go'), started(1, 'dev', [0]));
     daemon.onPost = (message) => {
@@ -247,7 +247,7 @@ describe('say --wait', () => {
     expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toContain('Here.');
   });
 
-  it('leaves on a signal and says that the message stays', async () => {
+  it('say --wait ends on a signal and reports that the message is posted', async () => {
     const daemon = answering(['pm'], started(2, 'pm', [1]), chunk('pm', 0, 'Hel'));
     const running = start(['say', 'c', 'hi', '--wait'], { daemon });
     await expect.poll(running.output).toBe('Hel');
@@ -260,7 +260,7 @@ describe('say --wait', () => {
     expect([running.listeners(), daemon.closed]).toEqual([0, 1]);
   });
 
-  it('fails when the post is refused, and leaves nothing behind', async () => {
+  it('say fails if the post is refused, and leaves no subscription open', async () => {
     const daemon = answering([]);
     daemon.onPost = () => {
       throw new ParleyError('UNKNOWN_AGENT', 'no agent ghost');
@@ -272,7 +272,7 @@ describe('say --wait', () => {
 });
 
 describe('tail', () => {
-  it('follows until a signal, with the live words', async () => {
+  it('tail follows until a signal, with live text', async () => {
     const daemon = fakeDaemon();
     for (let index = 0; index < 12; index++) daemon.say(person(index, `m${index}`));
     const running = start(['tail', 'c'], { daemon });
@@ -287,7 +287,7 @@ describe('tail', () => {
     expect(out.startsWith('Alice: m2\n')).toBe(true);
   });
 
-  it('prints entries and chunks as values with --json', async () => {
+  it('tail --json prints entries and chunks as values', async () => {
     const daemon = fakeDaemon();
     const running = start(['tail', 'c', '--from', '0', '--json'], { daemon });
     await expect.poll(running.listeners).toBe(1);

@@ -14,13 +14,13 @@ import {
   type ViewReport,
 } from '../../../src/client/index.ts';
 
-/** Runs commands in-process against a daemon that is only played. */
+/** Runs commands in-process against a fake daemon. */
 
 const CREATED = '2026-11-21T20:39:00.000Z';
 
 type Rest<T extends Entry['type']> = Partial<EntryOf<T>>;
 
-/** An entry of one type with whatever a test cares for. */
+/** An entry of one type with the given fields. */
 export function entryOf<T extends Entry['type']>(type: T, index: number, fields: Rest<T>): Entry {
   const author = { kind: 'system', id: 'parley', name: 'Parley' };
   return { index, id: `e${index}`, createdAt: CREATED, type, author, ...fields } as unknown as Entry;
@@ -66,7 +66,7 @@ export const chunk = (slug: string, n: number, delta: string, call = `c-${slug}`
 
 const USED = { calls: 1, inputTokens: 1_200, cachedInputTokens: 900, outputTokens: 7, usd: 0.0012 };
 
-/** The account of a request of one message, with whatever else a test cares for. */
+/** The account of a request with one message, with the given fields. */
 export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({
   tokens: 51,
   window: 1_000,
@@ -109,13 +109,13 @@ export interface FakeDaemon {
   closed: number;
   /** How many times it was followed. */
   followed: number;
-  /** Told to all who follow. */
+  /** Sent to all followers. */
   say(...events: (Entry | FollowEvent)[]): void;
-  /** What a post is answered with, and what happens then. */
+  /** The answer to a post, and what happens then. */
   onPost: (message: PostMessage) => PostAnswer | Promise<PostAnswer>;
 }
 
-/** `answers`: by endpoint; a function is called with the request's body; an error is thrown. */
+/** `answers`: by endpoint. A function is called with the body of the request; an error is thrown. */
 export function fakeDaemon(answers: Answers = {}): FakeDaemon {
   const listeners = new Set<(event: FollowEvent) => void>();
   const fake: FakeDaemon = {
@@ -195,7 +195,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
   return fake;
 }
 
-/** Of those who had a turn, as the daemon says it. */
+/** The agents that had a turn, as the daemon reports them. */
 function statusesIn(log: readonly Entry[]): Record<string, { status: string }> {
   const statuses: Record<string, { status: string }> = {};
   for (const entry of log) {
@@ -229,17 +229,17 @@ export interface RunOptions {
   readonly stdin?: string;
   readonly io?: Partial<Io>;
   readonly workingDirectory?: string;
-  /** Whether a person reads its stdout. */
+  /** Whether its stdout is a terminal. */
   readonly isTerminal?: boolean;
 }
 
-/** A run that a test can watch and signal while it goes on. */
+/** A running command that a test can watch and signal. */
 export interface Running {
   readonly done: Promise<Ran>;
   signal(name: EndSignal): void;
   readonly exits: number[];
   output(): string;
-  /** How many listen for signals. */
+  /** How many listeners for signals there are. */
   listeners(): number;
 }
 

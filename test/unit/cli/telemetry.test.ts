@@ -8,7 +8,7 @@ import { start } from './support.ts';
 const READY = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
 const event = (type: string, more: object = {}): TelemetryEvent => ({ ts: 'now', type, ...more });
 
-/** A stdout whose reader takes nothing until he is told to. */
+/** A stdout whose reader reads nothing until the test allows it. */
 function slowReader() {
   const taken: string[] = [];
   let release: (() => void) | null = null;
@@ -35,7 +35,7 @@ function onto(stdout: Writable) {
 }
 
 describe('telemetry on stdout', () => {
-  it('comes behind the word that the daemon is ready, what happened before it too, in order', async () => {
+  it('telemetry on stdout follows the ready line, and includes what happened before it, in order', async () => {
     let tell = (_: TelemetryEvent) => {};
     let stopped = false;
     const running = start(['up', '--json'], {
@@ -68,7 +68,7 @@ describe('telemetry on stdout', () => {
     expect(running.exits).toEqual([]);
   });
 
-  it('is not made unless it is asked for', async () => {
+  it('telemetry is not created unless it is enabled', async () => {
     let told: unknown = 'nothing yet';
     const running = start(['up', '--json'], {
       rooms: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'off' }) as never },
@@ -85,7 +85,7 @@ describe('telemetry on stdout', () => {
     expect(told).toBeUndefined();
   });
 
-  it('leaves out what a slow reader leaves no room for, and says how much (CLI-TELEMETRY-1)', async () => {
+  it('telemetry drops spans if a slow reader fills its buffer, and reports how many (CLI-TELEMETRY-1)', async () => {
     const { stream, read, lines } = slowReader();
     const { telemetry } = onto(stream);
     telemetry.open();
@@ -103,7 +103,7 @@ describe('telemetry on stdout', () => {
     expect(await telemetry.close()).toBe(true);
   });
 
-  it('holds no more than that while the daemon starts', () => {
+  it('telemetry keeps no more than its buffer while the daemon starts', () => {
     const { stream, read, lines } = slowReader();
     read();
     const { telemetry } = onto(stream);
@@ -113,7 +113,7 @@ describe('telemetry on stdout', () => {
     expect(lines().map((line) => JSON.parse(line).type)).toEqual(['big', 'big', 'telemetry_omitted', 'next']);
   });
 
-  it('ends when stdout is gone, and nothing else does (CLI-TELEMETRY-2)', async () => {
+  it('telemetry ends when stdout is closed, and the daemon continues (CLI-TELEMETRY-2)', async () => {
     const stream = new PassThrough();
     const { telemetry, lost } = onto(stream);
     telemetry.open();
@@ -126,7 +126,7 @@ describe('telemetry on stdout', () => {
     expect(write).not.toHaveBeenCalled();
   });
 
-  it('waits at the end for a reader who comes', async () => {
+  it('telemetry waits at the end for a reader that is slow', async () => {
     const { stream, read } = slowReader();
     const { telemetry } = onto(stream);
     telemetry.open();
@@ -136,7 +136,7 @@ describe('telemetry on stdout', () => {
     expect(await closing).toBe(true);
   });
 
-  it('does not keep the process for a reader who never comes', async () => {
+  it('telemetry does not delay the exit for a reader that never reads', async () => {
     const { stream } = slowReader();
     let tell = (_: TelemetryEvent) => {};
     const running = start(['up', '--json'], {

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { agent, chunk, ended, fakeDaemon, person, posted, start, started } from './support.ts';
 
-/** A chat as a person at a terminal has it. */
+/** A chat at a terminal. */
 function atTerminal() {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
@@ -24,7 +24,7 @@ function atTerminal() {
     running,
     type: (text: string) => stdin.write(text),
     screen: () => chunks.join(''),
-    /** Without colours and movements of the cursor. */
+    /** Without colours and cursor movements. */
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is taken out
     text: () => chunks.join('').replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, ''),
     reading: () => !stdin.isPaused(),
@@ -32,7 +32,7 @@ function atTerminal() {
 }
 
 describe('chat on a terminal', () => {
-  it('answers, offers the prompt again, and leaves on Ctrl-D', async () => {
+  it('a chat on a terminal prints the answer, shows the prompt again, and ends on Ctrl-D', async () => {
     const { daemon, running, type, text } = atTerminal();
     await expect.poll(text).toMatch(/\/help.*\n> $/);
     type('hi\r');
@@ -43,7 +43,7 @@ describe('chat on a terminal', () => {
     expect([daemon.closed, running.listeners()]).toEqual([1, 0]);
   });
 
-  it('does not repeat what the person typed', async () => {
+  it('a chat on a terminal does not repeat what the person typed', async () => {
     const { running, type, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     type('a word\r');
@@ -53,7 +53,7 @@ describe('chat on a terminal', () => {
     expect(text().match(/a word/g)).toHaveLength(1); // its echo
   });
 
-  it('offers no prompt in the middle of an answer', async () => {
+  it('a chat on a terminal shows no prompt in the middle of an answer', async () => {
     const { daemon, running, type, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     daemon.say(started(0, 'pm', []), chunk('pm', 0, 'One\n'), chunk('pm', 1, 'two'));
@@ -64,7 +64,7 @@ describe('chat on a terminal', () => {
     await running.done;
   });
 
-  it('keeps what is being typed while others talk', async () => {
+  it('a chat on a terminal keeps the typed line while others post', async () => {
     const { daemon, running, type, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     type('half a');
@@ -78,7 +78,7 @@ describe('chat on a terminal', () => {
     await running.done;
   });
 
-  it('aborts the turn on Ctrl-C, and leaves on the second', async () => {
+  it('a chat on a terminal aborts the turn on the first Ctrl-C, and ends on the second', async () => {
     const { daemon, running, type, text, reading } = atTerminal();
     await expect.poll(text).toContain('> ');
     daemon.say(started(0, 'pm', []), chunk('pm', 0, 'On and on'));
@@ -91,10 +91,10 @@ describe('chat on a terminal', () => {
     await expect.poll(text).toContain('aborted');
     type('\u0003');
     expect((await running.done).code).toBe(0);
-    expect(reading()).toBe(false); // an input that is read keeps the process alive
+    expect(reading()).toBe(false); // An input that is read keeps the process alive.
   });
 
-  it('posts lines that are pasted together as one message, once Enter is pressed', async () => {
+  it('a chat on a terminal posts pasted lines as one message once Enter is pressed', async () => {
     const { daemon, running, type, text, screen } = atTerminal();
     await expect.poll(text).toContain('> ');
     expect(screen()).toContain('\u001b[?2004h');
@@ -104,12 +104,12 @@ describe('chat on a terminal', () => {
     type(' and a half\r');
     await expect.poll(() => daemon.posts.length).toBe(1);
     expect(daemon.posts).toMatchObject([{ content: '/one\ntwo\n\nthree and a half' }]);
-    type('\u001b[200~/quit\r\u001b[201~\r'); // one line is what it would be typed
+    type('\u001b[200~/quit\r\u001b[201~\r'); // A single pasted line is treated like a typed one.
     expect((await running.done).code).toBe(0);
     expect(screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(screen().lastIndexOf('\u001b[?2004h'));
   });
 
-  it('ends without an error when the terminal is closed, which can no longer be switched back', async () => {
+  it('a chat ends without an error when its terminal closes and can no longer be reset', async () => {
     const { stdin, running, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     const gone = Object.assign(new Error('setRawMode EIO'), { code: 'EIO' });
@@ -118,7 +118,7 @@ describe('chat on a terminal', () => {
     expect(await running.done).toMatchObject({ code: 0, err: '' });
   });
 
-  it('discards pasted lines on Ctrl-C, and aborts nothing by it', async () => {
+  it('a chat on a terminal discards pasted lines on Ctrl-C without aborting a turn', async () => {
     const { daemon, running, type, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     type('\u001b[200~one\rtwo\u001b[201~');

@@ -16,24 +16,24 @@ function write(events: (Entry | FollowEvent)[], details = false): string {
   return written.join('') + transcript.close();
 }
 
-describe('the text of a conversation as it happens', () => {
-  it('streams an answer and does not repeat it when its entry comes (TRANSCRIPT-1)', () => {
+describe('the live text of a conversation', () => {
+  it('the transcript streams an answer and does not repeat it when its entry arrives (TRANSCRIPT-1)', () => {
     expect(write([chunk('pm', 0, 'Hel'), chunk('pm', 1, 'lo'), agent(0, 'pm', 'Hello')])).toBe('pm: Hello\n');
   });
 
-  it('writes from the log what the live feed lost', () => {
+  it('the transcript writes from the log what the live feed lost', () => {
     expect(write([agent(0, 'pm', 'Hello')])).toBe('pm: Hello\n');
     expect(write([chunk('pm', 0, 'Hel'), agent(0, 'pm', 'Hello')])).toBe('pm: Hello\n');
     expect(write([chunk('pm', 0, 'He'), chunk('pm', 2, 'o'), agent(0, 'pm', 'Hello')])).toBe('pm: Hello\n');
     expect(write([chunk('pm', 1, 'llo'), agent(0, 'pm', 'Hello')])).toBe('pm: Hello\n');
   });
 
-  it('ignores chunks that come after their entry or after their turn', () => {
+  it('the transcript ignores chunks that arrive after their entry or their turn', () => {
     expect(write([chunk('pm', 0, 'Hi'), agent(0, 'pm', 'Hi!'), chunk('pm', 1, '!')])).toBe('pm: Hi!\n');
     expect(write([agent(0, 'pm', 'Hi'), ended(1, 'pm'), chunk('pm', 0, 'Hi')])).toBe('pm: Hi\n');
   });
 
-  it('keeps what others say until the answer on the screen is complete (TRANSCRIPT-2)', () => {
+  it('the transcript holds back other messages until the answer on the screen is complete (TRANSCRIPT-2)', () => {
     const events = [
       chunk('pm', 0, 'One '),
       chunk('dev', 0, 'Three '),
@@ -46,7 +46,7 @@ describe('the text of a conversation as it happens', () => {
     expect(write(events)).toBe('pm: One two\nAlice: And me?\ndev: Three four.\n');
   });
 
-  it('counts chunks of every kind, and shows text alone', () => {
+  it('the transcript counts chunks of every kind and prints only text', () => {
     const reasoning: FollowEvent = {
       kind: 'live',
       agent: 'pm',
@@ -55,7 +55,7 @@ describe('the text of a conversation as it happens', () => {
     expect(write([reasoning, chunk('pm', 1, 'Hi'), agent(0, 'pm', 'Hi')])).toBe('pm: Hi\n');
   });
 
-  it('says so when an answer is begun anew', () => {
+  it('the transcript reports that an answer was restarted', () => {
     const events = [
       chunk('pm', 0, 'Old', 'first'),
       chunk('pm', 0, 'New', 'second'),
@@ -64,11 +64,11 @@ describe('the text of a conversation as it happens', () => {
     expect(write(events)).toBe('pm: Old … (begun anew)\npm: New one\n');
   });
 
-  it('writes the whole answer on a line of its own when it is not what was shown', () => {
+  it('the transcript prints the whole answer on a new line if it differs from what was streamed', () => {
     expect(write([chunk('pm', 0, 'Old'), agent(0, 'pm', 'New')])).toBe('pm: Old\npm: New\n');
   });
 
-  it('shows what a failed call said, and why it failed', () => {
+  it('the transcript prints the text of a failed call, and the reason', () => {
     const content = 'Half an ans\n\nLLM_ERROR {"code":"TIMEOUT","message":"no answer in time"}';
     const failed = agent(0, 'pm', content, { partType: 'error' });
     expect(write([chunk('pm', 0, 'Half an'), failed])).toBe(
@@ -80,13 +80,13 @@ describe('the text of a conversation as it happens', () => {
     expect(write([silent])).toBe('✗ UNAUTHORIZED: bad key\n');
   });
 
-  it('ends the line of a turn that ended without an entry for its words', () => {
+  it('the transcript ends the line of a turn that ended without an entry for its text', () => {
     expect(write([chunk('pm', 0, 'Half'), ended(0, 'pm', 'aborted'), person(1, 'Thanks')])).toBe(
       'pm: Half\nAlice: Thanks\n',
     );
   });
 
-  it('tells of tool calls and notices only where details are wanted', () => {
+  it('the transcript prints tool calls and notices only with details', () => {
     const call = {
       id: 'c',
       type: 'function' as const,
@@ -101,11 +101,11 @@ describe('the text of a conversation as it happens', () => {
     expect(write(events, true)).toBe('⚙ fs_read {"path":"a"}\n· pm hands over to dev: build it\n');
   });
 
-  it('lets no escape sequence of an answer reach the terminal', () => {
+  it('the transcript passes no escape sequence of an answer to the terminal', () => {
     expect(write([chunk('pm', 0, 'a\u001b[2J'), agent(0, 'pm', 'a\u001b[2Jb\u0007')])).toBe('pm: a[2Jb\n');
   });
 
-  it('writes every word of every answer once, whatever is lost and however it mixes', () => {
+  it('the transcript prints every word of every answer once, whatever chunks are lost or reordered', () => {
     const speech = fc.record({
       slug: fc.constantFrom('pm', 'dev', 'qa'),
       words: fc.array(fc.stringMatching(/^[a-z]{1,4} $/), { minLength: 1, maxLength: 6 }),

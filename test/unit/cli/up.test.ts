@@ -8,7 +8,7 @@ import { start } from './support.ts';
 
 const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
 
-/** A daemon that starts and stops as the test says. */
+/** A daemon whose start and stop the test controls. */
 function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => Promise<void> } = {}) {
   const played = { stops: 0, flags: {} as unknown, configDirectory: undefined as unknown };
   const config = { notices: ['the model is offline'], daemon: { data: '/data' } };
@@ -36,7 +36,7 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
 }
 
 describe('up', () => {
-  it('says when it is ready as the first line with --json, and ends with 0 on a signal', async () => {
+  it('up --json prints the ready line first, and exits with 0 on a signal', async () => {
     const { played, options } = playedDaemon();
     const argv = [
       'up',
@@ -64,7 +64,7 @@ describe('up', () => {
     expect([running.listeners(), running.exits]).toEqual([0, []]);
   });
 
-  it('tells people where it is, and its notices on stderr', async () => {
+  it('up prints the address of the daemon, and its notices on stderr', async () => {
     const running = start(['up'], playedDaemon().options);
     await expect.poll(running.output).toContain('Parley is up');
     running.signal('SIGINT');
@@ -73,7 +73,7 @@ describe('up', () => {
     expect(err).toContain('the model is offline');
   });
 
-  it('prints an address that opens the console where a person reads it, and the HTTP token nowhere', async () => {
+  it('up prints an address that opens the console on a terminal, and never the HTTP token', async () => {
     const httpToken = new Secret('geheim');
     const begin = async () => ({ ...READY, http: 'http://h:1', httpToken });
     for (const [argv, isTerminal, expected] of [
@@ -90,7 +90,7 @@ describe('up', () => {
     }
   });
 
-  it('stops on SIGHUP, and a second one does not cut the stop short', async () => {
+  it('up stops on SIGHUP, and a second one does not shorten the stop', async () => {
     let finish = () => {};
     const stopped = new Promise<void>((resolve) => (finish = resolve));
     const running = start(['up'], playedDaemon({ stop: () => stopped }).options);
@@ -102,14 +102,14 @@ describe('up', () => {
     expect((await running.done).code).toBe(0);
   });
 
-  it('suggests a chat that finds this daemon', async () => {
+  it('up suggests a chat command that finds this daemon', async () => {
     const running = start(['up', '--data', '/my data', '--nats', 'nats://h:1'], playedDaemon().options);
     await expect.poll(running.output).toContain("parley chat --data '/my data'\n");
     running.signal('SIGTERM');
     await running.done;
   });
 
-  it('ends at once on a second signal', async () => {
+  it('up ends at once on a second signal', async () => {
     let finish = () => {};
     const stop = () => new Promise<void>((resolve) => (finish = resolve));
     const running = start(['up'], playedDaemon({ stop }).options);
@@ -123,7 +123,7 @@ describe('up', () => {
     finish();
   });
 
-  it('stops when it has started, if a signal comes before, and does not call itself ready', async () => {
+  it('up stops after the start if a signal arrives before it, and prints no ready line', async () => {
     let finish = (_: Readiness) => {};
     const begin = () => new Promise<Readiness>((resolve) => (finish = resolve));
     const { played, options } = playedDaemon({ start: begin });
@@ -136,7 +136,7 @@ describe('up', () => {
     expect(played.stops).toBeGreaterThan(0);
   });
 
-  it('exits with 1 when it cannot stop in order', async () => {
+  it('up exits with 1 if the stop fails', async () => {
     const stop = () => Promise.reject(new ParleyError('STORE_BROKEN', 'cannot write'));
     const running = start(['up'], playedDaemon({ stop }).options);
     await expect.poll(running.output).toContain('Parley is up');
@@ -144,7 +144,7 @@ describe('up', () => {
     expect(await running.done).toMatchObject({ code: 1, err: expect.stringContaining('cannot write') });
   });
 
-  it('says why it cannot start, releases what it has, and exits with 1', async () => {
+  it('up prints why the start failed, releases its resources, and exits with 1', async () => {
     const { played, options } = playedDaemon({
       start: async () => {
         throw new ParleyError('DATA_DIRECTORY_IN_USE', 'in use by 12', { hint: 'stop that one' });
@@ -158,7 +158,7 @@ describe('up', () => {
     expect(played.stops).toBe(1);
   });
 
-  it('exits with 2 when the configuration is wrong', async () => {
+  it('up exits with 2 if the configuration is wrong', async () => {
     const loadConfig = async () => {
       throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- parley.yaml: x');
     };
@@ -170,7 +170,7 @@ describe('up', () => {
     ]);
   });
 
-  it('refuses a store that does not exist', async () => {
+  it('up refuses an unknown store', async () => {
     expect((await start(['up', '--store', 'tape']).done).code).toBe(2);
   });
 });
@@ -183,8 +183,8 @@ async function logged(readable: boolean) {
   return { log, text: () => chunks.join('') };
 }
 
-describe('the log', () => {
-  it('is one JSON object a line, with errors told in full', async () => {
+describe('the log of the daemon', () => {
+  it('the log is one JSON object per line, with full errors', async () => {
     const { log, text } = await logged(false);
     log.debug({}, 'too much');
     log.warn({ error: new ParleyError('CODE', 'what', { hint: 'do' }) }, 'broken');
@@ -202,7 +202,7 @@ describe('the log', () => {
     expect(lines[0]?.time).toMatch(/^\d{4}-.*Z$/);
   });
 
-  it('is readable where a person reads it', async () => {
+  it('the log is readable text on a terminal', async () => {
     const { log, text } = await logged(true);
     log.info({ port: 1 }, 'listening');
     await expect.poll(text).toMatch(/INFO.*: listening/);

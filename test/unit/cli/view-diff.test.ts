@@ -24,7 +24,7 @@ const opsOf = (before: View, after: View) =>
     return `${one.op} ${[left, right].filter(Boolean).join('→')}`;
   });
 
-describe('what differs between two requests', () => {
+describe('the difference of two requests', () => {
   it.each<[string, string[], string[], string[]]>([
     ['nothing', ['=p', '1=a'], ['=p', '1=a'], ['same p', 'same a']],
     ['what came at the end', ['1=a'], ['1=a', '2=b'], ['same a', 'added b']],
@@ -43,11 +43,11 @@ describe('what differs between two requests', () => {
     ['a summary for some', ['1=a', '2=b', '3=c'], ['9=s', '3=c'], ['gone a', 'gone b', 'added s', 'same c']],
     ['everything', ['1=a'], ['2=b'], ['gone a', 'added b']],
     ['from nothing', [], ['1=a'], ['added a']],
-  ])('finds %s', (_, before, after, ops) => {
+  ])('the difference of two requests shows %s', (_, before, after, ops) => {
     expect(opsOf(viewOf(...before), viewOf(...after))).toEqual(ops);
   });
 
-  it('shows of a long changed message where it changes', () => {
+  it('the difference of two requests shows where a long message changed', () => {
     const [before, after] = ['x', 'y'].map((end) => viewOf(`1=${'a'.repeat(300)}${end}`)) as [View, View];
     const shown = renderDiff(
       diffViews(before, after),
@@ -60,7 +60,7 @@ describe('what differs between two requests', () => {
     for (const line of shown.split('\n')) expect(line.length).toBeLessThan(81);
   });
 
-  it('takes little time for thousands of messages', () => {
+  it('the difference of requests with thousands of messages is found quickly', () => {
     const many = Array.from({ length: 5_000 }, (_, at) => `${at}=m${at}`);
     const differences = diffViews(viewOf(...many), viewOf(...many.slice(2_500), '9999=new'));
     expect(differences.filter(({ op }) => op === 'gone')).toHaveLength(2_500);

@@ -32,13 +32,13 @@ function message(said: string | object): Message {
   };
 }
 
-describe('a message of A2A to a task that waits for approvals', () => {
-  it('answers the only approval without naming it', () => {
+describe('an A2A message to a task that waits for approvals', () => {
+  it('an A2A message answers the only open approval without naming it', () => {
     expect(replyOf(message('approve'), [FIRST], 1)).toMatchObject({ approvalId: 'first' });
     expect(replyOf(message({ approved: false }), [FIRST], 1)).toMatchObject({ approvalId: 'first' });
   });
 
-  it('answers the approval that it names', () => {
+  it('an A2A message answers the approval that it names', () => {
     const named = message({ approved: true, approvalId: 'second' });
     expect(replyOf(named, [FIRST, SECOND], 2)).toMatchObject({
       approvalId: 'second',
@@ -46,7 +46,7 @@ describe('a message of A2A to a task that waits for approvals', () => {
     });
   });
 
-  it('is refused if it names none of several, and the refusal lists them', () => {
+  it('an A2A message that names none of several approvals is refused with their list', () => {
     for (const said of ['approve', { approved: true }]) {
       expect(() => replyOf(message(said), [FIRST, SECOND], 2)).toThrow(
         expect.objectContaining({ code: 'BAD_REQUEST', hint: expect.stringMatching(/first, second/) }),
@@ -54,7 +54,7 @@ describe('a message of A2A to a task that waits for approvals', () => {
     }
   });
 
-  it('is refused if it names an approval that is not open', () => {
+  it('an A2A message is refused if it names an approval that is not open', () => {
     for (const open of [[FIRST], [FIRST, SECOND]]) {
       expect(() => replyOf(message({ approved: true, approvalId: 'third' }), open, open.length)).toThrow(
         expect.objectContaining({ code: 'BAD_REQUEST', message: expect.stringMatching(/third/) }),
@@ -62,7 +62,7 @@ describe('a message of A2A to a task that waits for approvals', () => {
     }
   });
 
-  it('names the second approval of a task to release it: the sender may have been shown the first one', () => {
+  it('an A2A message must name the second approval of a task, since its sender may have seen only the first', () => {
     const refused = expect.objectContaining({ code: 'BAD_REQUEST', hint: expect.stringMatching(/second/) });
     for (const said of ['approve', 'rerun', 'result 4', { approved: true }, { answer: 'failed' }])
       expect(() => replyOf(message(said), [SECOND], 2)).toThrow(refused);

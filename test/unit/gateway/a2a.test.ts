@@ -5,7 +5,9 @@ import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { createFakeDoor, messageEntry, openGateway } from './support.ts';
 
-/** What A2A's door reads, refuses and lists, byte by byte; what tasks do is in the test with the real client. */
+/**
+ * What the A2A routes read, refuse and list, byte by byte. Tasks are tested end to end with the official client.
+ */
 describe('the A2A routes', () => {
   const open: Gateway[] = [];
   afterEach(async () => {
@@ -66,7 +68,7 @@ describe('the A2A routes', () => {
     ['an id that is none', '{"jsonrpc":"2.0","id":{},"method":"GetTask","params":{}}', -32600, null],
     ['an unknown method', '{"jsonrpc":"2.0","id":7,"method":"Nothing"}', -32601, 7],
     ['parameters that are no object', '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":[1]}', -32602, 7],
-  ])('answers %s with its code and its id', async (_, body, code, id) => {
+  ])('the A2A route answers %s with its error code and request id', async (_, body, code, id) => {
     const { send } = await start();
     expect(await send(body)).toMatchObject({
       jsonrpc: '2.0',
@@ -75,7 +77,7 @@ describe('the A2A routes', () => {
     });
   });
 
-  it('takes the version from the query, too, and not its third number', async () => {
+  it('the A2A version may come in the query, and its third number is ignored', async () => {
     const { call } = await start();
     const none = { 'a2a-version': '' };
     expect(await call('GetTask', { id: 'x.0' }, none, '?A2A-Version=1.0')).toMatchObject({
@@ -124,7 +126,7 @@ describe('the A2A routes', () => {
     ],
     ['a part of two kinds', { message: { ...message, parts: [both] } }, -32602, 'text and data'],
     ['the bytes of a file', { message: { ...message, parts: [{ raw: 'AAAA' }] } }, -32005, 'files are not'],
-  ])('refuses %s, and posts nothing', async (_, params, code, words) => {
+  ])('the A2A route refuses %s and posts nothing', async (_, params, code, words) => {
     const { call, posts } = await start();
     for (const method of ['SendMessage', 'SendStreamingMessage']) {
       expect(await call(method, params)).toMatchObject({
@@ -134,7 +136,7 @@ describe('the A2A routes', () => {
     expect(posts()).toEqual([]);
   });
 
-  it('posts data beside text in its place, as JSON that agents read', async () => {
+  it('A2A data is posted with the text, in its place, as JSON that agents read', async () => {
     const { call, posts } = await start();
     const parts = [text, { data: { city: 'Bern', days: [1, 2] } }, { text: 'Thanks' }, { data: [7] }];
     await call('SendMessage', { message: { ...message, parts }, configuration: later });
@@ -142,14 +144,14 @@ describe('the A2A routes', () => {
     expect(posts()).toMatchObject([{ content: `Hello\n${data}\nThanks\n\`\`\`json\n[\n  7\n]\n\`\`\`` }]);
   });
 
-  it('keeps with the post what is not for agents to read', async () => {
+  it('A2A metadata that is not for agents is kept with the post', async () => {
     const { call, posts } = await start();
     const more = { metadata: { trace: 'a' }, extensions: ['urn:x'], referenceTaskIds: ['demo.0'] };
     await call('SendMessage', { message: { ...message, ...more }, configuration: later });
     expect(posts()).toMatchObject([{ meta: { a2a: more } }]);
   });
 
-  it('takes a context of any id, and calls it so', async () => {
+  it('an A2A context may have any id, and keeps that id in answers', async () => {
     const { call, posts } = await start();
     const contextId = 'case 17/b';
     const own = { ...message, contextId };
@@ -166,7 +168,7 @@ describe('the A2A routes', () => {
     });
   });
 
-  it('shows a card without a token, with no names of other agents; all else needs one', async () => {
+  it('the A2A card is public and names no other agent, and every other A2A request needs a token', async () => {
     const tokens: Token[] = [{ role: 'read', secret: 'r', publisher: null }];
     const { url, send } = await start({ tokens });
     for (const path of ['/.well-known/agent-card.json', '/a2a/pm/.well-known/agent-card.json']) {
@@ -184,7 +186,7 @@ describe('the A2A routes', () => {
     expect(await send('{}')).toMatchObject({ code: 'UNAUTHORIZED' });
   });
 
-  it('refuses a tenant, for its card has none, before anything is posted or changed', async () => {
+  it('an A2A tenant is refused before anything is posted or changed, as the card names none', async () => {
     const { call, door } = await start();
     const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'Hello' }] };
     for (const [method, params] of [
@@ -200,14 +202,14 @@ describe('the A2A routes', () => {
     expect(door.asked.filter(({ endpoint }) => endpoint !== 'agents')).toEqual([]);
   });
 
-  it('has no extended card, as its card says', async () => {
+  it('A2A has no extended card, as its card states', async () => {
     const { call } = await start();
     expect(await call('GetExtendedAgentCard', {})).toMatchObject({ error: { code: -32004 } });
   });
 
-  describe('lists tasks', () => {
+  describe('the list of A2A tasks', () => {
     const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00.000Z`;
-    /** A post for pm, with its turn: what state it is in. */
+    /** A post for pm with its turn, in the given state. */
     function task(log: Entry[], minute: number, state: 'submitted' | 'working' | 'completed', to = 'pm') {
       const post = log.length;
       const add = (more: object) =>
@@ -235,17 +237,17 @@ describe('the A2A routes', () => {
     }
     const ids = (result: { tasks: { id: string }[] }) => result.tasks.map(({ id }) => id);
 
-    it('of this agent, those that changed last first, without artifacts', async () => {
+    it('the task list contains the tasks of this agent, last changed first, without artifacts', async () => {
       const { list } = await stage();
       const result = await list({});
       expect(ids(result)).toEqual(['one.8', 'two.4', 'two.0', 'one.0']);
       expect(result).toMatchObject({ nextPageToken: '', pageSize: 50, totalSize: 4 });
       expect(result.tasks[0].status).toEqual({ state: 'TASK_STATE_WORKING', timestamp: at(5) });
-      expect(result.tasks[3].status.timestamp).toBe(at(1)); // though its conversation went on
+      expect(result.tasks[3].status.timestamp).toBe(at(1)); // although its conversation continued
       expect(result.tasks.every((one: object) => !('artifacts' in one) && 'history' in one)).toBe(true);
     });
 
-    it('page by page, each once', async () => {
+    it('the pages of the task list contain each task once', async () => {
       const { list } = await stage();
       const seen: string[] = [];
       let pageToken = '';
@@ -258,7 +260,7 @@ describe('the A2A routes', () => {
       expect(seen).toEqual(['one.8', 'two.4', 'two.0', 'one.0']);
     });
 
-    it('by context, state and time, with what is asked for', async () => {
+    it('the task list is filtered by context, state and time, and includes what the caller requests', async () => {
       const { list } = await stage();
       expect(ids(await list({ contextId: 'two' }))).toEqual(['two.4', 'two.0']);
       expect(ids(await list({ contextId: 'none' }))).toEqual([]);
@@ -269,7 +271,7 @@ describe('the A2A routes', () => {
       expect(whole).not.toHaveProperty('history');
     });
 
-    it('without reading logs that cannot matter', async () => {
+    it('the task list does not read logs that cannot match', async () => {
       const { door, list } = await stage();
       for (let n = 0; n < 600; n += 1) {
         const log: Entry[] = [];
@@ -281,7 +283,7 @@ describe('the A2A routes', () => {
       expect(new Set(read.map(({ body }) => (body as { conversation: string }).conversation)).size).toBe(2);
     });
 
-    it('page by page out of more than 500 conversations, each once, whatever the filter', async () => {
+    it('the pages of the task list cover more than 500 conversations, each task once, with any filter', async () => {
       const { door, list } = await stage();
       for (let n = 0; n < 600; n += 1) {
         const log: Entry[] = [];
@@ -299,7 +301,7 @@ describe('the A2A routes', () => {
       expect(await list({ status: 'TASK_STATE_FAILED' })).toMatchObject({ tasks: [], nextPageToken: '' });
     });
 
-    it('and takes no parameters at all, or refuses the wrong ones by name', async () => {
+    it('the task list needs no parameters, and refuses wrong ones by name', async () => {
       const { send, call } = await stage();
       const bare = await send('{"jsonrpc":"2.0","id":1,"method":"ListTasks"}');
       expect(bare.result.tasks).toHaveLength(4);

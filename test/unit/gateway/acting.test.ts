@@ -3,12 +3,12 @@ import type { Entry } from '../../../src/conversation/index.ts';
 import type { Gateway, Token } from '../../../src/gateway/index.ts';
 import { createFakeDoor, type FakeDoor, messageEntry, openGateway } from './support.ts';
 
-/** A token of `http.people`: what is done with it, its person has done. */
+/** A token of `http.people`: its actions are recorded under the name of its person. */
 const ALICE: Token = { role: 'operate', secret: 'hers', publisher: 'office', name: 'Alice' };
 
 const SHELL = { id: 'x', type: 'function', function: { name: 'shell', arguments: '{}' } };
 const PLACE = { index: 2, position: 0 };
-/** One post, and a call that waits for a person. */
+/** One post, and a call that waits for approval. */
 const WAITING: readonly object[] = [
   { to: ['pm'] },
   { type: 'turn-started', agent: 'pm', trigger: [0] },
@@ -17,7 +17,7 @@ const WAITING: readonly object[] = [
   { type: 'turn-ended', agent: 'pm', outcome: 'waiting' },
 ];
 
-describe('who has the token of a person', () => {
+describe("the holder of a person's token", () => {
   let gateway: Gateway;
   let door: FakeDoor;
   afterEach(() => gateway.close());
@@ -81,7 +81,7 @@ describe('who has the token of a person', () => {
     ['resumes', 'MCP', '/mcp', tool('resume', one), []],
     ['answers', 'AG-UI', '/ag-ui/pm', { ...run, resume }, [ANSWERED, ENDED]],
     ['answers', 'A2A', '/a2a/pm', rpc('SendMessage', { message: verdict }), [ANSWERED, ENDED]],
-  ])('%s by %s under that name', async (_, __, path, body, after) => {
+  ])('a caller who %s over %s acts under the name of the person', async (_, __, path, body, after) => {
     await open(WAITING, after);
     await send(path, body);
     const done = door.asked.filter((request) => 'author' in (request.body as object));
@@ -89,7 +89,7 @@ describe('who has the token of a person', () => {
     expect(done[0]?.body).toMatchObject({ author: { name: 'Alice' } });
   });
 
-  it('cancels a task of A2A under that name, and lets the agent go on', async () => {
+  it('cancelling an A2A task stops the agent under the name of the person, and the agent continues after it', async () => {
     await open(WAITING.slice(0, 2), [{ type: 'agent-stopped', agent: 'pm' }, ENDED]);
     await send('/a2a/pm', rpc('CancelTask', { id: 'demo.0' }));
     const done = door.asked.filter(({ endpoint }) => ['stop', 'resume'].includes(endpoint));
@@ -99,7 +99,7 @@ describe('who has the token of a person', () => {
     ]);
   });
 
-  it('stops under no other name', async () => {
+  it('a stop request cannot carry the name of another person', async () => {
     await open([], []);
     const refused = JSON.parse(await send('/api/conversations/demo/stop', { author: { name: 'Bob' } }));
     expect(refused).toMatchObject({

@@ -5,9 +5,9 @@ import { Progress } from '../../../src/gateway/progress/progress.ts';
 import type { Called } from '../conversation/team.ts';
 import { ToolTeam } from '../conversation/tool-life.ts';
 
-/** What the publisher of an answer to a question sees of it, on logs that the rules of the daemon write. */
+/** What the publisher of an answer to a question receives, on logs written by the rules of the daemon. */
 
-/** Takes the entries of one append; answers what was said and what is asked once it is over. */
+/** Takes the entries of one append. Returns the text, and the open question once it is over. */
 type Reader = (entries: readonly Entry[]) => string | null;
 type Read = (before: readonly Entry[], post: number) => Reader;
 
@@ -96,20 +96,23 @@ const EACH = Object.entries(CASES).flatMap(([when, one]) =>
 );
 
 describe('a post that answers a question', () => {
-  it.each(EACH)('when %s: %s ends with its turn, or with the next question', (_, __, one, read) => {
-    const team = ToolTeam.calling(['ask', { question: 'why?' }], ...one.calls);
-    const from = team.entries.length;
-    team.post('because', { to: ['pm'] });
-    const first = team.boundaries.length - 1;
-    for (const act of one.acts) act(team);
-    const reader = read(team.entries.slice(0, from), from);
-    const seen = team.boundaries
-      .slice(first)
-      .map((end, place) => reader(team.entries.slice(team.boundaries[first + place - 1], end)));
-    expect(seen).toEqual([...one.acts.map(() => null), one.ending]);
-  });
+  it.each(EACH)(
+    'when %s, %s ends with the turn that the post answers, or with its next question',
+    (_, __, one, read) => {
+      const team = ToolTeam.calling(['ask', { question: 'why?' }], ...one.calls);
+      const from = team.entries.length;
+      team.post('because', { to: ['pm'] });
+      const first = team.boundaries.length - 1;
+      for (const act of one.acts) act(team);
+      const reader = read(team.entries.slice(0, from), from);
+      const seen = team.boundaries
+        .slice(first)
+        .map((end, place) => reader(team.entries.slice(team.boundaries[first + place - 1], end)));
+      expect(seen).toEqual([...one.acts.map(() => null), one.ending]);
+    },
+  );
 
-  it('is told the words of a turn that runs live, under the name that they have from its first post on', () => {
+  it('a reply streams the words of a running turn under the name that they have from its first post on', () => {
     const team = ToolTeam.calling(['ask', { question: 'why?' }], ['safe1']);
     const from = team.entries.length;
     team.post('because', { to: ['pm'] });

@@ -63,7 +63,7 @@ describe('the body of a request', () => {
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
     ['identity', (bytes: Buffer) => bytes],
-  ])('is decoded from %s, sent whole or in chunks', async (encoding, encode) => {
+  ])('a body encoded with %s is decoded, sent whole or in chunks', async (encoding, encode) => {
     for (const isChunked of [false, true]) {
       const answer = await send(encode(json('Grüße')), { 'content-encoding': encoding }, isChunked);
       expect([isChunked, answer.status, answer.text]).toEqual([isChunked, 201, '{}']);
@@ -71,7 +71,7 @@ describe('the body of a request', () => {
     expect(door.asked.map(({ body }) => (body as { content: string }).content)).toEqual(['Grüße', 'Grüße']);
   });
 
-  it('is decoded on every route that takes one', async () => {
+  it('an encoded body is decoded on every route that has one', async () => {
     const bodies = {
       [PATH]: { content: 'x' },
       '/v1/chat/completions': { model: 'none', messages: [{ role: 'user', content: 'x' }] },
@@ -93,7 +93,7 @@ describe('the body of a request', () => {
     ['deflate', createDeflate],
     ['br', createBrotliCompress],
   ])(
-    'that %s makes larger than the limit is refused, and is not decoded beyond it',
+    'a body that %s expands beyond the limit is refused and not decoded further',
     async (encoding, encoder) => {
       await gateway.close();
       ({ gateway, door } = await openGateway({ maxBodyBytes: 1_000_000 }));
@@ -111,7 +111,7 @@ describe('the body of a request', () => {
   it.each([
     ['length', false],
     ['chunks', true],
-  ])('may be as large as the limit and no larger, by %s', async (_, isChunked) => {
+  ])('a body may be as large as the limit and no larger, measured by %s', async (_, isChunked) => {
     const most = json('x'.repeat(LIMIT - json('').length));
     expect((await send(most, {}, isChunked)).status).toBe(201);
     expect((await send(gzipSync(most), { 'content-encoding': 'gzip' }, isChunked)).status).toBe(201);
@@ -124,7 +124,7 @@ describe('the body of a request', () => {
   });
 
   it.each(['zstd', 'compress', 'gzip, gzip', 'constructor'])(
-    'in the encoding %j is refused with those that are taken',
+    'the content encoding %j is refused with a list of the supported ones',
     async (encoding) => {
       const { status, headers, text: said } = await send(json('x'), { 'content-encoding': encoding });
       expect([status, headers['accept-encoding']]).toEqual([415, 'gzip, deflate, br']);
@@ -136,21 +136,21 @@ describe('the body of a request', () => {
   );
 
   it.each([
-    ['that is not encoded', (whole: Buffer) => whole],
-    ['that is cut off', (whole: Buffer) => gzipSync(whole).subarray(0, -9)],
-  ])('%s, though it says gzip, is refused', async (_, encode) => {
+    ['is not encoded', (whole: Buffer) => whole],
+    ['is cut off', (whole: Buffer) => gzipSync(whole).subarray(0, -9)],
+  ])('a body that says gzip and %s is refused', async (_, encode) => {
     const { status, text: said } = await send(encode(json('x')), { 'content-encoding': 'gzip' });
     expect([status, said]).toEqual([400, expect.stringContaining('the body is not valid gzip')]);
   });
 
-  it.each(['utf-16', 'iso-8859-1', '"latin1"'])('in the charset %s is refused', async (charset) => {
+  it.each(['utf-16', 'iso-8859-1', '"latin1"'])('a body in the charset %s is refused', async (charset) => {
     const type = { 'content-type': `application/json; charset=${charset}` };
     expect((await send(Buffer.from('{"content":"x"}'), type)).status).toBe(415);
     expect((await send(json('x'), { 'content-type': 'application/json; charset="UTF-8"' })).status).toBe(201);
   });
 
   it.each(['Content-Length: 100', 'Transfer-Encoding: chunked'])(
-    'that ends early (%s) asks nothing, and is no fault of the daemon',
+    'a body that ends early (%s) is not an error of the daemon and calls nothing',
     async (framing) => {
       const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
       await once(socket, 'connect');
@@ -163,7 +163,7 @@ describe('the body of a request', () => {
     },
   );
 
-  it('in chunks lets the route detect that its client has disconnected, also after a garbage collection', async () => {
+  it('a body in chunks lets the route detect that its client has disconnected, also after a garbage collection', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const post = { name: 'post', arguments: { content: 'x', waitSeconds: 600 } };

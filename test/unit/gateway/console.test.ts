@@ -25,7 +25,7 @@ describe('the console routes', () => {
     ({ gateway } = await openGateway({ consoleFolder: join(folder, 'console'), ...options }));
   };
 
-  /** `fetch` would tidy the path, and set Host by itself. */
+  /** `fetch` would normalize the path and set `Host` itself. */
   const ask = (path: string, headers: Record<string, string> = {}) =>
     new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>(
       (resolve, reject) => {
@@ -38,7 +38,7 @@ describe('the console routes', () => {
       },
     );
 
-  it('give the page under a policy that lets it load and run nothing but its own files', async () => {
+  it('the console page has a policy that lets it load and run only its own files', async () => {
     await open();
     const page = await ask('/');
     expect([page.status, page.text]).toEqual([200, '<!doctype html>']);
@@ -53,7 +53,7 @@ describe('the console routes', () => {
     expect(policy).not.toMatch(/unsafe|\*|http/);
   });
 
-  it('give assets for ever, since their names change with their content', async () => {
+  it('console assets are cached for ever, since their names change with their content', async () => {
     await open();
     expect(await ask('/assets/index-abc.js')).toMatchObject({
       status: 200,
@@ -73,13 +73,13 @@ describe('the console routes', () => {
     '/assets/notes.txt',
     '/assets/.index.js',
     '/assets/',
-  ])('give nothing else: %s', async (path) => {
+  ])('the console routes serve no other file: %s', async (path) => {
     await open();
     const { status, text } = await ask(path);
     expect([status, text]).toEqual([404, expect.not.stringMatching(/^(secret|notes)$/)]);
   });
 
-  it('ask for no token, while everything that the page then reads does', async () => {
+  it('the console files need no token, and everything that the page then reads does', async () => {
     await open({ tokens: [{ role: 'read', secret: 'reads', publisher: 'http' }] });
     expect((await ask('/')).status).toBe(200);
     expect((await ask('/assets/index-abc.js')).status).toBe(200);
@@ -89,12 +89,12 @@ describe('the console routes', () => {
     expect(JSON.parse(identity.text)).toEqual({ role: 'read', publisher: 'http', name: null });
   });
 
-  it('refuse requests under an unknown host name', async () => {
+  it('the console routes refuse requests under an unknown host name', async () => {
     await open();
     expect((await ask('/', { host: 'stranger.example' })).status).toBe(403);
   });
 
-  it('say what to do where the console was not built', async () => {
+  it('the console route explains what to do if the console was not built', async () => {
     await open({ consoleFolder: join(folder, 'none') });
     const page = await ask('/');
     expect([page.status, JSON.parse(page.text)]).toEqual([
@@ -106,7 +106,7 @@ describe('the console routes', () => {
     ]);
   });
 
-  it('let whoever needs no token be the operator', async () => {
+  it('a caller of the console is the operator if no token is configured', async () => {
     await open();
     expect(JSON.parse((await ask('/api/identity')).text)).toEqual({
       role: 'operate',

@@ -5,8 +5,8 @@ import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import { prefixOf } from '../../../src/gateway/openai/pick.ts';
 import { readChatRequest } from '../../../src/gateway/openai/request.ts';
 
-describe('the conversation of a client’s own id', () => {
-  it('is that id where it is a legal one', () => {
+describe('the conversation id for an id of the client', () => {
+  it('a client id that is a legal conversation id is used unchanged', () => {
     for (const id of ['demo', 'A_b-9', 'x'.repeat(128)]) expect(conversationOf(id)).toBe(id);
     fc.assert(
       fc.property(fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/), (id) => {
@@ -15,7 +15,7 @@ describe('the conversation of a client’s own id', () => {
     );
   });
 
-  it('is a legal, readable id that is the same each time', () => {
+  it('any other client id is mapped to a legal, readable id, always the same one', () => {
     expect(conversationOf('support/case 17 (Zoë)')).toBe(
       'support-case-17-Zo-6bd48084cf3b271a1d7059f1da59555b',
     );
@@ -23,7 +23,7 @@ describe('the conversation of a client’s own id', () => {
     expect(conversationOf('x'.repeat(129))).toMatch(/^x{64}-[0-9a-f]{32}$/);
   });
 
-  it('may be named at `/v1` by the header and by the metadata', () => {
+  it('the client id at `/v1` is taken from the header or from the metadata', () => {
     const named = (conversation?: string, metadata?: object) =>
       readChatRequest(
         { model: 'pm', messages: [{ role: 'user', content: 'Hello' }], metadata },
@@ -38,16 +38,16 @@ describe('the conversation of a client’s own id', () => {
     expect([named('demo'), named('', { conversation: '' }), named()]).toEqual(['demo', null, null]);
   });
 
-  it('begins at `/v1` with a digest that nobody can compute without the token of the caller', () => {
+  it('an id at `/v1` begins with a digest that cannot be computed without the token of the caller', () => {
     const headers = { conversation: undefined, idempotencyKey: undefined, retryCount: undefined };
     const body = { model: 'pm', messages: [{ role: 'user', content: 'Hello' }] };
     const asked = (secret: string) => readChatRequest(body, { headers, publisher: 'alice', secret });
     expect(prefixOf(asked('one'))).toBe(prefixOf(asked('one')));
     expect(prefixOf(asked('one'))).not.toBe(prefixOf(asked('other')));
-    expect(asked('one').caller).toBe(asked('other').caller); // the log keeps it, so it holds nothing of the token
+    expect(asked('one').caller).toBe(asked('other').caller); // The log keeps it, so it must contain nothing of the token.
   });
 
-  it('is legal for any text, and another for any other text', () => {
+  it('any text is mapped to a legal id, and different texts to different ids', () => {
     const text = fc.string({ minLength: 1, maxLength: 300, unit: 'binary' });
     fc.assert(
       fc.property(text, text, (one, other) => {

@@ -21,7 +21,7 @@ const live = (n: number, delta: string, call = 'c'): Extract<Arrival, { kind: 'l
 });
 const entries = (...all: Entry[]) => ({ kind: 'entries' as const, entries: all, isCurrent: true });
 
-describe('what comes of a post', () => {
+describe('the events of a post', () => {
   const tell = (...heard: Parameters<Progress['accept']>[0][]): Step[] => {
     const progress = new Progress({ agent: 'pm', posts: [{ index: 0, agents: ['pm'] }] });
     return heard.flatMap((one) => [...progress.accept(one)]);
@@ -31,7 +31,7 @@ describe('what comes of a post', () => {
       step.kind === 'words' ? [step.delta] : step.kind === 'said' ? [step.text] : [],
     );
 
-  it('is told live, and the entry says the rest', () => {
+  it('an answer is sent live, and its entry sends the rest', () => {
     const steps = tell(
       entries(begun(1)),
       live(0, 'One '),
@@ -42,26 +42,26 @@ describe('what comes of a post', () => {
     expect(steps.at(-1)).toEqual({ kind: 'over', ending: { kind: 'completed' } });
   });
 
-  it('says nothing twice when a call is tried again, and waits where it says something else', () => {
+  it('text of a retried call is not sent twice, and other text waits for the entry', () => {
     const again = tell(entries(begun(1)), live(0, 'One'), live(0, 'One', 'd'), live(1, ' two', 'd'));
     expect(words(again)).toEqual(['One', ' two']);
     const other = tell(entries(begun(1)), live(0, 'Yes'), live(0, 'No', 'd'), entries(said(2, 'No.')));
     expect(words(other)).toEqual(['Yes', { isMore: false, words: 'No.' }]);
   });
 
-  it('leaves to the entry what it did not hear from the beginning', () => {
+  it('a message whose beginning was missed is sent with its entry', () => {
     expect(words(tell(entries(begun(1)), live(1, 'two'), entries(said(2, 'One two'))))).toEqual([
       { isMore: true, words: 'One two' },
     ]);
   });
 
-  it('names a message by what is in the log before it', () => {
+  it('a message is named after the entries before it', () => {
     const steps = tell(entries(begun(1)), live(0, 'One'), entries(said(2, 'One'), said(3, 'Two')));
     const names = steps.flatMap((step) => ('message' in step ? [step.message] : []));
     expect(names).toEqual(['t-1', 't-1', 't-2']);
   });
 
-  it('ends with what is asked of a person, and with the failure of a call', () => {
+  it('the events of a post end with a question to a person or with a failed call', () => {
     const ask = { id: 'a', type: 'function', function: { name: 'ask', arguments: '{"question":"Which?"}' } };
     const waiting = tell(
       entries(messageEntry(0, 'Hello'), begun(1), said(2, '', { tool_calls: [ask] }), ended(3, 'waiting')),
@@ -76,8 +76,8 @@ describe('what comes of a post', () => {
   });
 });
 
-describe('what a conversation publishes', () => {
-  it('comes in order from the log and the feed, whatever the feed lacks', async () => {
+describe('the events of a conversation', () => {
+  it('events arrive in order from the log and the feed, whatever the feed loses', async () => {
     const door = createFakeDoor();
     door.append('demo', 'a', 'b');
     const arrivals = new Arrivals(door, 'demo');
@@ -92,7 +92,7 @@ describe('what a conversation publishes', () => {
     expect([await arrivals.take(), door.watchers('demo'), c?.index, d?.index]).toEqual([null, 0, 2, 3]);
   });
 
-  it('passes over live text from before what was read', async () => {
+  it('live text from before the position of the reader is skipped', async () => {
     const door = createFakeDoor();
     const arrivals = new Arrivals(door, 'demo');
     door.append('demo', 'a');
@@ -103,7 +103,7 @@ describe('what a conversation publishes', () => {
     expect(await arrivals.take()).toMatchObject({ chunk: { delta: 'new' } });
   });
 
-  it('reads an append that claims the conversation from the log: the server may have refused it', async () => {
+  it('an append that claims the conversation is read from the log, as the server may have refused it', async () => {
     const door = createFakeDoor();
     door.append('demo', 'first');
     const reader = new Arrivals(door, 'demo');
@@ -126,7 +126,7 @@ describe('what a conversation publishes', () => {
     reader.close();
   });
 
-  it('reads an append that is older than the log from the log: a frozen daemon that woke published it', async () => {
+  it('an append that is older than the log is read from the log, as a resumed daemon may have published it', async () => {
     const door = createFakeDoor();
     door.append('demo', 'first', 'second');
     const reader = new Arrivals(door, 'demo');
@@ -143,7 +143,7 @@ describe('what a conversation publishes', () => {
     reader.close();
   });
 
-  it('has the post that a claim came with, where two daemons claimed before it was asked for', async () => {
+  it('a post that came with a claim is delivered if two daemons claimed before it was requested', async () => {
     const door = createFakeDoor();
     const reader = new Arrivals(door, 'demo');
     const claim = (id: string) =>
@@ -157,7 +157,7 @@ describe('what a conversation publishes', () => {
     reader.close();
   }, 3_000);
 
-  it('lets a reader go that does not keep up, and one whose conversation is deleted', async () => {
+  it('a reader that is too slow is disconnected, and so is one whose conversation is deleted', async () => {
     const door = createFakeDoor();
     door.append('demo', 'a');
     const slow = new Arrivals(door, 'demo');
@@ -175,7 +175,7 @@ describe('what a conversation publishes', () => {
 });
 
 describe('a stream of frames', () => {
-  it('shows that it is there, and lets a reader go that takes nothing', async () => {
+  it('a frame stream sends heartbeats, and disconnects a reader that reads nothing', async () => {
     const frames = (async function* () {
       yield 'data: 1\n\n';
       await new Promise(() => undefined);
@@ -188,6 +188,6 @@ describe('a stream of frames', () => {
     const reader = body!.getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value);
     expect([await read(), await read()]).toEqual(['data: 1\n\n', ': still here\n\n']);
-    await gone; // nobody reads any more
+    await gone; // nothing is read any more
   });
 });

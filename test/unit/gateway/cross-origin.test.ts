@@ -28,7 +28,7 @@ const STREAMS: readonly (readonly [string, object | null, Record<string, string>
   ['/mcp', rpc('tools/call', { name: 'agents', arguments: {} }), BOTH],
 ];
 
-describe('a page of another origin that http.origins lists', () => {
+describe('a page of another origin that `http.origins` lists', () => {
   let gateway: Gateway;
   afterEach(() => gateway.close());
 
@@ -59,7 +59,7 @@ describe('a page of another origin that http.origins lists', () => {
     (answer.headers.get(name) ?? '').toLowerCase().split(/, */);
 
   it.each(STREAMS)(
-    'may read the event stream of %s, which no proxy may buffer',
+    'a listed origin may read the event stream of %s, which no proxy may buffer',
     async (path, body, headers) => {
       await start();
       const answer = await ask(path, body ? 'POST' : 'GET', headers, body ?? undefined);
@@ -87,7 +87,7 @@ describe('a page of another origin that http.origins lists', () => {
     ['400', 'POST', '/api/conversations/demo/messages', {}, '{', 400],
     ['400 of /mcp', 'POST', '/mcp', BOTH, { nothing: true }, 400],
     ['406 of /mcp', 'POST', '/mcp', { accept: 'text/html' }, rpc('ping', {}), 406],
-  ] as const)('may read a %s', async (_, method, path, headers, body, status) => {
+  ] as const)('a listed origin may read a %s', async (_, method, path, headers, body, status) => {
     await start({ tokens: TOKENS });
     const { host, ...rest } = { host: undefined, authorization: 'Bearer secret', ...headers };
     const answer = host
@@ -98,7 +98,7 @@ describe('a page of another origin that http.origins lists', () => {
     expect(await answer.text()).toMatch(/"(code|jsonrpc)"/);
   });
 
-  it('may read a 429, a 500 and a 503, and when to come again', async () => {
+  it('a listed origin may read a 429, a 500 and a 503, and their Retry-After', async () => {
     await start({ requestsPerSecond: 1 });
     for (let n = 0; n < 10; n++) await ask('/api/agents', 'GET');
     const limited = await ask('/api/agents', 'GET');
@@ -118,7 +118,7 @@ describe('a page of another origin that http.origins lists', () => {
     }
   });
 
-  it('may read the headers that clients use', async () => {
+  it('a listed origin may read the headers that clients use', async () => {
     await start();
     const answer = await ask('/v1/chat/completions', 'POST', {}, CHAT);
     await answer.body?.cancel();
@@ -136,7 +136,7 @@ describe('a page of another origin that http.origins lists', () => {
     );
   });
 
-  it('is allowed whatever headers its client sends, before any token is asked for', async () => {
+  it('a preflight from a listed origin allows any request header before a token is required', async () => {
     await start({ tokens: TOKENS });
     const sent = [
       ...['lang', 'package-version', 'os', 'arch', 'runtime', 'runtime-version', 'retry-count'].map(
@@ -163,7 +163,7 @@ describe('a page of another origin that http.origins lists', () => {
     }
   });
 
-  it('is the only one: no other origin is allowed anything, and each answer says that it varies', async () => {
+  it('an origin that is not listed is allowed nothing, and each answer varies by origin', async () => {
     await start({ tokens: TOKENS });
     for (const origin of [
       'https://evil.example.org',
@@ -187,14 +187,14 @@ describe('a page of another origin that http.origins lists', () => {
           [],
         );
       }
-      const open = await ask('/healthz', 'GET', headers); // no origin is asked for there
+      const open = await ask('/healthz', 'GET', headers); // These routes check no origin.
       expect([open.status, allowed(open), list(open, 'vary')]).toEqual([200, null, ['origin']]);
     }
     const none = await fetch(`${gateway.url}/healthz`);
     expect([allowed(none), none.headers.get('vary')?.toLowerCase()]).toEqual([null, 'origin']);
   });
 
-  it('refuses what a page of another origin asks for without naming its origin, and answers a link', async () => {
+  it('a request of another site without an origin is refused, except that a link may be followed', async () => {
     const door = createFakeDoor();
     door.append('demo', 'before');
     ({ gateway } = await openGateway({ tokens: [] }, door));

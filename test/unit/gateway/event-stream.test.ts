@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
 
 describe('frames as a stream of events', () => {
-  it('release what they hold, and report the error, when the next one cannot be made', async () => {
+  it('an event stream releases its resources and reports the error when the next frame fails', async () => {
     let gone = 0;
     const faults: unknown[] = [];
     async function* frames(): AsyncGenerator<string> {

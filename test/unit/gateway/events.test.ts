@@ -8,7 +8,7 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 import { readEvents } from '../../support/event-source.ts';
 import { createFakeDoor, type FakeDoor, messageEntry, openGateway } from './support.ts';
 
-describe('the events of a conversation', () => {
+describe('the event stream of a conversation', () => {
   let gateway: Gateway;
   let door: FakeDoor;
   let faults: unknown[];
@@ -22,7 +22,7 @@ describe('the events of a conversation', () => {
     `${gateway.url}/api/conversations/${conversation}/events${query}`;
   const chunk = (n: number) => ({ turnId: 't', call: 'c', n, type: 'text' as const, delta: `d${n}` });
 
-  it('are the log and what is appended to it, with indexes as ids', async () => {
+  it('the event stream contains the log and later appends, with indexes as ids', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     door.append('demo', 'three');
@@ -40,14 +40,14 @@ describe('the events of a conversation', () => {
     ['Last-Event-ID', '', { 'last-event-id': '0' }, [1, 2]],
     ['Last-Event-ID rather than ?from, which a browser repeats', '?from=0', { 'last-event-id': '1' }, [2]],
     ['the end of the log', '?from=3', {}, []],
-  ])('go on from %s', async (_, query, headers, indexes) => {
+  ])('the event stream resumes from %s', async (_, query, headers, indexes) => {
     const reader = await readEvents(url(query), headers);
     door.append('demo', 'three');
     await expect.poll(() => reader.indexes()).toEqual([...indexes, 3]);
     reader.close();
   });
 
-  it('carry live text without an id, so that coming back asks for entries alone', async () => {
+  it('live text has no event id, so a reconnect requests only entries', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     door.publish('demo', { kind: 'live', agent: 'pm', chunk: chunk(0) });
@@ -62,7 +62,7 @@ describe('the events of a conversation', () => {
     reader.close();
   });
 
-  it('lack nothing that is appended while the log is read, page by page', async () => {
+  it('no entry is missing that is appended while the log is read page by page', async () => {
     const pages = door.answer;
     let asked = 0;
     door.answer = async (asking) => {
@@ -77,7 +77,7 @@ describe('the events of a conversation', () => {
     reader.close();
   });
 
-  it('are read from the log again where the feed lacks some', async () => {
+  it('entries that the feed lacks are read from the log again', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     const lost = door.append('other', 'a', 'b', 'c', 'd', 'e');
@@ -87,7 +87,7 @@ describe('the events of a conversation', () => {
     reader.close();
   });
 
-  it('are those of the log where the feed has appends that the server refused', async () => {
+  it('the log decides where the feed has appends that the server refused', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     const refused = (index: number, more: object = {}) =>
@@ -102,7 +102,7 @@ describe('the events of a conversation', () => {
     reader.close();
   });
 
-  it('of a conversation that has not begun are waited for', async () => {
+  it('the event stream of a conversation that does not exist yet waits for it', async () => {
     const reader = await readEvents(url('', 'later'));
     await expect.poll(() => door.asked.length).toBeGreaterThan(0);
     door.append('later', 'zero');
@@ -110,7 +110,7 @@ describe('the events of a conversation', () => {
     reader.close();
   });
 
-  it('end when the conversation is deleted, and say so', async () => {
+  it('the event stream ends with a notice when the conversation is deleted', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     door.logs.delete('demo');
@@ -122,14 +122,14 @@ describe('the events of a conversation', () => {
   it.each([
     ['is gone', () => door.logs.delete('demo')],
     ['is shorter', () => door.logs.get('demo')?.splice(1)],
-  ])('end for a reader who comes back to a log that %s', async (_, change) => {
+  ])('the event stream ends for a reader that reconnects to a log that %s', async (_, change) => {
     change();
     const reader = await readEvents(url(), { 'last-event-id': '2' });
     await reader.ended;
     expect(reader.events).toMatchObject([{ event: 'end', data: { code: 'CONVERSATION_DELETED' } }]);
   });
 
-  it('end with the refusal when the log cannot be read', async () => {
+  it('the event stream ends with the error when the log cannot be read', async () => {
     door.answer = () => ({ ok: false, refusal: { code: 'LOG_CORRUPT', message: 'damaged' } });
     const reader = await readEvents(url());
     await reader.ended;
@@ -141,17 +141,20 @@ describe('the events of a conversation', () => {
   it.each([
     ['a bug', new Error('secret detail'), 'INTERNAL', 1],
     ['a refusal', new ParleyError('STORE_UNAVAILABLE', 'the store is away'), 'STORE_UNAVAILABLE', 0],
-  ])('end and say so when reading the log throws %s', async (_, error, code, reported) => {
-    door.answer = () => Promise.reject(error);
-    const reader = await readEvents(url());
-    await reader.ended;
-    expect(reader.events).toMatchObject([{ event: 'end', data: { code } }]);
-    expect(JSON.stringify(reader.events)).not.toContain('secret');
-    expect(faults).toEqual(reported === 0 ? [] : [error]);
-    expect(door.watchers('demo')).toBe(0);
-  });
+  ])(
+    'the event stream ends with a notice when reading the log throws %s',
+    async (_, error, code, reported) => {
+      door.answer = () => Promise.reject(error);
+      const reader = await readEvents(url());
+      await reader.ended;
+      expect(reader.events).toMatchObject([{ event: 'end', data: { code } }]);
+      expect(JSON.stringify(reader.events)).not.toContain('secret');
+      expect(faults).toEqual(reported === 0 ? [] : [error]);
+      expect(door.watchers('demo')).toBe(0);
+    },
+  );
 
-  it('end when the daemon stops, and say so', async () => {
+  it('the event stream ends with a notice when the daemon stops', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     gateway.dismissReaders();
@@ -162,17 +165,20 @@ describe('the events of a conversation', () => {
     expect(late.events).toMatchObject([{ event: 'end', data: { code: 'STOPPING' } }]);
   });
 
-  it.each(['?from=-1', '?from=x', '?from=1e9999'])('cannot begin at %s', async (query) => {
-    const answer = await fetch(url(query));
-    expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'BAD_REQUEST' }]);
-  });
+  it.each(['?from=-1', '?from=x', '?from=1e9999'])(
+    'the event stream refuses to begin at %s',
+    async (query) => {
+      const answer = await fetch(url(query));
+      expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'BAD_REQUEST' }]);
+    },
+  );
 
-  it('are of a conversation that has a name', async () => {
+  it('the event stream needs a valid conversation name', async () => {
     const answer = await fetch(url('', 'a.b'));
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'INVALID_NAME' }]);
   });
 
-  it('are watched once for all who read, and not at all when they have left', async () => {
+  it('all readers share one subscription, which ends with the last reader', async () => {
     const readers = await Promise.all([1, 2, 3].map(() => readEvents(url())));
     for (const reader of readers) await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
     expect(door.watchers('demo')).toBe(1);
@@ -180,7 +186,7 @@ describe('the events of a conversation', () => {
     await expect.poll(() => door.watchers('demo')).toBe(0);
   });
 
-  it('are written down once for all who read', async () => {
+  it('an event is serialized once for all readers', async () => {
     let written = 0;
     const [entry] = door.append('counted', 'zero');
     Object.defineProperty(entry, 'toJSON', {
@@ -196,8 +202,8 @@ describe('the events of a conversation', () => {
   });
 });
 
-describe('a reader of events', () => {
-  it('gets a heartbeat while nothing happens', async () => {
+describe('a reader of the event stream', () => {
+  it('a reader gets a heartbeat while nothing happens', async () => {
     const { gateway, door } = await openGateway({ heartbeatMs: 20 });
     door.append('demo', 'zero');
     const reader = await readEvents(`${gateway.url}/api/conversations/demo/events`);
@@ -207,9 +213,9 @@ describe('a reader of events', () => {
     await gateway.close();
   });
 
-  it('is disconnected if it does not read; others continue, and it may reconnect', async () => {
+  it('a reader that does not read is disconnected while others continue, and may reconnect', async () => {
     const { gateway, door } = await openGateway();
-    const count = 400; // more than the system's own buffers hold
+    const count = 400; // more than the buffers of the system hold
     door.append('demo', 'zero');
     const url = `${gateway.url}/api/conversations/demo/events`;
     const sluggard = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
@@ -227,7 +233,7 @@ describe('a reader of events', () => {
     }
     await expect.poll(() => other.indexes(), { timeout: 20_000 }).toEqual(wanted);
     other.close();
-    await expect.poll(() => door.watchers('demo'), { timeout: 20_000 }).toBe(0); // the sluggard left, too
+    await expect.poll(() => door.watchers('demo'), { timeout: 20_000 }).toBe(0); // the slow reader has left, too
     sluggard.destroy();
     const again = await readEvents(`${url}?from=1`);
     await expect.poll(() => again.indexes(), { timeout: 20_000 }).toEqual(wanted.slice(1));
@@ -235,7 +241,7 @@ describe('a reader of events', () => {
     await gateway.close();
   }, 60_000);
 
-  it('is disconnected if it reads nothing between two heartbeats, with its queue in order', async () => {
+  it('a reader that reads nothing between two heartbeats is disconnected, with its queue in order', async () => {
     const door = createFakeDoor();
     const entries = door.append('demo', 'zero');
     const closing = new AbortController().signal;

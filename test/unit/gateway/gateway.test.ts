@@ -16,14 +16,14 @@ describe('the HTTP server', () => {
     return gateway;
   }
 
-  it('says that it lives, and in which version', async () => {
+  it('`/healthz` reports that the daemon is alive, and its version', async () => {
     const gateway = await start();
     gateway.open(null);
     const answer = await fetch(`${gateway.url}/healthz`);
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok', version: '1.2.3' }]);
   });
 
-  it('is ready only when the daemon is', async () => {
+  it('`/readyz` reports ready only when the daemon is ready', async () => {
     const { gateway, door } = await openGateway();
     open.push(gateway);
     const { url } = gateway;
@@ -35,7 +35,7 @@ describe('the HTTP server', () => {
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready' }]);
   });
 
-  it('is not ready while the daemon has no connection to NATS', async () => {
+  it('`/readyz` reports not ready while the daemon has no connection to NATS', async () => {
     const { gateway, door } = await openGateway();
     open.push(gateway);
     const ready = async () => {
@@ -49,7 +49,7 @@ describe('the HTTP server', () => {
     expect(await ready()).toEqual([200, { status: 'ready' }]);
   });
 
-  it('answers with a problem document where there is nothing', async () => {
+  it('an unknown path is answered with a problem document', async () => {
     const { url } = await start();
     const answer = await fetch(`${url}/nowhere`);
     expect(answer.headers.get('content-type')).toBe('application/problem+json');
@@ -62,7 +62,7 @@ describe('the HTTP server', () => {
     });
   });
 
-  it('asks for its token everywhere but for health', async () => {
+  it('every route except the health checks needs a token', async () => {
     const { url } = await start({ tokens: [secret] });
     const status = async (path: string, authorization?: string) => {
       const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
@@ -77,7 +77,7 @@ describe('the HTTP server', () => {
   });
 
   it.each(['0.0.0.0', '::', '192.0.2.1', 'example.org'])(
-    'refuses to listen on %s without a token (H1)',
+    'the HTTP server refuses to listen on %s without a token (H1)',
     async (host) => {
       await expect(start({ host })).rejects.toMatchObject({
         code: 'HTTP_TOKEN_MISSING',
@@ -87,7 +87,7 @@ describe('the HTTP server', () => {
     },
   );
 
-  it('says which port is taken, and how to choose another', async () => {
+  it('the HTTP server reports that its port is in use, and how to choose another', async () => {
     const { url } = await start();
     const port = Number(new URL(url).port);
     await expect(start({ port })).rejects.toMatchObject({
@@ -97,14 +97,14 @@ describe('the HTTP server', () => {
     });
   });
 
-  it('says what else keeps it from listening', async () => {
+  it('the HTTP server reports any other error that keeps it from listening', async () => {
     await expect(start({ host: '192.0.2.1', tokens: [secret] })).rejects.toMatchObject({
       code: 'HTTP_UNAVAILABLE',
       message: expect.stringContaining('192.0.2.1'),
     });
   });
 
-  it('closes connections that are kept alive, and frees its port', async () => {
+  it('closing the HTTP server closes keep-alive connections and frees its port', async () => {
     const gateway = await start();
     await (await fetch(`${gateway.url}/healthz`)).text();
     await gateway.close();

@@ -19,7 +19,7 @@ describe('the guard of the routes', () => {
     ({ gateway, door } = await openGateway({ requestsPerSecond: 1_000, ...options }));
   };
 
-  /** `fetch` sets Host by itself: this sends whatever it is told. */
+  /** `fetch` sets `Host` itself. This sends any header. */
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET', body?: object) =>
     new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; code: unknown }>(
       (resolve, reject) => {
@@ -47,23 +47,26 @@ describe('the guard of the routes', () => {
     ['approves', 'POST', '/api/approvals/a1', { answer: 'deny' }, ['approves', 'operates']],
     ['operates', 'POST', '/api/conversations/demo/stop', {}, ['operates']],
     ['deletes', 'DELETE', '/api/conversations/demo', undefined, ['operates']],
-  ])('lets only those do it who may: who %s', async (_, method, path, body, allowed) => {
-    await open({ tokens: TOKENS });
-    if (path.startsWith('/v1')) return expect((await ask(path)).status).toBe(401);
-    for (const { secret } of TOKENS) {
-      const { status } = await ask(path, bearer(secret), method, body);
-      expect([secret, status]).toEqual([
-        secret,
-        allowed.includes(secret) ? expect.toSatisfy((n) => n < 300) : 403,
-      ]);
-    }
-    for (const wrong of [{}, bearer(''), bearer('wrong'), { authorization: 'Basic reads' }]) {
-      expect(await ask(path, wrong, method, body)).toMatchObject({ status: 401, code: 'UNAUTHORIZED' });
-    }
-    expect(door.asked.length).toBe(allowed.length);
-  });
+  ])(
+    'a route is open only to tokens with its role: a caller who %s',
+    async (_, method, path, body, allowed) => {
+      await open({ tokens: TOKENS });
+      if (path.startsWith('/v1')) return expect((await ask(path)).status).toBe(401);
+      for (const { secret } of TOKENS) {
+        const { status } = await ask(path, bearer(secret), method, body);
+        expect([secret, status]).toEqual([
+          secret,
+          allowed.includes(secret) ? expect.toSatisfy((n) => n < 300) : 403,
+        ]);
+      }
+      for (const wrong of [{}, bearer(''), bearer('wrong'), { authorization: 'Basic reads' }]) {
+        expect(await ask(path, wrong, method, body)).toMatchObject({ status: 401, code: 'UNAUTHORIZED' });
+      }
+      expect(door.asked.length).toBe(allowed.length);
+    },
+  );
 
-  it('counts requests by token, and those without a token of their own by address', async () => {
+  it('requests are counted by token, and by address without a valid token', async () => {
     await open({ tokens: TOKENS, requestsPerSecond: 1 });
     const many = async (headers: Record<string, string>) => {
       const all = Array.from({ length: 12 }, () => ask('/api/agents', headers));
@@ -76,7 +79,7 @@ describe('the guard of the routes', () => {
     expect(await ask('/api/agents', bearer('operates'))).toMatchObject({ status: 200 });
   });
 
-  it('lets a token act as its publisher and as nobody else', async () => {
+  it('a token acts as its own publisher and no other', async () => {
     await open({ tokens: TOKENS });
     const post = (token: string, body: object) =>
       ask('/api/conversations/demo/messages', bearer(token), 'POST', { content: 'x', ...body });
@@ -96,7 +99,7 @@ describe('the guard of the routes', () => {
     ['parley.example.org', 200],
     ['evil.example.org', 403],
     ['127.0.0.1.evil.example.org', 403],
-  ])('knows its hosts: %j gets %i', async (host, status) => {
+  ])('the guard checks the host: %j gets %i', async (host, status) => {
     await open({ known: { hosts: ['parley.example.org'], origins: [], publicUrl: null } });
     expect((await ask('/api/agents', { host })).status).toBe(status);
     expect((await ask('/healthz', { host })).status).toBe(200);
@@ -107,7 +110,7 @@ describe('the guard of the routes', () => {
     ['https://evil.example.org', 403],
     ['null', 403],
     ['http://localhost:1', 403],
-  ])('knows its origins: %s gets %i', async (origin, status) => {
+  ])('the guard checks the origin: %s gets %i', async (origin, status) => {
     await open({ known: { hosts: [], origins: ['https://console.example.org'], publicUrl: null } });
     const answer = await ask('/api/agents', { origin });
     expect(answer.status).toBe(status);
@@ -121,7 +124,7 @@ describe('the guard of the routes', () => {
     ['http', 'https://parley.example.org/team', 'a page that it served', 200],
     ['https', 'http://parley.example.org', 'a page that somebody else serves there', 403],
   ])(
-    'compares the scheme of an origin: %s with the public address %s is %s',
+    'the guard compares the scheme of an origin: %s with the public address %s is %s',
     async (scheme, publicUrl, _, status) => {
       await open({ known: { hosts: ['parley.example.org'], origins: [], publicUrl } });
       const headers = { host: 'parley.example.org', origin: `${scheme}://parley.example.org` };
@@ -129,13 +132,13 @@ describe('the guard of the routes', () => {
     },
   );
 
-  it('is known by the host of its public address', async () => {
+  it('the host of the public address is a known host', async () => {
     await open({ known: { hosts: [], origins: [], publicUrl: 'https://Team.Example.org' } });
     expect((await ask('/api/agents', { host: 'team.example.org' })).status).toBe(200);
     expect((await ask('/api/agents', { host: 'example.org' })).status).toBe(403);
   });
 
-  it('lets its own pages in, and answers what a browser asks before', async () => {
+  it("the daemon's own pages are allowed, and their preflight requests are answered", async () => {
     await open({
       known: { hosts: [], origins: ['https://console.example.org'], publicUrl: null },
       tokens: TOKENS,
@@ -153,7 +156,7 @@ describe('the guard of the routes', () => {
     });
   });
 
-  it('forbids every answer to become a page, and sets no cookie', async () => {
+  it('every answer forbids its use as a page, and sets no cookie', async () => {
     await open({ tokens: TOKENS });
     for (const path of ['/healthz', '/api/agents', '/nowhere']) {
       const { headers } = await ask(path);
@@ -163,7 +166,7 @@ describe('the guard of the routes', () => {
     }
   });
 
-  it('limits the rate of a caller, with an error in the protocol of each route', async () => {
+  it('a caller over the rate limit is refused with an error in the protocol of each route', async () => {
     await open({ requestsPerSecond: 1 });
     for (let n = 0; n < 10; n++) await ask('/api/agents');
     const [rest, openai] = [await ask('/api/agents'), await ask('/v1/models')];
@@ -174,7 +177,7 @@ describe('the guard of the routes', () => {
 });
 
 describe('a rate limit', () => {
-  it('holds ten seconds of one caller, fills again, and knows callers apart', () => {
+  it('a rate limit allows a burst of ten seconds, refills, and is separate for each caller', () => {
     let now = 0;
     const rate = createRateLimit(2, () => now);
     const taken = (caller: string) => {

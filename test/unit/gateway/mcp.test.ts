@@ -6,7 +6,7 @@ import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { createFakeDoor, openGateway } from './support.ts';
 
-/** The protocol's side of `/mcp`, with the official client; what the tools do is in the end-to-end tests. */
+/** The protocol side of `/mcp`, with the official client. The tools themselves are tested end to end. */
 describe('an MCP client at /mcp', () => {
   const open: Gateway[] = [];
   const clients: Client[] = [];
@@ -38,7 +38,7 @@ describe('an MCP client at /mcp', () => {
     };
   };
 
-  it('reads the list of resources to its end, page by page', async () => {
+  it('an MCP client reads the list of resources to its end, page by page', async () => {
     const { client } = await join(conversations);
     const seen: string[] = [];
     let pages = 0;
@@ -46,12 +46,12 @@ describe('an MCP client at /mcp', () => {
       const page = await client.listResources(cursor === undefined ? {} : { cursor });
       seen.push(...page.resources.map(({ uri }) => uri));
       cursor = page.nextCursor;
-      expect(IDS).not.toContain(cursor); // opaque: nobody should build one
+      expect(IDS).not.toContain(cursor); // opaque: clients must not construct one
     }
     expect([seen, pages]).toEqual([IDS.map((id) => `parley://conversations/${id}`), 3]);
   });
 
-  it('is refused a cursor that it did not get here', async () => {
+  it('an MCP client is refused a cursor that was not issued by this server', async () => {
     const { client } = await join(conversations);
     for (const cursor of ['c-100', '', '%'])
       await expect(client.listResources({ cursor })).rejects.toMatchObject({ code: -32602 });
@@ -64,20 +64,20 @@ describe('an MCP client at /mcp', () => {
     'parley://elsewhere/none',
     'file:///etc/passwd',
     'nonsense',
-  ])('is told that there is no resource %s', async (uri) => {
+  ])('an MCP client gets an error for the unknown resource %s', async (uri) => {
     const { client, faults } = await join();
     await expect(client.readResource({ uri })).rejects.toMatchObject({ code: -32002, data: { uri } });
     expect(faults).toEqual([]);
   });
 
-  it('learns the template of the resources', async () => {
+  it('an MCP client reads the template of the resources', async () => {
     const { client } = await join();
     expect((await client.listResourceTemplates()).resourceTemplates).toMatchObject([
       { uriTemplate: 'parley://conversations/{conversation}', mimeType: 'text/plain' },
     ]);
   });
 
-  it('gets the code of a refusal, and of a bug only that there was one', async () => {
+  it('an MCP client gets the code of a refusal, and for a bug only that there was one', async () => {
     let message = 'the daemon stops';
     const { client, faults } = await join(() => {
       if (message === 'bug') throw new Error('a secret');
@@ -92,7 +92,7 @@ describe('an MCP client at /mcp', () => {
     expect(faults).toHaveLength(1);
   });
 
-  it('may name a conversation by an id of its own', async () => {
+  it('an MCP client may name a conversation by an id of its own', async () => {
     const { client, door } = await join();
     const fromLogs = door.answer;
     door.answer = (request) =>
@@ -102,7 +102,7 @@ describe('an MCP client at /mcp', () => {
     expect(told).toMatchObject({ structuredContent: { conversation: conversationOf('case 17'), length: 1 } });
   });
 
-  it('is promised no notifications, since there is no stream to send them on', async () => {
+  it('the MCP server declares no notifications, since it has no stream for them', async () => {
     const { client } = await join();
     const { tools, resources } = client.getServerCapabilities() ?? {};
     expect([tools?.listChanged ?? false, resources?.listChanged ?? false]).toEqual([false, false]);

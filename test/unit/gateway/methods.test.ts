@@ -4,7 +4,7 @@ import { type FakeDoor, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [{ role: 'read', secret: 'reads', publisher: null }];
 
-describe('a method that a known path does not take', () => {
+describe('a method that a known path does not support', () => {
   let gateway: Gateway;
   let door: FakeDoor;
   beforeEach(async () => {
@@ -36,7 +36,7 @@ describe('a method that a known path does not take', () => {
     ['/.well-known/agent-card.json', 'DELETE', 'GET, HEAD, OPTIONS'],
     ['/mcp', 'PUT', 'POST, OPTIONS'],
     ['/', 'POST', 'GET, HEAD, OPTIONS'],
-  ])('of %s, such as %s, is refused with the methods that it takes', async (path, method, allow) => {
+  ])('%s refuses %s and lists the methods that it supports', async (path, method, allow) => {
     const refused = await ask(path, method);
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, allow]);
     expect(refused.headers.get('x-content-type-options')).toBe('nosniff');
@@ -52,13 +52,13 @@ describe('a method that a known path does not take', () => {
   });
 
   it.each(['GET', 'DELETE'])(
-    'includes %s of /mcp: there are no sessions to read or to end',
+    '%s of /mcp is refused, as there are no sessions to read or to end',
     async (method) => {
       expect((await ask('/mcp', method)).status).toBe(405);
     },
   );
 
-  it('does not turn what is missing at a known path into a wrong method', async () => {
+  it('a missing object at a known path is 404 and not 405', async () => {
     door.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'none' } });
     for (const [path, method] of [
       ['/api/conversations/none', 'GET'],
@@ -70,7 +70,7 @@ describe('a method that a known path does not take', () => {
       expect([path, (await ask(path, method)).status]).toEqual([path, 404]);
   });
 
-  it('is told to those only who have a token', async () => {
+  it('the methods of a path are listed only for callers with a token', async () => {
     await gateway.close();
     ({ gateway } = await openGateway({ tokens: TOKENS }));
     for (const [method, path] of [
@@ -84,7 +84,7 @@ describe('a method that a known path does not take', () => {
   });
 });
 
-describe('a request', () => {
+describe('an unusual request', () => {
   let gateway: Gateway;
   let door: FakeDoor;
   beforeEach(async () => {
@@ -95,7 +95,7 @@ describe('a request', () => {
   const bearer = { authorization: 'Bearer reads' };
 
   it.each(['/api/conversations/demo/entries', '/api/openapi.json', '/healthz', '/metrics'])(
-    'with HEAD gets the headers of GET %s and no body',
+    'HEAD returns the headers of GET %s and no body',
     async (path) => {
       const whole = await fetch(`${gateway.url}${path}`, { headers: bearer });
       const head = await fetch(`${gateway.url}${path}`, { method: 'HEAD', headers: bearer });
@@ -104,7 +104,7 @@ describe('a request', () => {
     },
   );
 
-  it('with HEAD for an event stream watches nothing', async () => {
+  it('HEAD for an event stream subscribes to nothing', async () => {
     const head = await fetch(`${gateway.url}/api/conversations/demo/events`, {
       method: 'HEAD',
       headers: bearer,
@@ -117,7 +117,7 @@ describe('a request', () => {
   });
 
   it.each(['/api/conversations/demo/entries/', '/v1/models/', '/healthz/'])(
-    'for %s, with a slash at the end, is one without it',
+    'the path %s with a slash at the end is the same path without it',
     async (path) => {
       if (path.startsWith('/v1')) door.answer = () => ({ ok: true, body: { agents: [] } });
       expect((await fetch(`${gateway.url}${path}`, { headers: bearer })).status).toBe(200);
@@ -131,7 +131,7 @@ describe('a request', () => {
     ['/v1x', 'problem'],
     ['/mcp/nothing', 'problem'],
     ['/api/nothing', 'problem'],
-  ])('for %s, which is nowhere, is refused in the form of %s', async (path, form) => {
+  ])('the unknown path %s is refused in the error format of %s', async (path, form) => {
     const refused = await fetch(`${gateway.url}${path}`, { headers: bearer });
     expect(refused.status).toBe(404);
     const code = { code: 'NOT_FOUND' };
@@ -139,7 +139,7 @@ describe('a request', () => {
   });
 
   it.each(['/api/agents', '/v1/models', '/mcp', '/a2a/pm', '/ag-ui/pm'])(
-    'for %s without a token is told which kind is wanted',
+    'a request for %s without a token learns which kind of token is needed',
     async (path) => {
       const refused = await fetch(`${gateway.url}${path}`);
       expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);

@@ -33,7 +33,7 @@ const DOORS = {
 const said = [{ role: 'user', content: 'hi' }];
 const run = { threadId: 't', runId: 'r', messages: [] };
 
-describe('a refusal of a field is in our words', () => {
+describe('a refused field is explained in our own words', () => {
   it.each<[keyof typeof DOORS, unknown, string]>([
     ['v1', [], 'expected an object, got []'],
     ['v1', { model: 3, messages: said }, 'model: expected a text, got 3'],
@@ -79,7 +79,7 @@ describe('a refusal of a field is in our words', () => {
     ],
     ['offer', { conversation: 'demo', turnId: 3 }, 'turnId: expected a text, got 3'],
     ['post', { content: 'hi', to: 3 }, 'field to: expected'],
-  ])('%s of %j: %s', (door, body, words) => {
+  ])('the refusal of a field is explained: %s of %j: %s', (door, body, words) => {
     let refusal = 'taken';
     try {
       DOORS[door](body);

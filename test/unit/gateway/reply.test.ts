@@ -4,7 +4,7 @@ import { Whole } from '../../../src/gateway/openai/completions.ts';
 import { Reply, type Said } from '../../../src/gateway/openai/reply.ts';
 import { messageEntry } from './support.ts';
 
-describe('a reply', () => {
+describe('a streamed reply', () => {
   const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };
   const begun = (index: number, turnId: string, agent: string): Entry =>
     ({ ...base, index, type: 'turn-started', turnId, agent, trigger: [0], upTo: 0, hops: 0 }) as Entry;
@@ -33,7 +33,7 @@ describe('a reply', () => {
     return { text, last: all.at(-1), texts: all.filter((one) => one.kind === 'text').length };
   }
 
-  it('comes as it is said, and says nothing twice when a call is tried again', () => {
+  it('a reply is streamed once, even if the call is retried', () => {
     const { text, last, texts } = tell(
       new Reply(0, ['pm'], null),
       begun(1, 't', 'pm'),
@@ -48,7 +48,7 @@ describe('a reply', () => {
     expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 10, outputTokens: 1 } });
   });
 
-  it('is continued with the file if the entry holds only a preview of what was said', () => {
+  it('a reply whose entry holds only a preview continues with the stored file', () => {
     const file = '\n[Full output: @state/logs/tool-results/demo/1.json]';
     const { text } = tell(
       new Reply(0, ['pm'], null),
@@ -61,7 +61,7 @@ describe('a reply', () => {
     expect(text).toBe(`${'a'.repeat(500)}${'b'.repeat(500)}${file}`);
   });
 
-  it('waits for the entry where another attempt says something else', () => {
+  it('a reply waits for the entry if the retry produces different text', () => {
     const { text } = tell(
       new Reply(0, ['pm'], null),
       begun(1, 't', 'pm'),
@@ -76,7 +76,7 @@ describe('a reply', () => {
   it.each<[string, ...number[]]>([
     ['the beginning', 2, 3],
     ['something in the middle', 0, 3],
-  ])('says nothing twice to who missed %s of what is being said', (_, ...heard) => {
+  ])('a reply repeats nothing for a reader that missed %s of it', (_, ...heard) => {
     const words = ['One ', 'two ', 'three ', 'four.'];
     const { text } = tell(
       new Reply(0, ['pm'], null),
@@ -88,7 +88,7 @@ describe('a reply', () => {
     expect(text).toBe('One two three four.');
   });
 
-  it('says nothing twice of an agent who began while another one spoke', () => {
+  it('a reply repeats no text of an agent that began while another one was streaming', () => {
     const { text } = tell(
       new Reply(0, ['pm', 'dev'], null),
       begun(1, 't', 'pm'),
@@ -104,7 +104,7 @@ describe('a reply', () => {
     expect(text).toBe('Here.\n\n**dev:** I build.');
   });
 
-  it('keeps the messages of two agents apart, though they speak at once', () => {
+  it('a reply keeps the messages of two concurrent agents apart', () => {
     const { text } = tell(
       new Reply(0, ['pm', 'dev'], null),
       begun(1, 't', 'pm'),
@@ -119,7 +119,7 @@ describe('a reply', () => {
     expect(text).toBe('I am here.\n\n**dev:** I am dev, I build.');
   });
 
-  it('to one agent ends with its turn, whatever others do', () => {
+  it('a reply to one agent ends with its turn, whatever others do', () => {
     const reply = new Reply(0, ['pm'], 'pm');
     const { text } = tell(
       reply,
@@ -132,7 +132,7 @@ describe('a reply', () => {
     expect([text, reply.isOver]).toEqual(['Here.', true]);
   });
 
-  it('that a limit ended says so, and one that failed says why', () => {
+  it('a reply that ended at a limit reports the limit, and a failed one the reason', () => {
     const limited = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm', 'limited'));
     expect(limited.last).toMatchObject({ kind: 'end', reason: 'length' });
     const error = 'So far\n\nLLM_ERROR {"code":"OVERLOADED","message":"later"}';
@@ -150,7 +150,7 @@ describe('a reply', () => {
     expect(silent.last).toMatchObject({ kind: 'failed', refusal: { code: 'TURN_FAILED' } });
   });
 
-  it('to a message that nobody is to answer is over at once', () => {
+  it('a reply to a message that triggers no agent ends at once', () => {
     const reply = new Reply(0, [], null);
     expect(reply.drain()).toMatchObject([{ kind: 'end', reason: 'stop' }]);
   });
@@ -161,7 +161,7 @@ describe('a reply that failed', () => {
     ['RATE_LIMITED', true],
     ['CONTEXT_STILL_TOO_LARGE', false],
     ['REDIRECTED', false],
-  ])('after %s advises another attempt only if that may help: %s', async (code, isAdvised) => {
+  ])('a reply that failed with %s advises a retry only if that can help: %s', async (code, isAdvised) => {
     const answer = new Whole();
     answer.begin({ id: 'x', model: 'pm', created: 0 })({ kind: 'failed', refusal: { code, message: 'm' } });
     const error = await answer.done.catch((failed: { hint?: string }) => failed);

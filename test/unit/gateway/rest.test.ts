@@ -81,13 +81,13 @@ describe('the REST routes', () => {
     ],
     ['GET', '/api/agents', undefined, 'agents', {}],
     ['GET', '/api/tools', undefined, 'tools', {}],
-  ])('%s %s becomes one request of the API', async (method, path, body, endpoint, request) => {
+  ])('%s %s calls one request of the API', async (method, path, body, endpoint, request) => {
     const answer = await call(method, path, body);
     expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
     expect(door.asked).toEqual([{ endpoint, publisher: null, body: request }]);
   });
 
-  it('posts a message, and begins a conversation whose name may be left out', async () => {
+  it('posting a message creates the conversation, whose name may be omitted', async () => {
     const posted = await call('POST', '/api/conversations/demo/messages', {
       content: 'Hi',
       publisher: 'alice',
@@ -111,7 +111,7 @@ describe('the REST routes', () => {
     ['POST_WAITS', 503],
     ['CONVERSATION_DELETED', 409],
     ['INTERNAL', 500],
-  ])('tells the refusal %s as a problem document with status %i', async (code, status) => {
+  ])('the error %s is a problem document with status %i', async (code, status) => {
     door.answer = () => ({ ok: false, refusal: { code, message: 'what happened', hint: 'what to do' } });
     const answer = await call('GET', '/api/agents');
     expect(answer.headers.get('content-type')).toBe('application/problem+json');
@@ -163,25 +163,25 @@ describe('the REST routes', () => {
       400,
       'BAD_REQUEST',
     ],
-  ])('refuses %s, and asks nothing', async (_, path, body, headers, status, code) => {
+  ])('the REST route refuses %s and calls nothing', async (_, path, body, headers, status, code) => {
     const answer = await call('POST', path, body, headers);
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
     expect(door.asked).toEqual([]);
   });
 
-  it('repeats nothing of a body that it cannot read', async () => {
+  it('the error for an unreadable body repeats none of it', async () => {
     const answer = await call('POST', '/api/conversations/demo/messages', '{"content":geheim}');
     expect([answer.status, await answer.text()]).toEqual([400, expect.not.stringContaining('geheim')]);
   });
 
-  it('says of its own faults no more than that they are in the log', async () => {
+  it('the answer to an internal error refers to the log and contains no details', async () => {
     door.answer = () => Promise.reject(new Error('secret detail'));
     const answer = await call('GET', '/api/agents');
     expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
     expect(faults).toEqual([new Error('secret detail')]);
   });
 
-  it('describes itself: every path that it answers, with the fields that are read', async () => {
+  it('the OpenAPI document describes every path with the fields that it reads', async () => {
     const document = (await (await call('GET', '/api/openapi.json')).json()) as Described;
     expect(document.openapi).toBe('3.1.0');
     expect(Object.keys(document.paths).filter((path) => path.startsWith('/api/'))).toEqual([

@@ -43,13 +43,13 @@ describe('the roles of routes', () => {
     });
   }
 
-  it('declares a role for every route that there is', () => {
+  it('every route declares a role', () => {
     const routes = application().routes.filter(({ path }) => path !== '/*');
     expect(routes.length).toBeGreaterThan(20);
     expect(routes.filter((route) => declaredRole(route) === undefined)).toEqual([]);
   });
 
-  it('describes every route that there is, but for the console’s files and itself', async () => {
+  it('the OpenAPI document contains every route except the files of the console and itself', async () => {
     const app = application();
     const headers = { host: 'localhost', authorization: 'Bearer reads' };
     const answer = await app.request('http://localhost/api/openapi.json', { headers });
@@ -63,7 +63,7 @@ describe('the roles of routes', () => {
     expect(described.filter((route) => !there.includes(route))).toEqual([]);
   });
 
-  it('allows an undeclared route only to operators', async () => {
+  it('an undeclared route is allowed only to operators', async () => {
     expect(roleOf({ method: 'GET', path: '/forgotten' })).toBe('operate');
     const app = application();
     app.get('/forgotten', (context) => context.text('open'));
@@ -80,7 +80,7 @@ describe('the roles of routes', () => {
     });
   });
 
-  it('lets the token say which person posts, on each door', async () => {
+  it('the token decides on every route which person posts', async () => {
     const door = createFakeDoor();
     gateway = (await openGateway({ tokens: TOKENS }, door)).gateway;
     const { url } = gateway;
@@ -120,7 +120,7 @@ describe('the roles of routes', () => {
     );
   });
 
-  it('keeps the chats of two people of one publisher apart', async () => {
+  it('the chats of two people of one publisher are kept apart', async () => {
     const tokens = ['Alice', 'Bob'].map(
       (name): Token => ({ role: 'post', secret: name, publisher: 'office', name }),
     );

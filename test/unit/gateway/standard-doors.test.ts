@@ -8,7 +8,9 @@ import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { createFakeDoor, messageEntry, openGateway } from './support.ts';
 
-/** What AG-UI's and A2A's doors refuse, and how they let go; what they do is in the tests with the real clients. */
+/**
+ * What AG-UI and A2A refuse, and how their streams end. The rest is tested end to end with the official clients.
+ */
 describe('the routes of AG-UI and A2A', () => {
   const open: Gateway[] = [];
   afterEach(async () => {
@@ -42,7 +44,7 @@ describe('the routes of AG-UI and A2A', () => {
   const message = { messageId: 'm1', contextId: 'demo', role: 'ROLE_USER', parts: [{ text: 'Hello' }] };
   const rpc = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params });
 
-  it('stand behind the guard', async () => {
+  it('AG-UI and A2A requests pass the guard', async () => {
     const tokens: Token[] = [{ role: 'read', secret: 'r', publisher: null }];
     const { url } = await start({ tokens });
     const token = { headers: { authorization: 'Bearer r' } };
@@ -65,7 +67,7 @@ describe('the routes of AG-UI and A2A', () => {
     ['/ag-ui/pm', run],
     ['/a2a/pm', rpc('SendMessage', { message })],
     ['/a2a/pm', rpc('SendStreamingMessage', { message })],
-  ])('report a bug, and tell the client only that there was one: %s', async (path, body) => {
+  ])('a bug is logged, and the client learns only that there was one: %s', async (path, body) => {
     const { url, door, faults } = await start();
     const answers = door.answer;
     let posted = false;
@@ -80,7 +82,7 @@ describe('the routes of AG-UI and A2A', () => {
     expect(faults).toEqual([new Error('a secret')]);
   });
 
-  it('post as the person whose token it is', async () => {
+  it('a post over AG-UI or A2A has the person of its token as author', async () => {
     const tokens: Token[] = [{ role: 'post', secret: 'p', publisher: 'office', name: 'Alice' }];
     const { url, door } = await start({ tokens });
     for (const [path, body] of [
@@ -98,7 +100,7 @@ describe('the routes of AG-UI and A2A', () => {
     );
   });
 
-  it('let nobody cancel the task of another person of the same publisher', async () => {
+  it('a task cannot be cancelled by another person of the same publisher', async () => {
     const people = ['Alice', 'Bob'].map(
       (name): Token => ({ role: 'post', secret: name, publisher: 'office', name }),
     );
@@ -120,7 +122,7 @@ describe('the routes of AG-UI and A2A', () => {
   it.each([
     [1, true],
     [2, false],
-  ])('let an agent go on after a cancelled task if it was stopped %i time', async (stops, goesOn) => {
+  ])('an agent continues after a cancelled task if it was stopped %i time', async (stops, goesOn) => {
     const { url, door } = await start();
     const [entry] = door.append('demo', 'Hello');
     Object.assign(entry ?? {}, { to: ['pm'] });
@@ -150,7 +152,7 @@ describe('the routes of AG-UI and A2A', () => {
     ['a picture', { messages: [{ ...said, content: [{ type: 'image' }] }] }, 400],
     ['an interrupt that is none', { resume: [{ interruptId: 'x', status: 'resolved' }] }, 400],
     ['an interrupt of nothing', { resume: [{ interruptId: 'c0_0', status: 'resolved' }] }, 400],
-  ])('refuse %s', async (_, more, status) => {
+  ])('AG-UI and A2A refuse %s', async (_, more, status) => {
     const { url, door } = await start();
     door.append('demo', 'before');
     expect((await post(`${url}/ag-ui/pm`, { ...run, ...more })).status).toBe(status);
@@ -163,7 +165,7 @@ describe('the routes of AG-UI and A2A', () => {
       .filter((line) => line.startsWith('data:'))
       .map((line) => JSON.parse(line.slice('data:'.length)));
 
-  it('take a thread of any id, under its own name', async () => {
+  it('a thread may have any id, and keeps it in answers', async () => {
     const { url, door } = await start();
     const threadId = 'support/case 17';
     const answer = await post(`${url}/ag-ui/pm`, { ...run, threadId, messages: [] });
@@ -199,7 +201,7 @@ describe('the routes of AG-UI and A2A', () => {
       },
       null,
     ],
-  ])('tell an application that sends %s what is not used', async (_, more, unused) => {
+  ])('an application that sends %s is informed of what is not used', async (_, more, unused) => {
     const { url } = await start();
     const answer = await post(`${url}/ag-ui/pm`, { ...run, messages: [], ...more });
     expect(answer.headers.get('x-parley-unused')).toBe(unused);
@@ -219,7 +221,7 @@ describe('the routes of AG-UI and A2A', () => {
   it.each<[string, string | null, string]>([
     ['as it was reached', null, 'http://localhost'],
     ['as it is configured', 'https://parley.example.org/team', 'https://parley.example.org/team'],
-  ])('tell others the address %s, whatever the request says besides', async (_, publicUrl, address) => {
+  ])('the published address is %s, whatever the request contains', async (_, publicUrl, address) => {
     const { url } = await start({ known: { hosts: [], origins: [], publicUrl } });
     const { port } = new URL(url);
     const own = publicUrl === null ? `${address}:${port}` : address;
@@ -240,13 +242,13 @@ describe('the routes of AG-UI and A2A', () => {
     expect(agents.map(({ card }) => card)).toContain(`${own}/a2a/pm/.well-known/agent-card.json`);
   });
 
-  it('know their agents only', async () => {
+  it('a request for an unknown agent is not found', async () => {
     const { url } = await start();
     expect((await post(`${url}/ag-ui/nobody`, run)).status).toBe(404);
     expect((await post(`${url}/a2a/nobody`, rpc('GetTask', { id: 'demo.0' }))).status).toBe(404);
   });
 
-  it('refuse in the words of JSON-RPC', async () => {
+  it('an A2A refusal is a JSON-RPC error', async () => {
     const { url, door } = await start();
     const errorOf = async (body: object, version = '1.0') => {
       const answer = await post(`${url}/a2a/pm`, body, { headers: { 'a2a-version': version } });
@@ -264,7 +266,7 @@ describe('the routes of AG-UI and A2A', () => {
   it.each([
     ['/ag-ui/pm', run],
     ['/a2a/pm', rpc('SendStreamingMessage', { message })],
-  ])('watch nothing any more when the reader of %s is gone, or the daemon stops', async (path, body) => {
+  ])('the subscription of %s ends when its reader disconnects or the daemon stops', async (path, body) => {
     const { url, door, gateway } = await start();
     const watchers = async (wanted: number) => {
       while (door.watchers('demo') !== wanted) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -282,7 +284,7 @@ describe('the routes of AG-UI and A2A', () => {
     await watchers(0);
   });
 
-  it('tell the reader when the conversation is deleted', async () => {
+  it('the reader is informed when the conversation is deleted', async () => {
     const { url, door } = await start();
     const answer = await post(`${url}/ag-ui/pm`, run);
     door.logs.delete('demo');

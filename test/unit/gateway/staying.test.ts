@@ -33,7 +33,7 @@ describe('a request that stays open', () => {
     return [answer.status, answer.ok ? null : await answer.json(), answer.headers.get('retry-after')];
   };
 
-  it('has a number of seats of his own; one is free when he leaves it', async () => {
+  it('a caller may hold a limited number of open requests, and ending one frees its place', async () => {
     await open({ readersPerCaller: 2 });
     const [first, second] = [
       await readEvents(events(), bearer('alice')),
@@ -48,14 +48,14 @@ describe('a request that stays open', () => {
     ]);
     for (const path of ['/ag-ui/pm', '/a2a/pm', '/mcp'])
       expect(await ask('alice', path, 'POST')).toMatchObject([429, refused, '1']);
-    expect((await ask('alice', '/api/agents'))[0]).toBe(200); // does not stay
+    expect((await ask('alice', '/api/agents'))[0]).toBe(200); // does not stay open
     expect((await ask('bob'))[0]).toBe(200);
     first?.close();
     await expect.poll(async () => (await ask('alice'))[0]).toBe(200);
     second?.close();
   });
 
-  it('finds no seat where all are taken, by whomever', async () => {
+  it('an open request is refused when the limit of all callers is reached', async () => {
     await open({ readers: 2 });
     const readers = [await readEvents(events(), bearer('alice')), await readEvents(events(), bearer('bob'))];
     const refused = { status: 503, code: 'READERS_FULL', hint: expect.stringMatching(/http\.readers/) };
@@ -65,19 +65,19 @@ describe('a request that stays open', () => {
     await expect.poll(async () => (await ask('bob'))[0]).toBe(200);
   });
 
-  it('loses it, and the connection, when he stops reading', async () => {
+  it('a client that stops reading is disconnected and frees its place', async () => {
     await open({ readersPerCaller: 1, heartbeatMs: 50 });
     const asking = request(events(), { headers: bearer('alice') }).end();
     const [sluggard] = (await once(asking, 'response')) as [IncomingMessage];
     sluggard.pause();
     expect((await ask('alice'))[0]).toBe(429);
-    const log = Array.from({ length: 200 }, () => 'x'.repeat(100_000)); // more than the system's own buffers hold
+    const log = Array.from({ length: 200 }, () => 'x'.repeat(100_000)); // more than the buffers of the system hold
     for (const line of log) door.append('demo', line);
     await expect.poll(async () => (await ask('alice'))[0], { timeout: 20_000 }).toBe(200);
     sluggard.destroy();
   }, 30_000);
 
-  it('is cut off on every door when he asks on and on and reads nothing', async () => {
+  it('a client that pipelines requests and reads no answer is disconnected on every route', async () => {
     await open({ heartbeatMs: 100 });
     door.append('demo', 'x'.repeat(1_000_000));
     const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
@@ -85,7 +85,7 @@ describe('a request that stays open', () => {
     await once(socket, 'connect');
     const ask =
       'GET /api/conversations/demo/entries HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n\r\n';
-    socket.write(ask.repeat(80)); // more than the system's own buffers hold
+    socket.write(ask.repeat(80)); // more than the buffers of the system hold
     await pause(2_000);
     const isCut = Promise.race([once(socket, 'close').then(() => true), pause(5_000, false)]);
     socket.resume();
@@ -93,7 +93,7 @@ describe('a request that stays open', () => {
     socket.destroy();
   }, 30_000);
 
-  it('is one of many, without a warning', async () => {
+  it('many open requests of one connection cause no warning', async () => {
     await open();
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => void warnings.push(warning);
@@ -107,14 +107,14 @@ describe('a request that stays open', () => {
   });
 });
 
-describe('who is refused while he still sends', () => {
+describe('a client that is refused while it is still sending', () => {
   const BODY = 4_000_000;
   const half = Buffer.alloc(BODY / 2, ' ');
 
-  /** Sends half, lets the answer come, sends the other half, and only then reads. */
+  /** Sends half, lets the answer arrive, sends the other half, and only then reads. */
   async function sendThenRead(token: string, framing: string, connection: string): Promise<string> {
     const socket: Socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
-    socket.on('error', () => undefined); // what was sent in vain says so itself
+    socket.on('error', () => undefined); // An error of a write rejects that write, too.
     await once(socket, 'connect');
     const head = [
       'POST /api/conversations/demo/messages HTTP/1.1',
@@ -135,7 +135,7 @@ describe('who is refused while he still sends', () => {
         : piece;
     await send(`${head.join('\r\n')}\r\n\r\n`);
     await send(sized(half));
-    await pause(800); // a slow line
+    await pause(800); // a slow connection
     await send(sized(half));
     if (isChunked) await send('0\r\n\r\n');
     await pause(50);
@@ -148,7 +148,7 @@ describe('who is refused while he still sends', () => {
     ['a length that is too large', 'alice', `Content-Length: ${BODY}`, '413', 'TOO_LARGE'],
     ['a body that is too large', 'alice', 'Transfer-Encoding: chunked', '413', 'TOO_LARGE'],
   ])(
-    'reads why: %s',
+    'a client that is still sending can read the refusal: %s',
     async (_, token, framing, status, code) => {
       await open();
       for (const connection of ['close', 'keep-alive']) {

@@ -10,17 +10,17 @@ import {
   startGateway,
 } from '../../../src/gateway/index.ts';
 
-/** A daemon in the test's hands, behind a real HTTP server on loopback. */
+/** A daemon controlled by the test, behind a real HTTP server on loopback. */
 export interface FakeDoor extends GatewayPort {
   readonly asked: ApiRequest[];
-  /** What the next requests are answered; `{}` if nothing is said. */
+  /** Answers of the next requests, `{}` by default. */
   answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
   measurements: Measurements;
   isConnected: boolean;
-  /** Logs by conversation; the verb `entries` reads them unless `answer` is set. */
+  /** Logs by conversation. The verb `entries` reads them unless `answer` is set. */
   readonly logs: Map<string, Entry[]>;
   publish(conversation: string, arrival: Arrival): void;
-  /** Appends messages, and tells who watches. */
+  /** Appends messages, and reports who subscribes. */
   append(conversation: string, ...contents: readonly string[]): Entry[];
   watchers(conversation: string): number;
 }

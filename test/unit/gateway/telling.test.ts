@@ -4,7 +4,7 @@ import { IncrementalText } from '../../../src/gateway/progress/incremental-text.
 const PATH = '\n[Full output: @state/logs/tool-results/demo/01M83AS4VYTZ2MF40Z18CSBTQ5.json]';
 
 describe('a text that is sent while it is generated', () => {
-  it('is continued with the file if its entry holds only a preview of what was told', () => {
+  it('a streamed text whose entry holds only a preview continues with the stored file', () => {
     const text = new IncrementalText();
     text.add('a'.repeat(400));
     text.add('b'.repeat(2_000_000));
@@ -12,14 +12,14 @@ describe('a text that is sent while it is generated', () => {
     expect(text.end(`${preview}${PATH}`)).toEqual({ isMore: true, words: PATH });
   });
 
-  it('is replaced by a preview of another text', () => {
+  it('a streamed text is replaced by the preview of a different text', () => {
     const text = new IncrementalText();
     text.add('c'.repeat(1000));
     const preview = `${'a'.repeat(500)}${PATH}`;
     expect(text.end(preview)).toEqual({ isMore: false, words: preview });
   });
 
-  it('is the preview alone if nothing was told before', () => {
+  it('a preview is sent alone if nothing was streamed before it', () => {
     const preview = `${'a'.repeat(500)}${PATH}`;
     expect(new IncrementalText().end(preview)).toEqual({ isMore: true, words: preview });
   });
