@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Batches } from '../../../src/chaos/actors/publishers.ts';
 
 describe('posts in batches', () => {
-  /** Waits for the batches 0 to 3, twice for the second; answers which have begun. */
+  /** Waits for the batches 0 to 3, for the second one twice. Returns those that have begun. */
   function crowd() {
     const hurry = new AbortController();
     const batches = new Batches(hurry.signal);
@@ -15,17 +15,17 @@ describe('posts in batches', () => {
     return { hurry, batches, now };
   }
 
-  it('begin one after the other, whenever somebody asks, and the rest not', async () => {
+  it('batches begin one after the other when they are requested, and the rest never', async () => {
     const { batches, now } = crowd();
     expect(await now()).toEqual([0]);
     batches.next();
     expect(await now()).toEqual([0, 1]);
     batches.next();
     expect(await now()).toEqual([0, 1, 2, 2]);
-    await batches.begun(2); // asked for before anybody waited
+    await batches.begun(2); // requested before it is awaited
   });
 
-  it('begin all at once when people hurry', async () => {
+  it('all batches begin at once when the run hurries', async () => {
     const { hurry, batches, now } = crowd();
     hurry.abort();
     expect(await now()).toEqual([0, 1, 2, 2, 3]);

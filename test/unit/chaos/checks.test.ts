@@ -7,7 +7,7 @@ import { checkEffects, checkLogs } from '../../../src/chaos/findings.ts';
 import type { Entry } from '../../../src/client/index.ts';
 import { plannedPost, viewOf, type World, worldOf } from './world.ts';
 
-/** A check that cannot fail is worth nothing: each law is broken once, and the check that keeps it must notice. */
+/** Breaks each law once. The check that enforces it must report this. */
 
 const lines = (violations: readonly Violation[]) =>
   violations.map(({ conversation, index, text }) => `${conversation} ${index}: ${text}`).join('\n');
@@ -18,7 +18,7 @@ const change =
     void Object.assign(entries[at] ?? {}, fields);
 
 describe('the checks of a run', () => {
-  it('find nothing where nothing is wrong', () => {
+  it('the checks of a run report nothing for a correct run', () => {
     const world = { ...worldOf(), views: [viewOf(11), viewOf(null)] };
     const all = [checkPosts, checkAnswered, checkEffects, checkLogs, checkViews].flatMap((check) =>
       check(world),
@@ -35,23 +35,23 @@ describe('the check of posts', () => {
     ['one that stands twice', change(9, { id: 'ann-oak-0' }), /oak 9: ann-oak-0 stands twice/],
     ['another text', change(0, { content: 'changed' }), /oak 0: ann-oak-0 is not what was posted/],
     ['another author', change(0, { author: { id: 'ben' } }), /oak 0: ann-oak-0 is not what was posted/],
-  ])('finds %s', (_, spoil, fault) => {
+  ])('the check of posts reports %s', (_, spoil, fault) => {
     expect(lines(checkPosts(worldOf(spoil)))).toMatch(fault);
   });
 
-  it('says of a lost one what its dead letter says', () => {
+  it('the check of posts reports the dead letter of a lost post', () => {
     const refused = new Map([['ann-oak-1', 'LOG_CORRUPT: it is damaged']]);
     const found = checkPosts({ ...worldOf(change(9, { id: 'other' })), refused });
     expect(lines(found)).toMatch(/is not in the log; its dead letter says LOG_CORRUPT: it is damaged$/m);
   });
 
-  it('finds an index that is not the one that was acknowledged', () => {
+  it('the check of posts reports an index that differs from the acknowledged one', () => {
     const world = worldOf();
     world.acknowledged.push({ post: plannedPost(1), index: 8 });
     expect(lines(checkPosts(world))).toBe('oak 9: ann-oak-1 was acknowledged as entry 8');
   });
 
-  it('finds an order that is not the one of posting', () => {
+  it('the check of posts reports an order that differs from the order of posting', () => {
     const swap: Spoil = (entries) => {
       change(0, { id: 'ann-oak-1', content: 'wish 1' })(entries);
       change(9, { id: 'ann-oak-0', content: 'wish 0' })(entries);
@@ -59,12 +59,12 @@ describe('the check of posts', () => {
     expect(lines(checkPosts(worldOf(swap)))).toMatch(/oak 9: ann-oak-0 stands behind number 1/);
   });
 
-  it('finds one in another conversation, though it stands once', () => {
+  it('the check of posts reports a post in another conversation, even if it exists once', () => {
     const world: World = { ...worldOf(), logs: new Map([['elm', worldOf().logs.get('oak') ?? []]]) };
     expect(lines(checkPosts(world))).toMatch(/elm 0: ann-oak-0 stands in another conversation/);
   });
 
-  it('says once what was acknowledged twice', () => {
+  it('the check of posts reports a post that was acknowledged twice only once', () => {
     const lost = { ...worldOf(), logs: new Map() };
     expect(checkPosts(lost)).toHaveLength(2);
   });
@@ -93,7 +93,7 @@ describe('the check of answers', () => {
       },
       /oak 7: a1 waits for a person's word/,
     ],
-  ])('finds %s', (_, spoil, fault) => {
+  ])('the check of answers reports %s', (_, spoil, fault) => {
     expect(lines(checkAnswered(worldOf(spoil)))).toMatch(fault);
   });
 
@@ -112,7 +112,7 @@ describe('the check of answers', () => {
       'an abort',
       (entries) => [change(7, passed), change(8, { outcome: 'aborted' })].map((one) => one(entries)),
     ],
-  ])('takes %s for an end', (_, spoil) => {
+  ])('the check of answers accepts %s as an end', (_, spoil) => {
     expect(lines(checkAnswered(worldOf(spoil)))).toBe('');
   });
 });
@@ -127,12 +127,12 @@ describe('the check of effects', () => {
       });
   const twice = (world: World) => ({ ...world, effects: new Map([...world.effects, ['oak:2:1', 2]]) });
 
-  it('finds an effect that happened more often than it was started (CHAOS-FINDINGS-1)', () => {
+  it('the check of effects reports an effect that happened more often than it was started (CHAOS-FINDINGS-1)', () => {
     const found = lines(checkEffects(twice(worldOf())));
     expect(found).toBe('oak 6: the call oak:2:1 took effect 2 times and was started 1');
   });
 
-  it('finds a second start without a mark, and takes one with a mark, or at a person’s word (CHAOS-FINDINGS-2)', () => {
+  it('the check of effects reports a second start, unless it has a mark or a decision of a person (CHAOS-FINDINGS-2)', () => {
     const found = lines(checkEffects(twice(worldOf(rerun({})))));
     expect(found).toBe('oak 7: the call oak:2:1 was started again without a mark');
     expect(checkEffects(twice(worldOf(rerun({ rerun: true }))))).toEqual([]);
@@ -147,13 +147,13 @@ describe('the check of effects', () => {
     expect(checkEffects(twice(ordered))).toEqual([]);
   });
 
-  it('finds a result of what never happened (CHAOS-FINDINGS-3)', () => {
+  it('the check of effects reports a result of an effect that never happened (CHAOS-FINDINGS-3)', () => {
     const world = worldOf();
     world.effects.delete('oak:2:0');
     expect(lines(checkEffects(world))).toBe('oak 4: the call oak:2:0 has a result and never took effect');
   });
 
-  it('finds an effect that no log knows (CHAOS-FINDINGS-4)', () => {
+  it('the check of effects reports an effect that is in no log (CHAOS-FINDINGS-4)', () => {
     const world = worldOf();
     world.effects.set('oak:9:0', 1);
     expect(lines(checkEffects(world))).toBe('oak null: the call oak:9:0 took effect and no log knows of it');
@@ -161,7 +161,7 @@ describe('the check of effects', () => {
 });
 
 describe('the check of logs', () => {
-  it('finds what breaks a law of every log, and where', () => {
+  it('the check of logs reports each violated law of a log, and where', () => {
     expect(checkLogs(worldOf(change(9, { id: 'ann-oak-0' })))).toEqual([
       { law: 'log', conversation: 'oak', index: 9, text: 'entry 9: the id ann-oak-0 is used twice' },
     ]);
@@ -209,19 +209,19 @@ describe('the check of views', () => {
       viewOf(11, { included: [0] }),
       /oak 12: the cursor of pm passed entry 9, never shown to it/,
     ],
-  ])('finds %s', (_, view, fault) => {
+  ])('the check of views reports %s', (_, view, fault) => {
     expect(look(view)).toMatch(fault);
   });
 
-  it('takes what stands behind a call for shown, and does not ask for what can never be shown (VIEWS-4)', () => {
+  it('the check of views counts what follows a call as shown, and does not expect what can never be shown (VIEWS-4)', () => {
     const behind: Spoil = change(6, { answers: [9] });
     expect(look(viewOf(11, { included: [0, 6] }), behind)).toBe('');
     const hidden: Spoil = change(9, { includeInContext: false });
     expect(look(viewOf(11, { included: [0] }), hidden)).toBe('');
-    expect(look(viewOf(2, { included: [] }))).toBe(''); // a later request of the turn shows more
+    expect(look(viewOf(2, { included: [] }))).toBe(''); // A later request of the turn shows more.
   });
 
-  it('finds each kind of notice that was passed', () => {
+  it('the check of views reports each kind of notice that was skipped', () => {
     for (const type of ['handoff', 'note', 'phase-entered', 'limit-reached']) {
       const by = { author: { kind: 'agent', id: 'dev', name: 'DEV' } };
       const spoil: Spoil = change(9, { type, ...by, to: 'pm' });
@@ -232,8 +232,8 @@ describe('the check of views', () => {
   });
 });
 
-describe('what is read of a log', () => {
-  it('is nothing owed when nothing is there', () => {
+describe('the state that is read from a log', () => {
+  it('an empty log has no outstanding work', () => {
     expect(owedIn('oak', [] as Entry[])).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import type { Environment } from '../../../src/chaos/environment.ts';
 import { runScenario as conductWith } from '../../../src/chaos/runner.ts';
 import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../../src/chaos/schedule.ts';
 
-/** Writes down what is done to it, in order. `breaks`: the act that fails. */
+/** Records its calls in order. `breaks`: the act that fails. */
 function playedStage(breaks = '', others: readonly string[] = []) {
   const acts: string[] = [];
   const actor = (name: string, kind?: string) =>
@@ -40,7 +40,7 @@ const signal = () => new AbortController().signal;
 const fault = (kind: FaultKind, more: Partial<Fault> = {}): Fault => ({ kind, atMs: 0, lastsMs: 1, ...more });
 const schedule = (...faults: Fault[]) => ({ seed: 1, seconds: 60, faults, posts: [] });
 
-describe('carrying out a schedule', () => {
+describe('running a schedule', () => {
   it.each<[Fault, string[]]>([
     [fault('daemon-kill'), ['daemon kill 1']],
     [fault('daemon-stop'), ['daemon stop 1']],
@@ -65,20 +65,20 @@ describe('carrying out a schedule', () => {
     [fault('model-drop'), ['model misbehave drop', 'model heal']],
     [fault('tools-slow'), ['tools misbehave slow', 'tools heal']],
     [fault('tools-drop'), ['tools misbehave drop', 'tools heal']],
-  ])('does and undoes $kind, and makes everything whole', async (one, expected) => {
+  ])('the runner applies and reverts $kind, and restores everything', async (one, expected) => {
     const { acts, environment } = playedStage();
     const done = await conduct(schedule(one), environment(), signal());
     expect(acts).toEqual([...expected, ...HEALED]);
     expect(done).toEqual({ counts: { [one.kind]: 1 }, skipped: [] });
   });
 
-  it('waits for the start of a daemon that is to be broken when it is ready', async () => {
+  it('the runner waits for the start of a daemon that it should break when it is ready', async () => {
     const { acts, environment } = playedStage();
     await conduct(schedule(fault('daemon-kill', { onceReady: true })), environment(), signal());
     expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon kill 1']);
   });
 
-  it('lets a crash ask for work', async () => {
+  it('the runner lets a crash request work', async () => {
     let asked = 0;
     const crashAt = async (...[, , , keepBusy]: [string, number, number, () => void]) => keepBusy();
     const environment = { ...playedStage().environment(), daemons: [{ crashAt, thaw: () => undefined }] };
@@ -87,7 +87,7 @@ describe('carrying out a schedule', () => {
     expect(asked).toBe(1);
   });
 
-  it('does the faults of a lane one after the other (RUNNER-1)', async () => {
+  it('the runner applies the faults of a lane one after the other (RUNNER-1)', async () => {
     const { acts, environment } = playedStage();
     await conduct(schedule(fault('model-hang'), fault('model-busy')), environment(), signal());
     expect(acts.slice(0, 4)).toEqual([
@@ -98,7 +98,7 @@ describe('carrying out a schedule', () => {
     ]);
   });
 
-  it('does to each of several daemons what is meant for it, whatever is done to another meanwhile', async () => {
+  it('the runner applies the faults of each daemon independent of the others', async () => {
     const { acts, environment } = playedStage('', ['two', 'three']);
     const faults = [
       fault('daemon-freeze', { daemon: 1, lastsMs: 80 }),
@@ -129,13 +129,13 @@ describe('carrying out a schedule', () => {
     );
   });
 
-  it('waits until another of several daemons could go on with what a fault interrupts', async () => {
+  it('the runner delays a fault until another daemon can continue the work that it interrupts', async () => {
     const { acts, environment } = playedStage('', ['two']);
     await conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal());
     expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon two kill 1']);
   });
 
-  it('does a fault of a server of a cluster to the one that is meant, or to the leader of that moment', async () => {
+  it('the runner applies a fault of a cluster to the given server, or to the current leader', async () => {
     const { acts, environment } = playedStage();
     const played = environment() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
     const [one] = played.servers;
@@ -160,7 +160,7 @@ describe('carrying out a schedule', () => {
     }
   });
 
-  it('refuses a fault of a daemon that is not there', async () => {
+  it('the runner refuses a fault of a daemon that does not exist', async () => {
     const { acts, environment } = playedStage();
     await expect(
       conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal()),
@@ -168,7 +168,7 @@ describe('carrying out a schedule', () => {
     expect(acts).toEqual(HEALED);
   });
 
-  it('makes everything whole when an act fails, or the run is ended early (RUNNER-2)', async () => {
+  it('the runner restores everything if an act fails or the run ends early (RUNNER-2)', async () => {
     const failing = playedStage('disk fill');
     await expect(conduct(schedule(fault('disk-full')), failing.environment(), signal())).rejects.toThrow(
       'disk fill failed',
@@ -179,7 +179,7 @@ describe('carrying out a schedule', () => {
     expect(ended.acts).toEqual(HEALED);
   });
 
-  it('says what it could not do', async () => {
+  it('the runner reports what it could not do', async () => {
     const { acts, environment } = playedStage();
     const late = { ...schedule(fault('disk-full'), fault('model-hang')), seconds: 0 };
     const done = await conduct(late, environment('played'), signal());
@@ -194,7 +194,7 @@ describe('carrying out a schedule', () => {
     expect(acts).toContain('disk fill');
   });
 
-  it('has an example here of every kind', () => {
+  it('the examples of this test contain every kind of fault', () => {
     expect(Object.keys(FAULT_KINDS)).toHaveLength(17);
   });
 });

@@ -3,8 +3,8 @@ import type { Acknowledged } from '../../../src/chaos/actors/publishers.ts';
 import { waitForRest } from '../../../src/chaos/observe.ts';
 import type { ParleyClient } from '../../../src/client/index.ts';
 
-/** A run is judged when everything came to rest, and not before. */
-describe('waiting for rest', () => {
+/** A run is checked only after all work is finished. */
+describe('waiting for the end of all work', () => {
   const acknowledged = [
     { post: { id: 'm1', conversation: 'demo' }, index: null },
   ] as unknown as Acknowledged[];
@@ -25,7 +25,7 @@ describe('waiting for rest', () => {
     return { client: { request } as unknown as ParleyClient, looks: () => looks };
   }
 
-  it('waits for a post that was acknowledged and is in no log yet', async () => {
+  it('the wait continues while an acknowledged post is in no log', async () => {
     const { client, looks } = clientThatShows([
       [entry(0, 'm0')],
       [entry(0, 'm0')],
@@ -35,7 +35,7 @@ describe('waiting for rest', () => {
     expect([logs.get('demo')?.length, owed, looks()]).toEqual([2, [], 3]);
   });
 
-  it('gives up when nothing is added for long enough, so that what is lost is found', async () => {
+  it('the wait gives up if no entry is added for long enough, so that lost posts are reported', async () => {
     const { client } = clientThatShows([[entry(0, 'm0')]]);
     const { logs } = await waitForRest(client, acknowledged, 500);
     expect(logs.get('demo')?.length).toBe(1);

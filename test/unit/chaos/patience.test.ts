@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Patience } from '../../../src/chaos/observe.ts';
 
-describe('the patience with a daemon that comes to rest', () => {
+describe('the time limit for outstanding work', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
   afterEach(() => void vi.useRealTimers());
   const pass = (ms: number) => void vi.advanceTimersByTime(ms);
 
-  it('ends when nothing was new for so long, and not while something is', () => {
+  it('the wait ends after a time without new entries, and not while there are some', () => {
     const patience = new Patience(1_000);
     for (let entries = 0; entries < 10; entries++) {
       pass(900);
@@ -18,7 +18,7 @@ describe('the patience with a daemon that comes to rest', () => {
     expect(patience.isOver(9)).toBe(true);
   });
 
-  it('ends once whatever is new: a team may go on for ever', () => {
+  it('the wait has a total limit, as a team may continue for ever', () => {
     const patience = new Patience(1_000);
     let entries = 0;
     while (!patience.isOver(entries++) && entries < 10_000) pass(900);

@@ -16,8 +16,8 @@ const lengths = fc.integer({ min: 1, max: 90 });
 const property = (check: (seed: number, seconds: number) => void) =>
   fc.assert(fc.property(seeds, lengths, check), { numRuns: runs(20) });
 
-describe('a schedule', () => {
-  it('is decided by its seed: the same again, byte for byte, through JSON and back (SCHEDULE-1)', () => {
+describe('a chaos schedule', () => {
+  it('a schedule is determined by its seed, byte for byte, also after JSON (SCHEDULE-1)', () => {
     property((seed, seconds) => {
       const first = createSchedule({ seed, seconds, crashPoints: POINTS });
       const again = createSchedule({ seed, seconds, crashPoints: POINTS });
@@ -26,7 +26,7 @@ describe('a schedule', () => {
     });
   });
 
-  it('names the server of each fault where there is a cluster, at times its leader, and none where there is one server', () => {
+  it('a schedule for a cluster names the server of each fault, sometimes its leader, and for one server none', () => {
     const options = { seed: 3, seconds: 300, crashPoints: POINTS };
     const ofServers = (servers: number) =>
       createSchedule({ ...options, servers }).faults.filter(({ kind }) => FAULT_KINDS[kind] === 'server');
@@ -37,7 +37,7 @@ describe('a schedule', () => {
     expect(createSchedule({ ...options, servers: 3 }).servers).toBe(3);
   });
 
-  it('has one fault of a lane at a time, and none after the end (SCHEDULE-2, SCHEDULE-3)', () => {
+  it('a schedule has one fault per lane at a time, and none after the end (SCHEDULE-2, SCHEDULE-3)', () => {
     property((seed, seconds) => {
       const { faults } = createSchedule({ seed, seconds, crashPoints: POINTS });
       for (const lane of LANES) {
@@ -51,7 +51,7 @@ describe('a schedule', () => {
     });
   });
 
-  it('of several daemons gives each its own lane, freezes some for long, and fills no disk', () => {
+  it('a schedule for several daemons gives each its own lane, freezes some for long, and fills no disk', () => {
     property((seed, seconds) => {
       const { faults, daemons } = createSchedule({ seed, seconds, crashPoints: POINTS, daemons: 3 });
       expect(daemons).toBe(3);
@@ -74,7 +74,7 @@ describe('a schedule', () => {
     expect(new Set(faults.map(({ daemon }) => daemon))).toEqual(new Set([undefined, 0, 1, 2]));
   });
 
-  it('of a crowd talks in nearly every one, no more often than can be carried', () => {
+  it('a schedule with many conversations posts in nearly each of them, no more often than can be processed', () => {
     const { posts } = createSchedule({ seed: 1, seconds: 300, crashPoints: POINTS, conversations: 1_000 });
     expect(new Set(posts.map(({ conversation }) => conversation)).size).toBeGreaterThan(900);
     expect(posts.length).toBeGreaterThan(1_200);
@@ -82,7 +82,7 @@ describe('a schedule', () => {
     expect(new Set(posts.map(({ id }) => id)).size).toBe(posts.length);
   });
 
-  it('kills the daemon more than a hundred times in ten minutes, with room for slow starts; the rest twenty times', () => {
+  it('a schedule of ten minutes kills the daemon more than a hundred times, and has every other fault twenty times', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const { faults } = createSchedule({ seed, seconds: 600, crashPoints: POINTS });
       const count = (...kinds: string[]) => faults.filter(({ kind }) => kinds.includes(kind)).length;
@@ -92,7 +92,7 @@ describe('a schedule', () => {
     }
   });
 
-  it('says of each fault what it takes to do it', () => {
+  it('a schedule describes the conditions of each fault', () => {
     property((seed, seconds) => {
       for (const fault of createSchedule({ seed, seconds, crashPoints: POINTS }).faults) {
         expect(fault.between !== undefined).toBe(fault.kind.startsWith('network-'));
@@ -103,7 +103,7 @@ describe('a schedule', () => {
     });
   });
 
-  it('numbers the posts of a person in a conversation from 0, in the order of their times, with ids of their own', () => {
+  it('a schedule numbers the posts of a person in a conversation from 0 in the order of their times, with unique ids', () => {
     property((seed, seconds) => {
       const { posts } = createSchedule({ seed, seconds, crashPoints: POINTS });
       expect(new Set(posts.map(({ id }) => id)).size).toBe(posts.length);
@@ -117,7 +117,7 @@ describe('a schedule', () => {
     });
   });
 
-  it('holds every kind of fault, every wish and some repetitions, if it is long enough', () => {
+  it('a schedule that is long enough contains every kind of fault, every request and some repeated posts', () => {
     const { faults, posts } = createSchedule({ seed: 1, seconds: 600, crashPoints: POINTS });
     expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(Object.keys(FAULT_KINDS)));
     const wishes = new Set(posts.map(({ content }) => content.split(' ').at(-1)));
@@ -125,7 +125,7 @@ describe('a schedule', () => {
     expect(posts.filter(({ again }) => again.length > 0).length).toBeGreaterThan(100);
   });
 
-  it('is another one for another seed', () => {
+  it('another seed gives another schedule', () => {
     const [one, two] = [1, 2].map((seed) => createSchedule({ seed, seconds: 60, crashPoints: POINTS }));
     expect(two?.faults).not.toEqual(one?.faults);
   });
@@ -138,7 +138,7 @@ describe('a schedule of crashes', () => {
   ];
   const planned = createCrashSchedule(7, crashes, 1_500);
 
-  it('has them in their order, without a pause, and time enough for each', () => {
+  it('a schedule of crashes has them in order, without a pause, and enough time for each', () => {
     expect(planned.faults).toEqual(
       crashes.map((point) => ({ kind: 'daemon-crash', atMs: 0, lastsMs: 1_500, point })),
     );
@@ -146,7 +146,7 @@ describe('a schedule of crashes', () => {
     expect(createCrashSchedule(7, crashes, 1_500)).toEqual(planned);
   });
 
-  it('asks for each wish once in a batch, by both ways, in conversations of its own', () => {
+  it('a schedule of crashes posts each request once per batch, over both ways, in its own conversations', () => {
     const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
     expect([...new Set(planned.posts.map(({ batch }) => batch))]).toEqual(numbers);
     const seen = new Set<string>();
@@ -163,15 +163,15 @@ describe('a schedule of crashes', () => {
   });
 });
 
-describe('rng', () => {
-  it('stay within their bounds and reach both', () => {
+describe('the random numbers of a schedule', () => {
+  it('random numbers stay within their bounds and reach both', () => {
     const roll = rng(7, 'test');
     const thrown = Array.from({ length: 1_000 }, () => roll.between(2, 4));
     expect(new Set(thrown)).toEqual(new Set([2, 3, 4]));
     expect(Array.from({ length: 1_000 }, () => roll.next()).every((n) => n >= 0 && n < 1)).toBe(true);
   });
 
-  it('of another name are others, and nothing is picked from nothing', () => {
+  it('random numbers of another name differ, and a choice from an empty list fails', () => {
     expect(rng(7, 'a').next()).not.toBe(rng(7, 'b').next());
     expect(() => rng(7, 'a').pick([])).toThrow(RangeError);
   });

@@ -3,7 +3,7 @@ import type { Outage } from '../../../src/chaos/actors/daemon.ts';
 import { takeoversIn, waitsIn as waitsSeen } from '../../../src/chaos/checks/takeovers.ts';
 import type { Entry } from '../../../src/client/index.ts';
 
-/** A log in which one asks at second 1 and is answered at second 60; `claims`: who at which second. */
+/** A log with a post at second 1 and its answer at second 60. `claims`: which daemon at which second. */
 function logOf(claims: readonly (readonly [daemon: string, second: number])[], answeredAt = 60) {
   const at = (second: number) => new Date(Date.UTC(2026, 10, 22) + second * 1_000).toISOString();
   const asked = [
@@ -39,13 +39,13 @@ const out = (
   return { daemon, how, from: ms(fromSecond), until: untilSecond === null ? null : ms(untilSecond) };
 };
 
-/** Somebody else who is there all the time. */
+/** Another daemon that runs all the time. */
 const somebody = { daemon: 'somebody', from: 0, until: null };
 const waitsIn = (logs: ReturnType<typeof logOf>, outages: Outage[]) =>
   waitsSeen(logs, { outages, lives: [somebody] });
 
-describe('how long a conversation waited for another daemon', () => {
-  it('is from the kill to the next claim', () => {
+describe('the time until another daemon takes over', () => {
+  it('a takeover time is measured from the kill to the next claim', () => {
     const logs = logOf([
       ['a', 1],
       ['b', 14],
@@ -53,22 +53,22 @@ describe('how long a conversation waited for another daemon', () => {
     expect(waitsIn(logs, [out('a', 'killed', 4)])).toEqual([10_000]);
   });
 
-  it('is from the freeze to the next claim, if that came before the daemon woke', () => {
+  it('a takeover time is measured from the freeze to the next claim, if that came before the daemon resumed', () => {
     const logs = logOf([
       ['a', 1],
       ['b', 14],
     ]);
     expect(waitsIn(logs, [out('a', 'frozen', 4, 30)])).toEqual([10_000]);
-    expect(waitsIn(logs, [out('a', 'frozen', 4, 12)])).toEqual([]); // woken, and taken over for another reason
+    expect(waitsIn(logs, [out('a', 'frozen', 4, 12)])).toEqual([]); // resumed, and taken over for another reason
   });
 
-  it('is the whole freeze, if nobody took over though it was long, and none if it was short', () => {
+  it('a takeover time is the whole freeze if no daemon took over a long one, and none if it was short', () => {
     const logs = logOf([['a', 1]]);
     expect(waitsIn(logs, [out('a', 'frozen', 4, 30)])).toEqual([26_000]);
     expect(waitsIn(logs, [out('a', 'frozen', 4, 12)])).toEqual([]);
   });
 
-  it('counts only conversations of that daemon, and only what was owed at that time', () => {
+  it('takeover times include only conversations of that daemon with outstanding work at that time', () => {
     const claims = [
       ['a', 1],
       ['b', 14],
@@ -78,7 +78,7 @@ describe('how long a conversation waited for another daemon', () => {
     expect(waitsIn(logOf(claims), [out('a', 'killed', 20)])).toEqual([]);
   });
 
-  it('is counted from when somebody else is there again, and not at all for what a start takes up', () => {
+  it('a takeover time starts when another daemon runs, and is not counted for work that a start recovers', () => {
     const logs = logOf([
       ['a', 1],
       ['b', 14],
@@ -95,7 +95,7 @@ describe('how long a conversation waited for another daemon', () => {
     expect(waits(life('a', 0), life('b', 15))).toEqual([]);
   });
 
-  it('counts each time that a conversation changed hands', () => {
+  it('takeover times include each change of the owner', () => {
     const logs = logOf([
       ['a', 1],
       ['b', 14],
@@ -104,7 +104,7 @@ describe('how long a conversation waited for another daemon', () => {
     expect(waitsIn(logs, [out('a', 'killed', 4), out('b', 'killed', 16)])).toEqual([10_000, 9_000]);
   });
 
-  it('is told as median, 99th of a hundred, and longest; null where nothing was taken over', () => {
+  it('takeover times are reported as median, 99th percentile and maximum, or null if there were none', () => {
     const logs = new Map(
       Array.from({ length: 200 }, (_, n) => {
         const [[, entries = []] = []] = logOf([

@@ -3,7 +3,7 @@ import type { Observed, SeenView } from '../../../src/chaos/findings.ts';
 import type { PlannedPost } from '../../../src/chaos/posts-plan.ts';
 import type { Entry } from '../../../src/client/index.ts';
 
-/** What a small run saw, with nothing wrong: a question, two calls, an answer; another question, another answer. */
+/** What a small, correct run recorded: a question, two calls, an answer; another question, another answer. */
 
 type Fields = Record<string, unknown>;
 const ann = { kind: 'person', id: 'ann', name: 'ann' };
@@ -86,7 +86,7 @@ export interface World extends Observed {
   readonly effects: Map<string, number>;
 }
 
-/** `spoil` may change the entries before they are looked at. */
+/** `spoil` may change the entries before they are checked. */
 export function worldOf(spoil: (entries: Fields[]) => void = () => undefined): World {
   const entries = entriesOf();
   spoil(entries);

@@ -18,13 +18,13 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 const CONNECTION = { url: 'nats://127.0.0.1:4222', user: 'u', password: 'p', prefix: 'parley', pid: 42 };
 
 describe('the connection file', () => {
-  it('gives back what was written, in a directory that need not exist yet', async () => {
+  it('the connection file returns what was written, in a directory that it creates', async () => {
     const data = join(directory, 'data');
     await writeConnectionFile(data, CONNECTION);
     expect(await readConnectionFile(data)).toEqual(CONNECTION);
   });
 
-  it('keeps every way to be somebody on the server', async () => {
+  it('the connection file keeps every kind of credentials', async () => {
     const tls = { ca: '/ca.pem', cert: '/c.pem', key: '/k.pem' };
     const files = { passwordFile: '/p', tokenFile: '/t', credentials: '/c', nkey: '/n' };
     const connection = {
@@ -41,19 +41,19 @@ describe('the connection file', () => {
     expect(await readConnectionFile(directory)).toEqual(connection);
   });
 
-  it('is readable by its owner alone and leaves no temporary file', async () => {
+  it('the connection file is readable by its owner alone, and writing it leaves no temporary file', async () => {
     await writeConnectionFile(directory, { ...CONNECTION, pid: 1 });
     await writeConnectionFile(directory, CONNECTION);
     expect((await stat(connectionFilePath(directory))).mode & 0o777).toBe(0o600);
     expect(await readdir(directory)).toEqual(['connection.json']);
   });
 
-  it('is null where no daemon left one', async () => {
+  it('a missing connection file is read as null', async () => {
     expect(await readConnectionFile(join(directory, 'nothing'))).toBeNull();
   });
 
   it.each(['', '{', 'null', '{"url":1,"prefix":"parley","pid":1}'])(
-    'refuses %j and names the file',
+    'a connection file with %j is refused by name',
     async (text) => {
       await writeFile(connectionFilePath(directory), text);
       await expect(readConnectionFile(directory)).rejects.toMatchObject({
@@ -63,7 +63,7 @@ describe('the connection file', () => {
     },
   );
 
-  it('says where it cannot be written', async () => {
+  it('a connection file that cannot be written is reported with its path', async () => {
     const file = join(directory, 'file');
     await writeFile(file, '');
     await expect(writeConnectionFile(file, CONNECTION)).rejects.toMatchObject({
@@ -72,7 +72,7 @@ describe('the connection file', () => {
     });
   });
 
-  it('is removed only for the daemon that wrote it', async () => {
+  it('the connection file is removed only by the daemon that wrote it', async () => {
     await writeConnectionFile(directory, CONNECTION);
     await removeConnectionFile(directory, 41);
     expect(await readConnectionFile(directory)).toEqual(CONNECTION);

@@ -70,24 +70,24 @@ const indexesOf = (events: FollowEvent[]) =>
   events.map((event) => (event.kind === 'entry' ? event.entry.index : event.chunk.n));
 
 describe('following a conversation', () => {
-  it('reads the whole log page by page before it waits for the feed', async () => {
+  it('following reads the whole log page by page before it waits for the feed', async () => {
     const { source } = fakeSource({ length: 7, pageSize: 3 });
     const events = followConversation(source, {});
     expect(indexesOf(await take(events, 7))).toEqual([0, 1, 2, 3, 4, 5, 6]);
     await events.return();
   });
 
-  it('begins at the index asked for', async () => {
+  it('following begins at the requested index', async () => {
     const { source } = fakeSource({ length: 7 });
     const events = followConversation(source, { from: 5 });
     expect(indexesOf(await take(events, 2))).toEqual([5, 6]);
     await events.return();
   });
 
-  it('drops what the feed repeats of what was read', async () => {
+  it('following drops entries of the feed that it has read', async () => {
     const { fake, source } = fakeSource({ length: 3 });
     const events = followConversation(source, {});
-    fake.onPage = () => fake.feed(1, 2); // arrived while the log was being read (CLIENT-FOLLOW-2)
+    fake.onPage = () => fake.feed(1, 2); // Arrived while the log was read (CLIENT-FOLLOW-2).
     await take(events, 3);
     fake.onPage = () => {};
     fake.length = 5;
@@ -98,7 +98,7 @@ describe('following a conversation', () => {
     await events.return();
   });
 
-  it('fills a gap from the log before anything that arrived after it', async () => {
+  it('following fills a gap from the log before any later entry', async () => {
     const { fake, source } = fakeSource({ length: 1 });
     const events = followConversation(source, {});
     await take(events, 1);
@@ -117,21 +117,24 @@ describe('following a conversation', () => {
     ],
     ['is older than the log', [{ ...note(0), id: 'refused' }]],
     ['is older and longer than the log', [0, 1, 2].map((index) => ({ ...note(index), id: 'refused' }))],
-  ])('reads an append that %s from the log: the server may have refused it', async (_, entries) => {
-    const { fake, source } = fakeSource({ length: 1 });
-    const events = followConversation(source, { pollMs: 3_600_000 });
-    await take(events, 1);
-    const next = take(events, 2);
-    fake.emit({ kind: 'entries', entries });
-    setTimeout(() => {
-      fake.length = 3; // the feed has it before the log
-      fake.feed(1, 2);
-    }, 20);
-    expect(await next).toMatchObject([{ entry: { id: 'n1' } }, { entry: { id: 'n2' } }]);
-    await events.return();
-  });
+  ])(
+    'following reads an append that %s from the log, as the server may have refused it',
+    async (_, entries) => {
+      const { fake, source } = fakeSource({ length: 1 });
+      const events = followConversation(source, { pollMs: 3_600_000 });
+      await take(events, 1);
+      const next = take(events, 2);
+      fake.emit({ kind: 'entries', entries });
+      setTimeout(() => {
+        fake.length = 3; // The feed has it before the log does.
+        fake.feed(1, 2);
+      }, 20);
+      expect(await next).toMatchObject([{ entry: { id: 'n1' } }, { entry: { id: 'n2' } }]);
+      await events.return();
+    },
+  );
 
-  it('reads on where an entry leaves no room for the next one in a page', async () => {
+  it('following continues after an entry that fills a page alone', async () => {
     const { fake, source } = fakeSource({ length: 1, pageSize: 1 });
     const events = followConversation(source, { pollMs: 3_600_000 });
     await take(events, 1);
@@ -141,7 +144,7 @@ describe('following a conversation', () => {
     await events.return();
   });
 
-  it('finds by asking what the feed lost for good', async () => {
+  it('following polls for entries that the feed lost', async () => {
     const { fake, source } = fakeSource({ length: 1 });
     const events = followConversation(source, { pollMs: 1 });
     await take(events, 1);
@@ -150,7 +153,7 @@ describe('following a conversation', () => {
     await events.return();
   });
 
-  it('asks again after a reconnection, without waiting for the next poll', async () => {
+  it('following polls at once after a reconnection', async () => {
     const { fake, source } = fakeSource({ length: 1 });
     const events = followConversation(source, { pollMs: 3_600_000 });
     await take(events, 1);
@@ -160,7 +163,7 @@ describe('following a conversation', () => {
     await events.return();
   });
 
-  it('waits for a daemon that went away, but not for one that was never there', async () => {
+  it('following waits for a daemon that disappeared, but not for one that never answered', async () => {
     const away = new ParleyError('DAEMON_NOT_RUNNING', 'no daemon answers');
     const { fake, source } = fakeSource({ length: 1 });
     const events = followConversation(source, { pollMs: 1 });
@@ -180,7 +183,7 @@ describe('following a conversation', () => {
     expect(never.fake.subscriptions).toBe(0);
   });
 
-  it('waits for a conversation that does not exist yet', async () => {
+  it('following waits for a conversation that does not exist yet', async () => {
     const { fake, source } = fakeSource();
     fake.failure = new ParleyError('NOT_FOUND', 'no such conversation');
     const events = followConversation(source, {});
@@ -193,7 +196,7 @@ describe('following a conversation', () => {
     await events.return();
   });
 
-  it('says so when the conversation is deleted meanwhile', async () => {
+  it('following reports that the conversation was deleted', async () => {
     const { fake, source } = fakeSource({ length: 3 });
     const events = followConversation(source, { pollMs: 1 });
     await take(events, 3);
@@ -202,7 +205,7 @@ describe('following a conversation', () => {
     expect(fake.subscriptions).toBe(0);
   });
 
-  it('ends without an error when its signal aborts, and unsubscribes', async () => {
+  it('following ends without an error when its signal aborts, and unsubscribes', async () => {
     const { fake, source } = fakeSource({ length: 1 });
     const abort = new AbortController();
     const events = followConversation(source, { signal: abort.signal, pollMs: 3_600_000 });
@@ -213,7 +216,7 @@ describe('following a conversation', () => {
     expect(fake.subscriptions).toBe(0);
   });
 
-  it('keeps no more than it must when the reader lags, and still misses no entry', async () => {
+  it('following keeps a bounded buffer if the reader lags, and misses no entry', async () => {
     const { fake, source } = fakeSource({ length: 1, pageSize: 500 });
     const events = followConversation(source, { pollMs: 3_600_000 });
     await take(events, 1);
@@ -224,7 +227,7 @@ describe('following a conversation', () => {
     await events.return();
   });
 
-  it('yields each index once and in order, whatever the feed loses, repeats or reorders', async () => {
+  it('following yields each index once and in order, whatever the feed loses, repeats or reorders', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -239,7 +242,7 @@ describe('following a conversation', () => {
           await Promise.resolve();
           for (const { grow, say } of steps) {
             fake.length += grow;
-            // The feed tells only what is durable.
+            // The feed contains only durable entries.
             if (fake.subscriptions > 0) fake.feed(...say.filter((index) => index < fake.length));
             await Promise.resolve();
           }

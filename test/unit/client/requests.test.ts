@@ -11,7 +11,7 @@ function natsError(code: string, more: object = {}): Error {
   return Object.assign(new Error(code), { code, ...more });
 }
 
-/** A connection that answers with the replies given, one a request, the last one for ever. */
+/** A connection that gives these replies, one per request, and the last one from then on. */
 function fakeConnection(replies: Reply[], maxPayload = 1_000_000) {
   const sent: string[] = [];
   const waits: number[] = [];
@@ -29,7 +29,7 @@ function fakeConnection(replies: Reply[], maxPayload = 1_000_000) {
 }
 
 describe('a request to the daemon', () => {
-  it('is sent again, the same bytes, until it is answered', async () => {
+  it('a request is repeated byte for byte until it is answered', async () => {
     const replies = [{ throws: '503' }, { throws: 'TIMEOUT' }, { body: '{"index":3}' }];
     const { connection, sent } = fakeConnection(replies);
     expect(await sendRequest(connection, REQUEST, POLICY)).toEqual({ index: 3 });
@@ -40,7 +40,7 @@ describe('a request to the daemon', () => {
   it.each([
     ['503', 'DAEMON_NOT_RUNNING', /parley up/],
     ['TIMEOUT', 'DAEMON_TIMEOUT', /same id/],
-  ])('gives up after its attempts on %s', async (thrown, code, hint) => {
+  ])('a request fails after all attempts ended with %s', async (thrown, code, hint) => {
     const { connection, sent } = fakeConnection([{ throws: thrown }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
       code,
@@ -53,13 +53,13 @@ describe('a request to the daemon', () => {
     ['CONNECTION_CLOSED', 'CONNECTION_CLOSED'],
     ['PERMISSIONS_VIOLATION', 'NATS_FORBIDDEN'],
     ['BAD_SUBJECT', 'NATS_REQUEST_FAILED'],
-  ])('does not repeat what cannot help: %s', async (thrown, code) => {
+  ])('a request is not repeated after an error that is not retryable: %s', async (thrown, code) => {
     const { connection, sent } = fakeConnection([{ throws: thrown }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({ code });
     expect(sent).toHaveLength(1);
   });
 
-  it('says that it is the inbox where answers may not be heard', async () => {
+  it('a request names the inbox as the cause if it may not subscribe to replies', async () => {
     const permissionContext = { operation: 'subscription', subject: '_INBOX.x.*' };
     const { connection } = fakeConnection([{ throws: 'PERMISSIONS_VIOLATION', with: { permissionContext } }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe('a request to the daemon', () => {
   });
 
   it.each(['post', 'seed', 'entries'])(
-    'waits longer each time for %s, which may come twice',
+    'the idempotent request %s is repeated with growing delays',
     async (endpoint) => {
       const { connection, waits } = fakeConnection([{ throws: 'TIMEOUT' }]);
       const policy = { attempts: 5, timeoutMs: 10_000, pauseMs: 1 };
@@ -81,7 +81,7 @@ describe('a request to the daemon', () => {
     },
   );
 
-  it('waits no longer than is asked for', async () => {
+  it('a request waits no longer than the given time', async () => {
     const { connection, waits } = fakeConnection([{ throws: 'TIMEOUT' }]);
     const policy = { attempts: 5, timeoutMs: 10_000, pauseMs: 1 };
     await expect(sendRequest(connection, REQUEST, { ...policy, attempts: 1 })).rejects.toThrow();
@@ -92,7 +92,7 @@ describe('a request to the daemon', () => {
   });
 
   it.each(['answer', 'delete', 'phase', 'mode', 'stop', 'resume', 'dead-retry'])(
-    'waits the whole time for %s, which is not to come twice without need',
+    'the request %s is sent once and waits the whole time, as it should not be repeated',
     async (endpoint) => {
       const { connection, waits } = fakeConnection([{ throws: 'TIMEOUT' }]);
       const policy = { attempts: 2, timeoutMs: 10_000, pauseMs: 1 };
@@ -101,7 +101,7 @@ describe('a request to the daemon', () => {
     },
   );
 
-  it("brings the daemon's refusal as it is, once", async () => {
+  it('a refusal of the daemon is returned unchanged and once', async () => {
     const body = JSON.stringify({
       code: 'UNKNOWN_AGENT',
       message: 'no agent `x`',
@@ -116,7 +116,7 @@ describe('a request to the daemon', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('asks again when the daemon says that it is unavailable just now', async () => {
+  it('a request is repeated if the daemon is temporarily unavailable', async () => {
     const unavailable = { body: '{"code":"BROKER_UNAVAILABLE","message":"…"}' };
     const headers = { 'Nats-Service-Error-Code': '503' };
     const { connection, sent } = fakeConnection([{ ...unavailable, headers }, { body: '{}' }]);
@@ -124,7 +124,7 @@ describe('a request to the daemon', () => {
     expect(sent).toHaveLength(2);
   });
 
-  it('understands a refusal that has headers alone', async () => {
+  it('a refusal that consists of headers only is understood', async () => {
     const headers = { 'Nats-Service-Error-Code': '500', 'Nats-Service-Error': 'it broke' };
     const { connection } = fakeConnection([{ body: '', headers }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
@@ -133,12 +133,12 @@ describe('a request to the daemon', () => {
     });
   });
 
-  it('refuses an answer that is not JSON', async () => {
+  it('a reply that is not JSON is refused', async () => {
     const { connection } = fakeConnection([{ body: 'hello' }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({ code: 'INVALID_ANSWER' });
   });
 
-  it('refuses a body that the server cannot carry before sending it', async () => {
+  it('a body that the server cannot carry is refused before it is sent', async () => {
     const { connection, sent } = fakeConnection([{ body: '{}' }], 20);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
       code: 'TOO_LARGE',
@@ -147,7 +147,7 @@ describe('a request to the daemon', () => {
     expect(sent).toEqual([]);
   });
 
-  it('ends at once when its signal aborts', async () => {
+  it('a request ends at once when its signal aborts', async () => {
     const { connection } = fakeConnection([]);
     connection.request = () => new Promise(() => {});
     const abort = new AbortController();

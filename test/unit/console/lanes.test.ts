@@ -27,7 +27,7 @@ describe('the lanes of a conversation', () => {
   const spans = (lane: string, kind: string) =>
     lanes.spans.filter((span) => span.lane === lane && span.kind === kind).map(({ from, to }) => [from, to]);
 
-  it('N1: begin and end where the log says; what is open ends with it', () => {
+  it('N1: lanes begin and end at their entries, and open ones end with the log', () => {
     expect(lanes.agents).toEqual(['pm', 'dev']);
     expect(spans(PEOPLE, 'post')).toEqual([[at(1), at(1)]]);
     expect(spans('pm', 'turn')).toEqual([
@@ -40,11 +40,11 @@ describe('the lanes of a conversation', () => {
     expect(spans('dev', 'turn')).toEqual([[at(23), at(25)]]);
   });
 
-  it('N2: put a model call within its turn, whatever its duration says', () => {
+  it('N2: a model call lies within its turn, whatever its duration says', () => {
     expect(spans('dev', 'call')).toEqual([[at(23), at(25)]]);
   });
 
-  it('know who handed over, and what each agent took', () => {
+  it('lanes show which agent handed over, and what each agent received', () => {
     expect(lanes.passages).toEqual([{ kind: 'handoff', from: 'pm', to: 'dev', at: at(21), index: 7 }]);
     expect(lanes.spending.get('pm')).toEqual({
       calls: 1,
@@ -56,7 +56,7 @@ describe('the lanes of a conversation', () => {
     });
   });
 
-  it('show how long a call waited for a person', () => {
+  it('lanes show how long a call waited for a person', () => {
     const waiting = lanesOf(
       logOf(
         begin('pm'),
@@ -76,7 +76,7 @@ describe('the lanes of a conversation', () => {
     ]);
   });
 
-  it('are none where nothing was said', () => {
+  it('an empty log has no lanes', () => {
     expect(lanesOf([])).toMatchObject({ agents: [], spans: [], passages: [] });
   });
 });
@@ -86,7 +86,7 @@ describe('the scale of time', () => {
     .record({ from: fc.nat(100_000), length: fc.nat(5_000) })
     .map(({ from, length }): Interval => ({ from, to: from + length }));
 
-  it('X1: never puts a later moment left of an earlier one, and stays between 0 and 1', () => {
+  it('X1: a later moment is never left of an earlier one, and the scale is between 0 and 1', () => {
     fc.assert(
       fc.property(fc.array(interval), fc.nat(110_000), fc.nat(110_000), (intervals, one, two) => {
         const scale = timeScale(intervals);
@@ -98,7 +98,7 @@ describe('the scale of time', () => {
     );
   });
 
-  it('counts what was done side by side once', () => {
+  it('the scale counts concurrent work once', () => {
     const scale = timeScale([
       { from: 0, to: 10 },
       { from: 5, to: 15 },
@@ -106,7 +106,7 @@ describe('the scale of time', () => {
     expect([scale.worked, scale.at(7.5), scale.at(15)]).toEqual([15, 0.5, 1]);
   });
 
-  it('X2: makes a long pause as narrow as another long one', () => {
+  it('X2: all long pauses have the same width', () => {
     const widthOf = (length: number) =>
       timeScale([
         { from: 0, to: 1_000 },

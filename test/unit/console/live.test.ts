@@ -14,8 +14,8 @@ const chunk = (delta: string, more: Partial<Chunk> = {}): Chunk => ({
   ...more,
 });
 
-describe('words that are being said', () => {
-  it('grow by call and kind', () => {
+describe('text that is being generated', () => {
+  it('live text is collected by call and kind', () => {
     const drafts = [
       chunk('Hel'),
       chunk('lo', { n: 1 }),
@@ -33,16 +33,16 @@ describe('words that are being said', () => {
     expect(drafts.get('turn-dev')?.text).toBe('Other');
   });
 
-  it('W2: begin anew with another attempt', () => {
+  it('W2: live text restarts with a new attempt', () => {
     const drafts = [chunk('Hello'), chunk('Good', { call: 'call-2' })].reduce(withChunk, NO_DRAFTS);
     expect(drafts.get('turn-pm')?.text).toBe('Good');
   });
 
-  it('say so when their beginning was missed', () => {
+  it('live text whose beginning was missed is marked', () => {
     expect(withChunk(NO_DRAFTS, chunk('lo', { n: 7 })).get('turn-pm')?.isPartial).toBe(true);
   });
 
-  it('W1: are gone with their answer, or with their turn', () => {
+  it('W1: live text disappears with its answer or its turn', () => {
     const drafts = withChunk(NO_DRAFTS, chunk('Hel'));
     const [said, over, others, person, begun] = logOf(
       answer('pm', 'Hello'),
@@ -59,7 +59,7 @@ describe('words that are being said', () => {
   });
 });
 
-describe('a stream of events', () => {
+describe('parsing an event stream', () => {
   const TEXT =
     'retry: 1000\n\nid: 0\nevent: entry\ndata: {"a":"b: c"}\n\n: still here\n\nevent: live\ndata: {}\n\ndata: plain\n\nid: 9\ndata: unfinished';
   const WHOLE: readonly ServerEvent[] = [
@@ -68,7 +68,7 @@ describe('a stream of events', () => {
     { id: null, event: 'message', data: 'plain' },
   ];
 
-  it('gives the same events wherever it is cut', () => {
+  it('an event stream gives the same events wherever it is split', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(TEXT.length), { maxLength: 12 }), (cuts) => {
         const places = [0, ...cuts.sort((a, b) => a - b), TEXT.length];

@@ -4,7 +4,7 @@ const START = Date.parse('2026-11-22T10:00:00.000Z');
 export const at = (seconds: number): number => START + seconds * 1_000;
 type WithTime = NewEntry & { readonly after?: number };
 
-/** A log of these entries, each `after` so many seconds from the one before (1, if nothing is said). */
+/** A log of these entries, each `after` seconds after the one before (1 by default). */
 export function logOf(...drafts: readonly WithTime[]): Entry[] {
   let seconds = 0;
   return drafts.map(({ after = 1, ...draft }, index) => {

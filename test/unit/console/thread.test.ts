@@ -13,8 +13,8 @@ const callOf = (thread: Thread, index: number) => {
   return block?.kind === 'message' ? block.calls[0] : undefined;
 };
 
-describe('a thread on the screen', () => {
-  it('T1: takes each entry once, and refuses one behind a gap', () => {
+describe('the thread of the console', () => {
+  it('T1: the thread applies each entry once, and refuses one after a gap', () => {
     const [first, second, third] = logOf(say('one'), say('two'), say('three'));
     const thread = threadOf([first!, second!]);
     expect(thread.add(first!)).toBe(true);
@@ -24,7 +24,7 @@ describe('a thread on the screen', () => {
     expect(fresh.entries).toHaveLength(1);
   });
 
-  it('T2: replaces a block that changes, and leaves the others as they were', () => {
+  it('T2: the thread replaces a block that changes, and leaves the other blocks unchanged', () => {
     const log = logOf(say('one'), calling('pm', 'fs_read'), result(1, 'text', { duration: 12 }));
     const thread = threadOf(log.slice(0, 2));
     const before = [...thread.blocks];
@@ -34,7 +34,7 @@ describe('a thread on the screen', () => {
     expect(callOf(thread, 1)).toMatchObject({ status: 'done', result: { content: 'text', duration: 12 } });
   });
 
-  it('follows a call from its request to its result, and counts the first one', () => {
+  it('the thread follows a call from its request to its result, and keeps the first result', () => {
     const place = { index: 0, position: 0 };
     const log = logOf(
       calling('pm', 'shell', { command: 'ls' }),
@@ -58,7 +58,7 @@ describe('a thread on the screen', () => {
     expect(callOf(thread, 0)).toMatchObject({ status: 'done', result: { content: 'first' } });
   });
 
-  it('keeps a question open until it is answered', () => {
+  it('the thread keeps a question open until it is answered', () => {
     const log = logOf(calling('pm', 'ask', { question: 'Which?', options: ['a', 2, 'b'] }), result(0, 'a'));
     const thread = threadOf(log.slice(0, 1));
     expect(thread.questions).toMatchObject([{ agent: 'pm', question: 'Which?', options: ['a', 'b'] }]);
@@ -66,7 +66,7 @@ describe('a thread on the screen', () => {
     expect(thread.questions).toEqual([]);
   });
 
-  it('lets an entry tell what its call would say again', () => {
+  it('the thread replaces live text by its entry', () => {
     const place = { index: 0, position: 0 };
     const handed = threadOf(
       logOf(calling('pm', 'handoff'), other('handoff', { from: 'pm', to: 'dev', summary: 'x', call: place })),
@@ -89,7 +89,7 @@ describe('a thread on the screen', () => {
     expect(callOf(elsewhere, 0)?.isTold).toBe(false);
   });
 
-  it('marks what was delegated as answered, whoever else was asked', () => {
+  it('the thread marks a delegation as answered, whatever other agents were asked', () => {
     const thread = threadOf(
       logOf(
         calling('pm', 'delegate'),
@@ -115,7 +115,7 @@ describe('a thread on the screen', () => {
     ]);
   });
 
-  it('knows phase, mode, floor, run, stops and title', () => {
+  it('the thread knows phase, mode, floor, run, stops and title', () => {
     const thread = threadOf(
       logOf(
         other('phase-entered', { from: 'chat', to: 'plan', by: 'alice' }),
@@ -142,7 +142,7 @@ describe('a thread on the screen', () => {
     ]);
   });
 
-  it('stops one agent, and lets all go on at once', () => {
+  it('the thread shows that one agent stops, and that all resume together', () => {
     const log = logOf(
       other('agent-stopped', { agent: 'pm', by: 'alice' }),
       other('agent-resumed', { agent: null, by: 'alice' }),
@@ -153,7 +153,7 @@ describe('a thread on the screen', () => {
     expect(thread.standing('pm').isStopped).toBe(false);
   });
 
-  it('says when a turn failed, was stopped or ended at a limit, and not when it was done', () => {
+  it('the thread shows that a turn failed, was stopped or ended at a limit, and not that it completed', () => {
     const thread = threadOf(
       logOf(
         end('a', 'completed', 0),
@@ -168,8 +168,8 @@ describe('a thread on the screen', () => {
   });
 });
 
-describe('the read markers', () => {
-  it('stand behind the last block that an agent was shown, several at one place together', () => {
+describe('the read markers of the thread', () => {
+  it('a read marker is after the last block that its agent was shown, and several can share a place', () => {
     const log = logOf(
       say('one'),
       begin('pm'),
@@ -184,7 +184,7 @@ describe('the read markers', () => {
     expect(Object.fromEntries(readMarkers(thread))).toEqual({ 0: ['dev'], 1: ['pm'], 2: ['qa'] });
   });
 
-  it('never go back', () => {
+  it('a read marker never moves back', () => {
     const thread = threadOf(
       logOf(say('one'), say('two'), end('pm', 'completed', 2), end('pm', 'completed', 1)),
     );

@@ -5,8 +5,8 @@ import { answer, logOf, say } from './support.ts';
 
 const requestOf = (report: object) => ({ messages: [], report }) as unknown as ExplainedRequest;
 
-describe('the account of a request', () => {
-  it('fills the window with what it holds, what is kept for the answer, and what is free', () => {
+describe('the account of a request in the console', () => {
+  it('the bar of a request shows its content, the reserve for the answer, and the free part of the window', () => {
     const segments = segmentsOf(
       requestOf({
         tokens: 300,
@@ -24,7 +24,7 @@ describe('the account of a request', () => {
     expect(segments.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
   });
 
-  it('never draws more than the whole bar where the window is too small', () => {
+  it('the bar of a request is never overfull if the window is too small', () => {
     const segments = segmentsOf(
       requestOf({ tokens: 3_000, window: 1_000, reserved: 100, tokens_by_group: { history: 3_000 } }),
     );
@@ -32,7 +32,7 @@ describe('the account of a request', () => {
     expect(segments.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
   });
 
-  it('is compared with the one behind the same agent’s answer before', () => {
+  it("a request is compared with the one of the same agent's previous answer", () => {
     const log = logOf(answer('pm', 'one'), say('x'), answer('dev', 'two'), answer('pm', 'three'));
     expect(previousAnswer(log, 3, 'pm')).toBe(0);
     expect(previousAnswer(log, 0, 'pm')).toBe(null);

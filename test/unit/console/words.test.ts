@@ -13,22 +13,22 @@ import {
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
 import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/people.ts';
 
-describe('the arguments of a call', () => {
+describe('the arguments of a call in the console', () => {
   const RAW = JSON.stringify({ command: 'rm \u202eexe.gpj\u200b\u009b\u2028\u{e0041} \u2066é' });
   const SHOWN = String.raw`rm \u202eexe.gpj\u200b\u009b\u2028\udb40\udc41 \u2066é`;
 
-  it('show an escape for each control, format and direction character', () => {
+  it('arguments are shown with an escape for each control, format and direction character', () => {
     expect(argumentsBlock(RAW)).toBe(`{\n  "command": "${SHOWN}"\n}`);
     expect(argumentsLine(RAW.replace('\u2028', ''))).toBe(`{"command":"${SHOWN.replace('\\u2028', '')}"}`);
   });
 
-  it('show them where they were escaped in the JSON, and in what is no JSON', () => {
+  it('arguments are shown with escapes that were in the JSON, and in a text that is not JSON', () => {
     expect(argumentsBlock(String.raw`{"a":"\u202e"}`)).toBe('{\n  "a": "\\u202e"\n}');
     expect(argumentsBlock('not json \u202e')).toBe(String.raw`(not JSON) not json \u202e`);
   });
 });
 
-describe('who is told apart', () => {
+describe('telling authors apart', () => {
   it.each([
     ['Project Manager', 'PM'],
     ['dev', 'DE'],
@@ -37,11 +37,11 @@ describe('who is told apart', () => {
     ['李 小龙', '李小'],
     ['', '?'],
     ['!!', '?'],
-  ])('%j by the initials %s', (name, initials) => {
+  ])('%j has the initials %s', (name, initials) => {
     expect(initialsOf(name)).toBe(initials);
   });
 
-  it('by a colour of its own: agents as in the roster, then people as they came', () => {
+  it('authors have distinct colours: agents by roster order, then people by first appearance', () => {
     const found = participantsOf(
       [
         { slug: 'dev', name: 'Dev' },
@@ -62,11 +62,11 @@ describe('who is told apart', () => {
   });
 });
 
-describe('an id where there is little room', () => {
+describe('a short form of an id', () => {
   it.each([
     ['release-notes', 'release-notes'],
     ['01M80QZN2E1AYX37VCHA7XGT3P', '01M80Q…7XGT3P'],
-  ])('%s is %s', (id, short) => {
+  ])('the id %s is shortened to %s', (id, short) => {
     expect(shortId(id)).toBe(short);
   });
 });
@@ -80,11 +80,11 @@ describe('the completion of a mention', () => {
     ['jo@dev', 6, null],
     ['ask @dev now', 12, null],
     ['no', 2, null],
-  ])('in %j at %i', (text, cursor, expected) => {
+  ])('a mention is completed in %j at %i', (text, cursor, expected) => {
     expect(mentionAt(text, cursor)).toEqual(expected);
   });
 
-  it('offers by slug first, then by name, and puts one space behind', () => {
+  it('completion offers slugs first, then names, and appends one space', () => {
     const agents = [
       { slug: 'pm', name: 'Dora' },
       { slug: 'dev', name: 'Developer' },
@@ -98,8 +98,8 @@ describe('the completion of a mention', () => {
   });
 });
 
-describe('numbers for people', () => {
-  it('are short, and in one or two units', () => {
+describe('numbers in the console', () => {
+  it('numbers are short, in one or two units', () => {
     expect([0, 999, 1_500, 42_000, 125_000, 7_500_000].map(duration)).toEqual([
       '0 ms',
       '999 ms',
@@ -119,7 +119,7 @@ describe('numbers for people', () => {
     expect(count(1_234_567)).toBe('1,234,567');
   });
 
-  it('and texts are made to fit', () => {
+  it('texts are cut to fit', () => {
     expect(oneLine('  a\n b  ')).toBe('a b');
     expect(oneLine('abcdef', 4)).toBe('abc…');
     expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');

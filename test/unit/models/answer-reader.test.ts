@@ -19,8 +19,8 @@ const RICH = bytesOf(
   DONE,
 );
 
-describe('the stream of an answer', () => {
-  it('is the same wherever it is split', () => {
+describe('reading a streamed answer', () => {
+  it('an answer is the same wherever its stream is split', () => {
     const whole = read(RICH);
     expect(whole.result).toMatchObject({
       kind: 'whole',
@@ -36,14 +36,17 @@ describe('the stream of an answer', () => {
     fc.assert(fc.property(places, (cuts) => void expect(read(RICH, cuts)).toEqual(whole)));
   });
 
-  it.each(['\n', '\r\n', '\r'])('is the same with line ends %j, wherever it is cut', (lineEnd) => {
-    const text = new TextDecoder().decode(RICH).replaceAll('\n', lineEnd);
-    const bytes = bytesOf(text);
-    const whole = read(RICH);
-    for (let cut = 0; cut <= bytes.length; cut += 1) expect(read(bytes, [cut])).toEqual(whole);
-  });
+  it.each(['\n', '\r\n', '\r'])(
+    'an answer is the same with line ends %j, wherever it is split',
+    (lineEnd) => {
+      const text = new TextDecoder().decode(RICH).replaceAll('\n', lineEnd);
+      const bytes = bytesOf(text);
+      const whole = read(RICH);
+      for (let cut = 0; cut <= bytes.length; cut += 1) expect(read(bytes, [cut])).toEqual(whole);
+    },
+  );
 
-  it('gives deltas which, put together, are the answer', () => {
+  it('the deltas of an answer form the answer when put together', () => {
     const texts = fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 12 });
     fc.assert(
       fc.property(texts, texts, texts, (words, thoughts, pieces) => {
@@ -72,7 +75,7 @@ describe('the stream of an answer', () => {
     );
   });
 
-  it('never throws, whatever comes', () => {
+  it('reading an answer never throws, whatever bytes arrive', () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void read(bytes)));
     fc.assert(fc.property(fc.json(), (json) => void read(bytesOf(`data: ${json}\n\n`))));
     fc.assert(
@@ -83,7 +86,7 @@ describe('the stream of an answer', () => {
     );
   });
 
-  it('is whole without [DONE], and with [DONE] but no finish reason', () => {
+  it('an answer is complete without [DONE], and with [DONE] but no finish reason', () => {
     expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop')).content).toBe('Hi.');
     expect(answerOf(chunk({ content: 'Hi.' }), DONE)).toEqual({
       content: 'Hi.',
@@ -92,33 +95,33 @@ describe('the stream of an answer', () => {
     });
   });
 
-  it('may end without its last empty line', () => {
+  it('an answer may end without its last empty line', () => {
     expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop').trimEnd()).finishReason).toBe('stop');
   });
 
-  it('is broken when it ends without a finish reason, and keeps the partial answer', () => {
+  it('a stream that ends without a finish reason is broken, and the partial answer is kept', () => {
     const { result, partial } = read(bytesOf(chunk({ reasoning: 'Hm.' }), chunk({ content: 'Half' })));
     expect(result).toMatchObject({ kind: 'broken', fault: { code: 'STREAM_BROKEN' } });
     expect(partial).toEqual({ content: 'Half', reasoning: 'Hm.' });
   });
 
-  it('is broken when nothing comes at all, or only [DONE]', () => {
+  it('a stream with no event, or only [DONE], is broken', () => {
     expect(faultOf('')).toMatchObject({ code: 'STREAM_BROKEN', retryable: true });
     expect(faultOf(DONE).message).toContain('before it began');
   });
 
-  it('is broken by a chunk that is no JSON object', () => {
+  it('a chunk that is not a JSON object breaks the stream', () => {
     expect(faultOf(chunk({ content: 'Hi' }), 'data: {"choices":[\n\n')).toMatchObject({
       code: 'STREAM_BROKEN',
     });
     expect(faultOf('data: 12\n\n').message).toContain('not a JSON object: 12');
   });
 
-  it('stays complete when an error follows its finish reason', () => {
+  it('an error after the finish reason does not change the complete answer', () => {
     expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop'), 'data: {"us').content).toBe('Hi.');
   });
 
-  it('ends with the error object in it', () => {
+  it('an error object in the stream ends the answer', () => {
     const error = { message: 'Overloaded', type: 'overloaded_error' };
     expect(faultOf(chunk({ content: 'Hi' }), event({ error }))).toMatchObject({ code: 'PROVIDER_ERROR' });
     expect(faultOf(`event: error\n${event(error)}`).message).toContain('Overloaded');
@@ -130,7 +133,7 @@ describe('the stream of an answer', () => {
     expect(faultOf(event({ choices: [choice] }))).toMatchObject({ code: 'PROVIDER_ERROR', retryable: true });
   });
 
-  it('takes the first choice only, content in parts, and a refusal as words', () => {
+  it('an answer consists of the first choice, and its content may have parts or be a refusal', () => {
     const other = event({ choices: [{ index: 1, delta: { content: 'no' } }] });
     const parts = [
       { type: 'thinking', thinking: [{ text: 'Hm.' }] },
@@ -140,20 +143,20 @@ describe('the stream of an answer', () => {
     expect(answer).toMatchObject({ content: 'Yes. I will not.', reasoning: 'Hm.' });
   });
 
-  it('does not take a whole message twice that repeats the deltas', () => {
+  it('a whole message that repeats the deltas is not added to the answer', () => {
     const last = event({ choices: [{ message: { content: 'Hi.' }, finish_reason: 'stop' }] });
     expect(answerOf(chunk({ content: 'Hi.' }), last).content).toBe('Hi.');
     expect(answerOf(last).content).toBe('Hi.');
   });
 });
 
-describe('an answer in one piece', () => {
+describe('an answer that is not streamed', () => {
   const document = {
     model: 'm',
     choices: [{ message: { content: 'Hi.', tool_calls: [call({ id: 'i' }, 'a', '{}')] } }],
   };
 
-  it('is one delta of each kind', () => {
+  it('an answer that is not streamed gives one delta of each kind', () => {
     const { deltas, result } = read(bytesOf(' \n', JSON.stringify(document, null, 2)), [1, 3, 17]);
     expect(deltas).toEqual([
       { type: 'text', delta: 'Hi.' },
@@ -171,13 +174,13 @@ describe('an answer in one piece', () => {
     ['JSON without choices', '{"choices":[]}', /no chat completion/],
     ['JSON that is cut', '{"choices":[{"mess', /no chat completion/],
     ['an HTML page', '<html>nginx</html>', /an HTML page. Check baseURL/],
-  ])('is refused when it is %s', (_, body, message) => {
+  ])('an answer is refused if it is %s', (_, body, message) => {
     const fault = faultOf(body);
     expect(fault).toMatchObject({ code: 'INVALID_RESPONSE', retryable: false });
     expect(fault.message).toMatch(message);
   });
 
-  it('that holds an error is that error', () => {
+  it('an answer with an error object is that error', () => {
     expect(faultOf('[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]')).toMatchObject({
       code: 'RATE_LIMITED',
       retryable: true,
@@ -185,7 +188,7 @@ describe('an answer in one piece', () => {
   });
 });
 
-describe('what a server puts into the content that is none', () => {
+describe('deviations of servers from the protocol', () => {
   it.each([
     ['<think>Hm. So.</think>\n\nYes.', 'Hm. So.', 'Yes.'],
     ['\n<thinking>a </think> b</thinking>Yes.', 'a </think> b', 'Yes.'],
@@ -196,22 +199,25 @@ describe('what a server puts into the content that is none', () => {
     ['<thin ice>', undefined, '<thin ice>'],
     ['<think>a</think>b <think>c</think>', 'a', 'b <think>c</think>'],
     [' <thi', undefined, ' <thi'],
-  ])('of %j the thoughts are %j and the words %j, wherever it is cut', (content, reasoning, text) => {
-    for (let cut = 0; cut <= content.length; cut += 1) {
-      const pieces = [chunk({ content: content.slice(0, cut) }), chunk({ content: content.slice(cut) })];
-      const answer = answerOf(...pieces, chunk({}, 'stop'));
-      expect([answer.reasoning, answer.content]).toEqual([reasoning, text]);
-      const { deltas } = read(bytesOf(...pieces, chunk({}, 'stop')));
-      const said = deltas.flatMap((delta) => (delta.type === 'text' ? [delta.delta] : [])).join('');
-      expect(said).toBe(text ?? '');
-    }
-    const byLetter = [...content].map((letter) => chunk({ content: letter }));
-    expect(answerOf(...byLetter, chunk({}, 'stop'))).toMatchObject({ content: text });
-    const document = { choices: [{ index: 0, message: { content }, finish_reason: 'stop' }] };
-    expect(answerOf(JSON.stringify(document))).toMatchObject({ content: text });
-  });
+  ])(
+    'the content %j has the reasoning %j and the text %j, wherever it is split',
+    (content, reasoning, text) => {
+      for (let cut = 0; cut <= content.length; cut += 1) {
+        const pieces = [chunk({ content: content.slice(0, cut) }), chunk({ content: content.slice(cut) })];
+        const answer = answerOf(...pieces, chunk({}, 'stop'));
+        expect([answer.reasoning, answer.content]).toEqual([reasoning, text]);
+        const { deltas } = read(bytesOf(...pieces, chunk({}, 'stop')));
+        const said = deltas.flatMap((delta) => (delta.type === 'text' ? [delta.delta] : [])).join('');
+        expect(said).toBe(text ?? '');
+      }
+      const byLetter = [...content].map((letter) => chunk({ content: letter }));
+      expect(answerOf(...byLetter, chunk({}, 'stop'))).toMatchObject({ content: text });
+      const document = { choices: [{ index: 0, message: { content }, finish_reason: 'stop' }] };
+      expect(answerOf(JSON.stringify(document))).toMatchObject({ content: text });
+    },
+  );
 
-  it('`function_call`, streamed or whole, is a tool call', () => {
+  it('a `function_call`, streamed or whole, is a tool call', () => {
     const expected = [{ id: 'call_0', name: 'look', arguments: '{"at":"x"}' }];
     const streamed = answerOf(
       chunk({ function_call: { name: 'look', arguments: '' } }),
@@ -225,7 +231,7 @@ describe('what a server puts into the content that is none', () => {
     expect(answerOf(JSON.stringify(document)).toolCalls).toEqual(expected);
   });
 
-  it('a usage of zero tokens is none', () => {
+  it('a usage of zero tokens is ignored', () => {
     const usage = (prompt: number, completion: number) =>
       event({
         choices: [],
@@ -235,7 +241,7 @@ describe('what a server puts into the content that is none', () => {
     expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage(0, 3)).usage).toMatchObject({ outputTokens: 3 });
   });
 
-  it('a usage that no request can have is none', () => {
+  it('an impossible usage is ignored', () => {
     const used = (usage: object) =>
       answerOf(chunk({ content: 'Hi' }, 'stop'), event({ choices: [], usage })).usage;
     for (const input of [-5, 1.5, 1e300, '12', null]) {
@@ -255,7 +261,7 @@ describe('what a server puts into the content that is none', () => {
     ['content', 'text'],
     ['reasoning_content', 'reasoning'],
   ])(
-    'half of a surrogate pair in `%s` is U+FFFD, and the halves of two chunks are one character',
+    'an unpaired surrogate in `%s` is U+FFFD, and a pair split over two chunks is one character',
     (field, type) => {
       const said = (...pieces: string[]) => {
         const { deltas, result } = read(
@@ -281,17 +287,20 @@ describe('what a server puts into the content that is none', () => {
   );
 });
 
-describe('a content that is none', () => {
-  it.each([7, true, { text: 'x' }])('is a failure, not an empty answer: %j', (content) => {
-    const message = `The provider sent a content that is ${JSON.stringify(content)}: a text or a list of parts was expected.`;
-    const fault = { code: 'INVALID_RESPONSE', message, retryable: false };
-    expect(faultOf(JSON.stringify({ choices: [{ message: { content } }] }))).toEqual(fault);
-    expect(
-      faultOf(event({ choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }), DONE),
-    ).toEqual(fault);
-  });
+describe('content of a wrong type', () => {
+  it.each([7, true, { text: 'x' }])(
+    'content of a wrong type is a failure, not an empty answer: %j',
+    (content) => {
+      const message = `The provider sent a content that is ${JSON.stringify(content)}: a text or a list of parts was expected.`;
+      const fault = { code: 'INVALID_RESPONSE', message, retryable: false };
+      expect(faultOf(JSON.stringify({ choices: [{ message: { content } }] }))).toEqual(fault);
+      expect(
+        faultOf(event({ choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }), DONE),
+      ).toEqual(fault);
+    },
+  );
 
-  it.each(['null', '7', '[]'])('is reported as not an object if the chunk is %s', (data) => {
+  it.each(['null', '7', '[]'])('the chunk %s is reported as not being an object', (data) => {
     expect(faultOf(event(data)).message).toBe(`The provider sent a chunk that is not a JSON object: ${data}`);
   });
 });

@@ -8,7 +8,7 @@ function eventsOf(...pieces: string[]) {
 
 describe('server-sent events', () => {
   it.each(['\n', '\r\n', '\r'])(
-    'with line ends %j keep name and data together, wherever they are cut',
+    'events with line ends %j keep name and data together, wherever they are split',
     (lineEnd) => {
       const text =
         ': hello\nevent: error\ndata: one\ndata:two\nretry: 5\n\ndata\n\n\nevent: x\n\ndata: three'.replaceAll(
@@ -28,13 +28,13 @@ describe('server-sent events', () => {
     },
   );
 
-  it('keep all lines of a long event', () => {
+  it('a long event keeps all its lines', () => {
     const lines = Array.from({ length: 2_500 }, (_, n) => `line ${n}`);
     const text = lines.map((line) => `data: ${line}\n`).join('');
     expect(eventsOf(text, '\n', text)).toEqual(Array(2).fill({ name: '', data: lines.join('\n') }));
   });
 
-  it('come as soon as they are complete', () => {
+  it('an event is delivered as soon as it is complete', () => {
     const decoder = createEventDecoder();
     expect(decoder.push('data: a\n')).toEqual([]);
     expect(decoder.push('\ndata: b\n')).toEqual([{ name: '', data: 'a' }]);

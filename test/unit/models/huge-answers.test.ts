@@ -9,7 +9,7 @@ it.each([
   ['line breaks', '\n', 16_000_000],
   ['unfinished titles', '<title', 100_000],
   ['lines of one event', 'data: a\n', 1_000_000],
-])('an answer that is nothing but %s is read in time', (_what, part, count) => {
+])('an answer that consists only of %s is read in linear time', (_what, part, count) => {
   const piece = Buffer.from(part.repeat(Math.min(count, 10_000)));
   const reader = createAnswerReader();
   const began = performance.now();
@@ -18,7 +18,7 @@ it.each([
   expect(performance.now() - began).toBeLessThan(MOST_MS);
 });
 
-it('a page with a title is reported with it, and a long one is cut', () => {
+it('an HTML error page is reported with its title, which is cut if it is long', () => {
   expect(faultOf('<html><title>Bad gateway</title>').message).toContain('“Bad gateway”');
   expect(faultOf(`data: ${'x '.repeat(1_000_000)}\n\n`).message).toMatch(/: (x )+x?…/);
 });

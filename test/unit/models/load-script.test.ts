@@ -23,15 +23,15 @@ function refusalOf(yaml: string): ParleyError {
   throw new Error('expected a refusal');
 }
 
-describe('a script', () => {
-  it('is read from its file', async () => {
+describe('a script of the scripted model', () => {
+  it('a script is read from its file', async () => {
     folder = await mkdtemp(join(tmpdir(), 'parley-script-'));
     const file = join(folder, 'script.yaml');
     await writeFile(file, 'rules: [{ reply: { text: Hi } }]');
     expect(await loadScript(file)).toMatchObject({ file, rules: [{ reply: { text: 'Hi', delayMs: 0 } }] });
   });
 
-  it('that cannot be read is refused with its name and where it is set', async () => {
+  it('a script that cannot be read is refused with its name and the setting that names it', async () => {
     await expect(loadScript('/no/such/script.yaml')).rejects.toMatchObject({
       code: 'CONFIG_INVALID',
       message: expect.stringContaining('/no/such/script.yaml'),
@@ -68,20 +68,20 @@ describe('a script', () => {
     ['hello', 'script.yaml', '"hello"', 'object'],
     ['', 'script.yaml', 'null', 'object'],
     ['rules:\n  - reply: [', 'script.yaml:2:', 'Flow sequence', 'valid YAML'],
-  ])('%j is refused with file, key, value and expectation', (yaml, key, seen, expected) => {
+  ])('the script %j is refused with file, key, value and expectation', (yaml, key, seen, expected) => {
     const { code, message } = refusalOf(yaml);
     expect(code).toBe('CONFIG_INVALID');
     for (const part of ['script.yaml', key, seen, expected]) expect(message).toContain(part);
   });
 
-  it('is refused with everything that is wrong with it', () => {
+  it('a script is refused with all its errors at once', () => {
     const { message } = refusalOf('rules: [{ reply: { text: 5 } }, { reply: { delayMs: soon, text: x } }]');
     expect(message).toContain('rules[0].reply.text');
     expect(message).toContain('rules[1].reply.delayMs');
   });
 });
 
-describe('the team that is shipped', () => {
+describe('the script that is shipped', () => {
   const told = [
     'hello',
     'plan a todo app',
@@ -96,7 +96,7 @@ describe('the team that is shipped', () => {
   ];
 
   it.each(['pm', 'planner', 'dev', 'reviewer', 'somebody'])(
-    'has an answer of %s to everything',
+    'the shipped script has an answer of %s to any message',
     async (agent) => {
       const answers = await replyTo(await loadScript(), told, agent);
       for (const answer of answers) {
@@ -106,7 +106,7 @@ describe('the team that is shipped', () => {
     },
   );
 
-  it('answers a request for a plan in four voices, and takes it up by its name', async () => {
+  it('the shipped script answers a request for a plan in four voices, and refers to the plan by name', async () => {
     const script = await loadScript();
     const team = ['pm', 'planner', 'dev', 'reviewer'];
     const answers = await Promise.all(
@@ -116,7 +116,7 @@ describe('the team that is shipped', () => {
     for (const answer of answers.flat()) expect(answer).toMatch(/a todo app\b(?!,? please)/);
   });
 
-  it('does not repeat itself at once', async () => {
+  it('the shipped script does not repeat itself at once', async () => {
     const answers = await replyTo(
       await loadScript(),
       ['hello', 'hello', 'plan a boat', 'plan a boat', 'a', 'b', 'c'],

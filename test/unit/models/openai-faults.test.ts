@@ -8,7 +8,7 @@ const NOW = Date.parse('2026-11-21T20:00:00Z');
 const respond = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
   faultOfResponse({ status, body, headers: new Headers(headers) }, NOW);
 
-describe('a request that does not fit the window of its model', () => {
+describe('a request that exceeds the window of its model', () => {
   it.each([
     [400, { error: { code: 'context_length_exceeded', message: 'x' } }],
     [
@@ -45,12 +45,15 @@ describe('a request that does not fit the window of its model', () => {
     [422, { detail: 'Prompt contains 70000 tokens, too many tokens, model has a context window of 65536' }],
     [413, { message: 'Input is too long for requested model.' }],
     [400, 'Trying to keep the first 5000 tokens when context length is only 4096'],
-  ])('is told by %i and the words of its provider', (status, body) => {
-    expect(respond(status, body)).toMatchObject({ code: 'CONTEXT_TOO_LONG', retryable: false });
-    expect(faultOfBody(body).code).toBe('CONTEXT_TOO_LONG');
-  });
+  ])(
+    'a request that is too large is recognized by status %i and the text of the provider',
+    (status, body) => {
+      expect(respond(status, body)).toMatchObject({ code: 'CONTEXT_TOO_LONG', retryable: false });
+      expect(faultOfBody(body).code).toBe('CONTEXT_TOO_LONG');
+    },
+  );
 
-  it('is not mistaken for a rate limit, nor the other way round', () => {
+  it('a request that is too large and a rate limit are told apart', () => {
     const body = {
       error: { message: 'Request too large: tokens per min (TPM): Limit 30000, Requested 40000' },
     };
@@ -70,12 +73,12 @@ describe('an error inside an answer', () => {
     [{ error: { code: '503', message: 'x' } }, 'PROVIDER_ERROR', true],
     [{ error: { message: 'The server had an error' } }, 'PROVIDER_ERROR', true],
     [{ error: true }, 'PROVIDER_ERROR', true],
-  ])('%j is understood by its words', (body, code, retryable) => {
+  ])('the error %j in an answer is classified', (body, code, retryable) => {
     expect(faultOfBody(body)).toMatchObject({ code, retryable });
   });
 });
 
-describe("a provider's word on when to come again", () => {
+describe('the retry delay of a provider', () => {
   it.each([
     [{ 'retry-after': '2' }, 2000],
     [{ 'retry-after': '0.5' }, 500],
@@ -85,17 +88,17 @@ describe("a provider's word on when to come again", () => {
     [{ 'retry-after-ms': '1500', 'retry-after': '9' }, 1500],
     [{ 'retry-after': 'soon' }, undefined],
     [{}, undefined],
-  ])('%j is the right number of milliseconds', (headers, afterMs) => {
+  ])('the headers %j give the right number of milliseconds', (headers, afterMs) => {
     expect(respond(429, '', headers).afterMs).toBe(afterMs);
     expect(respond(503, '', headers).afterMs).toBe(afterMs);
   });
 
-  it('is absent where a retry does not help', () => {
+  it('there is no retry delay if a retry does not help', () => {
     expect(respond(401, '', { 'retry-after': '2' }).afterMs).toBeUndefined();
   });
 });
 
-describe('a fault of the network', () => {
+describe('a network error', () => {
   const because = (fields: object, message = 'x') =>
     new TypeError('fetch failed', { cause: Object.assign(new Error(message), fields) });
 
@@ -115,13 +118,13 @@ describe('a fault of the network', () => {
       true,
       /Nothing listens/,
     ],
-  ])('%# is identified by its causes', (error, code, retryable, message) => {
+  ])('network error %# is classified by its causes', (error, code, retryable, message) => {
     const fault = faultOfNetwork(error, 'http://h');
     expect(fault).toMatchObject({ code, retryable });
     expect(fault.message).toMatch(message);
   });
 
-  it('names a URL that holds what means something in a replacement', () => {
+  it('a network error quotes a URL with special replacement characters correctly', () => {
     const fault = faultOfNetwork(because({ code: 'ECONNRESET' }), "http://h/$&$'");
     expect(fault.message).toBe("http://h/$&$' closed the connection. Try again.");
   });
@@ -136,7 +139,7 @@ describe('a model with an invalid configuration', () => {
     [{ baseURL: 'http://me:sec/ret@host/v1' }, /a URL that holds credentials/],
     [{ baseURL: 'http://h/v1', apiKey: 'secret\n' }, /apiKey: expected a single line/],
     [{ baseURL: 'http://h/v1', headers: { 'api-key': '“secret”' } }, /api-key: expected a single line/],
-  ])('is refused at once without showing a secret: %#', (options, message) => {
+  ])('an invalid model configuration is refused at once without showing a secret: %#', (options, message) => {
     let thrown: unknown;
     try {
       createOpenAiModel({ timeoutMs: 1000, ...options });

@@ -6,7 +6,7 @@ export function bytesOf(...pieces: string[]): Uint8Array {
   return new TextEncoder().encode(pieces.join(''));
 }
 
-/** Reads bytes cut at these places. */
+/** Reads bytes that are split at these places. */
 export function read(bytes: Uint8Array, cuts: readonly number[] = []) {
   const reader = createAnswerReader();
   const deltas: ModelDelta[] = [];

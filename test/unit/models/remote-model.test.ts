@@ -9,7 +9,7 @@ import type {
   RemoteResults,
 } from '../../../src/models/remote/index.ts';
 
-/** The model that is an agent in another process, over a transport of the test's own and with time of its own. */
+/** The remote model over a transport and with a clock of the test. */
 
 interface Line {
   readonly offered: RemoteOffer;
@@ -75,7 +75,7 @@ function call(request = requestOf(), signal = new AbortController().signal) {
   return model.call(request, { signal, onDelta: () => {} });
 }
 
-/** The line of the offer that was made last, once what is under way has settled. */
+/** The line of the latest offer, once pending work has settled. */
 async function lastLine(): Promise<Line> {
   await vi.advanceTimersByTimeAsync(0);
   const line = lines.at(-1);
@@ -92,8 +92,8 @@ const made: WireMessage = {
 const result: WireMessage = { role: 'tool', tool_call_id: 'c1_0', content: 'seen' };
 const final: RemoteMessage = { type: 'final', content: 'Yes.' };
 
-describe('a turn that is offered', () => {
-  it('is answered by the first final, and its channel is closed', async () => {
+describe('a turn that is offered to a remote agent', () => {
+  it('an offered turn is answered by the first final, and its channel is closed', async () => {
     const calling = call();
     const line = await lastLine();
     line.say(final);
@@ -105,14 +105,14 @@ describe('a turn that is offered', () => {
     expect(line.closed).toBe('done');
   });
 
-  it('keeps the reason that the agent gives for the end of its answer', async () => {
+  it('an offered turn keeps the finish reason of the agent', async () => {
     const calling = call();
     const line = await lastLine();
     line.say({ type: 'final', content: 'Half', finishReason: 'length' });
     expect(await calling).toMatchObject({ answer: { content: 'Half', finishReason: 'length' } });
   });
 
-  it('begins with an epoch of the clock, and a later call has a higher one at the same time', async () => {
+  it('an offered turn has an epoch from the clock, and a later call at the same time has a higher one', async () => {
     for (const epoch of [7_000, 7_001]) {
       const calling = call();
       const line = await lastLine();
@@ -122,7 +122,7 @@ describe('a turn that is offered', () => {
     }
   });
 
-  it('is offered again after silence and not while events arrive', async () => {
+  it('an offered turn is offered again after silence, and not while events arrive', async () => {
     const calling = call();
     const first = await lastLine();
     for (let beat = 0; beat < 5; beat += 1) {
@@ -139,7 +139,7 @@ describe('a turn that is offered', () => {
     expect(await calling).toMatchObject({ kind: 'answered' });
   });
 
-  it('fails with the partial answer after three silent offers, and is not retryable', async () => {
+  it('an offered turn fails with its partial answer after three silent offers, and is not retryable', async () => {
     const calling = call();
     (await lastLine()).hear({ type: 'text', call: 'k', delta: 'Hm' });
     await vi.advanceTimersByTimeAsync(4 * SILENCE_MS);
@@ -157,13 +157,13 @@ describe('a turn that is offered', () => {
     [{ kind: 'too-large', bytes: 9, limit: 8 }, 'AGENT_OFFER_TOO_LARGE', false, 1],
     [{ kind: 'refused', reason: 'busy' }, 'AGENT_REFUSED', true, 3],
     [{ kind: 'unanswered' }, 'AGENT_SILENT', false, 3],
-  ])('that ends as %j fails with %s', async (outcome, code, retryable, offers) => {
+  ])('an offered turn that ends as %j fails with %s', async (outcome, code, retryable, offers) => {
     outcomes = [outcome, outcome, outcome];
     expect(await call()).toMatchObject({ kind: 'failed', code, retryable, tries: offers });
     expect(lines.map((line) => line.closed)).toEqual(Array(offers).fill('abort'));
   });
 
-  it('fails if its agent reports a failure or sends an invalid message', async () => {
+  it('an offered turn fails if its agent reports a failure or sends an invalid message', async () => {
     const failing = call();
     (await lastLine()).say({ type: 'failed', code: 'TIRED', message: '' });
     expect(await failing).toMatchObject({ code: 'TIRED', message: expect.stringContaining('critic') });
@@ -175,7 +175,7 @@ describe('a turn that is offered', () => {
     });
   });
 
-  it('is withdrawn by an abort, while it is offered and while the agent works', async () => {
+  it('an offered turn is withdrawn by an abort, both before and while the agent works', async () => {
     for (const accepted of [false, true]) {
       if (!accepted) outcomes = [new Promise(() => {})];
       const abort = new AbortController();
@@ -188,7 +188,7 @@ describe('a turn that is offered', () => {
   });
 });
 
-describe('an agent that calls tools', () => {
+describe('a remote agent that calls tools', () => {
   async function calledOnce(from = 'inbox'): Promise<Line> {
     const calling = call();
     const line = await lastLine();
@@ -199,7 +199,7 @@ describe('an agent that calls tools', () => {
     return line;
   }
 
-  it('is answered with the results of the next request, and with the other new messages', async () => {
+  it('a remote agent gets the results of its calls and the other new messages with the next request', async () => {
     const line = await calledOnce();
     const more: WireMessage = { role: 'user', content: 'hurry' };
     const calling = call(requestOf(made, result, more));
@@ -211,7 +211,7 @@ describe('an agent that calls tools', () => {
     expect(lines).toHaveLength(1);
   });
 
-  it('is not called twice for the same call, before and after its results', async () => {
+  it("a remote agent's call runs once, even if it repeats the call before or after the result", async () => {
     const line = await calledOnce();
     line.say(toolCall, 'inbox');
     const calling = call(requestOf(made, result));
@@ -226,7 +226,7 @@ describe('an agent that calls tools', () => {
   it.each([
     ['does not hold its calls', () => requestOf()],
     ['lacks a result', () => requestOf(made)],
-  ])('is offered the turn again if the next request %s', async (_, next) => {
+  ])('a remote agent is offered the turn again if the next request %s', async (_, next) => {
     const first = await calledOnce();
     const calling = call(next());
     const second = await lastLine();
@@ -236,7 +236,7 @@ describe('an agent that calls tools', () => {
     await calling;
   });
 
-  it('is offered the turn again if its results are too large', async () => {
+  it('a remote agent is offered the turn again if its results are too large', async () => {
     await calledOnce();
     carries = false;
     const calling = call(requestOf(made, result));
@@ -246,7 +246,7 @@ describe('an agent that calls tools', () => {
     await calling;
   });
 
-  it('is notified when its turn ends or the daemon stops while tools run', async () => {
+  it('a remote agent is notified when its turn ends or the daemon stops while tools run', async () => {
     const line = await calledOnce();
     model.turnOver('another');
     expect(line.closed).toBeNull();

@@ -12,7 +12,7 @@ const own = (content: string): WireMessage => ({ role: 'assistant', content });
 const system = (content: string): WireMessage => ({ role: 'system', content });
 
 describe('a rule of a script', () => {
-  it('answers if it is the first whose conditions match', async () => {
+  it('the first rule whose conditions match answers', async () => {
     const rules = script(`rules:
       - { when: { agent: pm, last: plan }, reply: { text: A } }
       - { when: { last: '/PLAN (\\w+)/i' }, reply: { text: 'B {{1}} {{0}}' } }
@@ -22,7 +22,7 @@ describe('a rule of a script', () => {
     expect(await say(rules, [user('Plan things')], 'dev')).toBe('B things Plan things');
   });
 
-  it('looks at the last message only, without the name that the view put before it', async () => {
+  it('a rule tests only the last message, without the name that the view put before it', async () => {
     const rules = script(
       `rules: [{ when: { last: '/^go$/' }, reply: { text: A } }, { reply: { text: '{{last}}' } }]`,
     );
@@ -32,7 +32,7 @@ describe('a rule of a script', () => {
     expect(await say(rules, [user('go'), user('[Bob]: [x] stay')])).toBe('[x] stay');
   });
 
-  it('may ask for the tool whose result is there, and for the mode', async () => {
+  it('a rule may test the tool of the last result, and the mode', async () => {
     const rules = script(`rules:
       - { when: { tool: recall, last: found }, reply: { text: after recall } }
       - { when: { mode: chat }, reply: { text: chatting } }
@@ -61,13 +61,13 @@ describe('a rule of a script', () => {
     expect(await say(rules, [system('MODE\n- active: chat\n- note: y'), user('x')])).toBe('chatting');
   });
 
-  it('finds the same the second time, whatever the flags of its expression are', async () => {
+  it('a rule matches the same again, whatever the flags of its expression', async () => {
     const rules = script(`rules: [{ when: { last: '/a/gy' }, reply: { text: A } }, { reply: { text: B } }]`);
     expect(await say(rules, [user('a')])).toBe('A');
     expect(await say(rules, [user('a')])).toBe('A');
   });
 
-  it('does not fill placeholders in inserted values', async () => {
+  it('placeholders in inserted values are not replaced', async () => {
     const rules = script(`rules: [{ reply: { text: '{{last}}!' } }]`);
     expect(await say(rules, [user('{{agent}}')])).toBe('{{agent}}!');
   });
@@ -81,7 +81,7 @@ describe('the count of a rule', () => {
     - { when: { last: a }, reply: { text: 'more {{n}}' } }
     - { reply: { text: 'else {{n}}' } }`);
 
-  it('lets rules answer one after the other, and counts nothing that did not fit', async () => {
+  it('counted rules answer in turn, and a rule that did not match is not counted', async () => {
     const told = ['a', 'b', 'a', 'b', 'a', 'a', 'a'];
     expect(await replyTo(inTurn, told)).toEqual([
       'first',
@@ -94,7 +94,7 @@ describe('the count of a rule', () => {
     ]);
   });
 
-  it('is the same for the same request, asked of another process or twice', async () => {
+  it('the count is the same for the same request, repeated or in another process', async () => {
     const messages = [user('a'), own('first'), user('a'), own('second'), user('a')];
     const model = createScriptedModel(inTurn);
     const answers = await Promise.all([1, 2].map(() => ask(inTurn, requestOf(messages), model)));
@@ -102,7 +102,7 @@ describe('the count of a rule', () => {
     for (const { text } of answers) expect(text).toBe('third');
   });
 
-  it('does not depend on what stands around, nor on the away block', async () => {
+  it('the count does not depend on surrounding text or on the away block', async () => {
     const messages = [
       system('prefix'),
       user('a'),
@@ -115,12 +115,12 @@ describe('the count of a rule', () => {
     expect(await say(inTurn, messages)).toBe('second');
   });
 
-  it('continues as if it had never been derived again, for any conversation', async () => {
+  it('the count after any conversation equals a count from the beginning', async () => {
     const telling = fc.array(fc.constantFrom('a', 'b', 'ab'), { minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(telling, async (told) => {
         const answers = await replyTo(inTurn, told);
-        // The rules, counted by hand in one go.
+        // The rules, counted independently in one pass.
         const expected = ['first', 'second', 'third'];
         let [more, other] = [0, 0];
         for (const [index, word] of told.entries()) {
@@ -132,7 +132,7 @@ describe('the count of a rule', () => {
     );
   });
 
-  it('is kept per agent, for a request holds the own answers of one agent only', async () => {
+  it('the count is kept per agent, as a request contains only its own answers', async () => {
     expect(await say(inTurn, [user('a'), system('[Developer]: first'), user('a')], 'reviewer')).toBe('first');
   });
 });
@@ -142,7 +142,7 @@ describe('an error in a script', () => {
     - { when: { n: 0 }, reply: { error: { code: RATE_LIMITED, message: 'Slow, {{agent}}.' } } }
     - { reply: { text: 'Now {{n}}.' } }`);
 
-  it('fails the call as a provider would', async () => {
+  it('a scripted error fails the call as a provider would', async () => {
     const { outcome } = await ask(failing, requestOf([user('x')]));
     expect(outcome).toEqual({
       kind: 'failed',
@@ -153,7 +153,7 @@ describe('an error in a script', () => {
     });
   });
 
-  it('counts as a use, so that the same request is answered when it is tried again, and stays answered', async () => {
+  it('a scripted error counts as a use, so that the retried request is answered, and remains so', async () => {
     const model = createScriptedModel(failing);
     const request = requestOf([user('x')]);
     expect((await ask(failing, request, model)).outcome.kind).toBe('failed');
@@ -162,7 +162,7 @@ describe('an error in a script', () => {
     expect(await say(failing, [user('x'), own('Now 0.'), user('y')])).toBe('Now 1.');
   });
 
-  it('is derived from the history when it ended a turn', async () => {
+  it('a scripted error that ended a turn is derived from the history', async () => {
     const failed = own('\n\nLLM_ERROR {"code":"RATE_LIMITED","message":"Slow."}');
     expect(await say(failing, [user('x'), failed, user('y')])).toBe('Now 0.');
   });
@@ -174,12 +174,12 @@ describe('an error in a script', () => {
     ['{ status: 422 }', { code: 'BAD_REQUEST', retryable: false }],
     ['{ code: CONTEXT_TOO_LONG }', { code: 'CONTEXT_TOO_LONG', retryable: false }],
     ['{ message: Broken. }', { code: 'PROVIDER_ERROR', message: 'Broken.', retryable: true }],
-  ])('%s is what it would be from a provider', async (error, expected) => {
+  ])('the scripted error %s equals the one of a provider', async (error, expected) => {
     const { outcome } = await ask(script(`rules: [{ reply: { error: ${error} } }]`), requestOf([user('x')]));
     expect(outcome).toMatchObject({ kind: 'failed', ...expected });
   });
 
-  it('comes behind the text, and is final then, unless the script wants it first', async () => {
+  it('a scripted error follows the text and is then final, unless the script puts it first', async () => {
     const late = script('rules: [{ reply: { text: Half an, error: { status: 500 } } }]');
     expect((await ask(late, requestOf([user('x')]))).outcome).toMatchObject({
       retryable: false,
@@ -192,7 +192,7 @@ describe('an error in a script', () => {
     });
   });
 
-  it('is reported when no rule fits at all', async () => {
+  it('a script without a matching rule is an error', async () => {
     const { outcome } = await ask(
       script('rules: [{ when: { last: z }, reply: { text: x } }]'),
       requestOf([user('a')]),
@@ -210,7 +210,7 @@ describe('an error in a script', () => {
 describe('an answer of a script', () => {
   const slow = script('rules: [{ reply: { text: "one two\\n three", delayMs: 40 } }]');
 
-  it('comes word by word, with the wanted delay between, and with an estimate of its tokens', async () => {
+  it('a scripted answer is streamed word by word with the given delay and an estimate of its tokens', async () => {
     const waits: number[] = [];
     const model = createScriptedModel(slow, { sleep: async (milliseconds) => void waits.push(milliseconds) });
     const { outcome, deltas } = await ask(slow, requestOf([user('12345678'), user('日本')]), model);
@@ -227,7 +227,7 @@ describe('an answer of a script', () => {
     expect(outcome.kind === 'answered' && outcome.answer.usage?.inputTokens).toBeGreaterThanOrEqual(4);
   });
 
-  it('stops on abort, and keeps the partial answer', async () => {
+  it('a scripted answer stops on abort and keeps its partial text', async () => {
     const controller = new AbortController();
     const model = createScriptedModel(slow, { sleep: async () => controller.abort() });
     const { outcome, text } = await ask(slow, requestOf([user('x')]), model, controller.signal);

@@ -8,7 +8,7 @@ export function requestOf(messages: readonly WireMessage[], agent = 'dev'): Mode
   return { conversation: 'demo', agent, turnId: 't1', messages, tools: [], body, hash, headers: {} };
 }
 
-/** One call of a model of its own, without delays, unless another model is given. */
+/** One call of a new model without delays, unless a model is given. */
 export async function ask(
   script: Script,
   request: ModelRequest,
@@ -25,7 +25,7 @@ export async function say(script: Script, messages: readonly WireMessage[], agen
   return (await ask(script, requestOf(messages, agent))).text;
 }
 
-/** A conversation: each answer becomes part of the next request, and each call is asked of a new process. */
+/** A conversation: each answer becomes part of the next request, and each call uses a new process. */
 export async function replyTo(script: Script, told: readonly string[], agent?: string): Promise<string[]> {
   const messages: WireMessage[] = [{ role: 'system', content: 'prefix' }];
   const answers: string[] = [];

@@ -7,7 +7,7 @@ describe('tool calls in a stream', () => {
   const A = { name: 'a', arguments: '{"x":1}' };
   const B = { name: 'b', arguments: '{"y":2}' };
 
-  it('grow side by side by their index, and their names are given once', () => {
+  it('concurrent tool calls are assembled by their index, and their names are sent once', () => {
     const { deltas, result } = read(
       bytesOf(
         calls(call({ index: 1, id: 'i' }, 'a', ''), call({ index: 2, id: 'j' }, 'b', '')),
@@ -108,18 +108,18 @@ describe('tool calls in a stream', () => {
         ),
       ],
     ],
-  ])('are two when they come %s', (_, pieces) => {
+  ])('two tool calls are separate when they come %s', (_, pieces) => {
     const { toolCalls } = answerOf(...pieces, finish);
     expect(toolCalls).toMatchObject([A, B]);
     expect(toolCalls.every((toolCall) => toolCall.id !== '')).toBe(true);
   });
 
-  it('that are alike but stand in one chunk are two', () => {
+  it('two equal tool calls in one chunk are separate', () => {
     const same = call({ index: 0, id: 'call_0' }, 'a', '{"x":1}');
     expect(answerOf(calls(same, same), finish).toolCalls.length).toBe(2);
   });
 
-  it('is one when it is reported again under another index, with the same id, name and arguments', () => {
+  it('a tool call that is repeated under another index with the same id, name and arguments is one', () => {
     const one = call({ index: 0, id: 'i' }, 'a', '{"x":1}');
     const again = call({ index: 1, id: 'i' }, 'a', '{"x":1}');
     const inPieces = [
@@ -136,17 +136,17 @@ describe('tool calls in a stream', () => {
     ['arguments', call({ index: 1, id: 'i' }, 'a', '{"x":2}')],
     ['name', call({ index: 1, id: 'i' }, 'b', '{"x":1}')],
     ['id', call({ index: 1, id: 'j' }, 'a', '{"x":1}')],
-  ])('are two when they differ in their %s (L10)', (_, other) => {
+  ])('two tool calls that differ in their %s are separate (L10)', (_, other) => {
     const one = call({ index: 0, id: 'i' }, 'a', '{"x":1}');
     expect(answerOf(calls(one, other), finish).toolCalls).toHaveLength(2);
   });
 
-  it('are two without an id: nothing says that they are one', () => {
+  it('two equal tool calls without an id are separate, as nothing says that they are one', () => {
     const events = [0, 1].map((index) => calls(call({ index }, 'a', '{"x":1}')));
     expect(answerOf(...events, finish).toolCalls).toHaveLength(2);
   });
 
-  it('keep arguments that are no JSON as the model wrote them', () => {
+  it('arguments that are not JSON are kept as the model wrote them', () => {
     expect(answerOf(calls(call({ index: 0, id: 'i' }, 'a', '{"x":')), finish).toolCalls).toMatchObject([
       { arguments: '{"x":' },
     ]);
