@@ -28,7 +28,7 @@ describe('the request API', () => {
     return { status, description: reply.headers?.get('Nats-Service-Error') ?? null, body: reply.json() };
   };
 
-  it('answers a plain NATS client, with and without a publisher in the subject', async () => {
+  it('the request API answers a plain NATS client, with and without a publisher in the subject', async () => {
     const daemon = await broker.bus();
     await daemon.serve(endpoints, handler);
     const answer = { endpoint: 'post', publisher: null, body: { a: 1 } };
@@ -44,7 +44,7 @@ describe('the request API', () => {
     });
   });
 
-  it('is found by the micro protocol', async () => {
+  it('the request API is listed by the micro protocol', async () => {
     const daemon = await broker.bus({ version: '1.2.3' });
     await daemon.serve(endpoints, handler);
     expect((await broker.plain.request('$SRV.PING.parley')).json()).toMatchObject({
@@ -60,7 +60,7 @@ describe('the request API', () => {
     expect((await broker.plain.request('$SRV.STATS')).json()).toMatchObject({ name: 'parley' });
   });
 
-  it('says of a daemon by the micro protocol whether it starts or serves, and nothing that is not true', async () => {
+  it('the micro protocol reports correctly whether a daemon starts or serves', async () => {
     const states = async () => {
       const asked = ['PING.parley', 'INFO.parley', 'STATS.parley', 'PING'].map(async (subject) => {
         const answer = (await broker.plain.request(`$SRV.${subject}`)).json<{
@@ -70,7 +70,7 @@ describe('the request API', () => {
       });
       return Promise.all(asked);
     };
-    const claiming = (await broker.bus()).claim(); // looks for others for some time
+    const claiming = (await broker.bus()).claim(); // looks for other daemons for some time
     await expect
       .poll(() => states().catch(() => []), { interval: 5 })
       .toEqual([null, 'starting', 'starting', null]);
@@ -78,7 +78,7 @@ describe('the request API', () => {
     expect(await states()).toEqual([null, 'serving', 'serving', null]);
   });
 
-  it('says in headers and body what went wrong, and goes on', async () => {
+  it('the request API reports an error in headers and body, and continues', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await daemon.serve(endpoints, handler);
@@ -102,7 +102,7 @@ describe('the request API', () => {
     expect(lines.filter(({ level }) => level === 'error').length).toBeGreaterThanOrEqual(2);
   });
 
-  it('logs an expected outage as one warning without a stack, and a bug as an error with it', async () => {
+  it('the request API logs an expected outage as one warning without a stack, and a bug as an error with its stack', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await daemon.serve(endpoints, handler);
@@ -122,7 +122,7 @@ describe('the request API', () => {
     ]);
   });
 
-  it('answers again after the server was killed', async () => {
+  it('the request API answers again after the server was killed', async () => {
     const daemon = await broker.bus();
     await daemon.serve(endpoints, handler);
     await broker.server.kill9();
@@ -135,7 +135,7 @@ describe('the request API', () => {
     );
   });
 
-  it('answers what is under way before it closes, and nothing after', async () => {
+  it('the request API answers running requests before it closes, and none after', async () => {
     const daemon = await broker.bus();
     let release = () => {};
     let started = false;
@@ -148,7 +148,7 @@ describe('the request API', () => {
     const asked = ask('parley.api.post');
     await until('it started', () => started);
     const closing = daemon.close();
-    await pause(100); // time enough to close, if it did not wait
+    await pause(100); // time enough to close if it did not wait
     release();
     expect((await asked).body).toEqual({ done: true });
     await closing;

@@ -5,7 +5,7 @@ import { reserveSubjects } from '../../src/bus/nats/index.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
 import { type Broker, recordingLog, startBroker } from '../unit/bus/support.ts';
 
-/** Two daemons on one server and prefix would both answer every post. */
+/** Without the claim, two daemons on one server and prefix would both answer every post. */
 describe('a daemon that claims a server', { timeout: 60_000 }, () => {
   let broker: Broker;
   beforeEach(async () => {
@@ -13,7 +13,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
   });
   afterEach(() => broker.stop());
 
-  /** Claims with so many, each so much after the one before; answers the codes of those that were refused. */
+  /** Starts this many claims with this delay between them. Returns the codes of those that were refused. */
   async function claimTogether(count: number, apartMs: number): Promise<string[]> {
     const buses = await Promise.all(Array.from({ length: count }, () => broker.bus()));
     const outcomes = await Promise.all(
@@ -32,7 +32,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     return outcomes.filter((outcome) => outcome !== 'claimed');
   }
 
-  it('is refused while another serves, and told who, where and what to do', async () => {
+  it('a claim is refused while another daemon serves, with its name, place and the remedy', async () => {
     await (await broker.bus()).claim();
     const second = await broker.bus();
     await expect(second.claim()).rejects.toMatchObject({
@@ -44,7 +44,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     });
   });
 
-  it('is refused by one that answers requests as well', async () => {
+  it('a claim is refused by a daemon that answers requests as well', async () => {
     const first = await broker.bus();
     await first.claim();
     await first.serve(['agents'], async () => ({ ok: true, body: {} }));
@@ -52,7 +52,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     expect((await broker.plain.request('parley.api.agents')).json()).toEqual({});
   });
 
-  it('works beside others whose logs are shared, and beside none with logs of its own', async () => {
+  it('a claim with shared logs succeeds beside other shared logs, and not beside logs of one daemon', async () => {
     await (await broker.bus({ store: 'jetstream' })).claim();
     await (await broker.bus({ store: 'jetstream' })).claim();
     await expect((await broker.bus()).claim()).rejects.toMatchObject({
@@ -61,14 +61,14 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     });
   });
 
-  it('is refused though its logs are shared, beside one with logs of its own', async () => {
+  it('a claim is refused beside a daemon with logs of its own, even if its own logs are shared', async () => {
     await (await broker.bus()).claim();
     await expect((await broker.bus({ store: 'jetstream' })).claim()).rejects.toMatchObject({
       code: 'DAEMON_ALREADY_SERVING',
     });
   });
 
-  it('is refused during a migration, and so is another migration, which is told what holds it', async () => {
+  it('a claim is refused during a migration, and so is another migration, which learns the holder', async () => {
     const { log } = recordingLog();
     const held = await reserveSubjects(broker.plain, createSubjects(), log);
     const refused = {
@@ -84,21 +84,21 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     await (await reserveSubjects(broker.plain, createSubjects(), log)).release();
   });
 
-  it('has it once the other is gone', async () => {
+  it('a claim succeeds once the other daemon has ended', async () => {
     const first = await broker.bus();
     await first.claim();
     await first.close();
     await (await broker.bus()).claim();
   });
 
-  it('has it beside one of another prefix, and beside what only has the same name', async () => {
+  it('a claim succeeds beside a daemon of another prefix, and beside a service that only has the same name', async () => {
     await (await broker.bus({ subjects: createSubjects('other') })).claim();
     await (await broker.bus({ subjects: createSubjects('par.ley') })).claim();
     await broker.plain.services.add({ name: 'parley', version: '9.9.9' });
     await (await broker.bus()).claim();
   });
 
-  it('is refused a prefix whose streams have the names of those of another', async () => {
+  it('a claim is refused for a prefix whose streams have the names of another prefix', async () => {
     await (await broker.bus({ subjects: createSubjects('par.ley') })).claim();
     await expect(broker.bus({ subjects: createSubjects('par_ley') })).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
@@ -110,13 +110,13 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     [8, 0],
     [4, 60],
     [4, 150],
-  ])('is the only one of %i that begin together, %i ms apart', async (count, apartMs) => {
+  ])('exactly one of %i claims that begin %i ms apart succeeds', async (count, apartMs) => {
     for (let round = 0; round < 2; round++) {
       expect(await claimTogether(count, apartMs)).toEqual(Array(count - 1).fill('DAEMON_ALREADY_SERVING'));
     }
   });
 
-  it('goes on where it may not ask, and says so', async () => {
+  it('a claim that may not search for others continues with a warning', async () => {
     const denied = await startBroker(
       'authorization { users: [{ user: a, password: b, permissions: { publish: { deny: ["$SRV.>"] } } }] }\nno_auth_user: a',
     );

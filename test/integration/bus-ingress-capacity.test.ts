@@ -27,7 +27,7 @@ describe('the capacity of the ingress stream', () => {
     );
   const streamNow = async () => (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN');
 
-  it('is not exhausted by large settled posts, even if they are fewer than the purge margin (PURGER-3)', async () => {
+  it('large settled posts do not exhaust the ingress stream, even if they are fewer than the purge margin (PURGER-3)', async () => {
     const daemon = await broker.bus(ROOM);
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -39,7 +39,7 @@ describe('the capacity of the ingress stream', () => {
     expect(state.bytes).toBeLessThan(ROOM.ingressBytes);
   });
 
-  it('is freed without removing unsettled posts (PURGER-1)', async () => {
+  it('freeing the ingress stream removes no unsettled post (PURGER-1)', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
     const seen = collector(({ position }) =>
@@ -51,7 +51,7 @@ describe('the capacity of the ingress stream', () => {
     expect((await streamNow()).state.first_seq).toBeLessThanOrEqual(2);
   });
 
-  it('is freed when the unsettled posts that filled it are settled', async () => {
+  it('the ingress stream is freed when the unsettled posts that filled it are settled', async () => {
     const daemon = await broker.bus(ROOM);
     let settle: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
@@ -65,7 +65,7 @@ describe('the capacity of the ingress stream', () => {
     await taken(daemon);
   });
 
-  it('is never freed by dropping unsettled posts, also when small posts fill it (CAPACITY-GUARD-2)', async () => {
+  it('unsettled posts are never dropped to free the ingress stream, also if small posts fill it (CAPACITY-GUARD-2)', async () => {
     const daemon = await broker.bus({ ingressBytes: 10_000 });
     const seen = collector(() => new Promise(() => undefined)); // nothing is ever settled
     await daemon.startIngress(seen.options());
@@ -87,7 +87,7 @@ describe('the capacity of the ingress stream', () => {
     expect([state.first_seq, state.messages]).toEqual([1, accepted]);
   });
 
-  it('is also limited in posts: settled ones are purged before the limit is reached', async () => {
+  it('the number of posts is limited, too: settled ones are purged before the limit is reached', async () => {
     const daemon = await broker.bus();
     await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
     const seen = collector();
@@ -97,10 +97,10 @@ describe('the capacity of the ingress stream', () => {
     expect((await streamNow()).state.last_seq).toBe(30);
   });
 
-  it('is freed at the start if settled posts fill it', async () => {
+  it('an ingress stream that settled posts fill is freed at the start', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
-    // As the last daemon leaves it that closed it.
+    // As the last daemon leaves it after closing it.
     await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msg_size: 1 });
     await expect(daemon.post('alice', 'demo', large())).rejects.toMatchObject({ code: 'INGRESS_FULL' });
     const seen = collector();

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { IngressDelivery, IngressOptions } from '../../src/bus/index.ts';
 import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
-/** A flood of one publisher in front of everybody else's posts, with a daemon that settles when the test says so. */
+/** A flood of one publisher before the posts of others. The test decides when the daemon settles a post. */
 describe('reading posts in a flood', () => {
   let broker: Broker;
   beforeEach(async () => {
@@ -10,7 +10,7 @@ describe('reading posts in a flood', () => {
   });
   afterEach(() => broker.stop());
 
-  /** What waits is read again, each post of it. */
+  /** What waits is read again, post by post. */
   const LIMITS = { maxInFlight: 20, maxInFlightPerPublisher: 5, maxKeptBytes: 0 };
 
   function gate() {
@@ -34,7 +34,7 @@ describe('reading posts in a flood', () => {
   const ofFlood = (deliveries: readonly IngressDelivery[]) =>
     deliveries.filter(({ publisher }) => publisher === 'flooder').map(({ position }) => position.sequence);
 
-  it('brings another publisher’s post at once, though none of the flood is settled', async () => {
+  it('a post of another publisher is delivered at once, although none of the flood is settled', async () => {
     const daemon = await broker.bus();
     await flood(500);
     const held = gate();
@@ -43,7 +43,7 @@ describe('reading posts in a flood', () => {
     await daemon.post('somebody', 'quiet', bytes('hello'));
     await until('it came', () => seen.contents().includes('hello'));
     expect(ofFlood(seen.deliveries)).toEqual([1, 2, 3, 4, 5]);
-    expect(seen.positions).toEqual([]); // the mark stands before the flood (INGRESS-5)
+    expect(seen.positions).toEqual([]); // the low-water mark is before the flood (INGRESS-5)
 
     held.open();
     await until('all came', () => seen.deliveries.length === 501);
@@ -53,7 +53,7 @@ describe('reading posts in a flood', () => {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 501);
   });
 
-  it('needs not read again what it had room to keep: it comes though the stream has lost it', async () => {
+  it('a post that was kept in memory is not read again, and is delivered although the stream has lost it', async () => {
     const daemon = await broker.bus();
     await flood(40);
     const held = gate();
@@ -69,7 +69,7 @@ describe('reading posts in a flood', () => {
     expect(new Set(seen.contents()).size).toBe(41);
   });
 
-  it('keeps the order of a conversation into which others post too', async () => {
+  it('the order of a conversation with posts of several publishers is kept', async () => {
     const daemon = await broker.bus();
     await flood(50);
     const held = gate();
@@ -86,7 +86,7 @@ describe('reading posts in a flood', () => {
     expect(seen.contents().indexOf('afterwards')).toBeGreaterThan(seen.contents().indexOf('in between'));
   });
 
-  it('comes again, all of it, after a stop in between, and once', async () => {
+  it('the whole flood is delivered again after a stop in between, and once', async () => {
     const first = await broker.bus();
     await flood(200);
     const some = collector(({ position }) =>
@@ -105,7 +105,7 @@ describe('reading posts in a flood', () => {
     expect(ofFlood(rest.deliveries)).toEqual(Array.from({ length: 170 }, (_, n) => n + 31));
   });
 
-  it('reads no further than it may remember', async () => {
+  it('reading pauses at the limit of what may be kept in memory', async () => {
     const daemon = await broker.bus();
     await flood(300);
     const held = gate();
@@ -113,13 +113,13 @@ describe('reading posts in a flood', () => {
     await daemon.startIngress({ ...seen.options(), ...LIMITS, maxParked: 100 });
     await daemon.post('somebody', 'quiet', bytes('hello'));
     await until('some came', () => seen.deliveries.length === 5);
-    await new Promise((resolve) => setTimeout(resolve, 200)); // whatever else would come, comes at once
+    await new Promise((resolve) => setTimeout(resolve, 200)); // any further post would be delivered at once
     expect(seen.deliveries).toHaveLength(5);
     held.open();
     await until('all came', () => seen.deliveries.length === 301);
   });
 
-  it('passes over a post that somebody removed while it waited, and reads on when the broker comes back', async () => {
+  it('a post that was removed while it waited is skipped, and reading continues when the server returns', async () => {
     const daemon = await broker.bus();
     await flood(40);
     const held = gate();

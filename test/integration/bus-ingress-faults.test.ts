@@ -17,12 +17,12 @@ import {
 let broker: Broker;
 afterEach(() => broker.stop());
 
-describe('reading posts when things break', () => {
+describe('reading posts during failures', () => {
   beforeEach(async () => {
     broker = await startBroker();
   });
 
-  it('begins at the first post when the position is of another life of the stream, or ahead of it', async () => {
+  it('reading begins at the first post if the position is of an earlier stream, or after its end', async () => {
     const daemon = await broker.bus();
     const { stream } = await daemon.post('alice', 'demo', bytes('1'));
     for (const after of [
@@ -39,7 +39,7 @@ describe('reading posts when things break', () => {
     }
   });
 
-  it('keeps a rejected post unsettled and says so', async () => {
+  it('a rejected post stays unsettled and is reported', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
@@ -58,24 +58,21 @@ describe('reading posts when things break', () => {
   it.each([
     ['an outage', new ParleyError('STORE_UNAVAILABLE', 'no server answers'), 'warn'],
     ['a bug', new TypeError('x is undefined'), 'error'],
-  ])(
-    'logs a post that could not be taken for %s with a stack only if it is a bug',
-    async (_, thrown, level) => {
-      const { log, lines } = recordingLog();
-      const daemon = await broker.bus({ log });
-      await daemon.post('alice', 'demo', bytes('1'));
-      const seen = collector(() => Promise.reject(thrown));
-      await daemon.startIngress(seen.options());
-      const told = () => lines.filter(({ message }) => message.includes('could not be processed'));
-      await until('it is logged', () => told().length > 0);
-      await daemon.stopIngress();
-      const outage = { sequence: 1, code: 'STORE_UNAVAILABLE', reason: 'no server answers' };
-      const fields = level === 'warn' ? outage : { sequence: 1, err: thrown };
-      expect(told()).toEqual([{ level, fields, message: expect.stringContaining('after a restart') }]);
-    },
-  );
+  ])('a post that failed with %s is logged with a stack only if it is a bug', async (_, thrown, level) => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await daemon.post('alice', 'demo', bytes('1'));
+    const seen = collector(() => Promise.reject(thrown));
+    await daemon.startIngress(seen.options());
+    const told = () => lines.filter(({ message }) => message.includes('could not be processed'));
+    await until('it is logged', () => told().length > 0);
+    await daemon.stopIngress();
+    const outage = { sequence: 1, code: 'STORE_UNAVAILABLE', reason: 'no server answers' };
+    const fields = level === 'warn' ? outage : { sequence: 1, err: thrown };
+    expect(told()).toEqual([{ level, fields, message: expect.stringContaining('after a restart') }]);
+  });
 
-  it('says once how many posts wait when it is stopped, and nothing of each', async () => {
+  it('a stop reports the number of waiting posts once, and not each of them', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     for (let n = 1; n <= 4; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
@@ -95,7 +92,7 @@ describe('reading posts when things break', () => {
     ]);
   });
 
-  it('says nothing of posts that wait when none does', async () => {
+  it('a stop reports nothing if no posts wait', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await daemon.post('alice', 'demo', bytes('1'));
@@ -106,7 +103,7 @@ describe('reading posts when things break', () => {
     expect(lines.filter(({ message }) => message.includes('next start'))).toEqual([]);
   });
 
-  it('survives the deletion of its consumer, losing and repeating nothing', async () => {
+  it('reading survives the deletion of its consumer without loss or repetition', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();
     const seen = collector();
@@ -122,7 +119,7 @@ describe('reading posts when things break', () => {
     expect(seen.contents()).toEqual(['0', '1', '2', 'last']);
   });
 
-  it('makes a deleted stream anew and reads it from its start', async () => {
+  it('a deleted stream is created again and read from its start', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();
     const seen = collector();
@@ -136,7 +133,7 @@ describe('reading posts when things break', () => {
         () => false,
       ),
     );
-    // The server names a new stream a moment before it listens for it.
+    // The server lists a new stream a moment before it receives its messages.
     await until('a post is taken', () =>
       broker.plain
         .jetstream()
@@ -151,7 +148,7 @@ describe('reading posts when things break', () => {
     expect(seen.deliveries[1]?.position.stream).not.toBe(before.stream);
   });
 
-  it('loses no accepted post when the server is killed while posts come in', async () => {
+  it('no accepted post is lost if the server is killed while posts arrive', async () => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -187,7 +184,7 @@ describe('reading posts when things break', () => {
     expect(new Set(sequences).size).toBe(sequences.length);
   });
 
-  it('reads the stream from its start when the server comes back with an older store that went on differently', async () => {
+  it('reading restarts at the first post if the server returns with an older store that continued differently', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     for (let n = 1; n <= 3; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));

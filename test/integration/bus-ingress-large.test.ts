@@ -3,7 +3,7 @@ import { type Broker, bytes, collector, recordingLog, startBroker, until } from 
 
 const MIB = 1_024 * 1_024;
 
-/** Posts of every size, on a server that carries large ones. */
+/** Posts of every size, on a server with a large payload limit. */
 describe('reading posts', () => {
   let broker: Broker;
   beforeEach(async () => {
@@ -11,12 +11,12 @@ describe('reading posts', () => {
   });
   afterEach(() => broker.stop());
 
-  it('goes on without a break over more bytes, and over a larger post, than are asked for at once', async () => {
+  it('reading continues over more bytes, and over a larger post, than are requested at once', async () => {
     const sizes = [1, 3, 3, 3, 3, 12, 12, 0, 3].map((mib) => mib * MIB + 10);
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     const stream = broker.plain.jetstream();
-    await daemon.post('somebody', 'demo', bytes('first')); // makes the stream
+    await daemon.post('somebody', 'demo', bytes('first')); // creates the stream
     for (const size of sizes)
       await stream.publish('parley.in.somebody.demo', new Uint8Array(size), { timeout: 30_000 });
     const seen = collector();

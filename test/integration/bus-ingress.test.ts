@@ -10,11 +10,11 @@ describe('reading posts from a real server', () => {
     broker = await startBroker();
   });
 
-  it('delivers 5,000 posts of several publishers in the order of the stream, each once', async () => {
+  it('5,000 posts of several publishers are delivered in the order of the stream, each once', async () => {
     const daemon = await broker.bus();
     const jetstream = broker.plain.jetstream();
     const seen = collector();
-    await daemon.startIngress(seen.options(null, 5_000)); // room for all: none has to let others pass
+    await daemon.startIngress(seen.options(null, 5_000)); // enough for all, so that the order does not depend on the limit
     const order: { sequence: number; content: string }[] = [];
     const publisher = async (name: string) => {
       for (let batch = 0; batch < 10; batch += 1) {
@@ -36,7 +36,7 @@ describe('reading posts from a real server', () => {
     await until('the position is the end', () => seen.positions.at(-1)?.sequence === 5_000);
   });
 
-  it('knows what the stream has that is not settled, read or not, and since when', async () => {
+  it('the backlog includes read and unread posts that are not settled, and their age', async () => {
     const daemon = await broker.bus();
     expect(await daemon.ingressLag()).toBeNull();
     for (const n of [1, 2, 3]) await daemon.post('alice', 'demo', bytes(`${n}`));
@@ -63,7 +63,7 @@ describe('reading posts from a real server', () => {
     expect((await daemon.ingressLag())?.oldestTakenAt).toBeNull();
   });
 
-  it('carries publisher, conversation, body and header of a post', async () => {
+  it('a delivered post has publisher, conversation, body and header', async () => {
     const daemon = await broker.bus();
     await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
     const place = await daemon.post('bob', 'other', bytes('hi'));
@@ -81,7 +81,7 @@ describe('reading posts from a real server', () => {
     });
   });
 
-  it('goes on behind the stored position, with the same fallback ids for the same posts', async () => {
+  it('reading resumes after the stored position, with the same fallback ids for the same posts', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 10; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const first = collector();
@@ -97,7 +97,7 @@ describe('reading posts from a real server', () => {
     );
   });
 
-  it('asks for no more while the unsettled posts hold as many bytes as they may', async () => {
+  it('reading pauses while the unsettled posts have as many bytes as allowed', async () => {
     const daemon = await broker.bus();
     for (let n = 0; n < 200; n += 1) await daemon.post('alice', 'demo', bytes('x'.repeat(10_000)));
     const open: (() => void)[] = [];
@@ -113,7 +113,7 @@ describe('reading posts from a real server', () => {
     expect(seen.deliveries.length).toBe(200);
   });
 
-  it('takes no more than maxInFlight unsettled posts, whatever waits, and goes on as they are settled', async () => {
+  it('reading keeps at most maxInFlight unsettled posts, and continues as they are settled', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 20; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const open: (() => void)[] = [];
@@ -135,7 +135,7 @@ describe('reading posts from a real server', () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  it('never lets the position pass a post that is not settled', async () => {
+  it('the position never passes a post that is not settled', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 5; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
     let release = () => {};
@@ -151,7 +151,7 @@ describe('reading posts from a real server', () => {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 5);
   });
 
-  it('waits for what is under way when it stops, and takes nothing after', async () => {
+  it('a stop waits for running work, and delivers nothing after it', async () => {
     const daemon = await broker.bus();
     await daemon.post('alice', 'demo', bytes('1'));
     let release = () => {};
@@ -175,7 +175,7 @@ describe('reading posts from a real server', () => {
     expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
   });
 
-  it('purges behind the settled position only, and keeps its margin', async () => {
+  it('a purge removes only posts before the settled position, and keeps its margin', async () => {
     const daemon = await broker.bus({ purgeMargin: 20, purgeEvery: 10 });
     const manager = await broker.plain.jetstreamManager();
     let release = () => {};
@@ -192,7 +192,7 @@ describe('reading posts from a real server', () => {
     await until('it purged', async () => (await first()) > 1);
     const whileHeld = await first();
     expect(whileHeld).toBeGreaterThan(1);
-    expect(whileHeld).toBeLessThanOrEqual(31); // 50 is settled, 31…50 stay
+    expect(whileHeld).toBeLessThanOrEqual(31); // 50 is settled, 31…50 remain
     release();
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 100);
     await daemon.stopIngress();
@@ -200,7 +200,7 @@ describe('reading posts from a real server', () => {
     expect((await manager.streams.info('PARLEY_IN')).state.messages).toBe(20);
   });
 
-  it('keeps apart what different prefixes carry', async () => {
+  it('streams of different prefixes are separate', async () => {
     const one = await broker.bus({ subjects: createSubjects('team.one') });
     const two = await broker.bus({ subjects: createSubjects('team.two') });
     await one.post('alice', 'demo', bytes('for one'));
@@ -212,7 +212,7 @@ describe('reading posts from a real server', () => {
     expect([seenByOne.contents(), seenByTwo.contents()]).toEqual([['for one'], ['for two']]);
   });
 
-  it('refuses to read twice at once', async () => {
+  it('a second reader at the same time is refused', async () => {
     const daemon = await broker.bus();
     await daemon.startIngress(collector().options());
     await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({

@@ -14,7 +14,7 @@ import {
   until,
 } from '../unit/bus/support.ts';
 
-/** As the ingress stream delivered it, of no matter which place. */
+/** As the ingress stream delivered it, at any sequence. */
 const delivery = (
   publisher: string,
   conversation: string,
@@ -36,7 +36,7 @@ describe('posting through the bus', () => {
     broker = await startBroker('max_payload: 65536');
   });
 
-  it('refuses names that would leave their place in the subject', async () => {
+  it('posting refuses names that would add a token to the subject', async () => {
     const daemon = await broker.bus();
     for (const name of ['*', '>', 'a.b', '', 'ä']) {
       await expect(daemon.post(name, 'demo', bytes('x'))).rejects.toMatchObject({ code: 'INVALID_NAME' });
@@ -44,7 +44,7 @@ describe('posting through the bus', () => {
     }
   });
 
-  it('refuses what is too large before it is sent', async () => {
+  it('posting refuses a body that is too large before it is sent', async () => {
     const daemon = await broker.bus();
     expect(daemon.maxPayload).toBe(65_536);
     await expect(daemon.post('alice', 'demo', new Uint8Array(65_536))).rejects.toMatchObject({
@@ -52,7 +52,7 @@ describe('posting through the bus', () => {
     });
   });
 
-  it('says when the stream holds as many posts as it may', async () => {
+  it('posting reports that the stream has reached its limit of posts', async () => {
     const daemon = await broker.bus();
     await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 1 });
     await daemon.post('alice', 'demo', bytes('x'));
@@ -62,7 +62,7 @@ describe('posting through the bus', () => {
     });
   });
 
-  it('says when the broker is away, and works again when it is back', async () => {
+  it('posting reports that the server is unreachable, and works again when it returns', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await broker.server.kill9();
@@ -90,7 +90,7 @@ describe('what the daemon publishes', () => {
     content,
   });
 
-  it('reaches followers: entries in messages that fit, and live chunks', async () => {
+  it('followers receive entries in messages that fit, and live chunks', async () => {
     const daemon = await broker.bus();
     const seen: { subject: string; value: { entries?: Entry[] } }[] = [];
     broker.plain.subscribe('parley.>', {
@@ -118,7 +118,7 @@ describe('what the daemon publishes', () => {
     expect(seen).toHaveLength(4);
   });
 
-  it('keeps a dead letter where its sender looks, also for names that no subject can hold', async () => {
+  it('a dead letter is stored under the names of its sender, also if no subject can contain them', async () => {
     const daemon = await broker.bus();
     const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
     await daemon.publishDead(delivery('alice', 'demo', bytes('{oops')), refused, '');
@@ -140,7 +140,7 @@ describe('what the daemon publishes', () => {
     expect(second.json()).toMatchObject({ truncated: true, id: 'm-1', size: 65_000 });
   });
 
-  it('lists dead letters newest first, page by page, past those that were taken away', async () => {
+  it('dead letters are listed newest first, page by page, and removed ones are skipped', async () => {
     const daemon = await broker.bus();
     const { deadLetters } = daemon;
     expect(await deadLetters.page({ limit: 5 })).toEqual({ letters: [], next: null });
@@ -180,7 +180,7 @@ describe('what the daemon publishes', () => {
     expect((await deadLetters.page({ limit: 9, conversation: 'other' })).letters).toEqual([]);
   });
 
-  it('takes whatever else stands in their stream for what it is', async () => {
+  it('other messages in the stream of dead letters are listed as they are', async () => {
     const daemon = await broker.bus();
     const { seq } = await broker.plain.jetstream().publish('parley.dead.alice.demo', bytes('[1]'));
     expect(await daemon.deadLetters.get(seq)).toMatchObject({ code: 'UNREADABLE', original: '[1]', size: 3 });
@@ -189,20 +189,20 @@ describe('what the daemon publishes', () => {
     await expect(daemon.deadLetters.remove(seq)).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
   });
 
-  it('keeps one dead letter of a post that is refused again, also by the next daemon', async () => {
+  it('one dead letter is kept of a post that is refused again, also by the next daemon', async () => {
     const refused = { code: 'X', message: 'x' };
     for (const expected of [1, undefined]) {
       const daemon = await broker.bus();
       const post = delivery('alice', 'demo', bytes('1'));
       expect(await daemon.publishDead(post, refused, '')).toBe(expected);
       expect(await daemon.publishDead(post, refused, '')).toBeUndefined();
-      const later = { ...post, takenAt: Date.now() + 60_000 }; // the stream lost its end: another post has that place
+      const later = { ...post, takenAt: Date.now() + 60_000 }; // The stream lost its end: another post has that sequence.
       if (expected === undefined) expect(await daemon.publishDead(later, refused, '')).toBe(2);
       await daemon.close();
     }
   });
 
-  it('stores a dead letter when the broker comes back, and when its stream was deleted', async () => {
+  it('a dead letter is stored when the server returns, and when its stream was deleted', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_DEAD');
@@ -217,13 +217,13 @@ describe('what the daemon publishes', () => {
     await pause(50);
     await broker.server.restart();
     await storing;
-    const fresh = await openNats({ url: broker.server.url }); // the plain one may not be back yet
+    const fresh = await openNats({ url: broker.server.url }); // The plain one may not be back yet.
     const { state } = await (await fresh.jetstreamManager()).streams.info('PARLEY_DEAD');
     await fresh.close();
     expect(state.messages).toBe(2);
   });
 
-  it('gives a dead letter up when the bus closes, so that the post is not settled', async () => {
+  it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await broker.server.kill9();
@@ -241,12 +241,12 @@ describe('what the daemon publishes', () => {
   });
 });
 
-describe('a post that a header or a connection of its own makes odd', () => {
+describe('an unusual post', () => {
   beforeEach(async () => {
     broker = await startBroker();
   });
 
-  it('cannot pose as a status of the server', async () => {
+  it('a post cannot imitate a status of the server', async () => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -257,7 +257,7 @@ describe('a post that a header or a connection of its own makes odd', () => {
     expect(seen.contents()).toEqual(['forged', 'next']);
   });
 
-  it('is read as it is when it is empty', async () => {
+  it('an empty post is read as such', async () => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -266,7 +266,7 @@ describe('a post that a header or a connection of its own makes odd', () => {
     expect(text(seen.deliveries[0]!.body)).toBe('');
   });
 
-  it('works on one connection as well as on two', async () => {
+  it('posts work on one connection as well as on two', async () => {
     const connection = await openNats({ url: broker.server.url });
     const daemon = await createNatsBus(connection, { subjects: createSubjects(), log: recordingLog().log });
     broker.own(daemon);

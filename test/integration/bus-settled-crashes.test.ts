@@ -13,7 +13,7 @@ describe('the record of settled posts', () => {
   afterEach(() => broker.stop());
   const { post, record, settledUpTo, stopped, held } = settledOn(() => broker);
 
-  describe('of a stream that lost its newest posts in a crash', () => {
+  describe('a stream that lost its newest posts in a crash', () => {
     const folder = () => join(broker.server.directory, 'store', 'jetstream', '$G', 'streams', 'PARLEY_IN');
     const kept = () => `${broker.server.directory}-kept`;
     afterEach(() => rm(kept(), { recursive: true, force: true }));
@@ -33,7 +33,7 @@ describe('the record of settled posts', () => {
     const life = async () =>
       (await (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN')).created;
 
-    it('is replaced at once, and the store reads what is in the places of the lost posts', async () => {
+    it('the record is replaced at once, and the store reads the posts that replaced the lost ones', async () => {
       const first = await broker.bus();
       await post(first, 1, 3);
       await keep();
@@ -54,7 +54,7 @@ describe('the record of settled posts', () => {
       expect(seen.positions[0]).toMatchObject({ sequence: 0 });
     });
 
-    it('is replaced at once by the daemon that was reading', async () => {
+    it('the record is replaced at once by the daemon that was reading', async () => {
       const bus = await broker.bus();
       await post(bus, 1, 3);
       await keep();
@@ -75,7 +75,7 @@ describe('the record of settled posts', () => {
       ]);
     });
 
-    it('is known as such when daemons that share their logs wrote it', async () => {
+    it('the loss is detected if daemons with shared logs wrote the record', async () => {
       const first = await broker.bus({ store: 'jetstream' });
       await post(first, 1, 3);
       await keep();
@@ -102,7 +102,7 @@ describe('the record of settled posts', () => {
     });
   });
 
-  it('is compared with the stream while daemons that share their logs read, and one that does not fit is replaced', async () => {
+  it('daemons with shared logs compare the record with the stream while they read, and replace one that does not fit', async () => {
     const { log, lines } = recordingLog();
     const bus = await broker.bus({ store: 'jetstream', log });
     const floors: number[] = [];
@@ -122,7 +122,7 @@ describe('the record of settled posts', () => {
     await settledUpTo(3);
     const known = await record();
     const lost = { ...known, settled: { upTo: 9, open: [] }, last: { sequence: 9, time: '1' } };
-    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(lost)); // of posts that the stream has not
+    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(lost)); // of posts that are not in the stream
     const before = begun;
     await post(bus, 4, 4);
     await until('it is noticed', () => begun > before, 20_000);
@@ -133,7 +133,7 @@ describe('the record of settled posts', () => {
     await ingress.stop();
   });
 
-  it('is told to daemons that share their logs, so that they know which posts are not theirs', async () => {
+  it('daemons with shared logs receive the record, so that they know which posts are not theirs', async () => {
     const earlier = await broker.bus();
     await post(earlier, 1, 3);
     const seen = collector();
@@ -165,7 +165,7 @@ describe('the record of settled posts', () => {
     expect(isElsewhere({ stream: 'another', sequence: 3 })).toBe(false);
   });
 
-  it('knows its own posts when a daemon with logs of its own took over and was killed early', async () => {
+  it('a store knows its own posts after a daemon with logs of its own took over and was killed early', async () => {
     const { log, lines } = recordingLog();
     const sharing = async () => {
       const bus = await broker.bus({ store: 'jetstream', log });

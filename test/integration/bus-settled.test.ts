@@ -3,7 +3,7 @@ import type { SharedIngress } from '../../src/bus/index.ts';
 import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
-describe('which posts are settled, kept on a real server', () => {
+describe('the record of settled posts on a real server', () => {
   let broker: Broker;
   beforeEach(async () => {
     broker = await startBroker();
@@ -12,7 +12,7 @@ describe('which posts are settled, kept on a real server', () => {
 
   const { post, record, settledUpTo, stopped, held } = settledOn(() => broker);
 
-  it('is passed over by another store, which reports how many the stream still has', async () => {
+  it('another store skips settled posts, and reports how many are still in the stream', async () => {
     const { log, lines } = recordingLog();
     const bus = await broker.bus({ log });
     await post(bus, 1, 10);
@@ -31,7 +31,7 @@ describe('which posts are settled, kept on a real server', () => {
     expect(await record()).toMatchObject({ by: B, before: { upTo: 10, open: [] } });
   });
 
-  it('lets the store that settled them read on from its own position', async () => {
+  it('the store that settled posts continues from its own position', async () => {
     const { log, lines } = recordingLog();
     const bus = await broker.bus({ log });
     await post(bus, 1, 5);
@@ -44,7 +44,7 @@ describe('which posts are settled, kept on a real server', () => {
     expect(warnings(lines)).toEqual([]);
   });
 
-  it('begins with the position of a store that was used before the server kept any', async () => {
+  it('the record begins with the position of a store that is older than the record', async () => {
     const bus = await broker.bus();
     await post(bus, 1, 5);
     const life = (await (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN')).created;
@@ -60,7 +60,7 @@ describe('which posts are settled, kept on a real server', () => {
     expect(second.contents()).toEqual(['6']);
   });
 
-  it('leaves what was never settled to the next store, and skips what was settled after it', async () => {
+  it('the next store reads what was never settled, and skips what was settled after it', async () => {
     const bus = await broker.bus();
     await post(bus, 1, 6);
     const first = collector(held('3'));
@@ -76,14 +76,14 @@ describe('which posts are settled, kept on a real server', () => {
     await until('it is recorded', async () => (await record())?.by.id === 'store-b');
     await other.stopIngress();
 
-    // Without a position of its own, as after a crash before that was saved.
+    // Without a position of its own, as after a crash before it was saved.
     const again = collector();
     await other.startIngress({ ...again.options(), owner: B });
     await until('its own comes again', () => again.positions.at(-1)?.sequence === 6);
     expect(again.contents()).toEqual(['3']);
   });
 
-  it('is delivered again on purpose, and no later start takes the record back', async () => {
+  it('a replay delivers settled posts again, and no later start takes the record back', async () => {
     const bus = await broker.bus();
     await post(bus, 1, 6);
     await stopped(bus, A, 6);
@@ -95,7 +95,7 @@ describe('which posts are settled, kept on a real server', () => {
     expect(await record()).toMatchObject({ by: A, settled: { upTo: 6, open: [] } });
   });
 
-  it('says nothing of a stream that was made anew, or that gives the same places to other posts', async () => {
+  it('the record does not apply to a stream that was created again, or that has other posts at the same sequences', async () => {
     const bus = await broker.bus();
     await post(bus, 1, 6);
     await stopped(bus, A, 6);
@@ -124,7 +124,7 @@ describe('which posts are settled, kept on a real server', () => {
     await until('none is passed over', () => again.deliveries.length === 2);
   });
 
-  it('goes from daemons that share their logs to one with its own, and back', async () => {
+  it('the record is passed from daemons with shared logs to one with its own, and back', async () => {
     const { log, lines } = recordingLog();
     const sharing = async () => {
       const bus = await broker.bus({ store: 'jetstream', log });
@@ -169,7 +169,7 @@ describe('which posts are settled, kept on a real server', () => {
     expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
   });
 
-  it('is written again when its stream was deleted, and when the server was away', async () => {
+  it('the record is written again if its stream was deleted, and after an outage of the server', async () => {
     const bus = await broker.bus();
     const seen = collector();
     await bus.startIngress({ ...seen.options(), owner: A });
@@ -184,7 +184,7 @@ describe('which posts are settled, kept on a real server', () => {
     await settledUpTo(3);
   });
 
-  it('is written soon after a write to which the server was slow to answer', async () => {
+  it('the record is written soon after a write that the server answered late', async () => {
     const bus = await broker.bus();
     const thaw = () => setTimeout(() => broker.server.thaw(), 1_000);
     const seen = collector(async ({ position }) => {
@@ -199,7 +199,7 @@ describe('which posts are settled, kept on a real server', () => {
     await settledUpTo(2);
   });
 
-  it('is written soon after the server was away when it was due', async () => {
+  it('the record is written soon after an outage during which it was due', async () => {
     const bus = await broker.bus();
     const seen = collector(() => broker.server.kill9());
     await bus.startIngress({ ...seen.options(), owner: A });
@@ -210,7 +210,7 @@ describe('which posts are settled, kept on a real server', () => {
     await settledUpTo(1);
   });
 
-  it('reports once that it cannot be written, and reads on', async () => {
+  it('a record that cannot be written is reported once, and reading continues', async () => {
     const { log, lines } = recordingLog();
     const bus = await broker.bus({ log });
     const manager = await broker.plain.jetstreamManager();

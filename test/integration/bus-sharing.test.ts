@@ -5,8 +5,8 @@ import { batch } from '../contract/samples.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
 import { type Broker, OWNER, startBroker, until } from '../unit/bus/support.ts';
 
-/** What daemons that share the work have of the bus, over a real server. */
-describe('one daemon among others', () => {
+/** What daemons with shared work need of the bus, on a real server. */
+describe('a daemon among others', () => {
   let broker: Broker;
   beforeEach(async () => {
     broker = await startBroker();
@@ -14,7 +14,7 @@ describe('one daemon among others', () => {
   afterEach(() => broker.stop());
   const share = async (daemon: string) => (await broker.bus({ store: 'jetstream' })).share(daemon);
 
-  it('asks another and is answered, or told that there is nobody, or hears nothing', async () => {
+  it('a request to another daemon is answered, or reports that it is not there, or that it does not answer', async () => {
     const [a, b] = [await share('a'), await share('b')];
     await b.peers.listen(async (verb, body) => {
       if (verb === 'fails') throw new Error('no');
@@ -31,7 +31,7 @@ describe('one daemon among others', () => {
     expect(await a.peers.ask('b', 'greet', 2, 5_000)).toEqual({ kind: 'answered', body: { heard: 2 } });
   });
 
-  it('hears what it says to all itself, and learns when its connection is lost', async () => {
+  it('a daemon receives its own broadcasts, and detects that its connection is lost', async () => {
     const a = await share('a');
     const heard: unknown[] = [];
     const lost = vi.fn();
@@ -49,7 +49,7 @@ describe('one daemon among others', () => {
     });
   });
 
-  it('does not wait for an answer when the connection is lost on which it asked', async () => {
+  it('a request does not wait for its answer after its connection is lost', async () => {
     const [a, b] = [await share('a'), await share('b')];
     const asked = vi.fn(() => new Promise(() => {}));
     await b.peers.listen(asked);
@@ -60,7 +60,7 @@ describe('one daemon among others', () => {
     expect(await asking).toEqual({ kind: 'silent' });
   });
 
-  it('is told all that is published of a conversation, whichever daemon works on it, and nothing that others put there', async () => {
+  it('a daemon receives all messages of a conversation from any daemon, and none from others', async () => {
     const [a, other] = [await share('a'), await broker.bus({ store: 'jetstream' })];
     const store = await openTestStore(broker.server.url);
     const entries: Entry[] = [];
@@ -70,7 +70,7 @@ describe('one daemon among others', () => {
       live: (agent, chunk) => void live.push([agent, chunk]),
     });
     await following.ready;
-    // No append; acknowledged, or it might come between the one below and its place, and that would be published twice.
+    // No append. Acknowledged, as it could otherwise be published twice around the one below.
     await broker.plain.jetstream().publish('parley.log.demo', JSON.stringify({ entries: batch(9, 1) }));
     broker.plain.publish('parley.live.demo.pm', 'no JSON');
     const { log } = await store.open('demo');
@@ -88,7 +88,7 @@ describe('one daemon among others', () => {
     await store.close();
   });
 
-  it('is told of a token that it was handed out before, and goes on when the place of all is deleted', async () => {
+  it('a token is marked as delivered before, and tokens continue after the stream is deleted', async () => {
     const taken: Token[] = [];
     const a = await share('a');
     const ingress: SharedIngress = await a.startIngress({
@@ -117,7 +117,7 @@ describe('one daemon among others', () => {
     await ingress.stop();
   });
 
-  it('is handed a token again that was not acknowledged when older posts were taken out of the stream', async () => {
+  it('a token that was not acknowledged is delivered again after older posts were removed from the stream', async () => {
     const bus = await broker.bus({ store: 'jetstream', purgeMargin: 5, purgeEvery: 1 });
     const taken: number[] = [];
     const ingress: SharedIngress = await bus.share('a').startIngress({
@@ -142,7 +142,7 @@ describe('one daemon among others', () => {
     await ingress.stop();
   });
 
-  it('asks for more tokens at once while more wait than it asked for, and for few again', async () => {
+  it('more tokens are requested at once while more wait than were requested, and few again after that', async () => {
     const bus = await broker.bus({ store: 'jetstream' });
     const asked: number[] = [];
     broker.plain.subscribe('$JS.API.CONSUMER.MSG.NEXT.PARLEY_IN.parley', {
@@ -169,8 +169,8 @@ describe('one daemon among others', () => {
   });
 });
 
-describe('what several daemons see of a store', () => {
-  it('is the newest append, whatever others publish behind it, and marks of posts that may have ended one', async () => {
+describe('what several daemons read of a store', () => {
+  it('a store reports the newest append, whatever others publish after it, and marks of posts that may have ended one', async () => {
     const broker = await startBroker();
     const [one, other] = await Promise.all([
       openTestStore(broker.server.url),
@@ -193,7 +193,7 @@ describe('what several daemons see of a store', () => {
       const position = { stream: 's1', sequence: 7 };
       await one.shared?.saveAttempts(position, 3);
       expect(await other.shared?.attempts(position)).toBe(3);
-      expect(await other.shared?.attempts({ stream: 's2', sequence: 7 })).toBeNull(); // another life
+      expect(await other.shared?.attempts({ stream: 's2', sequence: 7 })).toBeNull(); // a new instance of the stream
       await other.shared?.saveAttempts(position, null);
       expect(await one.shared?.attempts(position)).toBeNull();
     } finally {

@@ -12,7 +12,7 @@ describe('the streams', () => {
   });
   const manager = () => broker.plain.jetstreamManager();
 
-  it('are made as the contract says', async () => {
+  it('the streams are created as the contract specifies', async () => {
     await broker.bus();
     const { config } = await (await manager()).streams.info('PARLEY_IN');
     expect(config).toMatchObject({
@@ -20,7 +20,7 @@ describe('the streams', () => {
       retention: 'limits',
       discard: 'new',
       storage: 'file',
-      max_bytes: -1, // with a limit in bytes, servers before 2.10.5 drop the oldest for the newest
+      max_bytes: -1, // With a limit in bytes, servers before 2.10.5 drop the oldest messages for new ones.
       max_msgs: 1_000_000,
       max_age: 0,
       duplicate_window: 100_000_000,
@@ -31,7 +31,7 @@ describe('the streams', () => {
     expect(dead).toMatchObject({ subjects: ['parley.dead.*.*'], discard: 'old', max_bytes: 64 * 1024 ** 2 });
   });
 
-  it('are mended when they can be; an operator who chose how many posts may wait keeps that', async () => {
+  it("streams with other settings are corrected, and an operator's limit of posts is kept", async () => {
     const { log, lines } = recordingLog();
     await (await manager()).streams.add({
       name: 'PARLEY_IN',
@@ -48,7 +48,7 @@ describe('the streams', () => {
     expect(lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/ingress\.maxBytes/));
   });
 
-  it('get a limit in posts where a limit in bytes is taken away', async () => {
+  it('streams get a limit of posts when their limit in bytes is removed', async () => {
     const { streams } = await manager();
     await streams.add({ name: 'PARLEY_IN', subjects: ['parley.in.*.*'], max_bytes: 5_000_000 });
     await broker.bus();
@@ -56,7 +56,7 @@ describe('the streams', () => {
     expect(config).toMatchObject({ max_bytes: -1, max_msgs: 1_000_000 });
   });
 
-  it('are refused by field, value and expectation when they cannot be mended', async () => {
+  it('streams that cannot be corrected are refused with field, value and expectation', async () => {
     await (await manager()).streams.add({
       name: 'PARLEY_IN',
       subjects: ['parley.in.*.*'],
@@ -69,7 +69,7 @@ describe('the streams', () => {
     });
   });
 
-  it('of a prefix that differs in case only are refused and left as they are', async () => {
+  it('streams of a prefix that differs only in case are refused and unchanged', async () => {
     await broker.bus({ subjects: createSubjects('PARLEY') });
     await expect(broker.bus({ subjects: createSubjects('parley') })).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
@@ -80,12 +80,12 @@ describe('the streams', () => {
     expect(config.subjects).toEqual(['PARLEY.dead.*.*']);
   });
 
-  it('are refused when another stream has their subjects', async () => {
+  it('streams are refused if another stream has their subjects', async () => {
     await (await manager()).streams.add({ name: 'MINE', subjects: ['parley.>'] });
     await expect(broker.bus()).rejects.toMatchObject({ code: 'STREAM_CONFIG_CONFLICT' });
   });
 
-  it('need a server with JetStream, and the error says so', async () => {
+  it('a server without JetStream is reported', async () => {
     const without = await startNatsServer({ plain: true });
     try {
       await expect(openBus(without.url)).rejects.toMatchObject({
@@ -97,7 +97,7 @@ describe('the streams', () => {
     }
   });
 
-  it('need room on the server, and the error says so', async () => {
+  it('a server without enough storage is reported', async () => {
     const small = await startNatsServer({ config: 'jetstream { max_file: 10MB }' });
     try {
       await expect(openBus(small.url)).rejects.toMatchObject({ code: 'BROKER_OUT_OF_SPACE' });

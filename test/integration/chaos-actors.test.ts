@@ -15,7 +15,7 @@ import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../..
 import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 
-/** What breaks a daemon must itself do what it says. */
+/** The actors that break a daemon must themselves work as documented. */
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -28,7 +28,7 @@ async function directory(): Promise<string> {
   return made;
 }
 
-/** A server that gives back what it gets, behind a proxy, and one connection through it. */
+/** An echo server behind a proxy, and one connection through it. */
 async function echo() {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -58,7 +58,7 @@ async function echo() {
 }
 
 describe('the proxy', () => {
-  it('carries, holds back while stalled, and then delivers all of it in order', async () => {
+  it('the proxy forwards data, holds it back while stalled, and then delivers all of it in order', async () => {
     const { proxy, dial } = await echo();
     const { socket, heard } = dial();
     socket.write('one ');
@@ -72,7 +72,7 @@ describe('the proxy', () => {
     await expect.poll(heard).toBe('one two three');
   });
 
-  it('keeps the order while it is slow and when it no longer is', async () => {
+  it('the proxy keeps the order while it is slow and after it', async () => {
     const { proxy, dial } = await echo();
     const { socket, heard } = dial();
     proxy.slow(150);
@@ -86,7 +86,7 @@ describe('the proxy', () => {
     await expect.poll(heard).toBe('abcd');
   });
 
-  it('ends what there is when it is cut, takes nothing meanwhile, and connects again when healed', async () => {
+  it('the proxy closes connections when it is cut, accepts none meanwhile, and connects again when it is restored', async () => {
     const { proxy, dial } = await echo();
     const first = dial();
     first.socket.write('x');
@@ -113,7 +113,7 @@ describe('the tool server', () => {
       }),
     });
 
-  it('counts what took effect by key, answered or not', async () => {
+  it('the tool server counts effects by key, answered or not', async () => {
     const server = await createToolServerActor();
     cleanups.push(() => server.close());
     expect(await (await call(server.url, 'k')).json()).toMatchObject({
@@ -135,7 +135,7 @@ describe('the tool server', () => {
 });
 
 describe('the small disk', () => {
-  it('is filled to the last byte and freed again; or says why there is none', async () => {
+  it('the small disk is filled to the last byte and freed again, or reports why there is none', async () => {
     const path = join(await directory(), 'disk');
     const disk = await createDiskActor(path);
     if (disk.kind === 'played') {
@@ -149,7 +149,7 @@ describe('the small disk', () => {
     await writeFile(join(path, 'more'), 'x');
   });
 
-  it('is played, and says why, where the system refuses it', async () => {
+  it('the small disk is simulated, with the reason, if the system does not allow a mount', async () => {
     const disk = await createDiskActor(join(await directory(), 'disk'), 'parley-no-such-program');
     if (disk.kind !== 'played') throw new Error('there is such a program');
     expect(disk.why).toContain('ENOENT');
@@ -161,8 +161,8 @@ describe('the small disk', () => {
   });
 });
 
-describe('a child', () => {
-  it('is known to live, says lines, and ends with its code', async () => {
+describe('a child process', () => {
+  it('a child process reports that it is alive, its lines and its exit code', async () => {
     const script =
       'process.on("SIGTERM", () => process.exit(4)); console.log("begin"); setInterval(() => {}, 1e3)';
     const options = { command: process.execPath, args: ['-e', script], env: {}, workingDirectory: tmpdir() };
@@ -174,7 +174,7 @@ describe('a child', () => {
     expect(child.isAlive).toBe(false);
   });
 
-  it('that ends before it says what is waited for, or cannot be started, is an error with its last words', async () => {
+  it('a child process that ends too early or cannot be started is an error with its last output', async () => {
     const script = 'console.error("out of paper"); process.exit(3)';
     const options = { command: process.execPath, args: ['-e', script], env: {}, workingDirectory: tmpdir() };
     await expect(startChild(options).said(/never/)).rejects.toThrow(/ended with 3: out of paper/);
@@ -198,7 +198,7 @@ describe('the daemon of a run', () => {
     return { actor, nats };
   }
 
-  it('ends at the point that it is armed for, once it is given something to do', async () => {
+  it('the daemon of a run ends at its crash point once it has work', async () => {
     const { actor, nats } = await daemon(true, 30_000);
     await actor.start();
     const connection = await openNats({ url: nats.url });
@@ -209,7 +209,7 @@ describe('the daemon of a run', () => {
     expect(actor.findings).toEqual([]);
   });
 
-  it('that refuses its configuration ends the run at once, with what it said', async () => {
+  it('a daemon that refuses its configuration ends the run at once with its output', async () => {
     const { actor } = await daemon(false, 600_000);
     const error = await actor.start().catch((failure: unknown) => failure);
     expect(error).toMatchObject({ code: 'CHAOS_NOT_READY', hint: expect.stringContaining('parley doctor') });
@@ -217,7 +217,7 @@ describe('the daemon of a run', () => {
     expect(actor.findings).toEqual([]);
   });
 
-  it('is started again whoever ended it, and an end that nobody asked for is a finding (ACTORS-DAEMON-1)', async () => {
+  it('a daemon is started again whatever ended it, and an unexpected end is a finding (ACTORS-DAEMON-1)', async () => {
     const { actor } = await daemon(true, 30_000);
     await actor.start();
     const first = actor.pid;
@@ -228,15 +228,15 @@ describe('the daemon of a run', () => {
     await expect.poll(() => actor.starts, { timeout: 10_000 }).toBe(3);
     expect(actor.findings).toEqual([expect.stringContaining('exit code null')]);
     expect(actor.pid).not.toBe(first);
-    await actor.crashAt('before-recovery', 1, 200, () => undefined); // nothing is owed: it is never reached
+    await actor.crashAt('before-recovery', 1, 200, () => undefined); // No work is outstanding, so it is never reached.
     expect(actor.crashes).toEqual([]);
     await actor.rest();
     expect(actor.pid).toBe(0);
   });
 });
 
-describe('what is left', () => {
-  it('is found: a process of the directory, an address, a bad end, too many descriptors', async () => {
+describe('what a run leaves', () => {
+  it('a leftover process, an address file, a failed exit and too many descriptors are found', async () => {
     const root = await directory();
     await writeFile(join(root, 'stay.mjs'), 'console.log("here"); setInterval(() => {}, 1e3)');
     const options = {

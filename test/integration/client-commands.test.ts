@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { realDependencies } from '../../src/cli/dependencies.ts';
 import { parley, type Ran, type Running, start } from '../unit/cli/support.ts';
 
-/** The commands against a daemon that really runs, with a scripted model and its own nats-server. */
+/** The commands against a running daemon with a scripted model and its own nats-server. */
 
 const PARLEY_YAML = `models:
   default: { provider: scripted, script: script.yaml }
@@ -44,8 +44,8 @@ const options = () => ({
 });
 const command = (...argv: string[]): Promise<Ran> => parley(argv, options());
 
-describe('the commands on a daemon that runs', () => {
-  it('converse, and agree on what was said', async () => {
+describe('the commands on a running daemon', () => {
+  it('the commands agree on what is in a conversation', async () => {
     expect((await command('say', 'demo', 'a plan', '--wait')).out).toBe(
       'Noted: a plan, said slowly enough to be streamed\n',
     );
@@ -60,7 +60,7 @@ describe('the commands on a daemon that runs', () => {
     expect(agents.map(({ slug }) => slug)).toEqual(['dev', 'pm']);
   });
 
-  it('post an id once', async () => {
+  it('a post with the same id is appended once', async () => {
     const answers = [];
     for (let time = 0; time < 3; time++)
       answers.push(...(await command('say', 'once', 'hi', '--id', 'x', '--json')).json());
@@ -71,7 +71,7 @@ describe('the commands on a daemon that runs', () => {
     ]);
   });
 
-  it('explain the same with a daemon and without', async () => {
+  it('explain prints the same with a daemon and without', async () => {
     await command('say', 'why', 'a question', '--wait');
     const online = await command('explain', 'why', '--agent', 'dev', '--json');
     const offline = await command('explain', 'why', '--agent', 'dev', '--data', 'data', '--json');
@@ -80,13 +80,13 @@ describe('the commands on a daemon that runs', () => {
     expect(offline.json()).toEqual(online.json());
   });
 
-  it('fail with the turn that failed', async () => {
+  it('say --wait fails with the turn that failed', async () => {
     const ran = await command('say', 'bad', 'break', '--wait');
     expect(ran.code).toBe(1);
     expect(ran.out).toContain('✗ PROVIDER_ERROR');
   });
 
-  it('switch, stop, resume and delete', async () => {
+  it('commands switch phase and mode, stop, resume and delete', async () => {
     await command('say', 'switch', 'hi', '--wait');
     expect((await command('phase', 'switch', 'plan')).out).toContain('phase plan');
     expect((await command('mode', 'switch', 'agent', '--agent', 'dev')).out).toContain('dev has the floor');
@@ -105,19 +105,19 @@ describe('the commands on a daemon that runs', () => {
     expect((await command('show', 'switch')).code).toBe(1);
   });
 
-  it('refuse what the daemon refuses', async () => {
+  it('commands report what the daemon refuses', async () => {
     const unknown = (await command('say', 'c', 'x', '--to', 'ghost', '--json')).json();
     expect(unknown).toMatchObject([{ error: { code: 'UNKNOWN_AGENT' } }]);
     expect((await command('phase', 'demo', 'nowhere')).err).toMatch(/^parley: .*\n {2}/);
   });
 
-  it('chat from a pipe', async () => {
+  it('chat works with piped input', async () => {
     const ran = await parley(['chat', 'piped'], { ...options(), stdin: 'one\ntwo\n' });
     expect(ran).toMatchObject({ code: 0, err: '' });
     expect(ran.out.match(/^\S.*: Noted: (one|two),/gm)).toHaveLength(2);
   });
 
-  it('a second daemon on the same data is refused and the first goes on', async () => {
+  it('a second daemon on the same data is refused, and the first continues', async () => {
     const second = await command('up', '--json', '--http', 'off');
     expect(second.code).toBe(1);
     expect(second.json()).toMatchObject([{ error: { code: 'DATA_DIRECTORY_IN_USE' } }]);

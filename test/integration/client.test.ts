@@ -4,7 +4,7 @@ import { createNatsBus, type NatsConnection, openNats } from '../../src/bus/nats
 import { connect, type Entry, type FollowEvent, type ParleyClient } from '../../src/client/index.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** The client library on a real server, against a daemon whose log is a list. */
+/** The client library on a real server, with a daemon whose log is a list. */
 
 const ENDPOINTS = ['post', 'answer', 'entries', 'agents'];
 
@@ -89,7 +89,7 @@ const follow = (options: Parameters<ParleyClient['follow']>[1] = {}) =>
   client.follow('c', options)[Symbol.asyncIterator]();
 
 describe('the client on a real server', () => {
-  it('is told that no daemon runs where none has left its address', async () => {
+  it('the client reports that no daemon runs if none left its address', async () => {
     await expect(connect(null)).rejects.toMatchObject({
       code: 'DAEMON_NOT_RUNNING',
       message: expect.stringContaining('no daemon has left its address'),
@@ -98,7 +98,7 @@ describe('the client on a real server', () => {
   });
 
   it.each([[undefined], [{}], [{ url: '' }], [{ url: 7 }]])(
-    'is told what is missing: %j',
+    'the client reports which option is missing: %j',
     async (options) => {
       await expect(connect(options as never)).rejects.toMatchObject({
         code: 'CONFIG_INVALID',
@@ -108,19 +108,19 @@ describe('the client on a real server', () => {
     },
   );
 
-  it('posts on the subject of its publisher', async () => {
+  it('the client posts on the subject of its publisher', async () => {
     const answer = await client.post({ conversation: 'c', content: 'hi', publisher: 'alice' });
     expect(answer).toMatchObject({ conversation: 'c', index: 0, duplicate: false, agents: ['alice'] });
   });
 
-  it('answers on the subject of its publisher, and without one on the plain subject', async () => {
+  it('the client answers on the subject of its publisher, and without one on the plain subject', async () => {
     const approval = { approvalId: 'a1', answer: 'approve' } as const;
     const named = await client.request('answer', { ...approval, publisher: 'alice' });
     expect(named).toEqual({ accepted: true, publisher: 'alice' });
     expect(await client.request('answer', approval)).toEqual({ accepted: true, publisher: null });
   });
 
-  it('posts once though the first answer never came', async () => {
+  it('the client posts once even if the first answer is lost', async () => {
     silent = 1;
     const answer = await client.post({ conversation: 'c', content: 'hi', publisher: 'alice' });
     expect(answer.index).toBe(0);
@@ -129,7 +129,7 @@ describe('the client on a real server', () => {
     expect(again).toMatchObject({ index: 0, duplicate: true });
   });
 
-  it("brings the service's refusal with code, message and hint", async () => {
+  it('the client returns the refusal of the service with code, message and hint', async () => {
     await expect(client.request('agents', {})).rejects.toMatchObject({
       code: 'NOT_FOUND',
       message: 'no `agents` here',
@@ -137,7 +137,7 @@ describe('the client on a real server', () => {
     });
   });
 
-  it('says that no daemon runs where none answers', async () => {
+  it('the client reports that no daemon runs if none answers', async () => {
     const stranger = await connect({ url: server.url, prefix: 'elsewhere', requests: { pauseMs: 1 } });
     try {
       await expect(stranger.request('agents', {})).rejects.toMatchObject({
@@ -149,7 +149,7 @@ describe('the client on a real server', () => {
     }
   });
 
-  it('refuses what the server cannot carry, and a name that cannot be a subject', async () => {
+  it('the client refuses a body that the server cannot carry, and a name that cannot be in a subject', async () => {
     const message = { conversation: 'c', content: 'x'.repeat(70_000), publisher: 'alice' };
     await expect(client.post(message)).rejects.toMatchObject({ code: 'TOO_LARGE' });
     await expect(client.post({ ...message, content: 'x', publisher: 'a.>' })).rejects.toMatchObject({
@@ -158,7 +158,7 @@ describe('the client on a real server', () => {
     expect(asked).toEqual([]);
   });
 
-  it('follows the log and the live words, in order', async () => {
+  it('the client follows the log and the live text in order', async () => {
     append(5);
     const events = follow();
     expect(await take(events, 5)).toEqual([0, 1, 2, 3, 4]);
@@ -168,7 +168,7 @@ describe('the client on a real server', () => {
     await events.return?.();
   });
 
-  it('fills from the log what the feed did not bring', async () => {
+  it('the client reads from the log what the feed did not deliver', async () => {
     const events = follow();
     const first = take(events, 1);
     bus.publishEntries('c', append(1));
@@ -179,7 +179,7 @@ describe('the client on a real server', () => {
     await events.return?.();
   });
 
-  it('is not disturbed by what strangers publish on its subjects', async () => {
+  it('the client ignores what others publish on its subjects', async () => {
     append(1);
     const events = follow();
     await take(events, 1);
@@ -192,7 +192,7 @@ describe('the client on a real server', () => {
     await events.return?.();
   });
 
-  it('ends its followings when it is closed', async () => {
+  it('the client ends its subscriptions when it is closed', async () => {
     append(1);
     const events = follow();
     await take(events, 1);
@@ -202,7 +202,7 @@ describe('the client on a real server', () => {
     await expect(client.request('agents', {})).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
   });
 
-  it('goes on after the server was killed, without a gap', async () => {
+  it('the client continues without a gap after the server was killed', async () => {
     append(2);
     const events = follow({ pollMs: 200 });
     await take(events, 2);
@@ -215,11 +215,11 @@ describe('the client on a real server', () => {
 });
 
 describe('connecting', () => {
-  it('names a server that is not there', async () => {
+  it('connecting names a server that is not reachable', async () => {
     await expect(connect({ url: 'nats://127.0.0.1:1' })).rejects.toMatchObject({ code: 'NATS_UNREACHABLE' });
   });
 
-  it('refuses a prefix that is no subject before it connects', async () => {
+  it('connecting refuses an invalid prefix before it connects', async () => {
     await expect(connect({ url: 'nats://127.0.0.1:1', prefix: 'a b' })).rejects.toMatchObject({
       code: 'CONFIG_INVALID',
     });

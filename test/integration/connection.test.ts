@@ -31,7 +31,7 @@ async function aServer(config: string): Promise<string> {
   return server.url;
 }
 
-/** Connects and answers `connected`, or what it is told: code, message and hint. */
+/** Connects. Returns `connected`, or the error with code, message and hint. */
 async function attempt(options: NatsOptions): Promise<string> {
   try {
     await (await openNats(options)).close();
@@ -56,7 +56,7 @@ describe('a connection with TLS', () => {
     url = await aServer(`tls { ${files('cert', 'key')} }`);
   });
 
-  it('is made to a server that the authority vouches for, and to no other', async () => {
+  it('a TLS connection is made to a server that the authority certifies, and to no other', async () => {
     const ca = certificates.path('ca.pem');
     expect(await attempt({ url, tls: { ca } })).toBe('connected');
     expect(await attempt({ url: url.replace('nats:', 'tls:'), tls: { ca } })).toBe('connected');
@@ -67,20 +67,20 @@ describe('a connection with TLS', () => {
     }
   });
 
-  it('is refused where the server bears another name', async () => {
+  it('a TLS connection is refused if the certificate has another host name', async () => {
     const named = url.replace('127.0.0.1', 'localhost');
     expect(await attempt({ url: named, tls: { ca: certificates.path('ca.pem') } })).toContain(
       'NATS_TLS_FAILED',
     );
   });
 
-  it('names a file that cannot be read', async () => {
+  it('a TLS connection names a file that cannot be read', async () => {
     expect(await attempt({ url, tls: { ca: '/nowhere/ca.pem' } })).toMatch(
       /^NATS_CREDENTIALS_UNREADABLE: cannot read the file of certificate authorities \/nowhere\/ca.pem/,
     );
   });
 
-  it('shows its own certificate to a server that wants one', async () => {
+  it('a TLS connection presents its own certificate to a server that requires one', async () => {
     const strict = await aServer(`tls { ${files('cert', 'key', 'ca')}, verify: true }`);
     const ca = certificates.path('ca.pem');
     const own = { ca, cert: certificates.path('client.pem'), key: certificates.path('client.key') };
@@ -90,7 +90,7 @@ describe('a connection with TLS', () => {
     );
   });
 
-  it('sends nothing to a server that offers none', async () => {
+  it('a TLS connection sends nothing to a server without TLS', async () => {
     const bare = await aServer('');
     for (const options of [
       { url: bare, tls: { ca: certificates.path('ca.pem') } },
@@ -103,8 +103,8 @@ describe('a connection with TLS', () => {
   });
 });
 
-describe('who to be', () => {
-  it('is said by a password or a token in a file', async () => {
+describe('the credentials of a connection', () => {
+  it('a password or a token can be read from a file', async () => {
     const passwordFile = join(directory, 'password');
     const byUser = await aServer('authorization { user: al, password: "pass word" }');
     expect(await attempt({ url: byUser, user: 'al', passwordFile })).toBe('connected');
@@ -119,14 +119,14 @@ describe('who to be', () => {
     expect(await attempt({ url: byToken, tokenFile: passwordFile })).toBe('connected');
   });
 
-  it('is said by an nkey, whose seed never leaves this machine', async () => {
+  it('an nkey authenticates without sending its seed', async () => {
     const url = await aServer(`authorization { users: [ { nkey: ${seed.getPublicKey()} } ] }`);
     expect(await attempt({ url, nkey: join(directory, 'user.nk') })).toBe('connected');
     expect(await attempt({ url, nkey: join(directory, 'password') })).toMatch(/^NATS_/);
   });
 });
 
-it('hears answers where the server lets it', async () => {
+it('a connection receives answers if the server allows its inbox', async () => {
   const url = await aServer(
     'authorization { users: [ { user: al, password: p, permissions: { subscribe: ["q", "_INBOX_al.>"] } } ] }',
   );

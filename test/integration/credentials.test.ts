@@ -15,7 +15,7 @@ let server: TestNatsServer;
 let acme: JwtAccount;
 const operator = createJwtOperator();
 const open: NatsConnection[] = [];
-/** Besides the one that most tests share: ended here, also where a test waits in vain. */
+/** Servers beside the common one. Stopped here, also if a test times out. */
 const servers: TestNatsServer[] = [];
 
 beforeAll(async () => {
@@ -51,27 +51,27 @@ async function connected(options: Omit<NatsOptions, 'url'>, url = server.url) {
     for await (const { type, data } of connection.status()) reported.push(`${type} ${data}`);
   })();
   const heard = (what: RegExp) => reported.filter((line) => what.test(line)).length;
-  /** Waits until this was reported so often. */
+  /** Waits until this was reported this many times. */
   const hears = async (what: RegExp, times = 1) => {
     while (heard(what) < times) await sleep(20);
   };
   return { connection, heard, hears };
 }
 
-/** What is told of a connection that is not made. */
+/** The error of a connection that fails. */
 async function refusal(options: Omit<NatsOptions, 'url'>, url = server.url) {
   const error: unknown = await connected(options, url).catch((caught: unknown) => caught);
   return error as { code: string; message: string; hint: string };
 }
 
 describe('a credentials file', () => {
-  it('is taken as nsc writes it, and without its last line break', async () => {
+  it('a credentials file is accepted as nsc writes it, and without its last line break', async () => {
     const text = acme.user('al', ANYTHING);
     for (const written of [text, text.trim(), `${text}\n****************\n`])
       await (await connected({ credentials: await file('al.creds', written) })).connection.flush();
   });
 
-  it('that holds no JWT with its seed is named, and nothing of it repeated', async () => {
+  it('a credentials file without a JWT and seed is named, and none of its content is repeated', async () => {
     const [head = '', rest = ''] = acme.user('al', ANYTHING).split('-----BEGIN USER');
     for (const content of ['', 'geheim', head, `${head}-----BEGIN USER${rest.replace('SU', 'SUgeheim')}`]) {
       const credentials = await file('wrong.creds', content);
@@ -92,7 +92,7 @@ describe('a credentials file', () => {
       });
   });
 
-  it('whose user expired is refused with the time', async () => {
+  it('a credentials file whose user has expired is refused with the time', async () => {
     const expires = new Date('2026-01-02T03:04:05Z');
     const credentials = await file('old.creds', acme.user('al', ANYTHING, createUserKey(), { expires }));
     expect(await refusal({ credentials })).toMatchObject({
@@ -104,7 +104,7 @@ describe('a credentials file', () => {
     });
   });
 
-  it('whose user is revoked, or of an account that the server does not know, is refused by its name', async () => {
+  it('a credentials file of a revoked user or an unknown account is refused by name', async () => {
     const key = createUserKey();
     const revoked = await file('revoked.creds', acme.user('al', ANYTHING, key));
     await (await connected({ credentials: revoked })).connection.close();
@@ -119,7 +119,7 @@ describe('a credentials file', () => {
       }
   });
 
-  it('too long for the line of a server is told as that', async () => {
+  it('a credentials file that exceeds the line limit of a server is reported as such', async () => {
     const narrow = await ownServer(operator.config().replace(/max_control_line.*/, ''));
     const permissions = permissionsOf(createSubjects(), { role: 'daemon', name: 'daemon' });
     const credentials = await file('daemon.creds', acme.user('daemon', permissions));
@@ -129,24 +129,24 @@ describe('a credentials file', () => {
   });
 });
 
-describe('a connection whose user the server lets in no longer', () => {
+describe('a connection whose user is no longer accepted', () => {
   it.each(['expires', 'is revoked'])(
-    'because it %s, asks again until the file holds one that it takes',
+    'a connection whose user %s reconnects until the file contains a valid one',
     async (how) => {
       const key = createUserKey();
       const expires = how === 'expires' ? new Date(Date.now() + 4_000) : undefined;
       const credentials = await file('renewed.creds', acme.user('al', ANYTHING, key, { expires }));
       const { connection, heard, hears } = await connected({ credentials });
       if (!expires) await acme.revoke(server.url, key);
-      await hears(/AUTHORIZATION_VIOLATION/, 3); // the client's own way is to give up at the second
-      const before = heard(/^reconnect /); // in the second in which a JWT expires it may be taken once more
+      await hears(/AUTHORIZATION_VIOLATION/, 3); // The NATS client itself gives up at the second refusal.
+      const before = heard(/^reconnect /); // In the second in which a JWT expires, it may be accepted once more.
       await file('renewed.creds', acme.user('al', ANYTHING));
       await hears(/^reconnect /, before + 1);
       await connection.flush();
     },
   );
 
-  it('goes on with what it has while the file is away', async () => {
+  it('a connection continues with its credentials while the file is missing', async () => {
     const own = await ownServer(operator.config());
     const credentials = await file('away.creds', acme.user('al', ANYTHING));
     const { connection, hears } = await connected({ credentials }, own.url);

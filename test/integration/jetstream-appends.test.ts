@@ -4,7 +4,7 @@ import { batch, entry } from '../contract/samples.ts';
 import { aProxy, aServer, aStore } from './jetstream-support.ts';
 
 describe('an append whose acknowledgement is lost', () => {
-  it('is stored once when the server is killed under it, again and again', async () => {
+  it('an append is stored once if the server is killed during it, again and again', async () => {
     const server = await aServer();
     const { log } = await (await aStore(server.url)).open('demo');
     for (let round = 0; round < 5; round += 1) {
@@ -18,25 +18,25 @@ describe('an append whose acknowledgement is lost', () => {
     }
   });
 
-  it('is stored once when the server froze and took it late', async () => {
+  it('an append is stored once if the server was frozen and stored it late', async () => {
     const server = await aServer();
     const { log } = await (await aStore(server.url)).open('demo');
     await log.append(0, batch(0, 1));
     server.freeze();
     const appending = log.append(1, batch(1, 2));
-    await new Promise((resolve) => setTimeout(resolve, 1_500)); // twice its patience: it was published again
+    await new Promise((resolve) => setTimeout(resolve, 1_500)); // twice its timeout: it was published again
     server.thaw();
     expect(await appending).toEqual({ kind: 'appended', length: 3 });
     expect(await log.read(0)).toEqual(batch(0, 3));
   });
 
-  it('is found by its id when only the answer was lost, what others appended behind it included', async () => {
+  it('an append whose answer was lost is found by its id, with what others appended after it', async () => {
     const server = await aServer();
     const proxy = await aProxy(server);
     const { log } = await (await aStore(proxy.url)).open('demo');
     const other = await aStore(server.url);
     await log.append(0, batch(0, 1));
-    proxy.slow(200); // the append arrives; its answer does not, since the way is cut before
+    proxy.slow(200); // The append arrives, and its answer does not, as the connection is cut before.
     const appending = log.append(1, batch(1, 1));
     const opened = await seen(other, 2);
     const queued = log.append(2, batch(2, 1, 'queued behind it'));
@@ -49,7 +49,7 @@ describe('an append whose acknowledgement is lost', () => {
     expect(await log.read(0)).toEqual([...batch(0, 2), ...batch(2, 2, 'by another')]);
   });
 
-  it('ends what its writer knows when only the answer was lost: nothing of it is put behind what others appended', async () => {
+  it("a lost answer makes the writer's state stale, so that nothing is appended after the entries of others", async () => {
     const server = await aServer();
     const proxy = await aProxy(server);
     const { log } = await (await aStore(proxy.url)).open('demo');
@@ -66,7 +66,7 @@ describe('an append whose acknowledgement is lost', () => {
     expect(await log.read(0)).toEqual([...batch(0, 2), ...batch(2, 2, 'by another')]);
   });
 
-  it('fails as unknown when nobody may wait any longer, and the log is read afresh then', async () => {
+  it('an append that may not wait any longer fails with an unknown outcome, and the log is read again', async () => {
     const server = await aServer();
     const giveUp = new AbortController();
     const store = await aStore(server.url, { signal: giveUp.signal });
@@ -87,7 +87,7 @@ describe('an append whose acknowledgement is lost', () => {
   });
 });
 
-/** The log as another store sees it, once it holds so many entries. */
+/** The log as another store reads it, once it has this many entries. */
 async function seen(store: ConversationStore, length: number) {
   for (;;) {
     const opened = await store.open('demo');
@@ -98,7 +98,7 @@ async function seen(store: ConversationStore, length: number) {
 }
 
 describe('two writers of one conversation', () => {
-  it('never interleave, a thousand times, and a stale one is refused', async () => {
+  it('two writers never interleave in a thousand rounds, and a stale one is refused', async () => {
     const server = await aServer();
     const writers = await Promise.all(
       ['a', 'b'].map(async (name) => ({ name, log: (await (await aStore(server.url)).open('demo')).log })),
@@ -112,7 +112,7 @@ describe('two writers of one conversation', () => {
       const stored = outcomes.flatMap(({ kind }, place) => (kind === 'appended' ? [place] : []));
       expect(stored).toHaveLength(1);
       const won = before + 2;
-      expect(outcomes.map(({ length }) => length)).toEqual([won, won]); // the other is told how far it goes
+      expect(outcomes.map(({ length }) => length)).toEqual([won, won]); // the other one learns how long it is
       expect(outcomes.filter(({ kind }) => kind === 'conflict')).toHaveLength(1);
       for (const place of stored) {
         const name = writers[place]?.name ?? '';
@@ -127,7 +127,7 @@ describe('two writers of one conversation', () => {
     expect(entries).toHaveLength(2_000);
   });
 
-  it('find a deleted log out: the one that still had it open can write no more', async () => {
+  it('a writer of a deleted log detects the deletion and can write no more', async () => {
     const server = await aServer();
     const { log } = await (await aStore(server.url)).open('demo');
     await log.append(0, batch(0, 3));
@@ -139,7 +139,7 @@ describe('two writers of one conversation', () => {
     await expect(log.read(0)).rejects.toMatchObject({ code: 'LOG_UNAVAILABLE' });
   });
 
-  it('may both read what the other appended, a conflict later', async () => {
+  it('two writers can each read what the other one appended after one conflict', async () => {
     const server = await aServer();
     const { log } = await (await aStore(server.url)).open('demo');
     const other = await (await aStore(server.url)).open('demo');

@@ -7,7 +7,7 @@ import { aClient, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-it('a read of the newest message of each subject ends at what was there when it began, while others keep appending', async () => {
+it('a read of the newest message of each subject ends at the last message at its start, while others append', async () => {
   const server = await aServer();
   const store = await aStore(server.url);
   for (let n = 0; n < 100; n++) await (await store.open(`c${n}`)).log.append(0, batch(0, 1));
@@ -26,10 +26,10 @@ it('a read of the newest message of each subject ends at what was there when it 
     return true;
   });
   expect(new Set(seen).size).toBe(100);
-  expect(seen.length).toBeLessThan(300); // what came between the reader and the end it was given
+  expect(seen.length).toBeLessThan(300); // added between the start of the reader and its end
 });
 
-it('a read up to a message that the leader has waits for a replica that lags, and not for a message that was removed', async () => {
+it('a read up to a message of the leader waits for a replica that lags, and not for a message that was removed', async () => {
   const server = await aServer();
   const store = await aStore(server.url);
   const { log } = await store.open('team');
@@ -42,7 +42,7 @@ it('a read up to a message that the leader has waits for a replica that lags, an
   const lagging = Object.create(real.manager.consumers);
   lagging.add = async (stream: string, config: object) => ({
     ...(await real.manager.consumers.add(stream, config)),
-    num_pending: 0, // as a server says that has none of it yet
+    num_pending: 0, // the answer of a server that has none of it yet
   });
   const manager = Object.create(real.manager, { consumers: { value: lagging } });
   const broker = { ...real, manager, timeoutMs: 1_000 };
@@ -62,7 +62,7 @@ it('a read up to a message that the leader has waits for a replica that lags, an
   expect(await read(4)).toEqual([]);
 });
 
-it('a read ends where the messages that it waits for are removed meanwhile', async () => {
+it('a read ends if the messages that it waits for are removed', async () => {
   const server = await aServer();
   const store = await aStore(server.url);
   for (const id of ['one', 'two']) await (await store.open(id)).log.append(0, batch(0, 1));

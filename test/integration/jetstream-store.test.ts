@@ -8,8 +8,8 @@ import { aClient, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-describe('what does not belong in a log', () => {
-  it('is passed over when it is no append, told once, and stands in no way', async () => {
+describe('foreign messages in a log', () => {
+  it('a message that is no append is skipped, reported once, and does not disturb the log', async () => {
     const server = await aServer();
     const events: StoreEvent[] = [];
     const client = await aClient(server.url);
@@ -32,7 +32,7 @@ describe('what does not belong in a log', () => {
     expect((await store.open('demo')).entries).toEqual(batch(0, 3));
   });
 
-  it('is reported when it poses as an append, and nothing is appended behind it (PERSISTENCE-PORT-4)', async () => {
+  it('a message that imitates an append is reported, and nothing is appended after it (PERSISTENCE-PORT-4)', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     const client = await aClient(server.url);
@@ -50,8 +50,8 @@ describe('what does not belong in a log', () => {
   });
 });
 
-describe('what one message cannot carry', () => {
-  it('is refused as an append, and the log goes on', async () => {
+describe('a log with content larger than one message', () => {
+  it('an append that exceeds one message is refused, and the log continues', async () => {
     const server = await aServer({ config: 'max_payload: 65536' });
     const { log } = await (await aStore(server.url)).open('demo');
     await expect(log.append(0, batch(0, 2, 'x'.repeat(40_000)))).rejects.toMatchObject({
@@ -66,7 +66,7 @@ describe('what one message cannot carry', () => {
     expect((await log.read(0)).map((each) => each.index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('is kept apart as a record of a tool, and comes back whole', async () => {
+  it('a tool record that exceeds one message is stored in parts and read back whole', async () => {
     const server = await aServer({ config: 'max_payload: 65536' });
     const store = await aStore(server.url);
     const large = record(0, { type: 'ToolCallCompleted', result: 'y'.repeat(100_000) });
@@ -78,8 +78,8 @@ describe('what one message cannot carry', () => {
   });
 });
 
-describe('a deletion', () => {
-  it('keeps the later position when two stores record theirs at the same time', async () => {
+describe('a deletion in a JetStream store', () => {
+  it('a deletion keeps the later position if two stores record theirs at the same time', async () => {
     const { url } = await aServer();
     const [one, two] = [await aStore(url), await aStore(url)];
     const lost: string[] = [];
@@ -92,7 +92,7 @@ describe('a deletion', () => {
     expect(lost).toEqual([]);
   });
 
-  it('leaves a log alone that began after the append that it names', async () => {
+  it('a deletion leaves a log alone that began after the append that it names', async () => {
     const { url } = await aServer();
     const [one, two] = [await aStore(url), await aStore(url)];
     const old = await one.open('demo');
@@ -106,7 +106,7 @@ describe('a deletion', () => {
     expect(await later.log.read(0)).toEqual([entry(0, 'a new beginning')]);
   });
 
-  it('removes what was appended to the old log while it was being removed', async () => {
+  it('a deletion removes what was appended to the old log during the deletion', async () => {
     const { url } = await aServer();
     const [one, two] = [await aStore(url), await aStore(url)];
     const first = await one.open('demo');
@@ -118,7 +118,7 @@ describe('a deletion', () => {
     expect(await two.exists('demo')).toBe(false);
   });
 
-  it('that was ended by a crash is completed at the next opening, without the log that began since', async () => {
+  it('a deletion that a crash interrupted is completed at the next opening, without the log that began since', async () => {
     const { url } = await aServer();
     const store = await aStore(url);
     const old = await store.open('demo');
@@ -135,8 +135,8 @@ describe('a deletion', () => {
   });
 });
 
-describe('a store', () => {
-  it('asks again for what it reads when the connection is lost meanwhile', async () => {
+describe('a JetStream store', () => {
+  it('a store repeats a read if the connection is lost during it', async () => {
     const server = await aServer();
     const store = await aStore(server.url, { timeoutMs: 60_000 });
     const { log } = await store.open('demo');
@@ -153,7 +153,7 @@ describe('a store', () => {
     expect(await readings).toMatchObject([{ length: 2 }, new Map([['demo', { length: 2 }]]), true, false]);
   });
 
-  it('says so when the connection does not come back for what it reads', async () => {
+  it('a store reports a read whose connection does not return', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     server.freeze();
@@ -164,7 +164,7 @@ describe('a store', () => {
     ]);
   });
 
-  it('ends at its opening a deletion that was cut short', async () => {
+  it('a store completes at its opening a deletion that was interrupted', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     const { log } = await store.open('demo');
@@ -180,7 +180,7 @@ describe('a store', () => {
     expect(await bucket.get('deleting.demo')).toBeNull();
   });
 
-  it('says which setting of an old stream does not fit', async () => {
+  it('a store reports which setting of an old stream does not fit', async () => {
     const server = await aServer();
     const { streams } = await (await aClient(server.url)).jetstreamManager();
     await streams.add({ name: names.logStream, subjects: [names.log('*')], storage: StorageType.Memory });
@@ -190,7 +190,7 @@ describe('a store', () => {
     });
   });
 
-  it('leaves a stream of logs alone whose prefix differs in case only', async () => {
+  it('a store leaves a log stream alone whose prefix differs only in case', async () => {
     const server = await aServer();
     const { streams } = await (await aClient(server.url)).jetstreamManager();
     await streams.add({ name: names.logStream, subjects: ['PARLEY.log.*'] });
@@ -200,12 +200,12 @@ describe('a store', () => {
     expect((await streams.info(names.logStream)).config.subjects).toEqual(['PARLEY.log.*']);
   });
 
-  it('needs a server with JetStream, and says so', async () => {
+  it('a store reports a server without JetStream', async () => {
     const server = await aServer({ plain: true });
     await expect(aStore(server.url)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 
-  it('takes a limit in bytes away, at which older servers drop the oldest entries', async () => {
+  it('a store removes a limit in bytes, at which older servers drop the oldest entries', async () => {
     const server = await aServer();
     const { streams } = await (await aClient(server.url)).jetstreamManager();
     await aStore(server.url);
@@ -214,7 +214,7 @@ describe('a store', () => {
     expect((await streams.info(names.logStream)).config.max_bytes).toBe(-1);
   });
 
-  it('says that there is no room, and appends again when there is', async () => {
+  it('a store reports that the storage is full, and appends again when it is not', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     const { streams } = await (await aClient(server.url)).jetstreamManager();
@@ -227,7 +227,7 @@ describe('a store', () => {
     expect(await log.append(1, batch(1, 1))).toEqual({ kind: 'appended', length: 2 });
   });
 
-  it('reads a long log in pages, whole and in part', async () => {
+  it('a store reads a long log in pages, whole and in part', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     const { log } = await store.open('demo');
@@ -238,7 +238,7 @@ describe('a store', () => {
     expect((await store.open('demo')).entries).toEqual(batch(0, 500));
   });
 
-  it('answers that the server is away, and goes on when it is back', async () => {
+  it('a store reports an outage of the server, and continues when it returns', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     await store.toolRecords.append('demo', [record(0)]);
@@ -258,8 +258,8 @@ describe('a store', () => {
   });
 });
 
-describe('two moves into one target', () => {
-  it('that both found it empty: one of them begins, the other one is refused, and the same source goes on', async () => {
+describe('two migrations into one target', () => {
+  it('only one of two migrations that found the target empty begins, and the same source continues later', async () => {
     const server = await aServer();
     const targets = await Promise.all(
       ['a', 'b'].map(async (name) => {

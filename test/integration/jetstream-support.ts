@@ -7,7 +7,7 @@ import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/inde
 import { openTestStore } from '../support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from '../support/nats-server.ts';
 
-/** Servers, stores and clients of one test; each ends with it. */
+/** Servers, stores and clients of one test. They end with it. */
 
 export const names = createSubjects();
 
@@ -24,7 +24,7 @@ export async function aStore(
   const giveUp = new AbortController();
   const store = await openTestStore(url, { timeoutMs: 500, signal: giveUp.signal, ...options });
   onTestFinished(() => {
-    giveUp.abort(); // a test that failed leaves nothing that waits
+    giveUp.abort(); // A failed test leaves nothing that waits.
     return store.close();
   });
   return store;

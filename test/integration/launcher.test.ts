@@ -45,7 +45,7 @@ function launch(folder: string, node: readonly string[] = []): Promise<Ended> {
 const SAY = 'console.log(JSON.stringify(process.argv.slice(2)));';
 
 describe('the launcher', { timeout: 30_000 }, () => {
-  it('runs the source in a checkout, types and all', async () => {
+  it('the launcher runs the TypeScript source in a checkout', async () => {
     const folder = await packageOf({
       'src/cli/main.ts': `import { word } from './word.ts';\nconst said: string = word;\n${SAY}\nprocess.exitCode = said.length;`,
       'src/cli/word.ts': "export const word: string = 'abc';",
@@ -54,7 +54,7 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect(await launch(folder)).toEqual({ code: 3, stdout: '["ls","--json"]\n', stderr: '' });
   });
 
-  it('is not led astray by the tsconfig.json of the folder that a person is in', async () => {
+  it('the launcher ignores the tsconfig.json of the working directory', async () => {
     const folder = await packageOf({
       'src/cli/main.ts': `import { ulid } from 'ulid';\nconsole.log(typeof ulid);`,
       'astray.ts': "export const ulid = 'another package';",
@@ -63,19 +63,19 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect((await launch(folder)).stdout).toBe('function\n');
   });
 
-  it('runs what was built where there is no source', async () => {
+  it('the launcher runs the build if there is no source', async () => {
     const folder = await packageOf({ 'dist/cli/main.js': SAY });
     expect(await launch(folder)).toEqual({ code: 0, stdout: '["ls","--json"]\n', stderr: '' });
   });
 
-  it('says so where there is neither', async () => {
+  it('the launcher reports that there is neither source nor build', async () => {
     const { code, stderr } = await launch(await packageOf({}));
     expect(code).toBe(1);
     expect(stderr).toContain('neither src/cli nor dist/cli is there');
   });
 
   it.each(['18.20.4', '20.18.1'])(
-    'says what to do on Node %s, before anything is loaded',
+    'the launcher explains on Node %s what to do before anything is loaded',
     async (version) => {
       const folder = await packageOf({
         'old.cjs': `Object.defineProperty(process.versions, 'node', { value: '${version}' });`,

@@ -9,7 +9,7 @@ import { until } from '../unit/bus/support.ts';
 const SLOW = { timeout: 90_000 };
 
 describe.each(['file', 'jetstream'] as const)(
-  'deletions in a store of kind %s, when the ingress stream lost its newest posts in a crash',
+  'deletions in a store of kind %s after the ingress stream lost its newest posts',
   (store) => {
     let nats: TestNatsServer;
     let site: Site;
@@ -44,27 +44,31 @@ describe.each(['file', 'jetstream'] as const)(
       await nats.restart();
     }
 
-    it('do not refuse new posts after a restart, and what survived stays deleted', SLOW, async () => {
-      let daemon = await up();
-      await say('one');
-      await say('old');
-      await remove('old');
-      await daemon.stop();
-      await keep();
-      daemon = await up();
-      for (const conversation of ['x', 'y', 'x', 'y', 'x']) await say(conversation);
-      await remove('x');
-      await daemon.kill9();
-      await lose();
-      daemon = await up();
-      await say('x');
-      await remove('y'); // its log holds posts that the stream has lost
-      await say('y');
-      expect(await listed()).toEqual(['one', 'x', 'y']);
-      expect(await daemon.stop()).toBe(0);
-    });
+    it(
+      'deletions do not refuse new posts after a restart, and what survived stays deleted',
+      SLOW,
+      async () => {
+        let daemon = await up();
+        await say('one');
+        await say('old');
+        await remove('old');
+        await daemon.stop();
+        await keep();
+        daemon = await up();
+        for (const conversation of ['x', 'y', 'x', 'y', 'x']) await say(conversation);
+        await remove('x');
+        await daemon.kill9();
+        await lose();
+        daemon = await up();
+        await say('x');
+        await remove('y'); // its log has posts that the stream has lost
+        await say('y');
+        expect(await listed()).toEqual(['one', 'x', 'y']);
+        expect(await daemon.stop()).toBe(0);
+      },
+    );
 
-    it('do not refuse new posts of a conversation that is in memory', SLOW, async () => {
+    it('deletions do not refuse new posts of a conversation that is in memory', SLOW, async () => {
       let daemon = await up();
       await say('one');
       await daemon.stop();

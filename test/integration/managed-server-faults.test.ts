@@ -9,7 +9,7 @@ import { takeLock } from '../../src/bus/nats/managed/lock.ts';
 import { processExists } from '../../src/bus/nats/managed/process.ts';
 import { firstKept, portOf, post, type Stage, setStage } from '../support/managed-server.ts';
 
-/** What stands in the way of a managed server, and what its user is told. */
+/** Obstacles for a managed server, and the messages for its user. */
 
 let stage: Stage;
 beforeEach(async () => {
@@ -23,8 +23,8 @@ async function occupy(port: number): Promise<Server> {
   return stranger;
 }
 
-describe('a start that cannot work', () => {
-  test('names a port that somebody else has, and the file it stands in', async () => {
+describe('a start that cannot succeed', () => {
+  test('a start names the port that is in use, and the file that sets it', async () => {
     const server = await stage.start();
     const port = portOf(server);
     await server.stop();
@@ -42,7 +42,7 @@ describe('a start that cannot work', () => {
     expect(portOf(await stage.start())).toBe(other);
   });
 
-  test('takes a free port once the files that its hint names are gone', async () => {
+  test('a start takes a free port once the files that its hint names are removed', async () => {
     const server = await stage.start();
     const port = portOf(server);
     const record = await stage.json('server.json');
@@ -53,12 +53,12 @@ describe('a start that cannot work', () => {
     await rm(join(stage.directory, 'endpoint.json'), { force: true });
     const refused = await stage.start().catch((error: unknown) => error);
     const files = String((refused as { hint?: unknown }).hint).match(/\/\S+\.json/g) ?? [];
-    expect(files.length).toBe(2); // the record of the last start knows the port too
+    expect(files.length).toBe(2); // the record of the last start has the port, too
     for (const file of files) await rm(file, { force: true });
     expect(portOf(await stage.start())).not.toBe(port);
   });
 
-  test('says that the disk of its directory is full, and what to do', async () => {
+  test('a start reports that the disk of its directory is full, and what to do', async () => {
     const noSpace = async () => {
       throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     };
@@ -70,12 +70,12 @@ describe('a start that cannot work', () => {
     expect(await stage.lockIsFree()).toBe(true);
   });
 
-  test('names a directory that cannot be made', async () => {
+  test('a start names a directory that cannot be created', async () => {
     await writeFile(stage.directory, 'a file');
     await expect(stage.start()).rejects.toMatchObject({ code: 'NATS_DIRECTORY_UNWRITABLE' });
   });
 
-  test('names a binary that is no nats-server', async () => {
+  test('a start names a binary that is not nats-server', async () => {
     await expect(stage.start({ binary: '/bin/echo' })).rejects.toMatchObject({
       code: 'NATS_SERVER_UNUSABLE',
     });
@@ -85,7 +85,7 @@ describe('a start that cannot work', () => {
     expect(await stage.lockIsFree()).toBe(true);
   });
 
-  test('shows what the server said before it ended', async () => {
+  test('a start shows the output of a server that ended', async () => {
     const fake = await stage.fakeServer('2.9.10', 'echo "the disk is on fire" >&2; exit 3');
     await expect(stage.start({ binary: fake })).rejects.toMatchObject({
       code: 'NATS_SERVER_FAILED',
@@ -94,7 +94,7 @@ describe('a start that cannot work', () => {
     });
   });
 
-  test('shows what the server has against its configuration', async () => {
+  test("a start shows the server's error in its configuration", async () => {
     const wrong = await stage.fakeServer(
       '2.9.10',
       `echo 'nonsense: 1' >> "$2"; exec ${stage.binary} -c "$2"`,
@@ -105,7 +105,7 @@ describe('a start that cannot work', () => {
     });
   });
 
-  test('shows what the server has against its store', async () => {
+  test("a start shows the server's error in its store", async () => {
     await stage.start().then((server) => server.stop());
     await rm(join(stage.directory, 'jetstream'), { recursive: true });
     await writeFile(join(stage.directory, 'jetstream'), 'not a folder');
@@ -115,7 +115,7 @@ describe('a start that cannot work', () => {
     });
   });
 
-  test('ends a server that is never ready, and leaves none behind', async () => {
+  test('a start ends a server that never becomes ready, and leaves none', async () => {
     const hung = await stage.fakeServer('2.9.10', `echo $$ > ${join(stage.root, 'pid')}; exec sleep 600`);
     await expect(stage.start({ binary: hung, startTimeoutMs: 500 })).rejects.toMatchObject({
       code: 'NATS_SERVER_NOT_READY',
@@ -125,7 +125,7 @@ describe('a start that cannot work', () => {
     expect(await stage.lockIsFree()).toBe(true);
   });
 
-  test('names a directory that is locked by something that cannot be adopted', async () => {
+  test('a start names a directory that is locked by a process that cannot be adopted', async () => {
     await stage.start().then((server) => server.stop());
     const lock = await takeLock(join(stage.directory, 'LOCK'));
     stage.defer(async () => lock?.release());
@@ -136,7 +136,7 @@ describe('a start that cannot work', () => {
     });
   });
 
-  test('names the process of a server that runs but cannot be adopted', async () => {
+  test('a start names the process of a running server that cannot be adopted', async () => {
     const server = await stage.start();
     const seed = await readFile(server.nkey);
     await writeFile(server.nkey, 'SUAB');
@@ -149,9 +149,9 @@ describe('a start that cannot work', () => {
     expect((await stage.start()).pid).toBe(server.pid);
   });
 
-  test('starts a server anew that an older version left running with a password', async () => {
+  test('a start replaces a running server of an older version that uses a password', async () => {
     const server = await stage.start();
-    const { pid } = server; // it changes when this one adopts the next
+    const { pid } = server; // it changes when this one adopts the server
     await post(await stage.open(server), 'hello');
     await rename(server.nkey, join(stage.root, 'user.nk'));
     await writeFile(join(stage.directory, 'credentials.json'), '{"user":"parley","password":"old"}');
@@ -163,8 +163,8 @@ describe('a start that cannot work', () => {
   });
 });
 
-describe('a port that is changed by hand while the server runs', () => {
-  test('counts from the next start on; until then the server is adopted where it is', async () => {
+describe('a port that is edited while the server runs', () => {
+  test('an edited port applies from the next start, and until then the server is adopted at its old port', async () => {
     const server = await stage.start();
     const before = portOf(server);
     const after = before === 29_999 ? before - 1 : before + 1;
@@ -178,7 +178,7 @@ describe('a port that is changed by hand while the server runs', () => {
 });
 
 describe('files that are stale or half written', () => {
-  test('are made anew, and each is named; the messages are kept', async () => {
+  test('damaged files are replaced and each is named, and the messages are kept', async () => {
     const server = await stage.start();
     await post(await stage.open(server), 'hello');
     await server.stop();
@@ -190,7 +190,7 @@ describe('files that are stale or half written', () => {
       expect(stage.logged.some((line) => line.startsWith('warn') && line.includes(name))).toBe(true);
   });
 
-  test('never make a stranger pass for the server', async () => {
+  test('damaged files never make another process pass for the server', async () => {
     await stage.start().then((server) => server.stop());
     const stranger = spawn('sleep', ['600'], { stdio: 'ignore' });
     stage.defer(async () => stranger.kill('SIGKILL'));

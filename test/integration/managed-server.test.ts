@@ -5,7 +5,7 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { firstKept, kill, portOf, post, restarted, type Stage, setStage } from '../support/managed-server.ts';
 
-/** The real server, brought up and down as a daemon does. */
+/** The real server, started and stopped as a daemon does. */
 
 let stage: Stage;
 beforeEach(async () => {
@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => stage.strike());
 
 describe('a managed nats-server', () => {
-  test('listens on loopback with JetStream, for who has the credentials only', async () => {
+  test('the managed server listens on loopback with JetStream, only for clients with its credentials', async () => {
     const server = await stage.start();
     expect(server.url).toMatch(/^nats:\/\/127\.0\.0\.1:2\d{4}$/);
     expect(server.adopted).toBe(false);
@@ -26,7 +26,7 @@ describe('a managed nats-server', () => {
     await expect(openNats({ url: server.url })).rejects.toMatchObject({ code: 'NATS_UNAUTHORIZED' });
   });
 
-  test('keeps its secrets to its owner and writes down what runs', async () => {
+  test('the managed server keeps its secrets readable for its owner only, and records its process', async () => {
     const server = await stage.start();
     for (const name of ['user.nk', 'nats-server.conf', 'server.json', 'LOCK'])
       expect((await stat(join(stage.directory, name))).mode & 0o777).toBe(0o600);
@@ -43,7 +43,7 @@ describe('a managed nats-server', () => {
     expect(stage.logged.join('\n')).not.toContain(seed);
   });
 
-  test('has the same port, credentials and messages after a stop and a start', async () => {
+  test('the managed server keeps port, credentials and messages over a restart', async () => {
     const first = await stage.start();
     const { url, nkey, pid } = first;
     const seed = await readFile(nkey, 'utf8');
@@ -56,7 +56,7 @@ describe('a managed nats-server', () => {
     expect(await firstKept(await stage.open(second))).toBe('hello');
   });
 
-  test('is started again once its disk, which was full, has room, and keeps its messages', async () => {
+  test('the managed server restarts once its full disk has space, and keeps its messages', async () => {
     let free = 1_024 ** 3;
     const freeBytes = vi.fn(async () => free);
     const server = await stage.start({ host: { ...systemHost(), freeBytes } });
@@ -76,7 +76,7 @@ describe('a managed nats-server', () => {
     expect(stage.logged.filter((line) => line.includes('had a full disk'))).toHaveLength(1);
   });
 
-  test('is gone after stop, with its lock free; stopping again is the same stop', async () => {
+  test('stop ends the managed server and frees its lock, and a second stop is the same one', async () => {
     const server = await stage.start();
     const [one, two] = [server.stop(), server.stop()];
     expect(one).toBe(two);
@@ -86,7 +86,7 @@ describe('a managed nats-server', () => {
     await expect(readFile(join(stage.directory, 'server.json'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('that hangs is killed by stop', async () => {
+  test('stop kills a managed server that hangs', async () => {
     const server = await stage.start();
     process.kill(server.pid, 'SIGSTOP');
     await server.stop();
@@ -94,7 +94,7 @@ describe('a managed nats-server', () => {
     expect(stage.logged.join('\n')).toContain('did not stop in time');
   });
 
-  test('says what an acknowledgement promises', async () => {
+  test('the managed server reports what an acknowledgement guarantees', async () => {
     const server = await stage.start();
     const promise =
       server.durability === 'always' ? /every acknowledged message/ : /synced about once a second/;
@@ -102,8 +102,8 @@ describe('a managed nats-server', () => {
   });
 });
 
-describe('a daemon that is killed', () => {
-  test('leaves its server, and the next one adopts it with every message', async () => {
+describe('a managed server after its daemon was killed', () => {
+  test('the next daemon adopts the running server with every message', async () => {
     const { child, pid } = await stage.daemon();
     await post(await stage.openByFiles(), 'hello');
     await kill(child);
@@ -115,14 +115,14 @@ describe('a daemon that is killed', () => {
     expect(await stage.runs(pid)).toBe(false);
   });
 
-  test('before it could write down the process leaves a server that is adopted all the same', async () => {
+  test('the next daemon adopts a server whose process was not recorded yet', async () => {
     const { child, pid } = await stage.daemon();
     await kill(child);
     await rm(join(stage.directory, 'server.json'));
     expect(await stage.start()).toMatchObject({ adopted: true, pid });
   });
 
-  test('together with its server blocks nobody', async () => {
+  test('a server that was killed with its daemon does not block the next start', async () => {
     const { child, pid } = await stage.daemon();
     await kill(child);
     process.kill(pid, 'SIGKILL');
@@ -132,15 +132,15 @@ describe('a daemon that is killed', () => {
     expect(next.pid).not.toBe(pid);
   });
 
-  test('two that start at once have one server between them', async () => {
+  test('two daemons that start at once share one server', async () => {
     const [one, two] = await Promise.all([stage.daemon(), stage.daemon()]);
     expect(one.pid).toBe(two.pid);
     expect(await stage.start()).toMatchObject({ adopted: true, pid: one.pid });
   });
 });
 
-describe('a managed nats-server that dies', () => {
-  test('is started again on the same port, and clients find it by themselves', async () => {
+describe('a managed server that crashes', () => {
+  test('a crashed server restarts on the same port, and clients reconnect to it', async () => {
     const server = await stage.start();
     const { pid, url } = server;
     const connection = await stage.open(server);
@@ -154,7 +154,7 @@ describe('a managed nats-server that dies', () => {
     expect(stage.logged.some((line) => line.includes(`(process ${pid}) died`))).toBe(true);
   });
 
-  test('is started again by a daemon that only adopted it', async () => {
+  test('a crashed server is restarted by a daemon that only adopted it', async () => {
     const owner = await stage.start();
     const adopter = await stage.start();
     expect(adopter).toMatchObject({ adopted: true, pid: owner.pid });
@@ -165,7 +165,7 @@ describe('a managed nats-server that dies', () => {
     expect(await stage.runs(owner.pid)).toBe(true);
   });
 
-  test('is tried again for as long as it cannot be started', async () => {
+  test('a restart is retried for as long as it fails', async () => {
     const link = join(stage.root, 'nats-server');
     await symlink(stage.binary, link);
     const server = await stage.start({ binary: link });
@@ -180,7 +180,7 @@ describe('a managed nats-server that dies', () => {
     await stage.open(server);
   });
 
-  test('is not started again once it is being stopped', async () => {
+  test('a server that is being stopped is not restarted', async () => {
     const link = join(stage.root, 'nats-server');
     await symlink(stage.binary, link);
     const server = await stage.start({ binary: link });

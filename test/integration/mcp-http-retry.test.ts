@@ -10,7 +10,7 @@ afterEach(() => {
   for (const end of over.splice(0)) end();
 });
 
-/** Ends every stream at once, and says after how many milliseconds to come again. Answers when each stream was asked for. */
+/** Ends every stream at once with this `retry` in milliseconds. Returns the times of the requests. */
 async function endingServer(retry: string, event = ''): Promise<{ url: string; asked: number[] }> {
   const asked: number[] = [];
   const server = createServer((request, response) => {
@@ -37,14 +37,14 @@ async function reconnections(retry: string, event?: string): Promise<number[]> {
   await transport.close();
   const last = asked.length;
   await sleep(600);
-  expect(asked.length).toBe(last); // a closed connection asks no more
+  expect(asked.length).toBe(last); // A closed connection sends no more requests.
   return asked.slice(1).map((at, n) => at - (asked[n] ?? 0));
 }
 
 const NOTICE = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} })}\n\n`;
 
 it.each(['0', '1', '99999999999'])(
-  'a server that ends each stream with `retry: %s` is asked again after a pause that grows',
+  'reconnects to a server that ends each stream with `retry: %s` back off',
   async (retry) => {
     const pauses = await reconnections(retry);
     expect(pauses.length).toBeGreaterThan(0);
@@ -54,7 +54,7 @@ it.each(['0', '1', '99999999999'])(
   },
 );
 
-it('a server that ends each stream after a message is asked again after a pause', async () => {
+it('a reconnect to a server that ends each stream after a message is delayed', async () => {
   const pauses = await reconnections('0', NOTICE);
   expect(pauses.length).toBeGreaterThan(4);
   expect(pauses.length).toBeLessThan(12);

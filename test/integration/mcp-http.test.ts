@@ -19,7 +19,7 @@ async function stageFor(url: string, headers: Record<string, string> = {}): Prom
   return stage;
 }
 
-describe('a server over HTTP', () => {
+describe('an MCP server over HTTP', () => {
   let server: McpHttpServer;
   let stage: McpStage;
 
@@ -39,17 +39,17 @@ describe('a server over HTTP', () => {
       expect(outcome).toEqual({ kind: 'completed', content: 'echo' });
     }, 20_000);
 
-  it('is called with its headers', async () => {
+  it('a call over HTTP carries the configured headers', async () => {
     expect(await stage.run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
     for (const headers of server.headers) expect(headers.authorization).toBe('Bearer key-1');
   });
 
-  it('has its new tools listed', async () => {
+  it('new tools of an HTTP server are listed', async () => {
     server.grow();
     await vi.waitFor(() => expect(stage.tools.definitions().has('mcp__web__grown')).toBe(true), 20_000);
   });
 
-  it('is told when a call is cancelled', async () => {
+  it('an HTTP server is notified of a cancelled call', async () => {
     const controller = new AbortController();
     const call = stage.run('mcp__web__hang', {}, controller.signal);
     await hanging();
@@ -58,7 +58,7 @@ describe('a server over HTTP', () => {
     await vi.waitFor(() => expect(server.marks).toContain('cancelled'), 20_000);
   });
 
-  it('that drops the stream of a call fails that call, and no other (HTTP-TRANSPORT-1)', async () => {
+  it('a dropped event stream fails its own call and no other (HTTP-TRANSPORT-1)', async () => {
     const sessions = server.openSessions;
     expect(await stage.run('mcp__web__drop')).toMatchObject({
       code: 'MCP_CONNECTION_LOST',
@@ -68,7 +68,7 @@ describe('a server over HTTP', () => {
     expect(server.openSessions).toBe(sessions);
   });
 
-  it('that answers a call with the result null in an event stream fails it at once (HTTP-TRANSPORT-4)', async () => {
+  it('a null result in an event stream fails the call at once (HTTP-TRANSPORT-4)', async () => {
     expect(await stage.run('mcp__web__nothing')).toMatchObject({
       kind: 'failed',
       code: 'TOOL_FAILED',
@@ -77,7 +77,7 @@ describe('a server over HTTP', () => {
     expect(await stage.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
   });
 
-  it('that goes away in a call fails it, and is found again when it is back', async () => {
+  it('an HTTP server that stops during a call fails it, and is used again when it returns', async () => {
     const call = stage.run('mcp__web__hang');
     await hanging();
     await server.close();
@@ -86,7 +86,7 @@ describe('a server over HTTP', () => {
     await backAgain();
   });
 
-  it('that has forgotten the session did nothing, and gets a new one', async () => {
+  it('a call with an expired session has no effect, and the session is replaced', async () => {
     server.forgetSessions();
     expect(await stage.run('mcp__web__echo')).toMatchObject({
       code: 'MCP_SERVER_UNAVAILABLE',
@@ -95,15 +95,15 @@ describe('a server over HTTP', () => {
     await backAgain();
   });
 
-  it('has its session ended when the tools close (HTTP-TRANSPORT-3)', async () => {
+  it('the session ends when the tools are closed (HTTP-TRANSPORT-3)', async () => {
     expect(server.openSessions).toBe(1);
     await stage.tools.close();
     expect(server.openSessions).toBe(0);
   });
 });
 
-describe('a server that lets nobody go on from where a stream broke off', () => {
-  it('fails the call when the client has tried often enough (HTTP-TRANSPORT-2)', async () => {
+describe('an HTTP server that cannot resume a broken stream', () => {
+  it('a call fails when the client has tried to resume its stream often enough (HTTP-TRANSPORT-2)', async () => {
     const server = await startMcpHttpServer({ forgetsEvents: true });
     const stage = await stageFor(server.url);
     try {
@@ -118,8 +118,8 @@ describe('a server that lets nobody go on from where a stream broke off', () => 
   });
 });
 
-describe('a server that is not there', () => {
-  it('is reported, without the secrets of its headers', async () => {
+describe('an HTTP server that is not reachable', () => {
+  it('an unreachable HTTP server is reported without the secrets of its headers', async () => {
     const url = `http://127.0.0.1:${await freePort()}/mcp`;
     const stage = await stageFor(url, { Authorization: 'Bearer key-1' });
     const [status] = stage.tools.status();
@@ -130,7 +130,7 @@ describe('a server that is not there', () => {
   });
 });
 
-describe('a server from npm over HTTP', () => {
+describe('a published MCP server over HTTP', () => {
   let child: ChildProcess;
 
   async function startEverything(port: number): Promise<void> {
@@ -150,7 +150,7 @@ describe('a server from npm over HTTP', () => {
     await ended;
   }
 
-  it('killed in a call fails it, and is found again when it is back', async () => {
+  it('a published server that is killed during a call fails it, and is used again when it returns', async () => {
     const port = await freePort();
     await startEverything(port);
     const stage = await stageFor(`http://127.0.0.1:${port}/mcp`);
@@ -161,7 +161,7 @@ describe('a server from npm over HTTP', () => {
         content: 'Echo: hello',
       });
       const call = stage.run('mcp__web__trigger-long-running-operation', { duration: 600, steps: 2 });
-      // Answered behind the call on the same connection: the call is there.
+      // Answered after the call on the same connection, so the call has arrived.
       await stage.run('mcp__web__echo', message);
       await end();
       expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });

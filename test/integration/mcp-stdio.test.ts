@@ -11,7 +11,7 @@ import {
   setMcpStage,
 } from '../support/mcp-tools.ts';
 
-/** Real programs over their standard streams. */
+/** Real programs over standard streams. */
 
 let stage: McpStage;
 
@@ -33,8 +33,8 @@ async function marked(line: string): Promise<void> {
   await vi.waitFor(async () => expect(await stage.marks()).toContain(line), 20_000);
 }
 
-describe('servers from npm', () => {
-  it('give their tools and results to agents', async () => {
+describe('published MCP servers over stdio', () => {
+  it('agents get the tools and results of published servers', async () => {
     stage = await setMcpStage((directory) => ({
       everything: packaged(EVERYTHING, ['stdio']),
       files: { ...packaged(FILESYSTEM, [directory]), trustReadOnlyHint: true },
@@ -58,7 +58,7 @@ describe('servers from npm', () => {
     expect(refused).toMatchObject({ kind: 'failed', message: expect.stringMatching(/denied/i) });
   });
 
-  it('fail the call in which they are killed, and are there for the next', async () => {
+  it('a published server that is killed fails its call, and restarts for the next one', async () => {
     stage = await setMcpStage((directory) => ({
       everything: packaged(EVERYTHING, ['stdio']),
       it: program(directory),
@@ -74,19 +74,19 @@ describe('servers from npm', () => {
       message: expect.stringContaining('not known'),
     });
     expect(Number(await contentOf('mcp__it__pid'))).not.toBe(pid);
-    expect(await long).toMatchObject({ kind: 'completed' }); // nobody else noticed
+    expect(await long).toMatchObject({ kind: 'completed' }); // nothing else noticed
   });
 });
 
-describe('a server that is a program', () => {
-  it('that ends in a call fails it, and its last words are in the log', async () => {
+describe('an MCP server over stdio', () => {
+  it('a program that ends during a call fails it, and its last output is in the log', async () => {
     await withProgram();
     expect(await stage.run('mcp__it__exit')).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
     expect(await contentOf('mcp__it__pid')).toMatch(/^\d+$/);
     expect(stage.said.join('\n')).toContain('out of paper');
   });
 
-  it('is told when a call is cancelled, and goes on', async () => {
+  it('a program is notified of a cancelled call, and continues', async () => {
     await withProgram();
     const pid = await contentOf('mcp__it__pid');
     const controller = new AbortController();
@@ -98,19 +98,19 @@ describe('a server that is a program', () => {
     expect(await contentOf('mcp__it__pid')).toBe(pid);
   });
 
-  it('that gets a new tool has it listed', async () => {
+  it('new tools of a program are listed', async () => {
     const { tools } = await withProgram();
     await contentOf('mcp__it__grow');
     await vi.waitFor(() => expect(tools.definitions().has('mcp__it__grown')).toBe(true), 20_000);
     expect(await contentOf('mcp__it__grown')).toBe('grown');
   });
 
-  it('may print what is no message', async () => {
+  it('output of a program that is not a message is ignored', async () => {
     await withProgram();
     expect(await contentOf('mcp__it__chatter')).toBe('said');
   });
 
-  it('that answers a call with the result null fails it at once', async () => {
+  it('a null result of a program fails the call at once', async () => {
     await withProgram();
     expect(await stage.run('mcp__it__nothing')).toMatchObject({
       kind: 'failed',
@@ -119,14 +119,14 @@ describe('a server that is a program', () => {
     });
   });
 
-  it('that gives a picture of 3 MB gives words about it', async () => {
+  it('a picture of 3 MB is replaced by its description', async () => {
     await withProgram();
     expect(await contentOf('mcp__it__picture')).toBe(
       '[image/png, 3.0 MB: not kept]\n[file:///big, application/octet-stream, 1.5 MB: not kept]',
     );
   });
 
-  it('runs in the project, with what its settings name and none of our secrets (CHILD-TRANSPORT-4)', async () => {
+  it('a program runs in the project with the environment of its settings and no secret of the daemon (CHILD-TRANSPORT-4)', async () => {
     process.env.PARLEY_TEST_SECRET = 'ours';
     try {
       await withProgram({ TOKEN: 'its-own' });
@@ -139,7 +139,7 @@ describe('a server that is a program', () => {
     expect(env.PARLEY_TEST_SECRET).toBeUndefined();
   });
 
-  it('that cannot be started says why', async () => {
+  it('a program that cannot be started is reported with the reason', async () => {
     stage = await setMcpStage(() => ({
       none: { transport: 'command', command: '/nowhere/server', args: [], env: {} },
       odd: { transport: 'command', command: process.execPath, args: ['-e', 'throw "paper jam"'], env: {} },
@@ -155,8 +155,8 @@ describe('a server that is a program', () => {
   });
 });
 
-describe('closing', () => {
-  it('ends a server by ending its input', async () => {
+describe('closing an MCP server over stdio', () => {
+  it('closing ends a program by ending its input', async () => {
     await withProgram();
     const pid = Number(await contentOf('mcp__it__pid'));
     await stage.tools.close();
@@ -164,17 +164,17 @@ describe('closing', () => {
     expect(await stage.marks()).toContain('input ended');
   });
 
-  it('ends one that will not end (CHILD-TRANSPORT-2), and what it started (CHILD-TRANSPORT-1)', async () => {
+  it('closing kills a program that does not end (CHILD-TRANSPORT-2), and what it started (CHILD-TRANSPORT-1)', async () => {
     await withProgram({ STUBBORN: 'yes' }, { endMs: 200 });
     const pids = [await contentOf('mcp__it__pid'), await contentOf('mcp__it__child')].map(Number);
     expect(pids.map(isAlive)).toEqual([true, true]);
     await stage.tools.close();
     await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false, false]), 20_000);
-    // The group was asked before it was forced.
+    // The group got SIGTERM before SIGKILL.
     expect(await stage.marks()).toEqual(expect.arrayContaining(['input ended', 'SIGTERM']));
   });
 
-  it('ends one that is just being started', async () => {
+  it('closing ends a program that is just starting', async () => {
     stage = await setMcpStage((directory) => ({ it: program(directory) }));
     stage.tools.start();
     await stage.tools.close();
@@ -184,8 +184,8 @@ describe('closing', () => {
   });
 });
 
-describe('a server whose leader is killed', () => {
-  it('leaves nothing of its group, and its call fails though a child holds the pipes (CHILD-TRANSPORT-1, CHILD-TRANSPORT-3)', async () => {
+describe('an MCP server whose leading process is killed', () => {
+  it('the rest of the group is killed, and its call fails though a child holds the pipes (CHILD-TRANSPORT-1, CHILD-TRANSPORT-3)', async () => {
     await withProgram();
     const pid = Number(await contentOf('mcp__it__pid'));
     const child = Number(await contentOf('mcp__it__child'));

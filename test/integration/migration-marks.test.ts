@@ -33,8 +33,8 @@ async function aSource(): Promise<MigrationSource> {
   return source;
 }
 
-describe('two moves from one source into one target', () => {
-  it('of which one is frozen before its mark until the other ended: it writes nothing and leaves the target open', async () => {
+describe('two migrations from one source into one target', () => {
+  it('a migration that is frozen before its mark until the other ended writes nothing and leaves the target open', async () => {
     const { url } = await aServer();
     const { archive } = await aSource();
     const [frozen, other] = [await aTarget(url), await aTarget(url)];
@@ -55,7 +55,7 @@ describe('two moves from one source into one target', () => {
     await (await aStore(url)).close();
   });
 
-  it('of which one takes over what the other began: the first neither ends the move nor removes the mark', async () => {
+  it('a migration that was taken over neither completes nor removes the mark', async () => {
     const { url } = await aServer();
     const [first, second, third] = [await aTarget(url), await aTarget(url), await aTarget(url)];
     await first.begin('file:a');

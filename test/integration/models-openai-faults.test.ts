@@ -21,8 +21,8 @@ async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) 
   return callAt(provider.url, call);
 }
 
-describe('a fault on the way', () => {
-  it('is a network error when nothing listens there, and says so', async () => {
+describe('a failure of the connection to a provider', () => {
+  it('an endpoint where nothing listens is a network error', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const address = server.address();
@@ -34,14 +34,14 @@ describe('a fault on the way', () => {
   });
 
   it.each(['before-headers', 'after-headers'] as const)(
-    'may be tried again when it comes %s',
+    'a connection that breaks %s is retryable',
     async (drop) => {
       const failure = failureOf((await ask([{ drop, text: 'x' }])).outcome);
       expect(failure).toMatchObject({ code: 'NETWORK_ERROR', retryable: true });
     },
   );
 
-  it('is final behind a delta, and the partial text is kept', async () => {
+  it('a connection that breaks after a delta is final, and the partial text is kept', async () => {
     const { outcome, text } = await ask([{ reasoning: 'Hm.', text: 'Half an', drop: 'after-text' }]);
     expect(outcome).toMatchObject({
       kind: 'failed',
@@ -52,21 +52,18 @@ describe('a fault on the way', () => {
     expect(text).toBe('Half an');
   });
 
-  it.each([301, 302, 307, 308])(
-    'is final for a redirect (%i), which is not followed and is named',
-    async (status) => {
-      const headers = { location: '/elsewhere/v1/chat/completions' };
-      const { outcome } = await ask([{ status, headers, body: '' }, { text: 'Hello.' }]);
-      const failure = failureOf(outcome);
-      expect(failure).toMatchObject({ code: 'REDIRECTED', retryable: false });
-      expect(failure.message).toContain(
-        `${status}: it redirects to /elsewhere/v1/chat/completions. Set baseURL`,
-      );
-      expect(provider?.requests).toHaveLength(1);
-    },
-  );
+  it.each([301, 302, 307, 308])('a redirect (%i) is final, not followed, and named', async (status) => {
+    const headers = { location: '/elsewhere/v1/chat/completions' };
+    const { outcome } = await ask([{ status, headers, body: '' }, { text: 'Hello.' }]);
+    const failure = failureOf(outcome);
+    expect(failure).toMatchObject({ code: 'REDIRECTED', retryable: false });
+    expect(failure.message).toContain(
+      `${status}: it redirects to /elsewhere/v1/chat/completions. Set baseURL`,
+    );
+    expect(provider?.requests).toHaveLength(1);
+  });
 
-  it('is an answer without end, which is broken off and keeps what was said', async () => {
+  it('an answer without end is aborted, and its text is kept', async () => {
     const filler = `: ${'x'.repeat(4 * 1024 * 1024)}\n`;
     const body = [chunk({ content: 'Half an' }), ...Array.from({ length: 40 }, () => filler)];
     const { outcome, text } = await ask([{ body }]);
@@ -79,7 +76,7 @@ describe('a fault on the way', () => {
     expect(text).toBe('Half an');
   });
 
-  it('is a broken stream when the answer ends without a finish', async () => {
+  it('an answer that ends without a finish reason is a broken stream', async () => {
     const { outcome } = await ask([{ text: 'Half an', finishReason: null }]);
     expect(outcome).toMatchObject({
       kind: 'failed',
@@ -90,7 +87,7 @@ describe('a fault on the way', () => {
   });
 
   it.each(['before-headers', 'after-headers'] as const)(
-    'is a timeout when the server hangs %s',
+    'a server that hangs %s is a timeout',
     async (hang) => {
       const failure = failureOf((await ask([{ hang }], { options: { timeoutMs: 60 } })).outcome);
       expect(failure).toMatchObject({ code: 'TIMEOUT', retryable: true });
@@ -99,7 +96,7 @@ describe('a fault on the way', () => {
     },
   );
 
-  it('is a final timeout when the server falls silent behind a delta', async () => {
+  it('a server that hangs after a delta is a final timeout', async () => {
     const { outcome } = await ask([{ text: 'Half', hang: 'after-text' }], { options: { timeoutMs: 300 } });
     expect(outcome).toMatchObject({
       kind: 'failed',
@@ -110,28 +107,28 @@ describe('a fault on the way', () => {
     await provider?.waitForIdle();
   });
 
-  it('is a timeout when only keep-alive comments come', async () => {
+  it('a server that sends only keep-alive comments is a timeout', async () => {
     const body = Array.from({ length: 200 }, () => ': keep-alive\n\n');
     const { outcome } = await ask([{ body, delayMs: 20 }], { options: { timeoutMs: 200 } });
     expect(outcome).toMatchObject({ kind: 'failed', code: 'TIMEOUT', retryable: true });
   });
 
-  it('of a header that cannot be sent is a value that does not show it', async () => {
+  it('a header that cannot be sent is reported without its value', async () => {
     const request = requestWith(BODY, { 'x-session': 'line\nbreak' });
     const failure = failureOf((await ask([{ text: 'x' }], { request })).outcome);
     expect(failure).toMatchObject({ code: 'BAD_REQUEST', retryable: false });
   });
 });
 
-describe('an abort', () => {
-  it('before the call sends nothing', async () => {
+describe('aborting a call of a provider', () => {
+  it('an abort before the call sends nothing', async () => {
     const { outcome } = await ask([{ text: 'x' }], { signal: AbortSignal.abort() });
     expect(outcome).toEqual({ kind: 'aborted', partial: { content: '', reasoning: '' } });
     expect(provider?.requests.length).toBe(0);
   });
 
   it.each(['before-headers', 'after-headers'] as const)(
-    'ends a call that hangs %s, and frees its socket',
+    'an abort ends a call that hangs %s, and frees its socket',
     async (hang) => {
       const controller = new AbortController();
       const calling = ask([{ hang }], { signal: controller.signal });
@@ -142,9 +139,9 @@ describe('an abort', () => {
     },
   );
 
-  it('in the middle keeps the partial text and gives no delta afterwards', async () => {
+  it('an abort during the answer keeps the partial text, and no delta follows', async () => {
     const controller = new AbortController();
-    // Words that arrive together are read together: a busy machine joins those that are sent soon after one another.
+    // Words that arrive together are read together. A busy machine joins words sent soon after one another.
     const { outcome, text } = await ask([{ text: 'one two three', delayMs: 2_000 }], {
       signal: controller.signal,
       onDelta: () => controller.abort(),
@@ -154,7 +151,7 @@ describe('an abort', () => {
     await provider?.waitForIdle();
   });
 
-  it('leaves no listener on a signal that lives on', async () => {
+  it('calls leave no listener on a long-lived signal', async () => {
     const { signal } = new AbortController();
     let listeners = 0;
     const add = signal.addEventListener.bind(signal);

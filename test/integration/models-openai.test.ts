@@ -21,8 +21,8 @@ async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) 
   return callAt(provider.url, call);
 }
 
-describe('what is sent to a provider', () => {
-  it('is the exact bytes of the request, with the key and the headers of the request', async () => {
+describe('a request to a provider', () => {
+  it('a request is sent as the exact bytes, with the key and the headers of the request', async () => {
     await ask([{ text: 'Hi.' }], { request: requestWith(BODY, { 'x-session': 's1' }) });
     const sent = provider?.requests[0];
     expect(sent?.path).toBe('/v1/chat/completions');
@@ -35,20 +35,20 @@ describe('what is sent to a provider', () => {
     });
   });
 
-  it('holds no Authorization header when there is no key, and the configured headers', async () => {
+  it('a request without a key has no Authorization header, and has the configured headers', async () => {
     await ask([{ text: 'Hi.' }], { options: { apiKey: '', headers: { 'api-key': 'azure-secret' } } });
     expect(provider?.requests[0]?.headers.authorization).toBeUndefined();
     expect(provider?.requests[0]?.headers['api-key']).toBe('azure-secret');
   });
 
-  it('is sent once, whatever comes back: retrying is decided by the turn', async () => {
+  it('a request is sent once, whatever the answer, since the turn decides on retries', async () => {
     await ask([{ status: 503 }, { text: 'Hi.' }]);
     expect(provider?.requests.length).toBe(1);
   });
 });
 
-describe('an answer', () => {
-  it('streams its text and reasoning, and ends with usage, model and finish reason', async () => {
+describe('an answer of a provider', () => {
+  it('an answer streams its text and reasoning, and ends with usage, model and finish reason', async () => {
     const usage = { prompt_tokens: 12, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 8 } };
     const { outcome, deltas, text } = await ask([{ reasoning: 'Hm.', text: 'Hello you 👋.', usage }]);
     expect(outcome).toEqual({
@@ -66,7 +66,7 @@ describe('an answer', () => {
     expect(deltas.length).toBe(4);
   });
 
-  it('that was asked for in one piece comes as one delta', async () => {
+  it('an answer that is not streamed arrives as one delta', async () => {
     const request = requestWith('{"model":"m","stream":false,"messages":[]}');
     const { outcome, deltas } = await ask([{ text: 'All at once.' }], { request });
     expect(deltas).toEqual([{ type: 'text', delta: 'All at once.' }]);
@@ -76,7 +76,7 @@ describe('an answer', () => {
     });
   });
 
-  it('is whole once its finish reason came, even if the connection breaks then', async () => {
+  it('an answer is complete once its finish reason has arrived, even if the connection breaks then', async () => {
     const body = [chunk({ content: 'Whole.' }), chunk({}, 'stop'), 'data: {"usa'];
     const { outcome } = await ask([
       { headers: { 'content-type': 'text/event-stream' }, body, drop: 'after-text' },
@@ -84,7 +84,7 @@ describe('an answer', () => {
     expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Whole.' } });
   });
 
-  it('does not wait for a server that keeps the connection open behind [DONE]', async () => {
+  it('an answer ends with [DONE], even if the server keeps the connection open', async () => {
     const body = [chunk({ content: 'Done.' }), event('[DONE]')];
     const { outcome } = await ask([{ body, hang: 'after-text' }], { options: { timeoutMs: 600_000 } });
     expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Done.' } });
@@ -160,21 +160,24 @@ describe('a refusal of the provider', () => {
       /Overloaded/,
     ],
   ];
-  it.each(cases)('%s says what it is and whether to try again', async (_, reply, expected, message) => {
-    const failure = failureOf((await ask([reply])).outcome);
-    expect(failure).toMatchObject(expected);
-    expect(failure.afterMs).toBe(expected.afterMs);
-    expect(failure.message).toMatch(message);
-    expect(failure.message).not.toContain(KEY);
-  });
+  it.each(cases)(
+    'the error %s is classified with whether it is retryable',
+    async (_, reply, expected, message) => {
+      const failure = failureOf((await ask([reply])).outcome);
+      expect(failure).toMatchObject(expected);
+      expect(failure.afterMs).toBe(expected.afterMs);
+      expect(failure.message).toMatch(message);
+      expect(failure.message).not.toContain(KEY);
+    },
+  );
 
-  it('is understood when a page comes with status 200', async () => {
+  it('an HTML page with status 200 is recognized as an error', async () => {
     const failure = failureOf((await ask([{ body: '<!doctype html><title>Login</title>' }])).outcome);
     expect(failure).toMatchObject({ code: 'INVALID_RESPONSE', retryable: false });
     expect(failure.message).toContain('“Login”. Check baseURL');
   });
 
-  it('is understood inside a stream, and is final behind a delta', async () => {
+  it('an error inside a stream is recognized, and is final after a delta', async () => {
     const error = { code: 429, message: 'slow down' };
     const early = failureOf((await ask([{ error }])).outcome);
     expect(early).toMatchObject({ code: 'RATE_LIMITED', retryable: true });

@@ -4,16 +4,19 @@ import { createNatsBus, type NatsConnection, openNats } from '../../src/bus/nats
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { createRemoteModel, type RemoteModel } from '../../src/models/index.ts';
 
-/** Turns offered over a real server: the daemon's model on one side, the client library or a bare program on the other. */
+/**
+ * Turns offered over a real server: the daemon's model on one side, the client library or a bare NATS client on the
+ * other.
+ */
 export interface RemoteSite {
   readonly model: RemoteModel;
   readonly client: ParleyClient;
-  /** A connection with nothing of Parley's. */
+  /** A connection without any code of Parley. */
   readonly program: NatsConnection;
   call(request?: ModelRequest, signal?: AbortSignal): Promise<ModelOutcome>;
-  /** A bare program that takes every offer and says what it is told to. */
+  /** A bare NATS client that takes every offer and replies as given. */
   bareAgent(act: (offer: Offer, count: number) => void | Promise<void>): Promise<Offer[]>;
-  /** The bare program publishes. */
+  /** The bare client publishes. */
   say(subject: string, body: object): void;
   close(): Promise<void>;
 }
@@ -29,7 +32,7 @@ export interface Offer {
 
 export const quiet = () => {};
 
-/** Silent agents are given up after 600 ms, if nothing else is said. */
+/** The failure timeout of agents is 600 ms by default. */
 export async function openRemoteSite(url: string, silenceMs = 600, heartbeatMs = 50): Promise<RemoteSite> {
   const log = { info: quiet, warn: quiet, error: quiet };
   const bus: Bus = await createNatsBus(await openNats({ url }), { subjects: createSubjects(), log });
@@ -82,7 +85,7 @@ export function requestOf(messages: readonly WireMessage[] = [question], turnId 
   };
 }
 
-/** The request that goes on after the calls of an answer, each with its result. */
+/** The next request after the calls of an answer, each with its result. */
 export function requestAfter(outcome: ModelOutcome, ...more: WireMessage[]): ModelRequest {
   if (outcome.kind !== 'answered') throw new Error(`it was ${outcome.kind}`);
   const calls = outcome.answer.toolCalls.map(({ name, arguments: given }, position) => ({

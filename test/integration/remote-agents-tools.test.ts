@@ -11,7 +11,7 @@ import {
   requestOf,
 } from './remote-agents-support.ts';
 
-/** Agents in other processes: the tools that the daemon runs for them, and turns that are taken back. */
+/** Remote agents: the tools that the daemon runs for them, and turns that are withdrawn. */
 
 let server: TestNatsServer;
 let site: RemoteSite;
@@ -26,8 +26,8 @@ afterEach(() => site.close());
 
 const reading = { name: 'fs_read', arguments: { path: '@project/a' }, id: 'mine' };
 
-describe('the tools of an agent in another process', () => {
-  it('are run by the daemon, and their results come back to the same offer', async () => {
+describe('the tools of a remote agent', () => {
+  it('the daemon runs the tools of a remote agent and sends the results to the same offer', async () => {
     let offers = 0;
     await site.client.agent('critic', async (turn) => {
       offers += 1;
@@ -52,7 +52,7 @@ describe('the tools of an agent in another process', () => {
     expect(offers).toBe(1);
   });
 
-  it('may be called again and again, also before the last results were there', async () => {
+  it('a remote agent may call tools repeatedly, also before the last results arrived', async () => {
     await site.client.agent('critic', async (turn) => {
       const both = await Promise.all([
         turn.callTools([{ name: 'one', arguments: {} }]),
@@ -66,7 +66,7 @@ describe('the tools of an agent in another process', () => {
     expect(await site.call(requestAfter(second))).toMatchObject(answered('result of one, result of two'));
   });
 
-  it('bring along what others said meanwhile', async () => {
+  it('the results contain the messages of others since the offer', async () => {
     await site.client.agent('critic', async (turn) => {
       await turn.callTools([reading]);
       return `news: ${turn.news.map((message) => message.content)}`;
@@ -76,7 +76,7 @@ describe('the tools of an agent in another process', () => {
     expect(await site.call(next)).toMatchObject(answered('news: be quick'));
   });
 
-  it('are not run twice for a call that comes again, and its results do', async () => {
+  it('a repeated call is not run twice, and its results are sent again', async () => {
     const heard: unknown[] = [];
     let again = quiet;
     await site.bareAgent(({ reply }) => {
@@ -102,7 +102,7 @@ describe('the tools of an agent in another process', () => {
     expect(heard[1]).toEqual(heard[0]);
   });
 
-  it('are not run twice for a call with the same id at another reply subject, which gets the results', async () => {
+  it('a repeated call with another reply subject is not run twice, and gets the results there', async () => {
     const heard: string[] = [];
     await site.bareAgent(({ reply }) => {
       const message = JSON.stringify({ type: 'tool_call', id: 'call-1', calls: [reading] });
@@ -121,7 +121,7 @@ describe('the tools of an agent in another process', () => {
     expect(heard).toEqual(['_INBOX.my.second', '_INBOX.my.third']);
   });
 
-  it('answer on the control subject an agent that named no other', async () => {
+  it('an agent without a reply subject gets its results on the control subject', async () => {
     await site.bareAgent(({ reply, control }) => {
       site.program.subscribe(control, {
         callback: (_, message) => {
@@ -135,7 +135,7 @@ describe('the tools of an agent in another process', () => {
     expect(await site.call(requestAfter(first))).toMatchObject(answered('result of fs_read'));
   });
 
-  it('are offered with their results to another instance if the one that called them is gone', async () => {
+  it('calls and results are offered to another instance if the first one is gone', async () => {
     const first = site.bareAgent(({ reply }) => {
       site.say(reply, { type: 'tool_call', calls: [reading] });
       void site.program.drain();
@@ -153,7 +153,7 @@ describe('the tools of an agent in another process', () => {
     expect(seen?.messages).toEqual(request.messages);
   });
 
-  it('are answered though the server was away when they were called and when they were done', async () => {
+  it('results arrive although the server was down during the call and its end', async () => {
     const patient = await openRemoteSite(server.url, 10_000, 2_000);
     try {
       let offers = 0;
@@ -164,7 +164,7 @@ describe('the tools of an agent in another process', () => {
       });
       const first = await patient.call();
       await server.kill9();
-      const second = patient.call(requestAfter(first)); // sent into nothing
+      const second = patient.call(requestAfter(first)); // sent while nothing listens
       await server.restart();
       expect(await second).toMatchObject(answered('result of fs_read'));
       expect(offers).toBe(1);
@@ -173,7 +173,7 @@ describe('the tools of an agent in another process', () => {
     }
   });
 
-  it('are called again while no daemon hears of it, and given once one does', async () => {
+  it('a call is repeated until a daemon receives it, and answered once', async () => {
     let given: unknown;
     await site.client.agent('critic', async (turn) => {
       given = await turn.callTools([reading]);
@@ -196,7 +196,7 @@ describe('the tools of an agent in another process', () => {
     await expect.poll(() => given, { timeout: 5_000 }).toEqual(results);
   });
 
-  it('are offered with their results by a daemon that knows nothing of the call', async () => {
+  it('a daemon that did not receive the call offers the turn again with its results', async () => {
     await site.client.agent('critic', (turn) => `${turn.messages.length} messages`);
     const call = { id: 'c1_0', type: 'function' as const, function: { name: 'fs_read', arguments: '{}' } };
     const request = requestOf([
@@ -208,8 +208,8 @@ describe('the tools of an agent in another process', () => {
   });
 });
 
-describe('a turn that is taken back', () => {
-  it('is aborted at the agent', async () => {
+describe('a turn that is withdrawn', () => {
+  it('a withdrawn turn is aborted at the agent', async () => {
     let turn: AgentTurn | undefined;
     const abort = new AbortController();
     await site.client.agent('critic', async (offered) => {
@@ -224,14 +224,14 @@ describe('a turn that is taken back', () => {
     await expect.poll(() => turn?.signal.reason).toMatchObject({ code: 'TURN_OVER' });
   });
 
-  it('keeps what was said so far', async () => {
+  it('a withdrawn turn keeps its text so far', async () => {
     const abort = new AbortController();
     const told: unknown[] = [];
     const offers = await site.bareAgent(async ({ live, reply, control }) => {
       site.program.subscribe(control, { callback: (_, message) => void told.push(message.json()) });
       site.say(live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'I would ' });
       site.say(live, { turnId: 'turn-1', call: 'k', n: 1, type: 'text', delta: 'say' });
-      await site.program.request(reply, '{"type":"heartbeat"}'); // answered behind what came before it
+      await site.program.request(reply, '{"type":"heartbeat"}'); // answered after the messages before it
       abort.abort();
     });
     const outcome = await site.call(requestOf(), abort.signal);
@@ -239,7 +239,7 @@ describe('a turn that is taken back', () => {
     await expect.poll(() => told).toEqual([{ type: 'abort', turnId: 'turn-1', epoch: offers[0]?.epoch }]);
   });
 
-  it('ends a call of tools, since the turn ended with them', async () => {
+  it('a withdrawn turn ends its tool calls', async () => {
     let failure: unknown;
     await site.client.agent('critic', async (turn) => {
       await turn
@@ -254,7 +254,7 @@ describe('a turn that is taken back', () => {
     await expect.poll(() => failure).toMatchObject({ code: 'TURN_OVER' });
   });
 
-  it('is noticed by the agent when no daemon hears it any more', async () => {
+  it('an agent detects that no daemon receives its turn any more', async () => {
     let turn: AgentTurn | undefined;
     await site.client.agent('critic', async (offered) => {
       turn = offered;
@@ -279,7 +279,7 @@ describe('a turn that is taken back', () => {
     await expect.poll(() => turn?.signal.reason).toMatchObject(reason);
   });
 
-  it('is aborted when the client closes', async () => {
+  it('a turn is aborted when the client closes', async () => {
     let began = false;
     let wasAborted = false;
     await site.client.agent('critic', async (turn) => {
@@ -295,7 +295,7 @@ describe('a turn that is taken back', () => {
     expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED' });
   });
 
-  it('is refused by an agent to which the offer makes no sense', async () => {
+  it('an agent refuses an offer that it cannot understand', async () => {
     await site.client.agent('critic', () => 'never');
     const answer = await site.program.request('parley.agent.critic.turn', '{"conversation":"c"}');
     expect(answer.json()).toMatchObject({ accepted: false, reason: expect.stringContaining('turnId') });

@@ -10,7 +10,7 @@ import {
   requestOf,
 } from './remote-agents-support.ts';
 
-/** Agents in other processes: who takes a turn, how it is kept, and what is made of those that misbehave. */
+/** Remote agents: how a turn is assigned and kept, and how misbehaving agents are handled. */
 
 let server: TestNatsServer;
 let site: RemoteSite;
@@ -23,8 +23,8 @@ beforeEach(async () => {
 });
 afterEach(() => site.close());
 
-describe('an agent in another process', () => {
-  it('answers what it was offered, and is given the whole request', async () => {
+describe('a remote agent', () => {
+  it('a remote agent answers an offer that contains the whole request', async () => {
     let seen: AgentTurn | undefined;
     await site.client.agent('critic', async (turn) => {
       seen = turn;
@@ -40,7 +40,7 @@ describe('an agent in another process', () => {
     });
   });
 
-  it('gives its session, usage and model with the answer', async () => {
+  it('a remote agent returns session, usage and model with the answer', async () => {
     const usage = { inputTokens: 3, outputTokens: 2 };
     await site.client.agent('critic', () => ({
       content: 'Yes.',
@@ -53,7 +53,7 @@ describe('an agent in another process', () => {
     });
   });
 
-  it('shows its words to those who follow, and they are its answer if it returns nothing', async () => {
+  it('a remote agent streams its text to followers, and the text is the answer if it returns nothing', async () => {
     const chunks: unknown[] = [];
     site.program.subscribe('parley.live.c.critic', {
       callback: (_, message) => void chunks.push(message.json()),
@@ -74,7 +74,7 @@ describe('an agent in another process', () => {
     ]);
   });
 
-  it('is kept by its heartbeats, however long it takes', async () => {
+  it('a remote agent keeps its turn by heartbeats, however long it takes', async () => {
     let finish = quiet;
     let offers = 0;
     await site.client.agent('critic', () => {
@@ -84,24 +84,24 @@ describe('an agent in another process', () => {
       });
     });
     const calling = site.call();
-    await new Promise((resolve) => setTimeout(resolve, 1_300)); // twice the silence it may keep
+    await new Promise((resolve) => setTimeout(resolve, 1_300)); // twice the failure timeout
     finish();
     expect(await calling).toMatchObject(answered('at last'));
     expect(offers).toBe(1);
   });
 
-  it('fails as its code throws, with its code and message', async () => {
+  it('an error in a remote agent fails the turn with its code and message', async () => {
     await site.client.agent('critic', () => {
       throw Object.assign(new Error('no more ink'), { code: 'OUT_OF_INK' });
     });
     expect(await site.call()).toMatchObject({ kind: 'failed', code: 'OUT_OF_INK', message: 'no more ink' });
   });
 
-  it('is not there: trying again may help', async () => {
+  it('a remote agent that is not connected is a retryable error', async () => {
     expect(await site.call()).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED', retryable: true });
   });
 
-  it('takes no more turns once it is stopped, and finishes the one it has', async () => {
+  it('a remote agent that is stopped finishes its turn and accepts no other', async () => {
     let finish = quiet;
     const agent = await site.client.agent(
       'critic',
@@ -116,7 +116,7 @@ describe('an agent in another process', () => {
     expect(await site.call()).toMatchObject({ code: 'AGENT_NOT_CONNECTED' });
   });
 
-  it('fails with what is wrong if the offer or the answer is larger than the server carries', async () => {
+  it('an offer or answer that exceeds the message size of the server fails with the reason', async () => {
     await site.client.agent('critic', () => 'x'.repeat(70_000));
     expect(await site.call(requestOf([{ role: 'user', content: 'x'.repeat(70_000) }]))).toMatchObject({
       code: 'AGENT_OFFER_TOO_LARGE',
@@ -125,14 +125,14 @@ describe('an agent in another process', () => {
     expect(await site.call()).toMatchObject({ kind: 'failed', code: 'TOO_LARGE' });
   });
 
-  it('cannot have the name of a wildcard', async () => {
+  it('a remote agent cannot have the name of a wildcard', async () => {
     await expect(site.client.agent('*', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
     await expect(site.client.agent('a.>', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
   });
 });
 
 describe('several instances of one agent', () => {
-  it('share its turns: each is taken by one of them', async () => {
+  it('several instances share the turns, and each turn runs on one of them', async () => {
     const taken: string[] = [];
     const other = await connect({ url: server.url });
     try {
@@ -155,7 +155,7 @@ describe('several instances of one agent', () => {
     }
   });
 
-  it('stand in for one another: what one left when it died is offered to the other', async () => {
+  it('an instance that died is replaced: its turn is offered to another one', async () => {
     const other = await connect({ url: server.url });
     const offers = await site.bareAgent(async () => {
       await other.agent('critic', (turn) => `epoch ${turn.epoch}`);
@@ -170,8 +170,8 @@ describe('several instances of one agent', () => {
   });
 });
 
-describe('an agent that misbehaves', () => {
-  it('is offered the turn three times, each with a higher epoch, and then its silence is the answer', async () => {
+describe('a remote agent that misbehaves', () => {
+  it('a silent agent is offered the turn three times with growing epochs, and then the turn fails', async () => {
     const offers = await site.bareAgent((offer, count) => {
       if (count === 1)
         site.say(offer.live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'Well, ' });
@@ -186,7 +186,7 @@ describe('an agent that misbehaves', () => {
     expect(epochs).toEqual([0, 1, 2]);
   });
 
-  it('is heard once when it answers twice', async () => {
+  it('the second answer of an agent is ignored', async () => {
     await site.bareAgent(({ reply, turnId, epoch }) => {
       site.say(reply, { turnId, epoch, type: 'final', content: 'first' });
       site.say(reply, { turnId, epoch, type: 'final', content: 'second' });
@@ -195,7 +195,7 @@ describe('an agent that misbehaves', () => {
     expect(await site.call(requestOf([question], 'turn-2'))).toMatchObject(answered('first'));
   });
 
-  it('is not heard when it speaks of an older offer or another turn', async () => {
+  it('a message for an older offer or another turn is ignored', async () => {
     await site.bareAgent(({ reply, turnId, epoch }) => {
       site.say(reply, { turnId, epoch: epoch - 1, type: 'final', content: 'old' });
       site.say(reply, { turnId: 'another', epoch, type: 'final', content: 'strange' });
@@ -204,7 +204,7 @@ describe('an agent that misbehaves', () => {
     expect(await site.call()).toMatchObject(answered('mine'));
   });
 
-  it('is not heard on the line of an offer that was given up', async () => {
+  it('a message in the channel of an abandoned offer is ignored', async () => {
     const offers = await site.bareAgent((offer, count) => {
       if (count === 1) return;
       site.say(offers[0]?.reply ?? '', { type: 'final', content: 'too late' });
@@ -213,7 +213,7 @@ describe('an agent that misbehaves', () => {
     expect(await site.call()).toMatchObject(answered('in time'));
   });
 
-  it('is told by the failure when what it sends cannot be understood', async () => {
+  it('an agent learns from the failure that its message was not understood', async () => {
     await site.bareAgent(({ reply }) => site.say(reply, { type: 'tool_call', calls: [{ arguments: {} }] }));
     const outcome = await site.call();
     expect(outcome).toMatchObject({ kind: 'failed', code: 'INVALID_RESPONSE', retryable: false });

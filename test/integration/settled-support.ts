@@ -2,7 +2,7 @@ import type { Bus, IngressDelivery, Owner } from '../../src/bus/index.ts';
 import type { SettledRecord } from '../../src/bus/settled.ts';
 import { type Broker, bytes, collector, type recordingLog, text, until } from '../unit/bus/support.ts';
 
-/** Two stores, and what tests of the record of settled posts share. */
+/** Two stores, and helpers for tests of the record of settled posts. */
 
 export const A: Owner = { id: 'store-a', name: 'store a' };
 export const B: Owner = { id: 'store-b', name: 'store b' };
@@ -14,7 +14,7 @@ export function settledOn(broker: () => Broker) {
   async function post(bus: Bus, from: number, to: number): Promise<void> {
     for (let n = from; n <= to; n += 1) await bus.post('alice', `c${n}`, bytes(`${n}`));
   }
-  /** Null: none yet. nats-server 2.9.10 crashes when it reads a message of a stream that is being created. */
+  /** Null: no record yet. nats-server 2.9.10 crashes when it reads from a stream that is being created. */
   async function record(): Promise<SettledRecord | null> {
     try {
       const manager = await broker().plain.jetstreamManager();

@@ -24,7 +24,7 @@ async function opened(options: NatsOptions): Promise<NatsConnection> {
   return connection;
 }
 
-/** Where it is connected, when the next return of the connection was reported. */
+/** The server of the connection after the next reconnect. */
 async function afterReturn(connection: NatsConnection): Promise<string> {
   for await (const { type } of connection.status()) {
     if (type === 'reconnect') return `nats://${connection.getServer()}`;
@@ -39,7 +39,7 @@ const refusal = (options: NatsOptions) =>
   );
 
 describe('a list of NATS servers', () => {
-  it('is tried in its order, and a start with the first one down works', async () => {
+  it('servers are tried in order, and a start with the first one down succeeds', async () => {
     const [first, second, third] = [await aServer(), await aServer(), await aServer()];
     await first.kill9();
     for (const url of [[first.url, second.url, third.url], `${first.url}, ${second.url},${third.url}`]) {
@@ -50,7 +50,7 @@ describe('a list of NATS servers', () => {
     expect(client.url).toBe(`${first.url},${second.url}`);
   });
 
-  it('is failed over to the next one, and back to one that was down at the start', async () => {
+  it('a connection fails over to the next server, and to one that was down at the start', async () => {
     const [first, second] = [await aServer(), await aServer()];
     await first.kill9();
     const connection = await opened({ url: `${first.url},${second.url}` });
@@ -64,7 +64,7 @@ describe('a list of NATS servers', () => {
     expect(await again).toBe(second.url);
   });
 
-  it('is named whole, without passwords, when none of them can be used', async () => {
+  it('servers that are all unusable are named, without passwords', async () => {
     const [down, strict] = [await aServer(), await aServer('authorization { user: al, password: right }')];
     await down.kill9();
     const urls = [down.url, strict.url].map((url) => url.replace('//', '//al:geheim@'));
@@ -79,7 +79,7 @@ describe('a list of NATS servers', () => {
     expect(await refusal({ url: urls })).toMatchObject({ code: 'NATS_UNREACHABLE' });
   });
 
-  it('is waited for until one of them answers', async () => {
+  it('a connection waits until one of the servers answers', async () => {
     const [first, second] = [await aServer(), await aServer()];
     await first.kill9();
     await second.kill9();
@@ -88,7 +88,7 @@ describe('a list of NATS servers', () => {
     expect(`nats://${(await waiting).getServer()}`).toBe(second.url);
   });
 
-  it('may have a login in each URL, or one for all', async () => {
+  it('each URL may have its own login, or one login applies to all', async () => {
     const first = await aServer('authorization { user: al, password: "a,b" }');
     const second = await aServer('authorization { user: bo, password: b }');
     const own = `${first.url.replace('//', '//al:a,b@')},${second.url.replace('//', '//bo:b@')}`;
@@ -106,7 +106,7 @@ describe('a list of NATS servers', () => {
     }
   });
 
-  it('is compared by TLS with the address that was named, after a fail-over too', async () => {
+  it('TLS checks the host name in the list, also after a fail-over', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'parley-servers-'));
     releases.push(() => rm(directory, { recursive: true, force: true }));
     const certificates = await makeCertificates(directory);
@@ -121,7 +121,7 @@ describe('a list of NATS servers', () => {
 });
 
 describe('connection.json', () => {
-  it('names the first server for programs that know one, and all of them for those that know several', async () => {
+  it('connection.json contains the first server for older programs, and all of them for the others', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'parley-servers-'));
     releases.push(() => rm(directory, { recursive: true, force: true }));
     const file = { url: 'nats://a:1,nats://b:2', prefix: 'parley', pid: 1 };

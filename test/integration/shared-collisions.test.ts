@@ -3,10 +3,10 @@ import { checkLaws, type Entry } from '../../src/conversation/index.ts';
 import { createWorld, postCommand } from '../unit/daemon/world.ts';
 import { aServer, aStore } from './jetstream-support.ts';
 
-/** L3, with the work of a whole daemon on each side: nobody is asked whose a conversation is, both take what they can. */
+/** L3 with the work of two whole daemons. Both write to each conversation, without any assignment. */
 describe('two daemons that are forced onto the same conversations', () => {
   const CONVERSATIONS = 20;
-  /** A thousand collisions in `npm run test:full`; two hundred else. */
+  /** A thousand collisions in `npm run test:full`, otherwise two hundred. */
   const ROUNDS = process.env.PARLEY_FULL === '1' ? 50 : 10;
 
   async function aDaemon(url: string, daemon: string) {
@@ -22,7 +22,7 @@ describe('two daemons that are forced onto the same conversations', () => {
     return world;
   }
 
-  it('never interleave, however often they collide: each message is kept once, and who lost is told so', async () => {
+  it('two daemons never interleave: each message is kept once, and a refused writer is informed', async () => {
     const { url } = await aServer();
     const daemons = await Promise.all(['one', 'two'].map((name) => aDaemon(url, name)));
     let lost = 0;
@@ -55,7 +55,7 @@ describe('two daemons that are forced onto the same conversations', () => {
   });
 });
 
-/** What that daemon kept, in order. */
+/** What that daemon stored, in order. */
 function posted(entries: readonly Entry[], place: number): string[] {
   const people = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
   return people.map(({ id }) => id).filter((id) => id.startsWith(`${place}-`));

@@ -17,15 +17,15 @@ async function aDaemon(url: string, daemon: string) {
   return world;
 }
 
-describe('a post that another daemon deletes before this one appends it', () => {
-  it('does not bring its conversation back (DELETE-3)', async () => {
+describe('a post whose conversation another daemon deletes before it is appended', () => {
+  it('a late post does not restore the deleted conversation (DELETE-3)', async () => {
     const { url } = await aServer();
     const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
     const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
     await one.workers.use('demo'); // reads that nothing is deleted, and stays in memory
     await two.workers.delete('demo', post.position);
     await expect(one.posts.deliver(post)).rejects.toMatchObject({ code: 'CONVERSATION_MOVED' });
-    await one.posts.deliver(post); // as its token comes again
+    await one.posts.deliver(post); // as its token is delivered again
     expect((await one.workers.use('demo')).entries()).toEqual([]);
     expect(await one.store.exists('demo')).toBe(false);
     expect(one.calls.length).toBe(0);
@@ -35,7 +35,7 @@ describe('a post that another daemon deletes before this one appends it', () => 
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
   });
 
-  it('does not bring it back after a claim that was appended before the post either (DELETE-3)', async () => {
+  it('a late post does not restore the deleted conversation after a claim before it either (DELETE-3)', async () => {
     const { url } = await aServer();
     const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
     const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
@@ -49,7 +49,7 @@ describe('a post that another daemon deletes before this one appends it', () => 
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
   });
 
-  it('does not bring it back when this one appends it while the other one is about to make it void (DELETE-3)', async () => {
+  it('a post that is appended while the other daemon removes the log does not restore the conversation (DELETE-3)', async () => {
     const { url } = await aServer();
     const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
     const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
@@ -61,13 +61,13 @@ describe('a post that another daemon deletes before this one appends it', () => 
     expect(await two.workers.delete('demo', post.position)).toMatchObject({ existed: true });
     expect(await two.store.exists('demo')).toBe(false);
     const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
-    await one.posts.deliver(later).catch(() => one.posts.deliver(later)); // its token comes again
+    await one.posts.deliver(later).catch(() => one.posts.deliver(later)); // its token is delivered again
     const { entries } = await (await aStore(url)).open('demo');
     const messages = entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []));
     expect(messages[0]).toBe('m2');
   });
 
-  it('keeps a conversation that began after the request was received, though it is carried out late (DELETE-2)', async () => {
+  it('a late deletion keeps a conversation that began after the request was received (DELETE-2)', async () => {
     const { url } = await aServer();
     const world = await aDaemon(url, 'one');
     const deliver = (id: string) =>

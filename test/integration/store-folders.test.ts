@@ -10,7 +10,7 @@ const FIXTURE = join(import.meta.dirname, 'store-fixtures', 'open-store.ts');
 const DISK = join(import.meta.dirname, '..', 'support', 'folding-disk.mjs');
 const IDS = ['CIX', 'Demo', 'plain'];
 
-/** Opens and closes the store in a process of its own, on a disk that folds case; answers how it ended. */
+/** Opens and closes the store in another process on a case-insensitive disk. Returns how it ended. */
 async function open(directory: string, killAtRename: string): Promise<number | NodeJS.Signals> {
   const child = spawn(process.execPath, ['--import', DISK, '--import', 'tsx', FIXTURE, directory], {
     stdio: 'inherit',
@@ -20,9 +20,9 @@ async function open(directory: string, killAtRename: string): Promise<number | N
   return signal ?? code;
 }
 
-describe('a daemon that is killed while it renames folders of the layout before', () => {
+describe('a daemon that is killed while it renames folders of the previous layout', () => {
   it(
-    'leaves every conversation whole under one of its two names, and the next start continues',
+    'every conversation is whole under one of its two names, and the next start continues',
     {
       timeout: 60_000,
     },

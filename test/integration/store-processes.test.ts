@@ -20,7 +20,7 @@ async function withChild(child: ChildProcess, work: () => Promise<void>): Promis
 }
 
 describe('two processes and one data directory', () => {
-  it('exclude each other, until the kernel frees what a killed one held', { timeout: 30_000 }, () =>
+  it('a second process is refused until the kernel frees the lock of a killed one', { timeout: 30_000 }, () =>
     withDirectory(async (directory) => {
       const child = spawn(process.execPath, ['--import', 'tsx', join(FIXTURES, 'hold-store.ts'), directory], {
         stdio: ['ignore', 'pipe', 'inherit'],
@@ -55,33 +55,39 @@ describe('two processes and one data directory', () => {
 });
 
 describe('a disk that is really full', () => {
-  it('refuses what does not fit, keeps what fits, and takes what fits later', { timeout: 30_000 }, () =>
-    withDirectory(async (directory) => {
-      // The limit on a file's size behaves like a full disk: a part is written, then the system refuses.
-      const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
-      const child = spawn(
-        'bash',
-        ['-c', script, process.execPath, join(FIXTURES, 'fill-disk.ts'), directory],
-        {
-          stdio: ['ignore', 'pipe', 'inherit'],
-        },
-      );
-      let output = '';
-      await withChild(child, async () => {
-        for await (const chunk of child.stdout) output += String(chunk);
-      });
-      const { code, cause, before, after } = JSON.parse(output);
-      expect({ code, cause }).toEqual({ code: 'LOG_WRITE_FAILED', cause: expect.stringContaining('EFBIG') });
-      expect(before).toBe(12);
-      expect(after).toBe(13);
-      const path = join(directory, 'conversations', 'demo', 'log.jsonl');
-      expect(await readLogFile(path)).toMatchObject({ tornTail: null, entries: { length: 13 } });
-    }),
+  it(
+    'a full disk refuses what does not fit, keeps what fits, and accepts later writes that fit',
+    { timeout: 30_000 },
+    () =>
+      withDirectory(async (directory) => {
+        // The limit on a file's size acts like a full disk: a part is written, then the system refuses.
+        const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
+        const child = spawn(
+          'bash',
+          ['-c', script, process.execPath, join(FIXTURES, 'fill-disk.ts'), directory],
+          {
+            stdio: ['ignore', 'pipe', 'inherit'],
+          },
+        );
+        let output = '';
+        await withChild(child, async () => {
+          for await (const chunk of child.stdout) output += String(chunk);
+        });
+        const { code, cause, before, after } = JSON.parse(output);
+        expect({ code, cause }).toEqual({
+          code: 'LOG_WRITE_FAILED',
+          cause: expect.stringContaining('EFBIG'),
+        });
+        expect(before).toBe(12);
+        expect(after).toBe(13);
+        const path = join(directory, 'conversations', 'demo', 'log.jsonl');
+        expect(await readLogFile(path)).toMatchObject({ tornTail: null, entries: { length: 13 } });
+      }),
   );
 });
 
 describe('a lock file', () => {
-  it('is held once, within a process too, names its holder, and is free after the release', () =>
+  it('a lock is held once, also within a process, names its holder, and is free after its release', () =>
     withDirectory(async (directory) => {
       const path = join(directory, 'LOCK');
       const first = await lockFile(path);
@@ -96,7 +102,7 @@ describe('a lock file', () => {
       (await lockFile(path)).release();
     }));
 
-  it('that cannot be made is an error of the system', () =>
+  it('a lock file that cannot be created is an error of the system', () =>
     withDirectory(async (directory) => {
       await expect(lockFile(join(directory, 'missing', 'LOCK'))).rejects.toMatchObject({ code: 'ENOENT' });
     }));

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/index.ts';
 import { composeToolbox } from '../../src/daemon/compose.ts';
 import { NO_CONVERSATIONS } from '../../src/tools/builtin/tool.ts';
 
-/** From the environment of a daemon to that of a program which a tool starts. */
+/** The environment that a program of a tool gets from the daemon. */
 
 const SECRET = 'never to be seen';
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));

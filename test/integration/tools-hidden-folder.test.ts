@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInGroup } from '../../src/tools/builtin/process/process-group.ts';
 import { enclosing, hideFolder } from '../../src/tools/hide-folder.ts';
 
-/** The programs run for real. A system that allows no namespaces skips what needs them, visibly. */
+/** The programs run for real. Tests that need namespaces are skipped visibly on a system without them. */
 
 const SECRET = 'never to be seen';
 const NOBODY = 65_534;
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** Every way that a script knows to what is below the cover. */
+/** Every way by which a script can access the hidden folder. */
 const SEARCH = `
 cat "$0/mark"; ls -A "$0"; echo x > "$0/mark"
 umount "$0"; umount -l "$0"; cat "$0/mark"
@@ -36,7 +36,7 @@ for process in ${process.pid} 1 "$PPID"; do cat "/proc/$process/root$0/mark"; ca
 echo searched`;
 
 describe.skipIf(fault !== null)('a program that is started with a folder hidden', () => {
-  it('finds nothing in it, and cannot remove the cover or go around it', async () => {
+  it('a program finds nothing in the hidden folder, and cannot remove the cover or go around it', async () => {
     const { enclose } = await hideFolder(closed);
     const { command, args } = enclose({ command: 'sh', args: ['-c', SEARCH, closed] });
     const environment = { PATH: String(process.env.PATH) };
@@ -46,7 +46,7 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
     expect(stdout + stderr).not.toContain(SECRET);
   });
 
-  it('has its own process id, exit code, arguments and environment, and ends with its group', async () => {
+  it('a program with a hidden folder has its own process id, exit code, arguments and environment, and ends with its group', async () => {
     const { enclose } = await hideFolder(closed);
     const run = async (command: string, timeoutMs = 10_000) => {
       const given = { command, directory: folder, environment: { OWN: 'own', PATH: '/usr/bin:/bin' } };
@@ -66,23 +66,26 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
     expect(late).toMatchObject({ endedBy: 'timeout', signal: 'SIGTERM' });
   });
 
-  it.runIf(isRoot && ofNobody.status === 0)('finds nothing in it as another user than root', async () => {
-    for (const path of [folder, closed]) spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, path]);
-    const { command, args } = enclosing(
-      closed,
-      NOBODY,
-      NOBODY,
-    )({
-      command: 'sh',
-      args: ['-c', `id -u; ${SEARCH}; exit 7`, closed],
-    });
-    const options = { encoding: 'utf8', cwd: folder, env: { PATH: '/usr/bin:/bin' } } as const;
-    const { stdout, stderr, status } = spawnSync('setpriv', [...nobodys, command, ...args], options);
-    expect([status, stdout]).toEqual([7, `${NOBODY}\nsearched\n`]);
-    expect(stdout + stderr).not.toContain(SECRET);
-  });
+  it.runIf(isRoot && ofNobody.status === 0)(
+    'a program finds nothing in the hidden folder as another user than root',
+    async () => {
+      for (const path of [folder, closed]) spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, path]);
+      const { command, args } = enclosing(
+        closed,
+        NOBODY,
+        NOBODY,
+      )({
+        command: 'sh',
+        args: ['-c', `id -u; ${SEARCH}; exit 7`, closed],
+      });
+      const options = { encoding: 'utf8', cwd: folder, env: { PATH: '/usr/bin:/bin' } } as const;
+      const { stdout, stderr, status } = spawnSync('setpriv', [...nobodys, command, ...args], options);
+      expect([status, stdout]).toEqual([7, `${NOBODY}\nsearched\n`]);
+      expect(stdout + stderr).not.toContain(SECRET);
+    },
+  );
 
-  it('is not started after another one moved the folder above, and finds nothing there before', async () => {
+  it('a program is not started after its parent folder was moved, and finds nothing there before', async () => {
     const { enclose } = await hideFolder(closed);
     const moved = `${folder}-moved`;
     const run = (script: string) => {
@@ -98,7 +101,7 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
     }
   });
 
-  it('is not started when the folder cannot be hidden', async () => {
+  it('a program is not started if the folder cannot be hidden', async () => {
     const { command, args } = enclosing(
       join(closed, 'none'),
       process.getuid?.() ?? 0,
@@ -112,16 +115,19 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
   });
 });
 
-it.runIf(isRoot)('a system that refuses is reported, and programs are started as they are', () => {
-  const module = new URL('../../src/tools/hide-folder.ts', import.meta.url).href;
-  const script = `import(${JSON.stringify(module)}).then(async ({ hideFolder }) => {
+it.runIf(isRoot)(
+  'a system that does not allow it is reported, and programs are started without a hidden folder',
+  () => {
+    const module = new URL('../../src/tools/hide-folder.ts', import.meta.url).href;
+    const script = `import(${JSON.stringify(module)}).then(async ({ hideFolder }) => {
     const { enclose, fault } = await hideFolder('.');
     console.log(JSON.stringify({ fault, started: enclose({ command: 'true', args: [] }) }));
   })`;
-  const node = [process.execPath, '--import', 'tsx', '-e', script];
-  const { stdout } = spawnSync('setpriv', ['--bounding-set', '-sys_admin', ...node], { encoding: 'utf8' });
-  expect(JSON.parse(stdout)).toEqual({
-    fault: expect.stringMatching(/unshare.*not permitted/i),
-    started: { command: 'true', args: [] },
-  });
-});
+    const node = [process.execPath, '--import', 'tsx', '-e', script];
+    const { stdout } = spawnSync('setpriv', ['--bounding-set', '-sys_admin', ...node], { encoding: 'utf8' });
+    expect(JSON.parse(stdout)).toEqual({
+      fault: expect.stringMatching(/unshare.*not permitted/i),
+      started: { command: 'true', args: [] },
+    });
+  },
+);

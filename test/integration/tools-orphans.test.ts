@@ -7,10 +7,10 @@ import { groupLives } from '../../src/tools/builtin/process/process-group.ts';
 import { OrphanWatch } from '../../src/tools/orphan-watch.ts';
 import { inYard } from '../unit/tools/support.ts';
 
-/** L12 is about what happened; nothing goes on happening when nobody is there any more. */
-describe('what tools started', () => {
+/** L12 records what happened. No process may continue once its daemon is gone. */
+describe('the processes that tools started', () => {
   it(
-    'ends, all of it, when the daemon is killed, though it refuses to end when asked',
+    'all processes of tools end when the daemon is killed, even if they ignore SIGTERM',
     inYard(async (yard) => {
       const fixture = join(import.meta.dirname, 'tool-fixtures', 'start-and-wait.ts');
       const daemon = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), fixture], {
@@ -39,7 +39,7 @@ describe('what tools started', () => {
     60_000,
   );
 
-  it('is let be by its watch when it has ended before', async () => {
+  it('the watcher does not signal a process id that ended before', async () => {
     const child = spawn('/bin/sh', ['-c', 'sleep 1000'], { detached: true, stdio: 'ignore' });
     const exited = once(child, 'exit');
     const watch = new OrphanWatch();

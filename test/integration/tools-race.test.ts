@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { inYard, SECRET } from '../unit/tools/support.ts';
 
-describe('a project that changes all the time', () => {
+describe('a project that changes during tool calls', () => {
   it(
-    'never lets a tool read or write outside, while a folder and a link take turns',
+    'a tool never reads or writes outside while a folder and a link are exchanged',
     inYard(async (yard) => {
       await yard.file('project/kept/secret', 'harmless');
       await symlink(yard.directory, join(yard.project, 'link'));

@@ -7,7 +7,7 @@ import { passedOn } from '../../src/config/index.ts';
 import { runInGroup } from '../../src/tools/builtin/process/process-group.ts';
 import { content, failed, inYard, SECRET, type Yard } from '../unit/tools/support.ts';
 
-/** Command lines of processes that are alive and mention the text; each test's folder is its own. */
+/** Command lines of running processes that contain the text. Each test has its own folder. */
 async function processesOf(text: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(
@@ -20,7 +20,7 @@ async function processesOf(text: string): Promise<string[]> {
   return lines.filter((line) => line !== '');
 }
 
-/** Waits for a file that a command makes to say that it has come so far. */
+/** Waits for a file by which a command reports its progress. */
 async function appears(path: string): Promise<void> {
   while (
     !(await access(path).then(
@@ -33,9 +33,9 @@ async function appears(path: string): Promise<void> {
 
 const shell = async ({ run }: Yard, command: string) => content(await run('shell', { command }));
 
-describe('shell', () => {
+describe('the shell tool', () => {
   it(
-    "runs in the project's folder and says the exit code and both outputs, in order",
+    'shell runs in the folder of the project and returns exit code and both outputs, in order',
     inYard(async (yard) => {
       expect(await shell(yard, 'pwd; echo two >&2; echo three; exit 3')).toBe(
         `[exit code 3]\n${yard.project}\ntwo\nthree\n`,
@@ -49,7 +49,7 @@ describe('shell', () => {
   );
 
   it(
-    'sees none of the secrets of the environment, and gets no input',
+    'shell passes no secret of the environment and no input',
     inYard(
       async (yard) => {
         const seen = await shell(yard, 'env | sort; cat; echo end of input');
@@ -76,14 +76,14 @@ describe('shell', () => {
   );
 
   it(
-    'works without any environment',
+    'shell works without any environment',
     inYard(async (yard) => expect(await shell(yard, 'ls -d .')).toBe('[exit code 0]\n.\n'), {
       environment: {},
     }),
   );
 
   it(
-    'makes binary output, broken UTF-8 and escape sequences harmless',
+    'shell makes binary output, broken UTF-8 and escape sequences harmless',
     inYard(async (yard) => {
       expect(await shell(yard, `printf 'a\\000b\\377c\\033[31mred\\033[0m\\033]0;title\\007\\303'`)).toBe(
         '[exit code 0]\na\ufffdb\ufffdcred\ufffd',
@@ -93,7 +93,7 @@ describe('shell', () => {
   );
 
   it(
-    'keeps the beginning and the end of a huge output',
+    'shell keeps the beginning and the end of a huge output',
     inYard(async (yard) => {
       const output = await shell(yard, 'echo begin; head -c 20000000 /dev/zero | tr "\\0" x; echo; echo end');
       expect(output.startsWith('[exit code 0]\nbegin\nxxx')).toBe(true);
@@ -104,7 +104,7 @@ describe('shell', () => {
   );
 
   it(
-    'ends a command that writes without end',
+    'shell ends a command that writes without end',
     inYard(async ({ run, directory }) => {
       const outcome = await run('shell', { command: 'yes' });
       expect(outcome).toEqual(failed('TOO_MUCH_OUTPUT', 'its last output:\n'));
@@ -114,7 +114,7 @@ describe('shell', () => {
   );
 
   it(
-    'ends at its deadline, with what was said until then',
+    'shell ends a command at its deadline and returns its output so far',
     inYard(
       async ({ run, directory }) => {
         const slow = await run('shell', { command: 'echo said; sleep 1000' });
@@ -128,7 +128,7 @@ describe('shell', () => {
   );
 
   it(
-    'aborted in the middle ends children and grandchildren, the deaf ones too',
+    'shell ends children and grandchildren on abort, also those that ignore SIGTERM',
     inYard(async (yard) => {
       const { directory, project, run } = yard;
       const controller = new AbortController();
@@ -145,7 +145,7 @@ describe('shell', () => {
   );
 
   it(
-    'gives a command that is asked to end the time to tidy up',
+    'shell gives a command that gets SIGTERM the time to clean up',
     inYard(async ({ project, run }) => {
       const controller = new AbortController();
       const command = `trap 'echo tidy > tidied; exit' TERM; : > ready; while :; do sleep 0.05; done`;
@@ -158,7 +158,7 @@ describe('shell', () => {
   );
 
   it(
-    'leaves nothing running behind it, and is not held up by it',
+    'shell leaves no process running, and does not wait for one',
     inYard(async (yard) => {
       expect(await shell(yard, 'sleep 1000 & echo started')).toBe(
         '[exit code 0, what it left running was ended]\nstarted\n',
@@ -168,7 +168,7 @@ describe('shell', () => {
   );
 
   it(
-    'neither waits for what left its group nor keeps a pipe to it',
+    'shell neither waits for a process that left its group nor keeps a pipe to it',
     inYard(async (yard) => {
       const command = `setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do sleep 0.01; done; echo end`;
       const descriptors = async () => (await readdir('/proc/self/fd')).length;
@@ -183,7 +183,7 @@ describe('shell', () => {
   );
 
   it(
-    'is ended when the tools are closed',
+    'shell ends when the tools are closed',
     inYard(async ({ directory, project, run, tools }) => {
       const outcome = run('shell', { command: ': > ready; sleep 1000' });
       await appears(join(project, 'ready'));
@@ -194,7 +194,7 @@ describe('shell', () => {
   );
 
   it(
-    'that cannot be started is an error, and leaves no pipe',
+    'a shell that cannot be started is an error, and leaves no pipe',
     inYard(async ({ directory }) => {
       const given = {
         command: 'true',
@@ -213,7 +213,7 @@ describe('shell', () => {
   );
 
   it(
-    'leaves no pipe and no listener after many commands',
+    'shell leaves no pipe and no listener after many commands',
     inYard(async (yard) => {
       const count = async () => (await readdir('/proc/self/fd')).length;
       await shell(yard, 'true');
@@ -224,11 +224,11 @@ describe('shell', () => {
   );
 });
 
-describe('a full disk', () => {
+describe('writing on a full disk', () => {
   it(
-    'is a failure in words; the old file stays, nothing else does, and small files can be written after it',
+    'a full disk is explained, the old file is kept, no other file is left, and small files can be written later',
     inYard(async ({ project }) => {
-      // The limit on a file's size behaves like a full disk: a part is written, then the system refuses.
+      // The limit on a file's size acts like a full disk: a part is written, then the system refuses.
       const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
       const fixture = join(import.meta.dirname, 'tool-fixtures', 'fill-disk.ts');
       const given = ['-c', script, process.execPath, fixture, project];

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createBuiltInTools } from '../../../src/tools/index.ts';
 
-/** Writes more than the system permits (the caller sets a limit), then something small. Prints what happened as JSON. */
+/** Writes more than the system permits (the caller sets a limit), then a small file. Prints the results as JSON. */
 const [project = ''] = process.argv.slice(2);
 const tools = createBuiltInTools({ project, outputs: () => '' });
 const { signal } = new AbortController();

@@ -3,8 +3,8 @@ import { decodeRequest, encodeAnswer, refusalOfFault, statusOf } from '../../../
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { bytes, text } from './support.ts';
 
-describe('a request', () => {
-  it('is JSON; an empty one is an empty object', () => {
+describe('a request body', () => {
+  it('a request body is JSON, and an empty one is an empty object', () => {
     expect(decodeRequest(bytes(''))).toEqual({ ok: true, body: {} });
     expect(decodeRequest(bytes('{"a":[1]}'))).toEqual({ ok: true, body: { a: [1] } });
   });
@@ -13,31 +13,31 @@ describe('a request', () => {
     ['MALFORMED_JSON', bytes('{nope')],
     ['INVALID_UTF8', Uint8Array.of(0x22, 0xff, 0x22)],
     ['INVALID_FIELD', bytes(`${'['.repeat(50_000)}${']'.repeat(50_000)}`)],
-  ])('is refused as %s', (code, body) => {
+  ])('a request body is refused as %s', (code, body) => {
     expect(decodeRequest(body)).toMatchObject({ ok: false, refusal: { code } });
   });
 });
 
-describe('an answer', () => {
-  it('is its JSON', () => {
+describe('an answer of the API', () => {
+  it('an answer is encoded as JSON', () => {
     const { body, error } = encodeAnswer({ ok: true, body: { a: 'ö' } }, 1_000);
     expect([text(body), error]).toEqual(['{"a":"ö"}', null]);
   });
 
-  it('that does not fit becomes TOO_LARGE', () => {
+  it('an answer that exceeds the message size becomes TOO_LARGE', () => {
     const { body, error } = encodeAnswer({ ok: true, body: 'x'.repeat(1_000) }, 1_000);
     expect(error?.status).toBe(413);
     expect(JSON.parse(text(body))).toMatchObject({ code: 'TOO_LARGE', hint: expect.any(String) });
   });
 
-  it('that is an error has code, message and hint, and a description on one line', () => {
+  it('an error answer has code, message and hint, and a description on one line', () => {
     const refusal = { code: 'UNKNOWN_FIELD', message: 'bad\r\nEvil: header', hint: 'do' };
     const { body, error } = encodeAnswer({ ok: false, refusal }, 1_000);
     expect(JSON.parse(text(body))).toEqual(refusal);
     expect(error).toEqual({ status: 400, description: 'UNKNOWN_FIELD: bad Evil: header' });
   });
 
-  it('tells a fault by its code, and a bug without its details', () => {
+  it('an expected error is answered with its code, and a bug without its details', () => {
     const known = new ParleyError('BROKER_UNAVAILABLE', 'gone', { hint: 'wait' });
     expect(refusalOfFault(known)).toEqual({ code: 'BROKER_UNAVAILABLE', message: 'gone', hint: 'wait' });
     const bug = refusalOfFault(new TypeError('secret is undefined'));
@@ -60,7 +60,7 @@ describe('an answer', () => {
     ['STORE_FULL', 503],
     ['LOG_WRITE_FAILED', 503],
     ['LOG_UNAVAILABLE', 503],
-  ])('has a number for machines: %s is %i', (code, status) => {
+  ])('the numeric code of %s is %i', (code, status) => {
     expect(statusOf(code)).toBe(status);
   });
 });

@@ -32,7 +32,7 @@ describe('the capacity guard', () => {
     return { guard, server, lines };
   }
 
-  it('closes the stream at its limit and reopens it at 75 % of it', async () => {
+  it('the guard closes the stream at its limit and reopens it at 75 %', async () => {
     const { guard, server, lines } = setUp();
     server.bytes = 999;
     await guard.poll();
@@ -54,7 +54,7 @@ describe('the capacity guard', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('polls a nearly empty stream within a second of a read, and otherwise every 5 seconds', async () => {
+  it('the guard polls a nearly empty stream within a second of a read, and otherwise every 5 seconds', async () => {
     const { guard, server } = setUp();
     await guard.poll();
     await vi.advanceTimersByTimeAsync(4_999);
@@ -72,7 +72,7 @@ describe('the capacity guard', () => {
     await guard.stop();
   });
 
-  it('does not close the stream because of a single post, which may be the newest settled one', async () => {
+  it('the guard does not close the stream for a single post, which may be the newest settled one', async () => {
     const { guard, server } = setUp();
     server.bytes = 5_000;
     server.largest = 1;
@@ -84,7 +84,7 @@ describe('the capacity guard', () => {
     await guard.stop();
   });
 
-  it('retries until the server answers, and logs the failure once', async () => {
+  it('the guard retries until the server answers, and logs the failure once', async () => {
     const { guard, server, lines } = setUp();
     server.isAway = true;
     server.bytes = 2_000;
@@ -97,7 +97,7 @@ describe('the capacity guard', () => {
     await guard.stop();
   });
 
-  it('reopens a stream that another daemon left closed, at its first poll', async () => {
+  it('the guard reopens a stream that another daemon left closed at its first poll', async () => {
     const { guard, server } = setUp();
     server.largest = 1;
     await guard.poll();
@@ -105,7 +105,7 @@ describe('the capacity guard', () => {
     await guard.stop();
   });
 
-  it('limits unprocessed posts to a quarter of the storage of the account', async () => {
+  it('the guard limits unprocessed posts to a quarter of the storage of the account', async () => {
     const { log, lines } = recordingLog();
     const account = (max_storage: number) =>
       ({ getAccountInfo: async () => ({ limits: { max_storage } }) }) as unknown as JetStreamManager;

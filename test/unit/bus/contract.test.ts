@@ -15,11 +15,11 @@ import { jsonSchema } from '../../../src/gateway/rest/json-schema.ts';
 import { openApiDocument } from '../../../src/gateway/rest/openapi.ts';
 import { ROUTES } from '../../../src/gateway/rest/routes.ts';
 
-/** HTTP does not offer them. */
+/** HTTP has no route for them. */
 const WITHOUT_ROUTE: readonly Verb[] = ['seed', 'dead', 'dead-letter', 'dead-retry'];
 
 describe('the contract of the request API', () => {
-  it('has a handler in the daemon for each verb, with its request and its answer', () => {
+  it('each verb has a handler in the daemon with its request and answer', () => {
     expectTypeOf<keyof Handlers>().toEqualTypeOf<Verb>();
     const withoutPost = (handlers: Omit<Handlers, 'post'>): Handlers => {
       // @ts-expect-error: a verb without a handler does not compile
@@ -29,11 +29,11 @@ describe('the contract of the request API', () => {
       // @ts-expect-error: nor does a handler that gives another answer
       return { ...handlers, phases: () => ({ phases: [{ phase: 'plan' }] }) };
     };
-    expect([withoutPost, wrongAnswer]).toHaveLength(2); // tsc decides
+    expect([withoutPost, wrongAnswer]).toHaveLength(2); // checked by tsc
     expectTypeOf<Parameters<Handlers['view']>[0]>().toEqualTypeOf<RequestOf<'view'>>();
   });
 
-  it('types each verb of the client', () => {
+  it('each verb has a typed method of the client', () => {
     expectTypeOf<Endpoint>().toEqualTypeOf<Verb>();
     expectTypeOf<Parameters<ParleyClient['request']>[0]>().toEqualTypeOf<Verb>();
     expectTypeOf<SeenByClient<'dead'>>().toEqualTypeOf<AnswerOf<'dead'>>();
@@ -41,12 +41,12 @@ describe('the contract of the request API', () => {
     expectTypeOf<Fields>().toEqualTypeOf<'conversation' | 'id' | 'index' | 'duplicate' | 'agents'>();
   });
 
-  it('has an HTTP route for each verb, or says that HTTP does not offer it', () => {
+  it('each verb has an HTTP route or is listed as having none', () => {
     const routed = new Set(ROUTES.map(({ verb }) => verb));
     expect([...routed, ...WITHOUT_ROUTE].sort()).toEqual([...VERBS].sort());
   });
 
-  it('is what the OpenAPI document describes', () => {
+  it('the OpenAPI document describes each verb of the contract', () => {
     type Operation = { responses: Record<string, { content: Record<string, { schema: object }> }> };
     const { paths } = openApiDocument('1') as { paths: Record<string, Record<string, Operation>> };
     for (const { path, method, verb, status = 200 } of ROUTES) {
@@ -55,13 +55,13 @@ describe('the contract of the request API', () => {
     }
   });
 
-  it('lets an answer gain fields, and a request not', () => {
+  it('an answer may gain fields, and a request may not', () => {
     const answer = { accepted: true, since: 'a later version' };
     expect(CONTRACT.answer.answer.parse(answer)).toEqual(answer);
     expect(CONTRACT.agents.request.safeParse({ since: 'a later version' }).success).toBe(false);
   });
 
-  it('names the verbs that act as a publisher, whose subject names the conversation, and that may come twice', () => {
+  it('the contract lists the verbs that act as a publisher, that name a conversation in the subject, and that are idempotent', () => {
     expect([...PUBLISHER_VERBS]).toEqual(['post', 'answer']);
     expect([...CONVERSATION_VERBS]).toEqual(['post']);
     const changing = ['delete', 'phase', 'mode', 'stop', 'resume', 'answer', 'dead-retry'];

@@ -21,7 +21,7 @@ describe('a dead letter', () => {
       truncated?: true;
     };
 
-  it('says code, reason, hint, id, place, size and the whole body when that fits', () => {
+  it('a dead letter contains code, reason, hint, id, sequence, size, and the whole body if it fits', () => {
     expect(letter(bytes('{oops'))).toEqual({
       reason: 'no JSON',
       code: 'MALFORMED_JSON',
@@ -33,18 +33,18 @@ describe('a dead letter', () => {
     });
   });
 
-  it('replaces what is not UTF-8', () => {
+  it('a dead letter replaces bytes that are not UTF-8', () => {
     expect(letter(Uint8Array.of(0x61, 0xff, 0x62)).original).toBe('a\uFFFDb');
   });
 
-  it('keeps at most 128 KiB of the body and never half a character', () => {
+  it('a dead letter keeps at most 128 KiB of the body and never half a character', () => {
     const { original, truncated } = letter(bytes(`x${'😀'.repeat(50_000)}`));
     expect(truncated).toBe(true);
     expect(bytes(original).length).toBeLessThanOrEqual(MAX_ORIGINAL_BYTES);
     expect(original).toMatch(/^x(😀)+$/u);
   });
 
-  it('fits any payload, also when escaping makes the body six times longer', () => {
+  it('a dead letter fits any payload, even if escaping makes the body six times longer', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary', maxLength: 5_000 }),
@@ -62,7 +62,7 @@ describe('a dead letter', () => {
     expect(large.length).toBeLessThanOrEqual(10_000);
   });
 
-  it('is read for what it is, whoever wrote it', () => {
+  it('a dead letter is parsed tolerantly, whatever version wrote it', () => {
     const older = bytes('{"reason":"no","code":"UNKNOWN_AGENT","original":"é","ingress":{"stream":1}}');
     expect(decodeDeadLetter(place, older)).toEqual({
       ...place,
@@ -77,7 +77,7 @@ describe('a dead letter', () => {
   });
 });
 
-describe('a dead letter that is posted again', () => {
+describe('reposting a dead letter', () => {
   const letter = (original: string, more: Partial<DeadLetter> = {}): DeadLetter => ({
     ...place,
     code: 'UNKNOWN_AGENT',
@@ -94,19 +94,19 @@ describe('a dead letter that is posted again', () => {
     return decoded.ok ? decoded.post : decoded.refusal;
   };
 
-  it('is the same message under the same id, however it was written (DEAD-LETTER-2)', () => {
+  it('a dead letter is reposted as the same message under the same id, in any form (DEAD-LETTER-2)', () => {
     expect(reposted(letter('plain words'))).toMatchObject({ id: 'm-1', content: 'plain words' });
     expect(reposted(letter('{"content":"x","to":["dev"]}'))).toMatchObject({ id: 'm-1', to: ['dev'] });
     expect(reposted(letter('{"content":"x","id":"own"}'))).toMatchObject({ id: 'own', content: 'x' });
   });
 
-  it('of a daemon that kept no id has one that each retry makes alike (DEAD-LETTER-2)', () => {
+  it('a dead letter without an id gets one that each retry derives again (DEAD-LETTER-2)', () => {
     const { id: _, ingress: __, ...old } = letter('words');
     expect(reposted(old)).toEqual(reposted(old));
     expect(reposted(old)).toMatchObject({ id: expect.stringMatching(/^dead-3-/) });
   });
 
-  it('is posted as it was, byte for byte, where it named an id', () => {
+  it('a dead letter with an id is reposted byte for byte', () => {
     const body = '{ "id":"own", "content":"x", "meta":{"n":12345678901234567890} }';
     expect(repostOf(letter(body), 'PARLEY_IN')).toEqual({ ok: true, body: bytes(body), id: 'm-1' });
   });
@@ -123,7 +123,7 @@ describe('a dead letter that is posted again', () => {
     ['not UTF-8', { code: 'INVALID_UTF8' }, 'NOT_RETRYABLE', /dead show 3/],
     ['of a name that no subject holds', { code: 'INVALID_NAME' }, 'NOT_RETRYABLE', /dead show 3/],
     ['none of ours', { code: 'UNREADABLE' }, 'NOT_RETRYABLE', /dead show 3/],
-  ])('is refused when it is %s (H3)', (_, more, code, hint) => {
+  ])('a dead letter that is %s is not reposted (H3)', (_, more, code, hint) => {
     const repost = repostOf(letter('words', more), 'PARLEY_IN');
     expect(repost).toMatchObject({ ok: false, refusal: { code, hint: expect.stringMatching(hint) } });
   });

@@ -15,7 +15,7 @@ function share(maxBytes: number) {
 }
 
 describe('the share of a publisher in the dead-letter stream', () => {
-  it('is enforced after each 4 MiB of its letters, and leaves the newest that fit a quarter of the stream', async () => {
+  it("the share is enforced after each 4 MiB of a publisher's letters, and keeps the newest that fit a quarter of the stream", async () => {
     const { of, purges } = share(64 * 1_024 ** 2);
     for (let letter = 0; letter < 31; letter++) await of.stored('parley.dead.mallory.*', 131_072);
     expect(purges).toEqual([]);
@@ -25,7 +25,7 @@ describe('the share of a publisher in the dead-letter stream', () => {
     expect(purges).toHaveLength(1);
   });
 
-  it('counts the letters of each publisher alone', async () => {
+  it('the share counts the letters of each publisher separately', async () => {
     const { of, purges } = share(64 * 1_024 ** 2);
     for (let letter = 0; letter < 31; letter++) {
       await of.stored('parley.dead.alice.*', 131_072);
@@ -34,7 +34,7 @@ describe('the share of a publisher in the dead-letter stream', () => {
     expect(purges).toEqual([]);
   });
 
-  it('is not enforced in a stream that has no limit in bytes', async () => {
+  it('the share is not enforced in a stream without a limit in bytes', async () => {
     const { of, purges } = share(-1);
     await of.stored('parley.dead.mallory.*', 8 * 1_024 ** 2);
     expect(purges).toEqual([]);

@@ -14,7 +14,7 @@ const note = (index: number, content: string): Entry => ({
 });
 
 describe('the log feed', () => {
-  it('carries entries in order, in messages that fit, leaving out only what cannot fit alone', () => {
+  it('the feed carries entries in order in messages that fit, and omits only entries that are too large alone', () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ maxLength: 600, unit: 'binary' })),
@@ -31,7 +31,7 @@ describe('the log feed', () => {
     );
   });
 
-  it('sends one message when one is enough, and none for nothing', () => {
+  it('the feed sends one message if one is enough, and none for no entries', () => {
     expect(packEntries([note(0, 'a'), note(1, 'b')], 1_000_000)).toHaveLength(1);
     expect(packEntries([], 1_000)).toEqual([]);
   });
@@ -40,7 +40,7 @@ describe('the log feed', () => {
 describe('a record of the audit log', () => {
   const record = { type: 'ToolCallRequested', call: { entry: 3, position: 0 }, tool: 'shell', at: 'now' };
 
-  it('is published as it is where it fits, else without what is long in it', () => {
+  it('an audit record is published whole if it fits, and otherwise without its long fields', () => {
     const whole = { ...record, arguments: 'x'.repeat(500) };
     expect(JSON.parse(text(encodeAudit(whole, 1_000)))).toEqual(whole);
     expect(JSON.parse(text(encodeAudit(whole, 400)))).toEqual({ ...record, truncated: true });

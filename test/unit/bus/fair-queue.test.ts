@@ -62,7 +62,7 @@ const flood = (count: number, publisher = 'flooder', conversation = 'flood') =>
   Array.from({ length: count }, () => ({ publisher, conversation }));
 
 describe('the fair queue', () => {
-  it('keeps the order of each publisher and conversation and all limits, and settles each post once (FAIR-QUEUE-1 to FAIR-QUEUE-4)', async () => {
+  it('the fair queue keeps the order of each publisher and conversation and all limits, and settles each post once (FAIR-QUEUE-1 to FAIR-QUEUE-4)', async () => {
     const post = fc.record({
       publisher: fc.constantFrom('a', 'b', 'c'),
       conversation: fc.constantFrom('x', 'y', 'z'),
@@ -109,7 +109,7 @@ describe('the fair queue', () => {
     await fc.assert(run, { numRuns: 200 });
   });
 
-  it('delivers the post of another publisher during a flood, and reads no kept message again', async () => {
+  it('the fair queue delivers the post of another publisher during a flood, and reads no kept message again', async () => {
     const at = openQueue({ maxInFlight: 8, perPublisher: 4 });
     for (const post of flood(1_000)) at.offer(post);
     at.offer({ publisher: 'somebody', conversation: 'quiet' });
@@ -118,7 +118,7 @@ describe('the fair queue', () => {
     expect(at.queue.capacity).toBe(ROOMY.maxParked - 996);
   });
 
-  it('reads no kept message again, and frees the memory of each delivered message (FAIR-QUEUE-3)', async () => {
+  it('the fair queue reads no kept message again, and frees the memory of each delivered message (FAIR-QUEUE-3)', async () => {
     const at = openQueue({ maxInFlight: 1, maxKept: 2 * (10 + 512) });
     for (const post of flood(10)) at.offer(post);
     for (let sequence = 1; sequence <= 10; sequence++) await at.settle(sequence);
@@ -131,7 +131,7 @@ describe('the fair queue', () => {
     expect(at.fetched()).toBe(7);
   });
 
-  it('serves publishers round-robin when the queue is full', async () => {
+  it('the fair queue serves publishers round-robin when it is full', async () => {
     const at = openQueue({ maxInFlight: 2, perPublisher: 2 });
     for (const post of [...flood(2, 'a', 'x'), ...flood(100, 'b', 'y'), ...flood(1, 'c', 'z')])
       at.offer(post);
@@ -140,7 +140,7 @@ describe('the fair queue', () => {
     expect(at.delivered).toEqual([1, 2, 3, 103]);
   });
 
-  it('delivers nothing after it is closed, and is idle when the posts in flight are settled', async () => {
+  it('the fair queue delivers nothing after it is closed, and is idle when the posts in flight are settled', async () => {
     const at = openQueue({ maxInFlight: 2 });
     for (const post of flood(5)) at.offer(post);
     const changed = at.queue.change();
@@ -154,7 +154,7 @@ describe('the fair queue', () => {
     expect(at.queue.inFlight).toBe(0);
   });
 
-  it('becomes idle when it is closed while posts are read again', async () => {
+  it('the fair queue becomes idle if it is closed while posts are read again', async () => {
     let arrive: (parcel: QueuedPost<string>) => void = () => undefined;
     const parcel = (sequence: number) => ({ sequence, ...flood(1)[0]!, bytes: 1, message: '' });
     const finish: (() => void)[] = [];

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LowWaterMark } from '../../../src/bus/low-water-mark.ts';
 
-describe('the position of a reader whose posts are settled out of order', () => {
-  it('is the newest post before which everything is settled, for any order of settling', () => {
+describe('the low-water mark of posts that are settled out of order', () => {
+  it('the low-water mark is the newest post before which everything is settled, for any order of settling', () => {
     const gaps = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 60 });
     const steps = fc.array(fc.nat(), { maxLength: 200 });
     fc.assert(
@@ -37,7 +37,7 @@ describe('the position of a reader whose posts are settled out of order', () => 
     );
   });
 
-  it('needs little memory after many posts', () => {
+  it('the low-water mark needs little memory after many posts', () => {
     const mark = new LowWaterMark(10);
     expect(mark.value).toBe(10);
     for (let sequence = 11; sequence < 20_000; sequence += 2) {

@@ -34,12 +34,12 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('the directory of a managed server', () => {
-  test('is made, for its owner only, and left without a trace of the test for writing', async () => {
+  test('the directory is created for its owner only, and the write test leaves no file', async () => {
     expect((await stat(files.directory)).mode & 0o777).toBe(0o700);
     expect(await readdir(files.directory)).toEqual([]);
   });
 
-  test('that cannot be made is refused with its path and what to do', async () => {
+  test('a directory that cannot be created is refused with its path and the remedy', async () => {
     await writeFile(join(root, 'file'), '');
     await expect(prepareDirectory(join(root, 'file', 'nats'))).rejects.toMatchObject({
       code: 'NATS_DIRECTORY_UNWRITABLE',
@@ -48,7 +48,7 @@ describe('the directory of a managed server', () => {
     });
   });
 
-  test('a document is readable by its owner only and replaces the old one whole', async () => {
+  test('a document is readable by its owner only, and replaces the old one as a whole', async () => {
     await writeDocument(files.endpoint, { port: 20_001, name: 'a' });
     await writeDocument(files.endpoint, { port: 20_001, name: 'b' });
     expect((await stat(files.endpoint)).mode & 0o777).toBe(0o600);
@@ -57,14 +57,14 @@ describe('the directory of a managed server', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('what a killed writer left is removed, nothing else', async () => {
+  test('temporary files of a killed writer are removed, and nothing else', async () => {
     await writeDocument(files.endpoint, { port: 20_001, name: 'x' });
     await writeFile(`${files.endpoint}.0123.tmp`, '{"po');
     await removeLeftovers(files);
     expect(await readdir(files.directory)).toEqual(['endpoint.json']);
   });
 
-  test('credentials that others could read are closed to them, and it is said', async () => {
+  test('credentials that others could read are closed to them, which is reported', async () => {
     await writeCredentials(files);
     await chmod(files.seed, 0o644);
     expect(await readCredentials(files, log)).not.toBeNull();
@@ -72,7 +72,7 @@ describe('the directory of a managed server', () => {
     expect(warnings).toHaveLength(1);
   });
 
-  test('credentials are an nkey, and replace the password of an older version', async () => {
+  test('the credentials are an nkey, which replaces the password of an older version', async () => {
     await writeDocument(files.oldPassword, { user: 'parley', password: 'a' });
     expect(await readCredentials(files, log)).toBeNull();
     const written = await writeCredentials(files);
@@ -82,7 +82,7 @@ describe('the directory of a managed server', () => {
     expect(await readdir(files.directory)).toEqual(['user.nk']);
   });
 
-  test('missing files are no reason to complain', async () => {
+  test('missing files are not an error', async () => {
     const found = [
       await readCredentials(files, log),
       await readEndpoint(files, log),
@@ -94,7 +94,7 @@ describe('the directory of a managed server', () => {
   });
 
   test.each(['', '{"port": 42', '[]', 'null', '{}', '{"port":0,"name":"x"}', '{"port":20000,"name":"a b"}'])(
-    'a file that holds %j counts as missing, and is named',
+    'a file with %j counts as missing and is reported',
     async (content) => {
       for (const path of [files.seed, files.endpoint, files.record]) await writeFile(path, content);
       const found = [
@@ -111,13 +111,10 @@ describe('the directory of a managed server', () => {
     },
   );
 
-  test.each(['', '12x', '-1', '1', '3.5'])(
-    'a process id file that holds %j names no process',
-    async (content) => {
-      await writeFile(files.pidFile, content);
-      expect(await readPidFile(files)).toBeNull();
-    },
-  );
+  test.each(['', '12x', '-1', '1', '3.5'])('a process id file with %j names no process', async (content) => {
+    await writeFile(files.pidFile, content);
+    expect(await readPidFile(files)).toBeNull();
+  });
 });
 
 describe('the configuration of a managed server', () => {
@@ -131,7 +128,7 @@ describe('the configuration of a managed server', () => {
       maxFile: 5_000_000_000,
     });
 
-  test('is for loopback, with the nkey of its user, and the payload limit given', () => {
+  test('the configuration listens on loopback, with the nkey of its user and the given payload limit', () => {
     const text = render('2.9.10');
     expect(text).toContain('host: "127.0.0.1"\n');
     expect(text).toContain('port: 20001\n');
@@ -140,22 +137,22 @@ describe('the configuration of a managed server', () => {
     expect(text).toContain(`store_dir: "${files.directory}"\n`);
   });
 
-  test('asks for a sync of every message only of a server that knows how', () => {
+  test('the configuration enables the sync of every message only on a server that supports it', () => {
     expect(render('2.9.25')).not.toContain('sync_interval');
     expect(render('2.10.0')).toContain('sync_interval: always\n');
     expect(render('2.15.1')).toContain('sync_interval: always\n');
   });
 
-  test('gives the streams three quarters of the disk', () => {
+  test('the configuration gives the streams three quarters of the disk', () => {
     expect(sizeMaxFile(80e9, 20e9, 0)).toBe(75e9);
   });
 
-  test('never gives them less than they have reserved or hold, however full the disk is', () => {
+  test('the configuration never gives the streams less than they have reserved or contain, however full the disk is', () => {
     expect(sizeMaxFile(1e6, 1e6, 30e9)).toBeGreaterThan(30e9);
     expect(sizeMaxFile(0, 40e9, 0)).toBeGreaterThan(40e9);
   });
 
-  test('what the streams have reserved is read from the store', async () => {
+  test('the storage that the streams have reserved is read from the store', async () => {
     const streams = join(files.store, '$G', 'streams');
     for (const [name, meta] of [
       ['A', '{"name":"A","max_bytes":2000}'],
@@ -173,14 +170,14 @@ describe('the configuration of a managed server', () => {
   });
 });
 
-describe('versions', () => {
-  test('are read from what the server prints', () => {
+describe('versions of nats-server', () => {
+  test('the version is parsed from the output of the server', () => {
     expect(parseVersion('nats-server: v2.9.10')).toBe('2.9.10');
     expect(parseVersion('nats-server: v2.12.0-RC.1')).toBe('2.12.0-RC.1');
     expect(parseVersion('bash 5.2.15')).toBeNull();
   });
 
-  test('are compared by number, not by letter', () => {
+  test('versions are compared as numbers', () => {
     expect(isAtLeast('2.10.0', '2.9.10')).toBe(true);
     expect(isAtLeast('2.9.9', '2.9.10')).toBe(false);
     expect(isAtLeast('3.0.0', '2.9.10')).toBe(true);
@@ -191,13 +188,13 @@ describe('versions', () => {
 });
 
 describe('the log of a managed server', () => {
-  test('its tail is what was printed and what was written since the start', async () => {
+  test('the tail of the log includes the output and what was written since the start', async () => {
     await writeFile(files.output, 'printed\n');
     await writeFile(files.log, 'old line\nnew line\n');
     expect(await tailOfLog(files, 'old line\n'.length)).toBe('printed\nnew line');
   });
 
-  test('after a rotation everything in it is new', async () => {
+  test('after a rotation the whole log is new', async () => {
     await writeFile(files.log, 'new\n');
     expect(await tailOfLog(files, 1_000)).toBe('new');
   });

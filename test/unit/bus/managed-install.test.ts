@@ -9,7 +9,7 @@ import { withoutService } from '../../../src/bus/nats/managed/install/install.ts
 
 const APT = '/usr/bin/apt-get';
 
-/** A bare Debian, root, where `answer` is what the person at the terminal says; null: there is none. */
+/** A bare Debian as root. `answer`: the answer of the person at the terminal, or null if there is no terminal. */
 async function locate(answer: boolean | null, mayInstall?: boolean) {
   let isInstalled = false;
   const commands: string[] = [];
@@ -38,15 +38,15 @@ async function locate(answer: boolean | null, mayInstall?: boolean) {
   return { located, commands, questions, said };
 }
 
-describe('a nats-server that is missing', () => {
-  test('is installed on a terminal after the person agreed', async () => {
+describe('installing a missing nats-server', () => {
+  test('nats-server is installed on a terminal after the person agrees', async () => {
     const { located, questions, commands } = await locate(true);
     expect(questions).toEqual(['Install nats-server with apt-get? [Y/n] ']);
     expect(located).toMatchObject({ version: '2.9.10' });
     expect(commands).toHaveLength(2);
   });
 
-  test('is not installed on a terminal whose person declines, who is told the command', async () => {
+  test('nats-server is not installed on a terminal if the person declines, and the command is printed', async () => {
     const { located, commands } = await locate(false);
     expect(commands).toEqual([]);
     expect(located).toMatchObject({
@@ -56,14 +56,14 @@ describe('a nats-server that is missing', () => {
     });
   });
 
-  test('is installed without a terminal, which is said before', async () => {
+  test('nats-server is installed without a terminal, which is announced first', async () => {
     const { located, said } = await locate(null);
     expect(said[0]).toContain('installing it with apt-get');
     expect(said[0]).toContain('there is no terminal to ask on');
     expect(located).toMatchObject({ version: '2.9.10' });
   });
 
-  test.each([true, null])('is never installed with --no-install (answer %s)', async (answer) => {
+  test.each([true, null])('nats-server is never installed with --no-install (answer %s)', async (answer) => {
     const { located, questions, commands } = await locate(answer, false);
     expect([questions, commands]).toEqual([[], []]);
     expect(located).toMatchObject({
@@ -73,7 +73,7 @@ describe('a nats-server that is missing', () => {
     });
   });
 
-  test('is installed without a start of the service that the package brings', async () => {
+  test('nats-server is installed without a start of the service of the package', async () => {
     const { commands, said } = await locate(null);
     expect(commands[0]).not.toContain('policy-rc.d');
     expect(commands[1]).toContain('/usr/sbin/policy-rc.d nats-server /usr/bin/apt-get');
@@ -89,7 +89,7 @@ describe('an installation without the service', () => {
     policy = join(root, 'policy-rc.d');
     await program('dpkg-query', 'exit 1');
     await program('systemctl', `echo "systemctl $*" >> ${root}/said`);
-    // As `deb-systemd-invoke` and `invoke-rc.d` ask.
+    // As `deb-systemd-invoke` and `invoke-rc.d` query it.
     const asks = [
       'nats-server.service start',
       '--quiet nats-server start',
@@ -112,7 +112,7 @@ describe('an installation without the service', () => {
   }
   const said = async () => (await readFile(join(root, 'said'), 'utf8')).trim().split('\n');
 
-  test('refuses the start of that service and of no other, and disables it for the next boot', async () => {
+  test('the policy refuses the start of that service and no other, and disables it for the next boot', async () => {
     expect(install()).toBe(0);
     expect(await said()).toEqual([
       'nats-server.service start: 101',
@@ -124,13 +124,13 @@ describe('an installation without the service', () => {
     await expect(access(policy)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('that fails answers the code of apt and leaves nothing', async () => {
+  test('a failed installation returns the code of apt and leaves no policy', async () => {
     expect(install(100)).toBe(100);
     expect((await said()).join()).not.toContain('systemctl');
     await expect(access(policy)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('leaves the policy of an administrator as it is', async () => {
+  test('an existing policy of the administrator is unchanged', async () => {
     const theirs = '#!/bin/sh\nexit 104\n';
     await writeFile(policy, theirs, { mode: 0o755 });
     expect(install()).toBe(0);
@@ -138,7 +138,7 @@ describe('an installation without the service', () => {
     expect(await readFile(policy, 'utf8')).toBe(theirs);
   });
 
-  test('does not touch the service of a package that is installed already', async () => {
+  test('the service of a package that is already installed is unchanged', async () => {
     await program('dpkg-query', 'exit 0');
     expect(install()).toBe(0);
     expect((await said()).join()).not.toMatch(/101|systemctl/);

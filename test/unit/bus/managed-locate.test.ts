@@ -3,13 +3,13 @@ import type { CommandResult, Host } from '../../../src/bus/nats/managed/host.ts'
 import { ensureNatsServer, locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 
-/** A machine that is only played: `binaries` maps a path to what its `--version` prints. */
+/** A simulated machine: `binaries` maps a path to the output of its `--version`. */
 interface Machine {
   readonly platform?: NodeJS.Platform;
   readonly userId?: number | null;
   readonly binaries?: Record<string, string>;
   readonly programs?: string[];
-  /** Answers every other command; may change `binaries`, as an installer does. */
+  /** Answers every other command, and may change `binaries` as an installer does. */
   readonly command?: (line: string, binaries: Record<string, string>) => CommandResult;
 }
 
@@ -54,14 +54,14 @@ async function failure(promise: Promise<unknown>): Promise<ParleyError> {
 }
 
 describe('finding a nats-server', () => {
-  test('what NATS_BIN names comes before everything else', async () => {
+  test('NATS_BIN overrides everything else', async () => {
     const machine = play({
       binaries: { '/opt/nats': 'nats-server: v2.11.4', '/usr/sbin/nats-server': 'nats-server: v2.9.10' },
     });
     expect(await machine.locate({ NATS_BIN: '/opt/nats' })).toEqual({ path: '/opt/nats', version: '2.11.4' });
   });
 
-  test('a NATS_BIN that cannot be run is an error, never replaced by another server', async () => {
+  test('a NATS_BIN that cannot be run is an error, and is never replaced by another server', async () => {
     const machine = play({ binaries: { '/usr/sbin/nats-server': 'nats-server: v2.9.10' } });
     const error = await failure(machine.locate({ NATS_BIN: '/opt/none' }));
     expect(error.code).toBe('NATS_SERVER_UNUSABLE');
@@ -69,19 +69,19 @@ describe('finding a nats-server', () => {
     expect(error.hint).toContain('NATS_BIN');
   });
 
-  test('a NATS_BIN that is another program is refused with what it said', async () => {
+  test('a NATS_BIN that is another program is refused with its output', async () => {
     const machine = play({ binaries: { '/bin/cat': 'cat (GNU coreutils) 9.1' } });
     const error = await failure(machine.locate({ NATS_BIN: '/bin/cat' }));
     expect(error.code).toBe('NATS_SERVER_UNUSABLE');
     expect(error.message).toContain('GNU coreutils');
   });
 
-  test('a NATS_BIN that is too old is refused with the version it takes', async () => {
+  test('a NATS_BIN that is too old is refused with the required version', async () => {
     const machine = play({ binaries: { '/opt/old': 'nats-server: v2.9.9' } });
     expect((await failure(machine.locate({ NATS_BIN: '/opt/old' }))).message).toContain('2.9.10 or newer');
   });
 
-  test('PATH comes before the usual folders, in its order', async () => {
+  test('PATH is searched in its order before the usual folders', async () => {
     const machine = play({
       binaries: {
         '/b/nats-server': 'nats-server: v2.10.2',
@@ -93,7 +93,7 @@ describe('finding a nats-server', () => {
   });
 
   test.each(['/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin', '/home/linuxbrew/.linuxbrew/bin'])(
-    'it is found in %s though that is not on PATH',
+    'nats-server is found in %s even if PATH lacks that folder',
     async (folder) => {
       const machine = play({ binaries: { [`${folder}/nats-server`]: 'nats-server: v2.10.27' } });
       expect(await machine.locate({ PATH: '/bin' })).toEqual({
@@ -113,7 +113,7 @@ describe('finding a nats-server', () => {
     expect((await machine.locate({ PATH: 'tools' })).path).toBe('/usr/sbin/nats-server');
   });
 
-  test('one that is too old is passed over, and said', async () => {
+  test('a nats-server that is too old is skipped, which is reported', async () => {
     const machine = play({
       binaries: { '/a/nats-server': 'nats-server: v2.1.0', '/usr/sbin/nats-server': 'nats-server: v2.9.10' },
     });
@@ -123,20 +123,20 @@ describe('finding a nats-server', () => {
     ]);
   });
 
-  test('the real machine answers too: a missing NATS_BIN is named', async () => {
+  test('a missing NATS_BIN is reported on the real machine, too', async () => {
     const error = await failure(ensureNatsServer({ NATS_BIN: '/nowhere/nats-server' }));
     expect(error.code).toBe('NATS_SERVER_UNUSABLE');
     expect(error.message).toContain('/nowhere/nats-server');
   });
 });
 
-describe('bringing a missing nats-server', () => {
+describe('installing nats-server if it is missing', () => {
   const installs = (line: string, binaries: Record<string, string>): CommandResult => {
     if (line.includes(' install ')) binaries['/usr/sbin/nats-server'] = 'nats-server: v2.9.10';
     return exited(0);
   };
 
-  test('root on Debian: the lists are updated, then the package is installed, and both are said before', async () => {
+  test('root on Debian updates the lists and installs the package, and both are announced', async () => {
     const machine = play({ userId: 0, programs: [APT], command: installs });
     expect(await machine.locate()).toEqual({ path: '/usr/sbin/nats-server', version: '2.9.10' });
     expect(machine.commands).toHaveLength(2);
@@ -146,7 +146,7 @@ describe('bringing a missing nats-server', () => {
     expect(machine.logged[0]).toContain('installing it with apt-get');
   });
 
-  test('a user whose sudo asks for no password: the same through sudo -n', async () => {
+  test('a user with passwordless sudo installs the package through sudo -n', async () => {
     const machine = play({ programs: [APT], command: installs });
     await machine.locate();
     expect(machine.commands[0]).toBe('sudo -n true');
@@ -154,7 +154,7 @@ describe('bringing a missing nats-server', () => {
     expect(machine.commands[2]).toMatch(/^sudo -n env .*install -y/);
   });
 
-  test('a user whose sudo asks for a password: nothing is run, the one command is given', async () => {
+  test('a user whose sudo needs a password gets one command, and nothing is run', async () => {
     const machine = play({ programs: [APT], command: () => exited(1, 'sudo: a password is required') });
     const error = await failure(machine.locate());
     expect(error.code).toBe('NATS_SERVER_MISSING');
@@ -165,12 +165,12 @@ describe('bringing a missing nats-server', () => {
     expect(machine.said).toEqual([]);
   });
 
-  test('a machine without sudo: the same', async () => {
+  test('a user of a machine without sudo gets one command', async () => {
     const machine = play({ programs: [APT] });
     expect((await failure(machine.locate())).hint).toContain('sudo apt-get install');
   });
 
-  test('an update that fails does not keep the package from being installed', async () => {
+  test('a failed update does not prevent the installation', async () => {
     const machine = play({
       userId: 0,
       programs: [APT],
@@ -181,7 +181,7 @@ describe('bringing a missing nats-server', () => {
     expect(machine.said.join('\n')).toContain('E: one source is broken');
   });
 
-  test('an install that fails says why, and what root is to type', async () => {
+  test('a failed installation reports the reason and the command for root', async () => {
     const machine = play({
       userId: 0,
       programs: [APT],
@@ -193,7 +193,7 @@ describe('bringing a missing nats-server', () => {
     expect(error.hint).toBe('run: apt-get update && apt-get install -y --no-install-recommends nats-server');
   });
 
-  test('an install that hangs is ended and named', async () => {
+  test('an installation that hangs is stopped and reported', async () => {
     const machine = play({
       userId: 0,
       programs: [APT],
@@ -202,7 +202,7 @@ describe('bringing a missing nats-server', () => {
     expect((await failure(machine.locate())).message).toContain('no end within');
   });
 
-  test('a package that brings a server too old ends in an error, not in a loop', async () => {
+  test('a package with a server that is too old ends in an error, not in a loop', async () => {
     const machine = play({
       userId: 0,
       programs: [APT],
@@ -216,18 +216,18 @@ describe('bringing a missing nats-server', () => {
     expect(machine.logged.join('\n')).toContain('2.7.2, which is too old');
   });
 
-  test('macOS: the one command is brew', async () => {
+  test('macOS gets one brew command', async () => {
     const error = await failure(play({ platform: 'darwin' }).locate());
     expect(error).toMatchObject({ code: 'NATS_SERVER_MISSING', hint: 'run: brew install nats-server' });
   });
 
-  test('a Linux without apt: where the official release is', async () => {
+  test('a Linux without apt gets the address of the official release', async () => {
     const error = await failure(play({ userId: 0 }).locate());
     expect(error.code).toBe('NATS_SERVER_MISSING');
     expect(error.hint).toContain('https://github.com/nats-io/nats-server/releases');
   });
 
-  test('a system without user ids: the same', async () => {
+  test('a system without user ids gets the address of the official release', async () => {
     const error = await failure(play({ platform: 'win32', userId: null }).locate());
     expect(error.hint).toContain('official release');
   });

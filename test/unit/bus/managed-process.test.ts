@@ -46,7 +46,7 @@ async function endChild(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** A process that does nothing, with these words behind its name and these files. */
+/** A process that does nothing, with these arguments and these open files. */
 async function idle(
   words: string[] = [],
   fd?: number,
@@ -80,7 +80,7 @@ const recordOf = (pid: number) => ({
 });
 
 describe('the lock of a managed server', () => {
-  test('is held once, and free again when it is released', async () => {
+  test('the lock is held once, and is free after its release', async () => {
     const lock = await takeLock(files.lock);
     expect(lock).not.toBeNull();
     expect(await takeLock(files.lock)).toBeNull();
@@ -89,7 +89,7 @@ describe('the lock of a managed server', () => {
     expect(await isLockFree(files.lock)).toBe(true);
   });
 
-  test('lives on in the process that inherited it, and is freed by the kernel when that is killed', async () => {
+  test('a lock survives in a process that inherited it, and the kernel frees it when that process is killed', async () => {
     const lock = await takeLock(files.lock);
     const { child } = await idle([], lock!.fd);
     await lock!.release();
@@ -98,7 +98,7 @@ describe('the lock of a managed server', () => {
     expect(await isLockFree(files.lock)).toBe(true);
   });
 
-  test('is not inherited by a process that it was not given to', async () => {
+  test('a lock is not inherited by a process that it was not passed to', async () => {
     const lock = await takeLock(files.lock);
     await idle();
     await lock!.release();
@@ -106,26 +106,26 @@ describe('the lock of a managed server', () => {
   });
 });
 
-describe('knowing the process of a managed server', () => {
-  test('it is one that was started with the configuration of the directory', async () => {
+describe('identifying the process of a managed server', () => {
+  test('the process is the one that was started with the configuration of the directory', async () => {
     const { pid } = await idle(['-c', files.configuration]);
     expect(await isServerProcess(pid, files.configuration, host)).toBe(true);
     expect(await isServerProcess(pid, `${files.configuration}.other`, host)).toBe(false);
   });
 
-  test('a process that only has the same number is not it', async () => {
+  test('a process with only the same number is another process', async () => {
     const { pid } = await idle(['-c', '/elsewhere/nats-server.conf']);
     expect(await isServerProcess(pid, files.configuration, host)).toBe(false);
   });
 
-  test('a process that is gone is not it', async () => {
+  test('a process that has ended is not the server', async () => {
     const { child, pid } = await idle(['-c', files.configuration]);
     await endChild(child);
     expect(await isServerProcess(pid, files.configuration, host)).toBe(false);
     expect(processExists(pid)).toBe(false);
   });
 
-  test('the number that the server wrote itself serves when the record is stale or missing', async () => {
+  test('the process id that the server wrote is used if the record is stale or missing', async () => {
     const server = await idle(['-c', files.configuration]);
     await writeFile(files.pidFile, `${server.pid}`);
     expect(await findServerProcess(files, host, log)).toBe(server.pid);
@@ -134,7 +134,7 @@ describe('knowing the process of a managed server', () => {
     expect(await findServerProcess(files, host, log)).toBe(server.pid);
   });
 
-  test('where there is no /proc, ps is asked', async () => {
+  test('ps is used on a system without /proc', async () => {
     const asked: string[] = [];
     const mac: Host = {
       ...host,
@@ -151,10 +151,10 @@ describe('knowing the process of a managed server', () => {
   });
 });
 
-describe('ending a managed server', () => {
+describe('stopping a managed server', () => {
   const patience = { gracefulMs: 150, forcedMs: 2_000 };
 
-  test('ends the process, frees the lock and forgets the process', async () => {
+  test('stopping ends the process, frees the lock and removes the record', async () => {
     const lock = await takeLock(files.lock);
     const { child, pid } = await idle(['-c', files.configuration], lock!.fd);
     await lock!.release();
@@ -166,7 +166,7 @@ describe('ending a managed server', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('kills one that does not let itself be ended, and says so', async () => {
+  test('a process that ignores SIGTERM is killed, which is reported', async () => {
     const lock = await takeLock(files.lock);
     const { child, pid } = await idle(['-c', files.configuration], lock!.fd, "trap '' TERM;");
     await lock!.release();
@@ -176,7 +176,7 @@ describe('ending a managed server', () => {
     expect(warnings).toEqual([expect.stringContaining('did not stop in time')]);
   });
 
-  test('never signals a process that merely has the recorded number', async () => {
+  test('a process that only has the recorded number is never signalled', async () => {
     const stranger = await idle();
     await writeDocument(files.record, recordOf(stranger.pid));
     const lock = await takeLock(files.lock);
@@ -191,18 +191,18 @@ describe('ending a managed server', () => {
     expect(processExists(stranger.pid)).toBe(true);
   });
 
-  test('is done at once when none runs, whatever the record says', async () => {
+  test('stopping returns at once if no server runs, whatever the record says', async () => {
     const stranger = await idle();
     await writeDocument(files.record, recordOf(stranger.pid));
     await endServer(context, patience);
     expect(processExists(stranger.pid)).toBe(true);
   });
 
-  test('leaves alone a server that somebody else has started meanwhile', async () => {
+  test('stopping leaves a server alone that another process has started meanwhile', async () => {
     const firstLock = await takeLock(files.lock);
     const first = await idle(['-c', files.configuration], firstLock!.fd);
     await writeDocument(files.record, recordOf(first.pid));
-    // The lock never becomes free: this copy of it stands for the second server's.
+    // The lock is never freed: this copy represents the one of the second server.
     const second = await idle(['-c', files.configuration], firstLock!.fd);
     await writeFile(files.pidFile, `${second.pid}`);
     await firstLock!.release();
@@ -213,14 +213,14 @@ describe('ending a managed server', () => {
 });
 
 describe('the port of a managed server', () => {
-  test('is one that can be listened on, outside the range of outgoing connections', async () => {
+  test('the port is one that can be listened on, outside the range of outgoing connections', async () => {
     const port = await choosePort();
     expect(port).toBeGreaterThanOrEqual(20_000);
     expect(port).toBeLessThan(30_000);
     expect(await isPortFree(port)).toBe(true);
   });
 
-  test('that somebody listens on is not free', async () => {
+  test('a port that is in use is not free', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const address = server.address();
@@ -228,26 +228,26 @@ describe('the port of a managed server', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test('when none can be had, the search ends with an error', async () => {
+  test('the search ends with an error if no port is free', async () => {
     await expect(choosePort(async () => false)).rejects.toMatchObject({ code: 'NATS_NO_FREE_PORT' });
   });
 });
 
 describe('the pause before a restart', () => {
-  test('doubles from a tenth of a second and stays bounded', () => {
+  test('the pause doubles from a tenth of a second up to a limit', () => {
     expect([0, 1, 2, 3].map(restartPause)).toEqual([100, 200, 400, 800]);
     expect(restartPause(1_000_000)).toBe(10_000);
   });
 });
 
-describe('syncing the files of a server that does not', () => {
-  const never = 3_600_000; // passes are asked for, none comes by itself
+describe('syncing the files of a server that does not sync them', () => {
+  const never = 3_600_000; // Passes run only on request.
   const recorder = () => {
     const synced: string[] = [];
     return { synced, sync: async (path: string) => void synced.push(path.slice(files.directory.length + 1)) };
   };
 
-  test('what changed is synced, files before the folders that name them, and nothing twice', async () => {
+  test('changed files are synced once, files before their folders', async () => {
     const { synced, sync } = recorder();
     const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync });
     await writeFile(join(files.directory, 'one'), 'a');
@@ -261,7 +261,7 @@ describe('syncing the files of a server that does not', () => {
     await loop.stop();
   });
 
-  test('stopping syncs once more what was written last', async () => {
+  test('stopping syncs the last writes', async () => {
     const { synced, sync } = recorder();
     const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync });
     await writeFile(join(files.directory, 'last'), 'a');
@@ -269,14 +269,14 @@ describe('syncing the files of a server that does not', () => {
     expect(synced).toContain('last');
   });
 
-  test('the real sync takes files and folders', async () => {
+  test('the real sync accepts files and folders', async () => {
     await writeFile(join(files.directory, 'one'), 'a');
     const loop = startSyncLoop({ store: files.directory, log, everyMs: never });
     await loop.stop();
     expect(warnings).toEqual([]);
   });
 
-  test('a store that is not there yet, or a file that vanishes meanwhile, is no failure', async () => {
+  test('a missing store, or a file that is removed meanwhile, is not a failure', async () => {
     const vanish = async (path: string): Promise<void> => {
       throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
     };
@@ -287,7 +287,7 @@ describe('syncing the files of a server that does not', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('a sync that fails is reported once, and everything is synced again when it works', async () => {
+  test('a failed sync is reported once, and everything is synced when it works again', async () => {
     const { synced, sync } = recorder();
     let broken = true;
     const flaky = (path: string): Promise<void> =>

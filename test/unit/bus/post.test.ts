@@ -18,8 +18,8 @@ const refused = (result: ReturnType<typeof decodePost>) => {
   return result.refusal;
 };
 
-describe('a post that is accepted', () => {
-  it('is its own content when it is plain text', () => {
+describe('an accepted post', () => {
+  it('a post in plain text is its own content', () => {
     expect(accepted(decode('  two\r\nlines \0 '))).toEqual({
       id: 'in-7-abc',
       content: '  two\r\nlines \0 ',
@@ -31,13 +31,13 @@ describe('a post that is accepted', () => {
   });
 
   it.each(['[1,2]', '"quoted"', '3', 'null', 'a {brace}'])(
-    'is text when it does not begin with a brace: %s',
+    'a post that does not begin with a brace is text: %s',
     (body) => {
       expect(accepted(decode(body)).content).toBe(body);
     },
   );
 
-  it('may bring every field', () => {
+  it('a post may have every field', () => {
     const body = {
       id: 'mine 1',
       content: 'hello',
@@ -59,13 +59,13 @@ describe('a post that is accepted', () => {
     });
   });
 
-  it('takes its id from the body, else from the header, else the fallback', () => {
+  it('the id of a post comes from the body, else from the header, else from the fallback', () => {
     expect(accepted(decodeJson({ content: 'x', id: 'a' }, { messageId: 'b' })).id).toBe('a');
     expect(accepted(decode('x', { messageId: 'b' })).id).toBe('b');
     expect(accepted(decode('x', { messageId: '' })).id).toBe('in-7-abc');
   });
 
-  it('takes claudeSessionId as sessionId, and an empty `to` as none', () => {
+  it('a post may name its session claudeSessionId, and an empty `to` counts as none', () => {
     const post = accepted(decodeJson({ content: 'x', claudeSessionId: 's', to: [] }));
     expect(post.sessionId).toBe('s');
     expect('to' in post || 'claudeSessionId' in post).toBe(false);
@@ -77,7 +77,7 @@ function many(prefix: string): object {
   return Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`${prefix}${n}`, 1]));
 }
 
-describe('a post that is refused', () => {
+describe('a refused post', () => {
   const json = (value: unknown) => JSON.stringify(value);
   const deep = `{"content":"x","meta":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`;
   it.each([
@@ -117,7 +117,7 @@ describe('a post that is refused', () => {
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u0007' } }), /author.name/],
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u202Eveda' } }), /"A\\u202eveda"/],
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'é'.repeat(65) } }), /author.name/],
-  ])('%s: %.60s', (code, body, message) => {
+  ])('a post is refused as %s: %.60s', (code, body, message) => {
     const refusal = refused(decode(body));
     expect(refusal.code).toBe(code);
     expect(refusal.message).toMatch(message);
@@ -128,18 +128,15 @@ describe('a post that is refused', () => {
     ['{"content":"x","meta":{"a":{"b":[0,1e999]}}}', /field meta\.a\.b\.1: .*too large for JSON/],
     ['{"content":"x","meta":{"n":-1e999}}', /field meta\.n: /],
     ['{"content":"x","meta":{"__proto__":{"a":1}}}', /field meta\.__proto__: /],
-  ])(
-    'INVALID_FIELD: what would be stored as something else is refused with its place: %s',
-    (body, message) => {
-      expect(refused(decode(body))).toMatchObject({
-        code: 'INVALID_FIELD',
-        message: expect.stringMatching(message),
-        hint: expect.stringMatching(/./),
-      });
-    },
-  );
+  ])('a post whose value would be stored differently is refused with its path: %s', (body, message) => {
+    expect(refused(decode(body))).toMatchObject({
+      code: 'INVALID_FIELD',
+      message: expect.stringMatching(message),
+      hint: expect.stringMatching(/./),
+    });
+  });
 
-  it('keeps what looks like such a key further inside of meta', () => {
+  it('such keys are kept deeper inside of meta', () => {
     const meta = '{"a":[{"__proto__":1}]}';
     expect(JSON.stringify(accepted(decode(`{"content":"x","meta":${meta}}`)).meta)).toBe(meta);
   });
@@ -156,13 +153,13 @@ describe('a post that is refused', () => {
     ['field to.0: expected the slug of an agent, which is lower case, got "A"', { content: 'x', to: ['A'] }],
     ['field to: expected at most 64 agents, got 65', { content: 'x', to: Array(65).fill('a') }],
     ['field id: expected 1 to 256 printable characters, got ""', { content: 'x', id: '' }],
-  ])('INVALID_FIELD: the refusal "%s" has plain words and a hint', (message, body) => {
+  ])('the refusal "%s" is plain and has a hint', (message, body) => {
     const refusal = refused(decode(json(body)));
     expect(refusal).toMatchObject({ code: 'INVALID_FIELD', message });
     expect(refusal.hint).toMatch(/./);
   });
 
-  /** POST-5: a test that hangs fails; the refusal is logged, answered and kept. */
+  /** POST-5: a slow check hangs this test. The refusal is logged, answered and kept. */
   it.each<[string, object, RegExp]>([
     ['unknown fields', many('k'), /^unknown field "k0", .* and 99992 more$/],
     ['unknown fields of the author', { author: many('k') }, /"author.k0", .* and 99992 more$/],
@@ -170,29 +167,32 @@ describe('a post that is refused', () => {
     ['recipients', { to: Array(200_000).fill('dev') }, /field to: expected at most 64 agents, got 200000/],
     ['recipients that are none', { to: Array(200_000).fill({}) }, /field to: expected at most 64/],
     ['long words', { delivery: 'x'.repeat(900_000) }, /field delivery/],
-  ])('is refused in few words, however many there are: %s', (_, more, message) => {
+  ])('a post with any number of errors is refused in a short text: %s', (_, more, message) => {
     const refusal = refused(decode(json({ content: 'x', ...more })));
     expect(refusal.message).toMatch(message);
     expect(`${refusal.message}${refusal.hint}`.length).toBeLessThan(1_000);
   });
 
-  it('INVALID_UTF8: bytes that are no text', () => {
+  it('a post with bytes that are not UTF-8 is refused as INVALID_UTF8', () => {
     expect(refused(decode(Uint8Array.of(0x68, 0xff)))).toMatchObject({ code: 'INVALID_UTF8' });
     expect(refused(decode(Uint8Array.of(0xed, 0xa0, 0x80)))).toMatchObject({ code: 'INVALID_UTF8' });
   });
 
-  it.each(['', 'a b', 'a.b', '*', '>', 'ü', 'a'.repeat(129), 'a\n'])('INVALID_NAME: %j', (name) => {
-    expect(refused(decode('x', { publisher: name }))).toMatchObject({ code: 'INVALID_NAME' });
-    expect(refused(decode('x', { conversation: name }))).toMatchObject({ code: 'INVALID_NAME' });
-  });
+  it.each(['', 'a b', 'a.b', '*', '>', 'ü', 'a'.repeat(129), 'a\n'])(
+    'the conversation name %j is refused as INVALID_NAME',
+    (name) => {
+      expect(refused(decode('x', { publisher: name }))).toMatchObject({ code: 'INVALID_NAME' });
+      expect(refused(decode('x', { conversation: name }))).toMatchObject({ code: 'INVALID_NAME' });
+    },
+  );
 
-  it('INVALID_FIELD: an illegal header, since its sender relies on that id', () => {
+  it('a post with an invalid id header is refused as INVALID_FIELD, as its sender relies on that id', () => {
     const refusal = refused(decode('x', { messageId: 'a'.repeat(257) }));
     expect(refusal).toMatchObject({ code: 'INVALID_FIELD', hint: expect.stringMatching(/./) });
   });
 });
 
-describe('whatever bytes come', () => {
+describe('a post of random bytes', () => {
   const bodies = fc.oneof(
     fc.uint8Array({ maxLength: 200 }),
     fc.string({ unit: 'binary' }).map(bytes),
@@ -212,7 +212,7 @@ describe('whatever bytes come', () => {
       .map((value) => bytes(jsonOf(value))),
   );
 
-  it('decoding never throws, is deterministic, and what it accepts can be written and read again unchanged', () => {
+  it('decoding never throws, is deterministic, and an accepted post is unchanged when it is written and read again', () => {
     fc.assert(
       fc.property(bodies, fc.option(fc.string()), (body, messageId) => {
         const encoded = { ...envelope, messageId, body };
@@ -235,7 +235,7 @@ describe('whatever bytes come', () => {
     );
   });
 
-  it('text that does not begin with a brace is kept as it is, or refused where nothing of it is visible', () => {
+  it('a text that does not begin with a brace is kept, or refused if it has no visible character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (content) => {
         fc.pre(!/^[ \t\r\n]*\{/.test(content) && !content.startsWith('\uFEFF'));

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Purger } from '../../../src/bus/nats/ingress/purger.ts';
 import { recordingLog } from './support.ts';
 
-/** What was settled is freed, however often the server does not answer meanwhile (PURGER-3). */
+/** Settled posts are freed, however often the server does not answer (PURGER-3). */
 describe('the purger of settled posts', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
@@ -29,7 +29,7 @@ describe('the purger of settled posts', () => {
     return { purger, server, lines };
   }
 
-  it('retries until the server answers, and logs the failure once', async () => {
+  it('the purger retries until the server answers, and logs the failure once', async () => {
     const { purger, server, lines } = stand();
     purger.settledUpTo({ stream: LIFE, sequence: 30 });
     await vi.advanceTimersByTimeAsync(5_000);
@@ -47,7 +47,7 @@ describe('the purger of settled posts', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('purges posts that were settled after the last purge, although no further post is read', async () => {
+  it('the purger removes posts that were settled after the last purge, even if no further post is read', async () => {
     const { purger, server } = stand();
     server.isAway = false;
     purger.settledUpTo({ stream: LIFE, sequence: 20 });

@@ -32,13 +32,13 @@ const post = (sequence: number) =>
   }) as IngressDelivery;
 
 describe('the letters of one publisher in a conversation', () => {
-  it('are read once for all posts that are refused at the same time', async () => {
+  it('the letters are read once for all posts that are refused at the same time', async () => {
     const posts = Array.from({ length: 256 }, (_, at) => post(at + 1));
     expect(await Promise.all(posts.map((one) => refused.has(one)))).not.toContain(true);
     expect(reads).toBe(1);
   });
 
-  it('are read once in a flood, and again for a post whose letter is no longer cached', async () => {
+  it('the letters are read once in a flood, and again for a post whose letter is no longer cached', async () => {
     for (let sequence = 1; sequence <= 10_000; sequence++) {
       expect(await refused.has(post(sequence))).toBe(false);
       refused.add(post(sequence));
@@ -50,7 +50,7 @@ describe('the letters of one publisher in a conversation', () => {
     expect(reads).toBe(2);
   });
 
-  it('are read again after a failed read', async () => {
+  it('the letters are read again after a failed read', async () => {
     const missing = fault;
     fault = new NatsError('timeout', 'TIMEOUT');
     await expect(refused.has(post(1))).rejects.toThrow();

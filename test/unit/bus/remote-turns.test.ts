@@ -12,8 +12,8 @@ const bytes = (value: unknown) =>
   new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
 const decode = (value: unknown) => decodeAgentMessage(bytes(value), offer);
 
-describe('what an agent says about a turn', () => {
-  it('is taken with turn and epoch, and without', () => {
+describe("the events of a remote agent's turn", () => {
+  it('an event is accepted with turn and epoch, and without', () => {
     for (const about of [offer, {}, { turnId: 't' }]) {
       expect(decode({ ...about, type: 'final', content: 'x' })).toMatchObject({ message: { content: 'x' } });
     }
@@ -24,7 +24,7 @@ describe('what an agent says about a turn', () => {
     [{ turnId: 'u', type: 'final', content: 'x' }, 'stale'],
     [{ epoch: 2, type: 'nonsense' }, 'stale'],
     [{ type: 'progress', percent: 3 }, 'unknown'],
-  ])('%j is %s', (value, kind) => {
+  ])('the event %j is %s', (value, kind) => {
     expect(decode(value)).toEqual({ kind });
   });
 
@@ -34,23 +34,23 @@ describe('what an agent says about a turn', () => {
     [{ type: 'final', content: 7 }, 'content'],
     [{ type: 'tool_call', calls: [] }, 'calls'],
     [{ type: 'tool_call', calls: [{ name: '' }] }, 'calls.0.name'],
-  ])('%j is refused, and says why', (value, why) => {
+  ])('the event %j is refused with a reason', (value, why) => {
     expect(decode(value)).toMatchObject({ kind: 'invalid', reason: expect.stringContaining(why) });
   });
 
-  it('has arguments as an object, as text, or not at all', () => {
+  it('the arguments of a call may be an object, a text, or missing', () => {
     const calls = [{ name: 'a', arguments: { x: 1 } }, { name: 'b', arguments: '{"y":2}' }, { name: 'c' }];
     expect(decode({ type: 'tool_call', calls })).toMatchObject({
       message: { calls: [{ arguments: '{"x":1}' }, { arguments: '{"y":2}' }, { arguments: '{}' }] },
     });
   });
 
-  it('loses no answer over usage that is not understood', () => {
+  it('an answer with an invalid usage is kept', () => {
     const decoded = decode({ type: 'final', content: 'x', usage: { prompt_tokens: 1 } });
     expect(decoded).toMatchObject({ kind: 'message', message: { content: 'x', usage: undefined } });
   });
 
-  it('takes no usage that no call can have', () => {
+  it('a usage that is impossible is ignored', () => {
     for (const counts of [
       { inputTokens: -1 },
       { outputTokens: 1.5 },
@@ -64,8 +64,8 @@ describe('what an agent says about a turn', () => {
   });
 });
 
-describe('what is said around an offer', () => {
-  it('is an acceptance, a refusal, or nothing that is understood', () => {
+describe('the messages around an offer', () => {
+  it('the reply to an offer is an acceptance, a refusal, or unknown', () => {
     expect(decodeAcceptance(bytes({ accepted: true, instance: 'i' }))).toMatchObject({
       accepted: true,
       instance: 'i',
@@ -75,13 +75,13 @@ describe('what is said around an offer', () => {
     expect(decodeAcceptance(bytes('null'))).toBeNull();
   });
 
-  it('is an abort only of this very offer', () => {
+  it('an abort applies only to its own offer', () => {
     expect(isAbort(bytes({ type: 'abort', ...offer }), offer)).toBe(true);
     expect(isAbort(bytes({ type: 'abort', turnId: 't', epoch: 2 }), offer)).toBe(false);
     expect(isAbort(bytes('?'), offer)).toBe(false);
   });
 
-  it('is an offer or results only if it is whole', () => {
+  it('an offer or a result is accepted only if it is complete', () => {
     expect(decodeOffer(bytes({ conversation: 'c' }))).toMatchObject({ ok: false });
     expect(decodeResults(bytes({ results: [{ content: 'x' }] }))).toEqual({ results: [{ content: 'x' }] });
     expect(decodeResults(bytes({ results: [{}] }))).toBeNull();

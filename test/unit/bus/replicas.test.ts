@@ -17,7 +17,7 @@ function apiFailure(code: number): NatsError {
   return error;
 }
 
-/** A server on which each stream has this many replicas. `update`: what it makes of another number. */
+/** A server on which each stream has this many replicas. `update`: the number it sets for a requested one. */
 function server(
   { version = '2.15.1', cluster = 'c', count = 1 },
   update = (config: Partial<StreamConfig>) => ({ ...config }),
@@ -53,7 +53,7 @@ const refused = (work: () => unknown) =>
     );
 
 describe('the number of replicas', () => {
-  it('is refused on a server that two writers may both win on, and on one that is in no cluster', async () => {
+  it('replicas are refused on a server that can let two writers win, and on one outside of a cluster', async () => {
     const old = server({ version: '2.10.26' });
     expect(await refused(() => requireReplicas(old.connection, 3))).toMatch(
       /^SERVER_TOO_OLD: .*2\.10\.26.*2\.10\.27/,
@@ -67,7 +67,7 @@ describe('the number of replicas', () => {
     expect(await refused(() => requireReplicas(server({}).connection, 5))).toBeNull();
   });
 
-  it('is set for every stream and bucket, and left alone where none is asked for', async () => {
+  it('replicas are set for every stream and bucket, and left unchanged if none are configured', async () => {
     const found = server({});
     await enforceReplicas(found.connection, subjects, 3, LOG);
     expect([...found.counts.values()]).toEqual(streamsOf(subjects).map(() => 3));
@@ -78,7 +78,7 @@ describe('the number of replicas', () => {
     expect(asIs.updated).toEqual([]);
   });
 
-  it('is refused where an operator chose several on a server that is too old for them', async () => {
+  it('replicas that an operator set on a server that is too old for them are refused', async () => {
     const old = server({ version: '2.9.10', count: 3 });
     expect(await refused(() => enforceReplicas(old.connection, subjects, null, LOG))).toMatch(
       /^SERVER_TOO_OLD: nats-server 2\.9\.10 cannot keep 3 replicas of stream PARLEY_IN safely/,
@@ -88,7 +88,7 @@ describe('the number of replicas', () => {
   });
 
   it.each([10_005, 10_074])(
-    'that the cluster has no servers for (%i) is told with what to do',
+    'too many replicas for the cluster (%i) are refused with the remedy',
     async (code) => {
       const few = server({}, () => {
         throw apiFailure(code);
@@ -99,7 +99,7 @@ describe('the number of replicas', () => {
     },
   );
 
-  it('is not believed to be set where the server does not echo it', async () => {
+  it('a server that does not echo the number of replicas is not trusted', async () => {
     const deaf = server({}, () => ({ num_replicas: 1 }));
     expect(await refused(() => enforceReplicas(deaf.connection, subjects, 3, LOG))).toMatch(
       /^REPLICAS_UNAVAILABLE: stream PARLEY_IN still has 1 replicas, not 3/,
@@ -107,7 +107,7 @@ describe('the number of replicas', () => {
   });
 });
 
-describe('a start while a cluster elects its leader', () => {
+describe('a start during the election of a leader', () => {
   const failing = (times: number, code = 'BROKER_UNAVAILABLE') => {
     let left = times;
     return async () => {
@@ -116,11 +116,11 @@ describe('a start while a cluster elects its leader', () => {
     };
   };
 
-  it('is repeated', async () => {
+  it('a start during the election of a leader is repeated', async () => {
     expect(await afterLeaderElection(server({}).connection, failing(2))).toBe('started');
   });
 
-  it('is not repeated on a single server, nor after another fault', async () => {
+  it('a start is not repeated on a single server, nor after another error', async () => {
     await expect(afterLeaderElection(server({ cluster: '' }).connection, failing(1))).rejects.toThrow(
       'no leader',
     );

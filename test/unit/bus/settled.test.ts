@@ -30,7 +30,7 @@ const begin = (query: Partial<Parameters<typeof startOf>[0]>) =>
   startOf({ own: null, owner: B, record: null, isReplay: false, stream, ...query });
 
 describe('the position at which a store starts to read posts', () => {
-  it('is after what another store settled, if it has no position of its own', () => {
+  it('the start position follows what another store settled if the store has no position of its own', () => {
     const known = record(upTo(10));
     expect(begin({ record: known })).toEqual({
       position: at(10),
@@ -40,7 +40,7 @@ describe('the position at which a store starts to read posts', () => {
     });
   });
 
-  it('is at the first post that another store left open, and skips what is settled after that one', () => {
+  it('the start position is the first post that another store left open, and what is settled after it is skipped', () => {
     const settled = upTo(20, [11, 15]);
     const start = begin({ record: record(settled) });
     expect(start.position).toEqual(at(10));
@@ -49,7 +49,7 @@ describe('the position at which a store starts to read posts', () => {
     expect(delivered).toEqual([11, 15, 21, 22]);
   });
 
-  it('is at its own position where that is newer, or where the record is its own', () => {
+  it("the start position is the store's own one if that is newer, or if the record is its own", () => {
     expect(begin({ own: at(12), record: record(upTo(10)) })).toMatchObject({
       position: at(12),
       elsewhere: null,
@@ -64,7 +64,7 @@ describe('the position at which a store starts to read posts', () => {
     expect(begin({ record: own }).position).toBeNull();
   });
 
-  it('stays after what other stores settled before it, also without a position of its own', () => {
+  it('the start position follows what other stores settled before it, also without a position of its own', () => {
     const own = record(upTo(30), { by: B, before: upTo(20, [18]) });
     expect(begin({ record: own })).toMatchObject({
       position: at(17),
@@ -74,15 +74,15 @@ describe('the position at which a store starts to read posts', () => {
     expect(begin({ own: at(25), record: own })).toMatchObject({ position: at(25), skip: null });
   });
 
-  it('is its own position when the record is of another stream, or of one that lost its end', () => {
+  it("the start position is the store's own one if the record is of another stream, or of one that lost its end", () => {
     for (const unfit of [record(upTo(10), { stream: 'another' }), record(upTo(101))])
       expect(begin({ own: at(4), record: unfit })).toMatchObject({ position: at(4), elsewhere: null });
     const other = { stream: 'another', sequence: 40 };
     expect(begin({ own: other, record: record(upTo(10)) }).position).toEqual(at(10));
-    expect(begin({ own: other }).position).toEqual(other); // the reader reports that the stream is another one
+    expect(begin({ own: other }).position).toEqual(other); // The reader reports that the stream is another one.
   });
 
-  it('is the oldest post for a replay, whatever is settled', () => {
+  it('the start position of a replay is the oldest post, whatever is settled', () => {
     const start = begin({ own: at(12), record: record(upTo(50)), isReplay: true });
     expect(start).toEqual({ position: null, skip: null, before: null, elsewhere: null });
   });
@@ -96,7 +96,7 @@ describe('sets of settled posts', () => {
     ),
   );
 
-  it('are united exactly', () => {
+  it('the union of sets of settled posts is exact', () => {
     fc.assert(
       fc.property(sets, sets, (one, other) => {
         const [inOne, inOther, inBoth] = [covers(one), covers(other), covers(union(one, other))];
@@ -106,11 +106,11 @@ describe('sets of settled posts', () => {
     );
   });
 
-  it('have a mark up to which everything is settled', () => {
+  it('a set of settled posts has a mark up to which everything is settled', () => {
     expect([upTo(7), upTo(7, [3, 5]), upTo(0)].map(markOf)).toEqual([7, 2, 0]);
   });
 
-  it('of a reader never hold a post that is not settled, however few open ones they may name', () => {
+  it('the set of a reader never contains a post that is not settled, however few open ones it may list', () => {
     const steps = fc.array(fc.nat(), { maxLength: 120 });
     fc.assert(
       fc.property(steps, fc.integer({ min: 0, max: 5 }), (picks, mostOpen) => {
@@ -142,7 +142,7 @@ describe('sets of settled posts', () => {
 });
 
 describe('the record of settled posts', () => {
-  it('is replaced only by a newer one', () => {
+  it('the record of settled posts is replaced only by a newer one', () => {
     const known = record(upTo(10, [5, 7]));
     const more = [upTo(8), upTo(11, [5, 7]), upTo(10, [5])];
     const less = [upTo(10, [5, 7]), upTo(9, [5]), upTo(20, [3]), upTo(4)];
@@ -157,7 +157,7 @@ describe('the record of settled posts', () => {
     expect(isAhead(record(upTo(1)), null)).toBe(true);
   });
 
-  it('is read back unchanged, and any other text counts as no record', () => {
+  it('the record of settled posts is read back unchanged, and any other text counts as no record', () => {
     const full = record(upTo(10, [5]), {
       before: upTo(3),
       last: { sequence: 12, time: '1790000000000000001' },

@@ -11,7 +11,7 @@ describe('a post of the backlog', () => {
   const missing = new NatsError('no message found', '404');
   missing.api_error = { code: 404, err_code: 10037, description: 'no message found' };
 
-  /** A server that has it, and finds it after so many questions. */
+  /** A server that has the post, and finds it after this many requests. */
   function stand(failures: number) {
     const server = { asked: 0 };
     const stored = {
@@ -38,13 +38,13 @@ describe('a post of the backlog', () => {
     return { posts: new StoredPosts(sources, new AbortController().signal), server, lines };
   }
 
-  it('is read again when the server first answers "not found" although it has the post', async () => {
+  it('a post is read again when the server first answers "not found" although it has the post', async () => {
     const { posts, server } = stand(2);
     expect(await posts.fetch(5)).toMatchObject({ sequence: 5 });
     expect(server.asked).toBe(3);
   });
 
-  it('is skipped with an error in the log when the server cannot read it, so that later posts continue', async () => {
+  it('a post that the server cannot read is skipped with an error in the log, so that later posts continue', async () => {
     vi.useFakeTimers();
     const { posts, lines } = stand(Number.POSITIVE_INFINITY);
     const fetched = posts.fetch(5);
@@ -68,16 +68,16 @@ describe('a message that is not found', () => {
     [7, true],
     [9, false],
     [10, true],
-  ])('%i of 5 to 9 without 7 is gone: %s', async (sequence, gone) => {
+  ])('message %i of a stream with 5 to 9 without 7 is gone: %s', async (sequence, gone) => {
     expect(await isGone(holding, 'PARLEY_IN', sequence)).toBe(gone);
   });
 
-  it('exists if the server does not list it as deleted', async () => {
+  it('a message exists if the server does not list it as deleted', async () => {
     const whole = serverWith(() => ({ state: { first_seq: 1, last_seq: 2 } }));
     expect(await isGone(whole, 'PARLEY_IN', 2)).toBe(false);
   });
 
-  it('is gone if its stream is missing, but not if the server does not answer', async () => {
+  it('a message is gone if its stream is missing, but not if the server does not answer', async () => {
     const missing = new NatsError('stream not found', '404');
     missing.api_error = { code: 404, err_code: 10059, description: 'stream not found' };
     const failing = (error: Error) =>

@@ -11,7 +11,7 @@ function apiFailure(errorCode: number): NatsError {
   return error;
 }
 
-/** A server that makes streams, and changes what it was asked for by `change`. */
+/** A server that creates streams, with `change` applied to the requested configuration. */
 function serverThat(change: (config: Partial<StreamConfig>) => Partial<StreamConfig>): JetStreamManager {
   const streams = {
     info: async () => {
@@ -26,16 +26,16 @@ describe('creating the streams', () => {
   const ensure = (change: (config: Partial<StreamConfig>) => Partial<StreamConfig>) =>
     ensureStreams(serverThat(change), createSubjects(), {});
 
-  it('accepts a server that echoes all settings', async () => {
+  it('the stream check accepts a server that echoes all settings', async () => {
     expect((await ensure((config) => config)).created).toBe('now');
   });
 
-  it('treats an omitted setting as off', async () => {
+  it('the stream check treats an omitted setting as off', async () => {
     const echo = await ensure(({ allow_rollup_hdrs, sealed, deny_purge, max_age, ...config }) => config);
     expect(echo.created).toBe('now');
   });
 
-  it('refuses a server that drops a setting silently (BUS-STREAMS-3)', async () => {
+  it('the stream check refuses a server that drops a setting silently (BUS-STREAMS-3)', async () => {
     await expect(ensure(({ discard, ...config }) => config)).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
     });
@@ -45,7 +45,7 @@ describe('creating the streams', () => {
   });
 });
 
-describe("the broker's refusals", () => {
+describe('refusals of the NATS server', () => {
   it.each([
     [10077, 'INGRESS_FULL'],
     [10023, 'BROKER_OUT_OF_SPACE'],
@@ -56,7 +56,7 @@ describe("the broker's refusals", () => {
     [10054, 'INGRESS_FULL'],
     [10001, 'BROKER_UNAVAILABLE'],
     [10008, 'BROKER_UNAVAILABLE'],
-  ])('%i is told as %s, with what to do and the cause', (number, code) => {
+  ])('the server error %i is reported as %s, with cause and remedy', (number, code) => {
     const cause = apiFailure(number);
     expect(brokerError(cause, 'post')).toMatchObject({
       code,
@@ -66,7 +66,7 @@ describe("the broker's refusals", () => {
     });
   });
 
-  it('a request that no JetStream server answers is reported in words, with what to do', () => {
+  it('a request that no JetStream server answers is reported with the remedy', () => {
     const unanswered = new NatsError('503', ErrorCode.NoResponders);
     for (const [error, code] of [
       [brokerError(unanswered, 'post to stream PARLEY_IN'), 'BROKER_UNAVAILABLE'],

@@ -12,7 +12,7 @@ import { startNatsServer } from '../../support/nats-server.ts';
 export const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 export const bytes = (value: string) => new TextEncoder().encode(value);
 
-/** Resolves when `condition` holds; rejects after `timeoutMs` with `what`. */
+/** Resolves when `condition` returns true; rejects after `timeoutMs` with `what`. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 30_000) {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
@@ -21,7 +21,7 @@ export async function until(what: string, condition: () => boolean | Promise<boo
   }
 }
 
-/** Keeps what was logged. */
+/** Keeps the log lines. */
 export function recordingLog() {
   const lines: { level: 'info' | 'warn' | 'error'; fields: object; message: string }[] = [];
   const at = (level: 'info' | 'warn' | 'error') => (fields: object, message: string) => {
@@ -44,10 +44,10 @@ export async function openBus(url: string, options: Partial<NatsBusOptions> = {}
   }
 }
 
-/** The store that posts go to in these tests. */
+/** The store that the posts of these tests go to. */
 export const OWNER: Owner = { id: 'store-1', name: 'store 1' };
 
-/** Reads posts and keeps them; by default each is settled at once. */
+/** Reads posts and keeps them. By default each is settled at once. */
 export function collector(settle: (delivery: IngressDelivery) => Promise<void> = async () => undefined) {
   const deliveries: IngressDelivery[] = [];
   const positions: StreamPosition[] = [];
@@ -70,7 +70,7 @@ export function collector(settle: (delivery: IngressDelivery) => Promise<void> =
   };
 }
 
-/** A real server, a plain connection to it, and buses that end with it. */
+/** A real server, a plain connection to it, and buses that are closed with it. */
 export async function startBroker(config = '') {
   const server = await startNatsServer({ config });
   const plain = await openNats({ url: server.url });
