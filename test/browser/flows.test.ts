@@ -3,8 +3,8 @@ import { chromiumPath } from '../support/browser.ts';
 import { message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
-/** What people do in the console, against a daemon that runs as a stranger would run it. */
-describe.skipIf(chromiumPath === null)('in the console a person', () => {
+/** What people do in the console, with a daemon in its own process. */
+describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
@@ -26,7 +26,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     await expect.poll(isResting(conversation)).toBe(true);
   };
 
-  it('begins a conversation, is answered, and finds it in the list', async () => {
+  it('a person begins a conversation, gets an answer, and finds it in the list', async () => {
     const page = await stage.look();
     await page.getByText('No conversations yet.').waitFor();
     await page.keyboard.press('n');
@@ -39,7 +39,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(page.url()).toMatch(/#\/c\/\w+$/);
   });
 
-  it('tells conversations with one title apart, and finds none that was deleted', async () => {
+  it('a person can tell conversations with equal titles apart, and deleted ones are not listed', async () => {
     for (const id of ['twin-one', 'twin-two', 'single'])
       await talk(id, id === 'single' ? 'alone' : 'the same');
     const page = await stage.look('#/c/twin-one');
@@ -54,7 +54,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).click();
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
-    await page.keyboard.press('Escape'); // closes the menu, and leaves nothing else
+    await page.keyboard.press('Escape'); // closes the menu, and nothing else
     await page.getByRole('button', { name: 'Delete', exact: true }).waitFor({ state: 'hidden' });
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
@@ -67,7 +67,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await stage.api('GET', 'conversations/twin-one')).toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  it('sees lines as they were typed, and an agent’s as Markdown has them', async () => {
+  it('lines of people are shown as typed, and those of an agent as Markdown', async () => {
     await talk('lines', 'one\ntwo');
     const page = await stage.look('#/c/lines');
     const answer = message(page, 'Noted:');
@@ -79,7 +79,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     ]);
   });
 
-  it('sees words as they come, who talks in the list, and how far each agent has read', async () => {
+  it('the console shows text as it is generated, which agents work, and how far each agent has read', async () => {
     const page = await stage.look('#/c/live');
     await page.locator('.thread').waitFor();
     await post('live', 'slowly please');
@@ -95,7 +95,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await page.locator('[aria-live]').innerText()).toMatch(/^Lena Lead: word word/);
   });
 
-  it('names an agent with the keyboard, and chooses how a message is delivered', async () => {
+  it('a person mentions an agent with the keyboard, and chooses the delivery of a message', async () => {
     await talk('named', 'hello');
     const page = await stage.look('#/c/named');
     await message(page, 'Noted: hello').waitFor();
@@ -114,7 +114,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(asked).toContain('queue');
   });
 
-  it('lets a call run, and denies another, where it is asked for', async () => {
+  it('a person approves one call and denies another in the thread', async () => {
     await post('calls', 'write it');
     const page = await stage.look('#/c/calls');
     await page.getByText('1 approval or answer needed').waitFor();
@@ -131,7 +131,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await call.locator('summary .meta').innerText()).toMatch(/\d+ ms/);
   });
 
-  it('answers a question with one of its options, or in own words', async () => {
+  it('a person answers a question with one of its options, or with a text', async () => {
     await post('asked', 'ask me');
     const page = await stage.look('#/c/asked');
     await page.locator('.question').getByRole('button', { name: 'blue' }).click();
@@ -143,7 +143,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await textOf(page.locator('.question').last())).toContain('answered: a warm grey');
   });
 
-  it('stops and resumes the conversation and one agent, and switches phase and mode', async () => {
+  it('a person stops and resumes the conversation and one agent, and switches phase and mode', async () => {
     await talk('steered', 'hello');
     const page = await stage.look('#/c/steered');
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
@@ -172,7 +172,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     });
   });
 
-  it('sees who asks whom and who hands over to whom, in the thread and over time', async () => {
+  it('the console shows delegations and handoffs in the thread and over time', async () => {
     await talk('team', 'delegate it');
     await talk('team', 'hand it over');
     const page = await stage.look('#/c/team');
@@ -182,7 +182,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(await textOf(page.locator('.passage.handoff'))).toMatch(
       /hands over to\s+Dev <b>Ops<\/b>\s+Please build it\./,
     );
-    expect(await page.locator('.call').count()).toBe(0); // what the passages tell needs no row
+    expect(await page.locator('.call').count()).toBe(0); // What the lines already show needs no row.
     await page.keyboard.press('t');
     await page.locator('.timeline svg').first().waitFor();
     const kinds = async (selector: string) => page.locator(`.lane-picture ${selector}`).count();
@@ -197,7 +197,7 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     await page.locator('.passage.handoff').waitFor();
   });
 
-  it('asks why an agent said something: its exact context, what it weighs, what changed', async () => {
+  it('a person opens the account of an answer: its exact context, the sizes, and the changes', async () => {
     await talk('why', 'first');
     await talk('why', 'between', { to: ['dev'] });
     await talk('why', 'second');

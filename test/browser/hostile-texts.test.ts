@@ -10,8 +10,8 @@ import { scriptedSettings } from '../support/daemon.ts';
 import { message, openStage, type Stage, write } from './support.ts';
 
 /**
- * Texts that try to become a program in the console. Each place where a publisher, a model or a tool has a word shows all
- * of them. A payload that runs sets `globalThis.ran` or asks the server of the attacker.
+ * Texts that try to run as a program in the console. All of them are in each place that a publisher, a model or a
+ * tool can fill. A payload that runs sets `globalThis.ran` or sends a request to the attacker's server.
  */
 
 /** `at`: URL of the attacker. */
@@ -78,7 +78,7 @@ function scriptOf(all: string) {
   };
 }
 
-/** What could run or load, of everything in the page. Empty if it is harmless. */
+/** Everything in the page that could run or load. Empty if it is harmless. */
 const HARM = `(() => {
   const found = [];
   const own = (url) => /^(https?:|mailto:|#|$)/i.test(url) || url.startsWith('./assets/');
@@ -125,7 +125,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
   /** Nothing ran, nothing was loaded, and nothing in the page could. */
   async function expectHarmless(page: Page): Promise<void> {
     await page.evaluate('for (const fold of document.querySelectorAll("details")) fold.open = true');
-    await page.waitForTimeout(200); // what opens is drawn, and what would run has run
+    await page.waitForTimeout(200); // the animation of what opens has ended, and any payload would have run
     expect(await page.evaluate(HARM)).toEqual([]);
     expect(await page.evaluate('globalThis.ran')).toBeUndefined();
     expect(attacker.asked).toEqual([]);
@@ -133,7 +133,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     await stage.endOfTest();
   }
 
-  it('the page and its assets have the policy that forbids scripts, frames and addresses of others', async () => {
+  it('the page and its assets have the policy that forbids scripts, frames and foreign addresses', async () => {
     const page = await fetch(stage.url);
     const asset = /\/assets\/[\w.-]+\.js/.exec(await page.text())?.[0];
     for (const { headers } of [page, await fetch(`${stage.url}${asset}`)]) {
@@ -154,7 +154,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     }
   });
 
-  it('are text in what a person wrote, in its name, in a title and in what an agent answers and is called', async () => {
+  it("hostile texts are text in a person's message and name, in a title, and in an agent's answer and name", async () => {
     const page = await stage.look('#/c/said');
     await post('said', all, { author: { name: '<iframe src=javascript:globalThis.ran=1>' } });
     await message(page, 'noted').waitFor();
@@ -167,7 +167,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     await expectHarmless(page);
   });
 
-  it('are text in an approval, where what cannot be seen is shown with escapes', async () => {
+  it('hostile texts are text in an approval, which escapes invisible characters', async () => {
     const page = await stage.look('#/c/approval');
     await post('approval', 'write it');
     const card = page.locator('.ask-card');
@@ -182,7 +182,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     await expectHarmless(page);
   });
 
-  it('are text in a question and its options, in the name of a tool, in its arguments and in errors', async () => {
+  it('hostile texts are text in a question and its options, in tool names, arguments and errors', async () => {
     const page = await stage.look('#/c/calls');
     await post('calls', 'ask it');
     await page.locator('.question').getByRole('button').first().click();
@@ -194,7 +194,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     await expectHarmless(page);
   });
 
-  it('are text in a delegation, in the summary of a handoff and in the timeline', async () => {
+  it('hostile texts are text in a delegation, in the summary of a handoff and in the timeline', async () => {
     const page = await stage.look('#/c/handed');
     await post('handed', 'delegate it');
     await message(page, 'noted').first().waitFor();

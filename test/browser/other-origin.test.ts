@@ -31,7 +31,7 @@ async function bundle(): Promise<string> {
   return output.output.map((file) => (file.type === 'chunk' ? file.code : '')).join('\n');
 }
 
-/** Serves the page at a port of its own: another origin than the daemon's. */
+/** Serves the page on another port, which is another origin than the daemon's. */
 async function servePage(script: string): Promise<{ server: Server; origin: string }> {
   const server = createServer((incoming, outgoing) => {
     const isScript = incoming.url === '/page.js';
@@ -43,7 +43,7 @@ async function servePage(script: string): Promise<{ server: Server; origin: stri
   return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', () => {
+describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', () => {
   let browser: Browser;
   let listed: Awaited<ReturnType<typeof servePage>>;
   let unlisted: Awaited<ReturnType<typeof servePage>>;
@@ -107,7 +107,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
       page = await openPage(listed.origin);
     });
 
-    it('runs the client of `openai`, which reads the conversation of its answer', async () => {
+    it('a page of another origin runs the client of `openai`, which reads the conversation of its answer', async () => {
       expect(await run(page, 'openai', daemon)).toEqual({
         models: ['parley', 'lead'],
         answer: 'Noted by the lead.',
@@ -117,22 +117,22 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
       });
     });
 
-    it('runs `HttpAgent` of `@ag-ui/client`', async () => {
+    it('a page of another origin runs `HttpAgent` of `@ag-ui/client`', async () => {
       expect(await run(page, 'agUi', daemon)).toEqual({ answer: 'Noted by the lead.', phase: 'chat' });
     });
 
-    it('runs the client of `@modelcontextprotocol/sdk`', async () => {
+    it('a page of another origin runs the client of `@modelcontextprotocol/sdk`', async () => {
       const { tools, posted } = await run(page, 'mcp', daemon);
       expect(tools).toContain('post');
       expect(posted).toContain('Noted by the lead.');
     });
 
-    it('runs the client of `@a2a-js/sdk`', async () => {
+    it('a page of another origin runs the client of `@a2a-js/sdk`', async () => {
       const { sent, streamed } = await run(page, 'a2a', daemon);
       expect([sent, streamed]).toEqual([expect.stringContaining('Noted by the lead.'), 'Noted by the lead.']);
     });
 
-    it('reads the events of a conversation', async () => {
+    it('a page of another origin reads the events of a conversation', async () => {
       const posted = await run(
         page,
         'ask',
@@ -146,7 +146,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
       if (token === null) expect(await run(page, 'eventSource', daemon, 'watched', 3)).toEqual([0, 1, 2]);
     });
 
-    it('reads why it was refused, not only that it was', async () => {
+    it('a page of another origin reads the reason of a refusal', async () => {
       const large = JSON.stringify({ content: 'x'.repeat(1_100_000) });
       for (const [method, path, body, status, code] of [
         ['GET', '/nowhere', undefined, 404, 'NOT_FOUND'],
@@ -170,7 +170,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
       });
     });
 
-    it('shows an origin that is not listed nothing, and lets it do nothing', async () => {
+    it('a page of an origin that is not listed sees nothing and may do nothing', async () => {
       const stranger = await openPage(unlisted.origin);
       for (const [method, path, body] of [
         ['GET', '/api/agents', undefined],
@@ -185,7 +185,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
       await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     });
 
-    it('refuses a stranger that does not name its origin, posts a form or opens a stream or a socket', async () => {
+    it('a foreign page is refused if it names no origin, posts a form or opens a stream or a socket', async () => {
       const stranger = await openPage(unlisted.origin);
       const posts = '/api/conversations/strange/messages';
       const streams = '/api/conversations/watched/events';
@@ -210,7 +210,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
         document.body.append(frame, form);
         form.submit();
       })()`);
-      // Of what it keeps from a page altogether, the browser reports no answer.
+      // The browser reports no answer that it hides from a page entirely.
       await expect.poll(() => statuses.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(6);
       await stranger.waitForTimeout(300);
       expect(statuses.filter(([, status]) => status !== 403)).toEqual([]);
@@ -232,11 +232,11 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
       await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     });
 
-    it('refuses a page whose name was bound to the address of the daemon after it was loaded', async () => {
+    it('a page whose host name was rebound to the address of the daemon after loading is refused', async () => {
       const rebound = daemon.url.replace('127.0.0.1', 'rebound.example');
       const page = await browser.newPage({ bypassCSP: true });
       expect((await page.goto(rebound))?.status()).toBe(403);
-      await page.goto(`${rebound}/healthz`); // a page of that name, as the browser knows it
+      await page.goto(`${rebound}/healthz`); // a page of that name, as the browser sees it
       const headers = token === null ? '{}' : `{ authorization: 'Bearer ${token}' }`;
       for (const path of ['/api/agents', '/api/conversations/watched/events', '/mcp', '/v1/models'])
         expect(
@@ -247,7 +247,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
     });
   });
 
-  it('reads that it asked too often, and when to come again', async () => {
+  it('a page of another origin reads that it is over the rate limit, and when to retry', async () => {
     const site = await startDaemon({ requestsPerSecond: 1 });
     const daemon = { url: String((await site.up('--http', '127.0.0.1:0')).ready.http), token: null };
     const page = await openPage(listed.origin);

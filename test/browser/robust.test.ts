@@ -10,7 +10,7 @@ import { AGENTS, NASTY, SCRIPT } from './team.ts';
 
 const LONG = 10_000;
 
-/** A conversation of other days, for `parley import`. */
+/** A conversation of earlier days, for `parley import`. */
 async function importLong(site: Site): Promise<void> {
   const messages = Array.from({ length: LONG }, (_, index) => ({
     role: index % 2 === 0 ? 'user' : 'assistant',
@@ -27,7 +27,7 @@ async function writeNastyFile(site: Site): Promise<void> {
   await writeFile(join(site.root, 'project/nasty.md'), NASTY);
 }
 
-describe.skipIf(chromiumPath === null)('the console', () => {
+describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage({
@@ -46,7 +46,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
   const post = (conversation: string, content: string, more: object = {}) =>
     stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
 
-  it('shows ten thousand entries with a handful in the page, from the last to the first', async () => {
+  it('the console shows ten thousand entries with few of them in the page, from the last to the first', async () => {
     const page = await stage.look('#/c/long');
     await message(page, `message ${LONG - 1}`).waitFor();
     const inPage = async () => page.locator('.place').count();
@@ -63,7 +63,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await message(page, 'Noted: one more').waitFor();
   });
 
-  it('goes on where it was when the connection is back: nothing missing, nothing twice', async () => {
+  it('the console continues after a reconnect with nothing missing or repeated', async () => {
     const cable = await layCable(stage.url);
     try {
       const page = await stage.look('#/c/cut', {}, cable.url);
@@ -86,7 +86,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     }
   });
 
-  it('lets no text, name or result become anything but text', async () => {
+  it('no text, name or result becomes anything but text in the console', async () => {
     await post('nasty', 'nasty', { author: { name: '<img src=x onerror=alert(1)>' } });
     const page = await stage.look('#/c/nasty');
     await page.locator('article.by-agent .prose').waitFor();
@@ -112,14 +112,14 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     expect(await textOf(page.locator('.why-panel'))).toContain('<img src=x');
   });
 
-  it('shows code in colours, and tables, without a style in an attribute', async () => {
+  it('the console shows highlighted code and tables without style attributes', async () => {
     await post('code', 'show code');
     const page = await stage.look('#/c/code');
     expect(await textOf(page.locator('.prose .hljs-keyword'))).toBe('const');
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
   });
 
-  it('can be used without a pointer, and leaves with Esc what it has opened', async () => {
+  it('the console can be used without a pointer, and Esc closes what it opened', async () => {
     await post('keys', 'hello');
     const page = await stage.look();
     await page.locator('.row').first().waitFor();
@@ -144,7 +144,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
-  it('fits a window of 320 pixels, in the dark too', async () => {
+  it('the console fits a window of 320 pixels, in the dark mode too', async () => {
     await post('narrow', `a-very-long-word-${'x'.repeat(200)} and \`code ${'y'.repeat(120)}\``);
     const page = await stage.look('#/c/narrow', {
       viewport: { width: 320, height: 640 },
@@ -166,7 +166,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(23, 25, 28)');
   });
 
-  it('says what was refused, and what to do', async () => {
+  it('the console shows what was refused, and what to do', async () => {
     await post('refused', 'hello');
     const page = await stage.look('#/c/refused');
     await page.getByLabel('Your name').fill('Lena Lead');
@@ -177,7 +177,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await stage.endOfTest(/status of 400/);
   });
 
-  it('hides that the daemon could not be reached as soon as the connection is back', async () => {
+  it('the console removes the notice of an unreachable daemon as soon as it is reconnected', async () => {
     const cable = await layCable(stage.url);
     try {
       await post('away', 'hello', { includeInContext: false });
@@ -197,7 +197,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     }
   });
 
-  it('hides a refusal after a while and in another conversation, and never covers the message box with it', async () => {
+  it('the console removes a refusal after a while and in another conversation, and never covers the message box', async () => {
     await post('kept-a', 'hello');
     await post('kept-b', 'hello');
     const page = await stage.look('#/c/kept-a');
@@ -216,7 +216,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await stage.endOfTest(/status of 400/);
   });
 
-  it('keeps what was begun in each conversation over a reload, until it is sent', async () => {
+  it('the console keeps the draft of each conversation over a reload until it is sent', async () => {
     await post('draft-a', 'hello');
     const page = await stage.look('#/c/draft-a');
     const field = page.getByLabel('Message');
@@ -236,7 +236,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
   });
 });
 
-describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
+describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage({
@@ -249,7 +249,7 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
   });
   afterAll(() => stage?.close());
 
-  it('is asked for nothing before the page has one, which it keeps as long as the tab', async () => {
+  it('the console requests nothing before it has a token, which it keeps as long as the tab', async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
     const page = await stage.look('#/c/demo');
     await page.getByLabel('This daemon requires a token').fill('wrong');

@@ -4,16 +4,16 @@ import { launchBrowser, openConsole } from '../support/browser.ts';
 import { openSite, type Site, type SiteOptions, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 
-/** A daemon with scripted agents and a browser that looks at it. */
+/** A daemon with scripted agents, and a browser. */
 export interface Stage {
   readonly site: Site;
   readonly url: string;
   readonly browser: Browser;
-  /** A page whose faults are looked at when the stage is closed. */
+  /** A page whose errors are checked when the stage is closed. */
   look(hash?: string, options?: BrowserContextOptions, url?: string): Promise<Page>;
   /** As a program would. */
   api<T = unknown>(method: string, path: string, body?: object): Promise<T>;
-  /** Closes the pages of one test; fails if one of them had a fault other than those that it was to have. */
+  /** Closes the pages of one test. Fails if one had an unexpected error. */
   endOfTest(expected?: RegExp): Promise<void>;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export async function openStage({ before, token, ...options }: StageOptions): Pr
   };
 }
 
-/** Waits until it can be seen, and answers its text. */
+/** Waits until it is visible, and returns its text. */
 export async function textOf(locator: Locator): Promise<string> {
   await locator.waitFor({ state: 'visible' });
   return locator.innerText();

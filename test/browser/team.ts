@@ -1,4 +1,4 @@
-/** Two agents who do on a word's notice what there is to be seen. */
+/** Two agents that do on request what the console can show. */
 
 export const AGENTS = {
   lead: '---\nname: Lena Lead\ndescription: leads\ntools: [ask, handoff, delegate, set_phase, fs_write, fs_read]\n---\nYou lead.',

@@ -4,7 +4,7 @@ import { chromiumPath } from '../support/browser.ts';
 import { openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
-describe.skipIf(chromiumPath === null)('a daemon with a token of its own', () => {
+describe.skipIf(chromiumPath === null)('the console of a daemon with a generated token', () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage({
@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === null)('a daemon with a token of its own', () =>
     (await stage.site.parley('token', '--json')).json()[0] as { token: string; url: string };
   const keptBy = (page: Page) => page.evaluate('sessionStorage.getItem("parley.token")');
 
-  it('opens by the address that it prints, once, and the token stays in that tab alone', async () => {
+  it('the printed address opens the console once, and the token is kept only in that tab', async () => {
     const { token, url } = await address();
     const link = url.slice(url.indexOf('#'));
     const page = await stage.look(link);
@@ -40,7 +40,7 @@ describe.skipIf(chromiumPath === null)('a daemon with a token of its own', () =>
     await stage.endOfTest(/status of 401/);
   });
 
-  it('keeps the token of a tab that has one when an address is opened there, unless the daemon refuses it', async () => {
+  it('a tab keeps its token when an address is opened there, unless the daemon refuses the token', async () => {
     const { token, url } = await address();
     const { hash } = new URL(url);
     const page = await stage.look(hash);

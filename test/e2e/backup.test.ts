@@ -16,7 +16,7 @@ afterEach(async () => {
   await nats.stop();
 });
 
-it('a copy made while posts go on is mended, sound, and holds a beginning of each conversation', async () => {
+it('a copy made while posts arrive can be repaired, and has a beginning of each conversation', async () => {
   const daemon = await site.up();
   await site.parley('say', 'first', 'hello', '--wait');
   const client = await site.client();
@@ -31,12 +31,12 @@ it('a copy made while posts go on is mended, sound, and holds a beginning of eac
   await cp(site.data, copy, { recursive: true });
   copied = true;
   await posting;
-  expect((await site.parley('fsck')).code).toBe(0); // beside a daemon at work
+  expect((await site.parley('fsck')).code).toBe(0); // beside a running daemon
   expect((await site.parley('fsck', '--repair')).stderr).toContain('is in use by process');
   expect(await daemon.stop()).toBe(0);
   expect((await site.parley('fsck')).stdout).toContain('6 conversations: sound');
 
-  // A torn tail and projections that lead are all that such a copy may have.
+  // Such a copy may have only a torn last line and projections that are ahead.
   await rm(join(copy, 'ingress.json'), { force: true });
   await appendFile(join(copy, 'conversations', 'first', 'log.jsonl'), '{"index":');
   const at = (...args: string[]) => runCli([...args, '--data', copy], { workingDirectory: site.root });
@@ -60,7 +60,7 @@ it('a copy made while posts go on is mended, sound, and holds a beginning of eac
   expect((await at('fsck')).stdout).toContain('6 conversations: sound');
 });
 
-it('a conversation that was imported goes on, and what is exported is imported the same', async () => {
+it('an imported conversation continues, and its export can be imported with the same result', async () => {
   const file = join(site.root, 'messages.json');
   await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
   expect((await site.parley('import', file, '--conversation', 'old')).code).toBe(0);

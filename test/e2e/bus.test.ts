@@ -15,7 +15,7 @@ import {
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** The bus as any program sees it, with nothing of Parley's own code between: what is taken, and what is refused. */
+/** The bus as any NATS program uses it, without code of Parley: what is accepted, and what is refused. */
 describe('a program with the bare nats package', () => {
   const codec = StringCodec();
   let nats: TestNatsServer;
@@ -40,7 +40,7 @@ describe('a program with the bare nats package', () => {
     await nats?.stop();
   });
 
-  /** Publishes; answers with the dead letter that it brought. */
+  /** Publishes. Returns the dead letter that results. */
   async function refusalOf(conversation: string, body: string | Uint8Array, at = conversation) {
     const subscription = program.subscribe(`parley.dead.alice.${at}`, { max: 1, timeout: 10_000 });
     await program.flush();
@@ -60,7 +60,7 @@ describe('a program with the bare nats package', () => {
     };
   }
 
-  it('posts, gets the acknowledgement, reads the answer in the log feed and the live chunks', async () => {
+  it('a NATS program posts, gets the acknowledgement, and reads the answer in the log feed and the live chunks', async () => {
     const log: { content?: string; type: string }[] = [];
     const live: { n: number; delta: string; type: string }[] = [];
     const feed = program.subscribe('parley.log.demo');
@@ -83,7 +83,7 @@ describe('a program with the bare nats package', () => {
     chunks.unsubscribe();
   });
 
-  it('sends the same id three times, raw and by request: one entry, one turn', async () => {
+  it('a NATS program that sends the same id three times, raw and by request, adds one entry and one turn', async () => {
     const body = JSON.stringify({ id: 'once', content: 'only once' });
     await program.jetstream().publish('parley.in.alice.ids', body);
     await program.jetstream().publish('parley.in.alice.ids', body);
@@ -119,7 +119,7 @@ describe('a program with the bare nats package', () => {
     ['bytes that are no text', Uint8Array.of(0x7b, 0xff, 0xfe), 'INVALID_UTF8'],
     ['a post that is too large as an entry', `{"content":"${'x'.repeat(64_000)}"}`, 'TOO_LARGE'],
   ])(
-    'is told why %s is refused, at its dead-letter subject, and nothing is appended',
+    'a NATS program that posts %s finds the reason at its dead-letter subject, and nothing is appended',
     async (_, body, code) => {
       const dead = await refusalOf('refused', body);
       expect(dead).toMatchObject({ code, reason: expect.stringMatching(/\w/) });
@@ -129,7 +129,7 @@ describe('a program with the bare nats package', () => {
     },
   );
 
-  it('is told of an illegal conversation id by whoever it asks', async () => {
+  it('a NATS program gets an error for an illegal conversation id on both ways', async () => {
     const { code, body } = await request('post', { conversation: 'a.b', publisher: 'alice', content: 'x' });
     expect(body).toMatchObject({ code: 'INVALID_NAME', hint: expect.stringContaining('letters') });
     expect(code).not.toBe('');
@@ -139,7 +139,7 @@ describe('a program with the bare nats package', () => {
     expect([command.code, command.stderr]).toEqual([2, expect.stringContaining('conversation id')]);
   });
 
-  it('is told of requests that make no sense, with a code, a message and a hint', async () => {
+  it('a NATS program gets a code, a message and a hint for an invalid request', async () => {
     expect((await request('entries', '{')).body).toMatchObject({
       code: expect.stringMatching(/JSON|BAD_REQUEST/),
     });
@@ -157,14 +157,14 @@ describe('a program with the bare nats package', () => {
     });
   });
 
-  it('cannot send more than the broker carries, and is told at once', async () => {
+  it('a NATS program cannot send more than the server carries, and gets the error at once', async () => {
     expect(() => program.publish('parley.in.alice.demo', new Uint8Array(70_000))).toThrow(/MAX_PAYLOAD/);
     const command = await runCli(['say', 'demo', '-', '--nats', nats.url], { input: 'x'.repeat(70_000) });
     expect(command.code).toBe(1);
     expect(command.stderr).toMatch(/payload|too large|bytes/i);
   });
 
-  it('is served as before after all of this', async () => {
+  it('the daemon serves the NATS program as before after all of this', async () => {
     const answer = await client.post({ conversation: 'after', publisher: 'alice', content: 'still there?' });
     expect(answer).toMatchObject({ index: 0, duplicate: false });
     await followUntil(client, 'after', turnsEnded(1));

@@ -11,7 +11,7 @@ import { startNatsServer } from '../support/nats-server.ts';
 const isFull = process.env.PARLEY_FULL === '1';
 const JETSTREAM = ['--store', 'jetstream'];
 
-/** Skipped where no nats-server is found that several replicas are safe on. */
+/** Skipped without a nats-server version on which replicas are safe. */
 describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () => {
   let cluster: TestCluster;
   let site: Site;
@@ -40,14 +40,14 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
   const all = (count: number) =>
     Object.fromEntries([...EACH, 'KV_PARLEY_STATE', 'OBJ_PARLEY_OUTPUT'].map((name) => [name, count]));
 
-  it('keeps one replica where none are asked for', async () => {
+  it('streams in a cluster have one replica by default', async () => {
     const daemon = await site.up(...JETSTREAM);
     expect((await site.parley('say', 'team', 'Hello', '--wait')).code).toBe(0);
     expect(await daemon.stop()).toBe(0);
     expect(await replicas()).toMatchObject(all(1));
   });
 
-  it('keeps as many as jetstream.replicas says, of what was there before and of what an operator changed', async () => {
+  it('streams have as many replicas as jetstream.replicas, also existing ones and those that an operator changed', async () => {
     const before = await streams();
     const first = await site.parley('show', 'team', '--json').catch(() => null);
     for (const changed of [null, 'PARLEY_LOG']) {
@@ -69,11 +69,11 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
     }
     const created = (infos: readonly StreamInfo[]) =>
       infos.map(({ config, created }) => [config.name, created]);
-    expect(created(await streams()).sort()).toEqual(created(before).sort()); // posts are known by it
+    expect(created(await streams()).sort()).toEqual(created(before).sort()); // posts are recognized by it
     expect(first?.code).not.toBe(0); // no daemon ran
   });
 
-  it('refuses more replicas than it has servers, and says what to do', async () => {
+  it('more replicas than the cluster has servers are refused with the remedy', async () => {
     const site5 = await siteWith('5');
     await expect(site5.up(...JETSTREAM)).rejects.toThrow(
       /the cluster cannot keep 5 replicas of stream PARLEY_IN.*jetstream\.replicas/s,
@@ -81,7 +81,7 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
     await site5.close();
   });
 
-  it('keeps as many as jetstream.replicas says of what `parley migrate` makes, before any daemon starts', async () => {
+  it('the streams that `parley migrate` creates have as many replicas as jetstream.replicas', async () => {
     const site3 = await openSite({ settings: { jetstream: { replicas: 3 } } });
     try {
       const store = await openFileStore(site3.data);
@@ -112,11 +112,11 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
   }
 });
 
-describe('replicas where there is no cluster', () => {
+describe('replicas without a cluster', () => {
   const refused =
     /is not in a cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s;
 
-  it('are refused before anything is made, with what to do', async () => {
+  it('replicas without a cluster are refused before anything is created, with the remedy', async () => {
     const site = await openSite({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
     try {
       await expect(site.up()).rejects.toThrow(refused);
@@ -125,7 +125,7 @@ describe('replicas where there is no cluster', () => {
     }
   });
 
-  it('are refused to `parley migrate`, too', async () => {
+  it('replicas without a cluster are refused by `parley migrate`, too', async () => {
     const nats = await startNatsServer();
     const site = await openSite({ settings: { jetstream: { replicas: 3 } } });
     try {
@@ -143,8 +143,8 @@ describe('replicas where there is no cluster', () => {
   });
 });
 
-describe.skipIf(CLUSTER_SERVER === null)('a cluster whose leader is killed again and again', () => {
-  it('loses no post and no entry, while the daemons are killed too', { timeout: 240_000 }, async () => {
+describe.skipIf(CLUSTER_SERVER === null)('a cluster whose leader is killed repeatedly', () => {
+  it('no post and no entry is lost while leaders and daemons are killed', { timeout: 240_000 }, async () => {
     const count = isFull ? 8 : 4;
     const options = {
       seed: 21,

@@ -14,7 +14,7 @@ import {
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** The commands of a daemon that runs, each as a process of its own. */
+/** The commands on a running daemon, each in its own process. */
 describe('the command line', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
@@ -38,7 +38,7 @@ describe('the command line', () => {
   const post = (conversation: string, content: string) =>
     client.post({ conversation, publisher: 'alice', content });
 
-  it('stop keeps what was said, starts nothing until resume, and then answers what waited as one', async () => {
+  it('stop keeps the text so far, starts nothing until resume, and then all waiting messages get one answer', async () => {
     handler = () => ({ text: 'partial words', hang: 'after-text' });
     const before = provider.requests.length;
     await post('halted', 'begin');
@@ -68,7 +68,7 @@ describe('the command line', () => {
     expect(sent).toEqual([expect.stringMatching(/first wish$/), expect.stringMatching(/second wish$/)]);
   });
 
-  /** Until the live words of a call, put together, are these. */
+  /** Until the live text of a call is this. */
   async function followLive(conversation: string, words: string): Promise<void> {
     let said = '';
     for await (const event of client.follow(conversation, { from: 0 })) {
@@ -77,7 +77,7 @@ describe('the command line', () => {
     }
   }
 
-  it('ls lists, show prints from an index, rm deletes once and again', async () => {
+  it('ls lists, show prints from an index, and rm deletes and can be repeated', async () => {
     handler = () => ({ text: 'fine' });
     await post('doomed', 'words to be forgotten');
     await followUntil(client, 'doomed', turnsEnded(1));
@@ -107,7 +107,7 @@ describe('the command line', () => {
     expect(entries[0]).toMatchObject({ index: 0, content: 'a new life' });
   });
 
-  it('rm in the middle of a call ends it, and nothing of it comes back', async () => {
+  it('rm during a call ends it, and the conversation does not return', async () => {
     handler = () => ({ text: 'never to be kept', hang: 'after-text' });
     const before = provider.requests.length;
     await post('cut', 'begin');
@@ -121,7 +121,7 @@ describe('the command line', () => {
     await expect(access(join(site.data, 'conversations', 'cut'))).rejects.toThrow('ENOENT');
   });
 
-  it('phase and mode say what is now, and refuse what is not', async () => {
+  it('phase and mode print the new value, and refuse unknown ones', async () => {
     handler = () => ({ text: 'fine' });
     await post('switches', 'hello');
     await followUntil(client, 'switches', turnsEnded(1));
@@ -140,7 +140,7 @@ describe('the command line', () => {
     ]);
   });
 
-  it('tail follows words and entries until it is told to end', async () => {
+  it('tail prints live text and entries until it is stopped', async () => {
     handler = () => ({ text: 'seen while it was said', delayMs: 5 });
     const enough = new AbortController();
     const tail = runCli(['tail', 'watched', '--data', site.data, '--json'], {
@@ -157,7 +157,7 @@ describe('the command line', () => {
     expect(entries.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it('chat talks with whoever pipes into it', async () => {
+  it('chat works with piped input', async () => {
     handler = (request) => ({ text: `heard: ${request.json.messages?.at(-1)?.content}` });
     const { code, stdout } = await site.parleyWithInput('hello there\nand again\n', 'chat', 'piped');
     expect(code).toBe(0);
@@ -167,14 +167,14 @@ describe('the command line', () => {
     expect(entries.filter(({ type }) => type === 'turn-ended').length).toBe(2);
   });
 
-  it('agents lists the roster, doctor finds the daemon', async () => {
+  it('agents lists the roster, and doctor finds the daemon', async () => {
     const agents = await site.parley('agents', '--json');
     expect(agents.json().map(({ slug }) => slug)).toEqual(['dev', 'pm', 'qa']);
     const doctor = await site.parley('doctor', '--config', site.config);
     expect(doctor.stdout + doctor.stderr).toMatch(/nats-server|daemon/i);
   });
 
-  it('interrupts a running turn, keeps its words, and answers the newer message', async () => {
+  it('delivery interrupt aborts the running turn, keeps its text, and answers the newer message', async () => {
     handler = () => ({ text: 'the long way', hang: 'after-text' });
     const before = provider.requests.length;
     await post('urgent', 'slowly please');
@@ -190,7 +190,7 @@ describe('the command line', () => {
     expect(provider.requests.length).toBe(before + 2);
   });
 
-  it('steers a running turn: what was posted meanwhile comes with the next one, together', async () => {
+  it('delivery steer shows messages that arrive during a turn together with its next call', async () => {
     handler = (_, count) => ({ text: `answer ${count}`, delayMs: 60 });
     const before = provider.requests.length;
     await post('steered', 'one');

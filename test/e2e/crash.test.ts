@@ -12,7 +12,7 @@ import {
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** L1, L4, L5, L6: what was accepted is answered, once, whatever kills the daemon meanwhile. */
+/** L1, L4, L5, L6: an accepted post is answered once, whatever kills the daemon meanwhile. */
 describe('a daemon that is killed', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
@@ -32,7 +32,7 @@ describe('a daemon that is killed', () => {
     site = await openSite({ nats: nats.url, settings: providerSettings(provider.url, more) });
   }
 
-  it('in the middle of a model call makes the same request again, byte for byte, and answers once', async () => {
+  it('a daemon that is killed in the middle of a model call repeats the request byte for byte and answers once', async () => {
     await stage((_, count) =>
       count === 1 ? { text: 'half of ', hang: 'after-text' } : { text: `answer ${count}` },
     );
@@ -65,7 +65,7 @@ describe('a daemon that is killed', () => {
     expect(checkLog(await site.logFile('demo'))).toEqual([]);
   });
 
-  it('answers what was posted while it was down', async () => {
+  it('a daemon that was killed answers what was posted while it was down', async () => {
     await stage(() => ({ text: 'here again' }));
     const first = await site.up();
     await first.kill9();
@@ -82,7 +82,7 @@ describe('a daemon that is killed', () => {
     ]);
   });
 
-  it('twice between a hundred posts has each of them once, in order, and answered', {
+  it('a daemon that is killed twice during a hundred posts keeps and answers each of them once, in order', {
     timeout: 90_000,
   }, async () => {
     await stage(() => ({ text: 'noted', delayMs: 10 }));
@@ -132,7 +132,7 @@ describe('a daemon that is killed', () => {
     }
   });
 
-  it('stops within its grace in the middle of a stream, and the turn goes on at the next start', async () => {
+  it('a daemon stops within its grace period during a stream, and the turn continues at the next start', async () => {
     await stage(
       (_, count) => (count === 0 ? { text: 'never finished', hang: 'after-text' } : { text: 'finished' }),
       {
@@ -155,7 +155,7 @@ describe('a daemon that is killed', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it('lets a turn finish that ends within the grace', async () => {
+  it('a daemon that stops lets a turn finish that ends within the grace period', async () => {
     await stage(() => ({ text: 'a few words that take a moment', delayMs: 40 }));
     const daemon = await site.up();
     const client = await site.client();
@@ -169,7 +169,7 @@ describe('a daemon that is killed', () => {
     expect(provider.requests.length).toBe(1);
   });
 
-  it('is forced by a second signal', async () => {
+  it('a second signal ends a stopping daemon at once', async () => {
     await stage(() => ({ hang: 'after-headers' }), { shutdown: { graceMs: 60_000 } });
     const daemon = await site.up();
     const client = await site.client();

@@ -5,7 +5,7 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { entriesOf, openSite, type RunningDaemon, type Site, TEAM } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** What was refused, looked after from the command line. */
+/** Refused posts, managed from the command line. */
 describe('dead letters', () => {
   let nats: TestNatsServer;
   let site: Site;
@@ -26,7 +26,7 @@ describe('dead letters', () => {
     await nats?.stop();
   });
 
-  /** Each refused before the next is posted, so that the numbers are known. */
+  /** Each post is refused before the next one is sent, so that the numbers are known. */
   async function postRaw(...posts: readonly (readonly [publisher: string, body: string])[]): Promise<void> {
     const connection = await openNats({ url: nats.url });
     const client = await site.client();
@@ -46,7 +46,7 @@ describe('dead letters', () => {
     }[];
   }
 
-  it('are listed, shown, and posted again once what was wrong is mended', async () => {
+  it('dead letters are listed, shown, and posted again once their cause is fixed', async () => {
     await postRaw(
       ['alice', '{"content":"first wish","to":["ada"]}'],
       ['alice', '{oops'],
@@ -74,7 +74,7 @@ describe('dead letters', () => {
     await writeFile(join(site.config, 'agents', 'ada.md'), `${TEAM.pm?.replace('Pam', 'Ada')}\n`);
     daemon = await site.up();
     const retried = await site.parley('dead', 'retry', '--all');
-    expect(retried.code).toBe(1); // two of them are past help
+    expect(retried.code).toBe(1); // two of them cannot be fixed
     expect(retried.stdout).toMatch(/^1: is now entry 0 of demo\n3: is now entry \d+ of demo\n$/);
     expect(retried.stderr).toContain('nats stream get PARLEY_IN 4');
     expect((await listed()).map(({ sequence }) => sequence)).toEqual([4, 2]);
@@ -87,7 +87,7 @@ describe('dead letters', () => {
     ]);
   });
 
-  it('of a damaged log are taken up once it is restored', async () => {
+  it('dead letters of a damaged log are posted again once the log is restored', async () => {
     await site.parley('say', 'broken', 'before', '--wait');
     expect(await daemon.stop()).toBe(0);
     const log = join(site.data, 'conversations', 'broken', 'log.jsonl');

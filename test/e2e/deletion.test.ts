@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entriesOf, openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-describe('a conversation that was deleted', () => {
+describe('a deleted conversation', () => {
   let nats: TestNatsServer;
   let site: Site;
   beforeEach(async () => {
@@ -16,7 +16,7 @@ describe('a conversation that was deleted', () => {
     await nats.stop();
   });
 
-  it('stays deleted when the daemon is killed at once and its place in the stream is lost (POSTS-4)', async () => {
+  it('a conversation stays deleted if the daemon is killed at once and its position in the stream is lost (POSTS-4)', async () => {
     const first = await site.up();
     await site.parley('say', 'secret', 'forget this', '--wait');
     await site.parley('say', 'kept', 'keep this', '--wait');

@@ -17,7 +17,7 @@ async function doctor(...args: readonly string[]) {
 }
 
 describe.skipIf(CLUSTER_SERVER === null)('parley doctor and a cluster of nats-servers', () => {
-  it('fails where a stream or the cluster has no leader, and not where one of three servers is down', async () => {
+  it('doctor fails if a stream or the cluster has no leader, and not if one of three servers is down', async () => {
     const cluster = await startCluster(CLUSTER_SERVER as string);
     site = await openSite({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
     site.defer(() => cluster.stop());
@@ -52,13 +52,13 @@ describe.skipIf(CLUSTER_SERVER === null)('parley doctor and a cluster of nats-se
   });
 });
 
-/** Leaves one replica of a stream, and answers which server has it. */
+/** Leaves one replica of a stream. Returns its server. */
 async function keptOnOne(stream: string, url: string): Promise<string | undefined> {
   const connection = await connect({ servers: url.split(',') });
   try {
     const manager = await connection.jetstreamManager();
     await manager.streams.update(stream, { num_replicas: 1 });
-    // The leadership may move while the other replicas are removed.
+    // The leader can change while the other replicas are removed.
     const alone = async () => (await manager.streams.info(stream)).cluster;
     await expect.poll(async () => (await alone())?.replicas?.length ?? 0, { timeout: 20_000 }).toBe(0);
     await setTimeout(2_000);
@@ -75,7 +75,7 @@ describe('parley doctor and one nats-server', () => {
   it.each([
     ['a user without rights to JetStream', 'permissions: { publish: "parley.>", subscribe: ">" }', 'A'],
     ['a user of an account without JetStream', '', 'B'],
-  ])('cannot tell of JetStream as %s, and does not fail for that', async (_, rights, account) => {
+  ])('doctor cannot check JetStream as %s, and does not fail for that', async (_, rights, account) => {
     const users = `users: [{ user: op, password: geheim, ${rights} }]`;
     const accounts = { A: 'jetstream: enabled', B: '' };
     const blocks = Object.entries(accounts).map(
@@ -88,7 +88,7 @@ describe('parley doctor and one nats-server', () => {
     expect(servers).toEqual([['ok', expect.stringMatching(/^reachable; this user may not check JetStream/)]]);
   });
 
-  it('fails where JetStream is not enabled', async () => {
+  it('doctor fails if JetStream is not enabled', async () => {
     const nats = await startNatsServer({ plain: true });
     site = await openSite();
     site.defer(() => nats.stop());

@@ -24,34 +24,37 @@ afterEach(async () => {
 });
 
 describe.each(PROGRAMS)('the example agent in %s', (_, command, args, isThere) => {
-  it.runIf(isThere)('logs in with what the environment names, and answers a turn', async () => {
-    site = await openSite({
-      settings: scriptedSettings(),
-      agents: { lead: '---\nname: Lead\n---\nL', critic: '---\nname: Critic\nruntime: bus\n---\nC' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-    });
-    const users = await describeUsers(site.root, 'nkey', {
-      acme: { daemon: { role: 'daemon' }, ops: { role: 'operator' }, critic: { role: 'agent' } },
-    });
-    nats = await startNatsServer({ config: users.config });
-    const daemon = await site.up(...users.flags('daemon', nats.url));
-    const { nkey, inboxPrefix } = users.options('critic', nats.url);
-    const child = spawn(command, [...args, 'critic', nats.url], {
-      env: { ...process.env, PARLEY_NATS_NKEY: nkey, PARLEY_NATS_INBOX_PREFIX: inboxPrefix },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const exited = once(child, 'exit');
-    const ops = await connect(users.options('ops', nats.url));
-    try {
-      const first = await Promise.race([once(child.stdout, 'data'), exited]);
-      expect(String(first[0])).toMatch(/ready|critic is there/);
-      await ops.post({ conversation: 'c', publisher: 'alice', content: '@critic is this short?' });
-      expect(JSON.stringify(await followUntil(ops, 'c', turnsEnded(1)))).toContain('Let me see. ');
-    } finally {
-      await ops.close();
-      child.kill('SIGTERM');
-      await exited;
-    }
-    expect(await daemon.stop()).toBe(0);
-  });
+  it.runIf(isThere)(
+    'the example agent logs in with the credentials of its environment and answers a turn',
+    async () => {
+      site = await openSite({
+        settings: scriptedSettings(),
+        agents: { lead: '---\nname: Lead\n---\nL', critic: '---\nname: Critic\nruntime: bus\n---\nC' },
+        files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+      });
+      const users = await describeUsers(site.root, 'nkey', {
+        acme: { daemon: { role: 'daemon' }, ops: { role: 'operator' }, critic: { role: 'agent' } },
+      });
+      nats = await startNatsServer({ config: users.config });
+      const daemon = await site.up(...users.flags('daemon', nats.url));
+      const { nkey, inboxPrefix } = users.options('critic', nats.url);
+      const child = spawn(command, [...args, 'critic', nats.url], {
+        env: { ...process.env, PARLEY_NATS_NKEY: nkey, PARLEY_NATS_INBOX_PREFIX: inboxPrefix },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const exited = once(child, 'exit');
+      const ops = await connect(users.options('ops', nats.url));
+      try {
+        const first = await Promise.race([once(child.stdout, 'data'), exited]);
+        expect(String(first[0])).toMatch(/ready|critic is there/);
+        await ops.post({ conversation: 'c', publisher: 'alice', content: '@critic is this short?' });
+        expect(JSON.stringify(await followUntil(ops, 'c', turnsEnded(1)))).toContain('Let me see. ');
+      } finally {
+        await ops.close();
+        child.kill('SIGTERM');
+        await exited;
+      }
+      expect(await daemon.stop()).toBe(0);
+    },
+  );
 });

@@ -11,8 +11,8 @@ import {
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** A conversation that outgrows its model's window, explained and paid for, as a person at a terminal sees it. */
-describe('parley explain of a view that was reduced', () => {
+/** A conversation that exceeds its model's window, explained at a terminal with its cost. */
+describe('explaining a view that was reduced', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
@@ -42,7 +42,7 @@ describe('parley explain of a view that was reduced', () => {
     await nats?.stop();
   });
 
-  it('shows the bytes that were sent, what was left out, what differs, and what it cost', async () => {
+  it('explain shows the bytes that were sent, what was left out, what differs, and the cost', async () => {
     const client = await site.client();
     const posts = 8;
     for (let count = 1; count <= posts; count++) {

@@ -8,7 +8,7 @@ import { type FakeHandler, type FakeProvider, startFakeProvider } from '../suppo
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType, outcomesOf } from '../support/team.ts';
 
-/** Why a model ended its answer is kept in the entry, and whoever reads the answer is told. */
+/** The finish reason of an answer is kept in its entry and reported to its readers. */
 describe('an answer that a model did not finish', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
@@ -52,7 +52,7 @@ describe('an answer that a model did not finish', () => {
     ['content_filter', 'content_filter'],
     ['max_tokens', 'length'],
     [`odd${'x'.repeat(500)}\u0007`, `odd${'x'.repeat(61)}`],
-  ])('the entry keeps the reason %s, and the turn is completed', async (given, kept) => {
+  ])('the entry keeps the finish reason %s, and the turn is completed', async (given, kept) => {
     handler = () => ({ text: 'A beginning', finishReason: given });
     const entries = await ask(`kept-${given.slice(0, 20)}`);
     expect(answerIn(entries)).toMatchObject({ content: 'A beginning', finishReason: kept });
@@ -60,7 +60,7 @@ describe('an answer that a model did not finish', () => {
     expect(checkLaws(entries)).toEqual([]);
   });
 
-  it('a refusal is the words of the answer, and the reason says that it is one', async () => {
+  it('a refusal is the text of the answer, and the finish reason marks it', async () => {
     const message = { role: 'assistant', content: null, refusal: 'I will not.' };
     handler = () => ({
       body: { object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }] },
@@ -72,7 +72,7 @@ describe('an answer that a model did not finish', () => {
     ['length', 'OUTPUT_LIMIT', 'maxOutputTokens'],
     ['content_filter', 'CONTENT_FILTERED', 'content filter'],
   ])(
-    'an answer without words that ends with %s is a failure with its usage and its advice',
+    'an answer without text that ends with %s is a failure with its usage and advice',
     async (reason, code, advice) => {
       handler = () => ({ reasoning: 'Let me think', finishReason: reason });
       const entries = await ask(`nothing-${reason}`);
@@ -85,7 +85,7 @@ describe('an answer that a model did not finish', () => {
     },
   );
 
-  it('`say --wait` prints the advice on stderr and ends with 1 when there are no words', async () => {
+  it('`say --wait` prints the advice on stderr and exits with 1 if there is no text', async () => {
     handler = () => ({ reasoning: 'Let me think', finishReason: 'length' });
     const said = await site.parley('say', 'say-nothing', 'go', '--wait');
     expect(said.code).toBe(1);
@@ -93,7 +93,7 @@ describe('an answer that a model did not finish', () => {
     expect(said.stderr).toContain('raise maxOutputTokens');
   });
 
-  it('`say --wait` prints the words, says on stderr that they were cut, and ends with 1', async () => {
+  it('`say --wait` prints a text that was cut, reports this on stderr, and exits with 1', async () => {
     handler = () => ({ text: 'A beginning', finishReason: 'length' });
     const said = await site.parley('say', 'say-cut', 'go', '--wait');
     expect(said.stdout).toBe('A beginning\n');
@@ -101,7 +101,7 @@ describe('an answer that a model did not finish', () => {
     expect(said.code).toBe(1);
   });
 
-  it('`show` says it below the words', async () => {
+  it('`show` prints the finish reason below the text', async () => {
     handler = () => ({ text: 'A beginning', finishReason: 'content_filter' });
     await ask('shown');
     expect((await site.parley('show', 'shown')).stdout).toContain(
@@ -127,7 +127,7 @@ describe('an answer that a model did not finish', () => {
     expect(checkLaws(entries)).toEqual([]);
   });
 
-  it('AG-UI and A2A report the reason with the end of the answer', async () => {
+  it('AG-UI and A2A report the finish reason with the end of the answer', async () => {
     handler = () => ({ text: 'A beginning', finishReason: 'length' });
     const agUi = new HttpAgent({ url: `${http}/ag-ui/pm`, threadId: 'ag-ui-cut' });
     agUi.addMessage({ id: 'm1', role: 'user', content: 'go' });
@@ -143,14 +143,14 @@ describe('an answer that a model did not finish', () => {
     expect(JSON.stringify(await answer.json())).toContain('"metadata":{"finishReason":"length"}');
   });
 
-  it('`/v1` returns the reason of an answer without words', async () => {
+  it('`/v1` returns the finish reason of an answer without text', async () => {
     handler = () => ({ reasoning: 'Let me think', finishReason: 'length' });
     const messages = [{ role: 'user' as const, content: 'think' }];
     const { choices } = await openai.chat.completions.create({ model: 'pm', messages });
     expect(choices[0]).toMatchObject({ message: { content: '' }, finish_reason: 'length' });
   });
 
-  it('`/v1` returns the reason, streamed or not', async () => {
+  it('`/v1` returns the finish reason, streamed or not', async () => {
     for (const reason of ['length', 'content_filter', 'stop']) {
       handler = () => ({ text: 'A beginning', finishReason: reason });
       const body = { model: 'parley', messages: [{ role: 'user' as const, content: reason }] };

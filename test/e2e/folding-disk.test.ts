@@ -5,7 +5,7 @@ import { openSite, TEAM } from '../support/daemon.ts';
 
 const DISK = join(import.meta.dirname, '..', 'support', 'folding-disk.mjs');
 
-it('a daemon on a disk that folds case keeps CIX and cix apart: their logs, what is explained, and a deletion', async () => {
+it('a daemon on a case-insensitive disk keeps the conversations CIX and cix apart: logs, explained views, and a deletion', async () => {
   const env = { NODE_OPTIONS: `--import ${DISK}`, FOLDING_DISK: tmpdir() };
   const site = await openSite({ env, agents: TEAM, settings: SETTINGS, files: { 'script.yaml': SCRIPT } });
   try {

@@ -7,8 +7,8 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** POSTS-2 against a real daemon, without the rights that a real full disk takes. */
-describe('while the disk is full', { timeout: 120_000 }, () => {
+/** POSTS-2 on a real daemon with a simulated full disk, as a real one needs root. */
+describe('a full disk', { timeout: 120_000 }, () => {
   const flag = join(tmpdir(), `parley-full-${randomUUID()}`);
   let nats: TestNatsServer;
   let site: Site;
@@ -28,7 +28,7 @@ describe('while the disk is full', { timeout: 120_000 }, () => {
     await nats?.stop();
   });
 
-  it('nothing that was accepted is lost: posts wait, over a restart too, and are kept in order', async () => {
+  it('posts that were accepted wait while the disk is full, over a restart too, and are kept in order', async () => {
     let daemon = await site.up('--allow-crash-points');
     const connection = await openNats({ url: nats.url });
     const ids: string[] = [];

@@ -7,7 +7,7 @@ import { call } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
-/** What A2A's own client sends besides words, and lists; of a daemon that runs as a stranger would run it. */
+/** Task lists and other messages than text, with the official A2A client on a daemon in its own process. */
 describe('a client of `@a2a-js/sdk`', () => {
   let nats: TestNatsServer;
   let site: Site;
@@ -38,7 +38,7 @@ describe('a client of `@a2a-js/sdk`', () => {
   const open = (agent = 'lead'): Promise<Client> =>
     new ClientFactory().createFromUrl(`${daemon.ready.http}/a2a/${agent}/.well-known/agent-card.json`, '');
 
-  it('lists its tasks, page by page, with the states that they are in', async () => {
+  it('the A2A client lists its tasks page by page, with their states', async () => {
     const client = await open();
     await send(client, 'Hello', { contextId: 'case 1' });
     const asks = await send(client, 'unsure', { contextId: 'two' });
@@ -63,7 +63,7 @@ describe('a client of `@a2a-js/sdk`', () => {
     expect(open_.tasks.map(({ contextId }) => contextId)).toEqual(['case 1']);
   });
 
-  it('reads data beside text, and answers a question with both', async () => {
+  it('the A2A client sends data with text, and answers a question with both', async () => {
     const client = await open();
     const parts = [text('unsure'), data({ options: ['a', 'b'] })];
     const task = await send(client, '', { contextId: 'data', parts });
@@ -75,7 +75,7 @@ describe('a client of `@a2a-js/sdk`', () => {
     );
   });
 
-  it('is refused push notifications, which nobody would send', async () => {
+  it('the A2A client is refused push notifications, which are not supported', async () => {
     const client = await open();
     const push = {
       url: 'http://127.0.0.1:9/hook',

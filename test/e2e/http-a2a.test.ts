@@ -22,8 +22,8 @@ import { call, FAILS, GIVES, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
-/** The door that A2A's own client uses, of a daemon that runs as a stranger would run it. */
-describe('with the client of `@a2a-js/sdk`', () => {
+/** The A2A route with the official client, on a daemon in its own process. */
+describe('the client of `@a2a-js/sdk`', () => {
   let nats: TestNatsServer;
   let site: Site;
   let daemon: RunningDaemon;
@@ -70,7 +70,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     return payloads;
   }
 
-  it('finds the card of each agent, and answers a message as a task', async () => {
+  it('the A2A client finds the card of each agent, and a message is answered as a task', async () => {
     const answer = await fetch(`${daemon.ready.http}/a2a`);
     const list = (await answer.json()) as { agents: { slug: string }[] };
     expect(list.agents.map(({ slug }) => slug)).toEqual(['parley', 'dev', 'lead']);
@@ -91,7 +91,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     expect(people.map(({ id, content, to }) => [id, content, to])).toEqual([['first', 'Hello', ['lead']]]);
   });
 
-  it('makes a context where none is named, and goes on in it', async () => {
+  it('the A2A client gets a new context if it names none, and continues in it', async () => {
     const client = await open();
     const { contextId } = await send(client, 'Hello');
     expect(contextId).not.toBe('');
@@ -100,7 +100,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     expect(next.history.map(({ parts }) => wordsOf(parts))).toEqual(['More']);
   });
 
-  it('streams artifacts as they are written, tools used on the way', async () => {
+  it('the A2A client streams artifacts as they are generated, including tool calls', async () => {
     const client = await open();
     const payloads = await all(client.sendMessageStream(message('look around', { contextId: 'tools' })));
     expect(payloads[0]?.$case).toBe('task');
@@ -120,7 +120,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     expect(task.artifacts.map(({ artifactId, parts }) => [artifactId, wordsOf(parts)])).toEqual([...texts]);
   });
 
-  it('needs input for an approval, and goes on when it is given', async () => {
+  it('an A2A task needs input for an approval, and continues when it is given', async () => {
     const client = await open();
     const task = await send(client, 'write it');
     expect([stateOf(task), asked(task)]).toEqual([
@@ -140,7 +140,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     ]);
   });
 
-  it('needs input for a question, also after the daemon was started again', async () => {
+  it('an A2A task needs input for a question, also after a restart of the daemon', async () => {
     const task = await send(await open(), 'unsure', { contextId: 'asks' });
     expect([stateOf(task), asked(task)]).toEqual(['TASK_STATE_INPUT_REQUIRED', 'Which one?']);
     await daemon.stop();
@@ -158,7 +158,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     await expect(send(client, 'More', { taskId: task.id })).rejects.toThrow(/asks for nothing/);
   });
 
-  it('goes on when the client has gone; it may subscribe again, and cancel', async () => {
+  it('an A2A task continues when the client has disconnected, which may subscribe again and cancel', async () => {
     const client = await open();
     let id = '';
     for await (const { payload } of client.sendMessageStream(message('endless', { contextId: 'slow' }))) {
@@ -181,7 +181,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     await expect(client.cancelTask({ id: next.id, tenant: '', metadata: undefined })).rejects.toThrow(/over/);
   });
 
-  it('answers at once where nobody waits, and the turn goes on', async () => {
+  it('a non-blocking A2A message is answered at once, and the turn continues', async () => {
     const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
       clientConfig: { polling: true },
     });
@@ -194,7 +194,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     ]);
   });
 
-  it('tells a failure with what was said until then; whoever’s turn it is answers for the team', async () => {
+  it('an A2A task reports a failure with the text so far, also if another agent of the team answers', async () => {
     const failed = await send(await open(), 'fail');
     expect([stateOf(failed), asked(failed), artifacts(failed)]).toEqual([
       'TASK_STATE_FAILED',
@@ -208,7 +208,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     ]);
   });
 
-  it('refuses what it cannot do in the words of the protocol', async () => {
+  it('the A2A route refuses what it does not support with the errors of the protocol', async () => {
     const client = await open();
     await expect(get(client, 'none.0')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
     await expect(get(client, 'nonsense')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
@@ -222,13 +222,13 @@ describe('with the client of `@a2a-js/sdk`', () => {
     await expect(get(await open('dev'), task.id)).rejects.toMatchObject({ name: 'TaskNotFoundError' });
   });
 
-  it('answers clients of version 0.3 in theirs', async () => {
+  it('A2A clients of version 0.3 get answers of that version', async () => {
     const legacyCompat = { enabled: true };
     const client = await new ClientFactory({
       transports: [new JsonRpcTransportFactory({ legacyCompat })],
       cardResolver: new DefaultAgentCardResolver({
         legacyCompat,
-        fetchImpl: (address) => fetch(address), // without a version, as they ask
+        fetchImpl: (address) => fetch(address), // without a version, as these clients send
       }),
     }).createFromUrl(url('lead'), '');
     expect(client.protocolVersion).toBe('0.3');

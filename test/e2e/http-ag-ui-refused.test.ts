@@ -6,7 +6,7 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 
 const user = (id: string, content: string) => ({ id, role: 'user', content });
 
-describe('a run of AG-UI of which one message is refused', () => {
+describe('an AG-UI run with a message that is refused', () => {
   let nats: TestNatsServer;
   let site: Site;
   let client: ParleyClient;
@@ -52,12 +52,12 @@ describe('a run of AG-UI of which one message is refused', () => {
     ['half a surrogate pair', user('u2', '\ud83d'), 400, 'INVALID_FIELD'],
     ['an id that is not printable', user('u\n2', 'Second'), 400, 'INVALID_FIELD'],
     ['the id of another message of the run', user('u1', 'Second'), 400, 'BAD_REQUEST'],
-  ])('posts none of its messages: the second one has %s', async (_, second, status, code) => {
+  ])('an AG-UI run posts none of its messages if the second one has %s', async (_, second, status, code) => {
     expect(await run('none', [user('u1', 'First'), second])).toMatchObject({ status, code });
     expect(await listed()).not.toContain('none');
   });
 
-  it('posts none of its messages: the second one has the id of another message in the log', async () => {
+  it('an AG-UI run posts none of its messages if the second one has the id of another message in the log', async () => {
     expect(await run('known', [user('u1', 'Hello')])).toMatchObject({ status: 200 });
     const before = await entriesOf(client, 'known');
     const refused = await run('known', [user('u0', 'First'), user('u1', 'Second')]);
@@ -65,7 +65,7 @@ describe('a run of AG-UI of which one message is refused', () => {
     expect(await entriesOf(client, 'known')).toEqual(before);
   });
 
-  it('gives none of its answers', async () => {
+  it('an AG-UI run that is refused gives none of its answers', async () => {
     const asked = await run('asked', [user('u1', 'unsure')]);
     const [interruptId] = /c\d+_0@\d+/.exec(asked.text) ?? [];
     const before = await entriesOf(client, 'asked');
@@ -77,7 +77,7 @@ describe('a run of AG-UI of which one message is refused', () => {
     expect(await run('asked', [user('u2', 'More')], [answer])).toMatchObject({ status: 200 });
   });
 
-  it('posts all of its messages once when each is right, however often it is sent', async () => {
+  it('an AG-UI run posts each of its valid messages once, however often it is sent', async () => {
     const messages = [user('u1', 'First'), user('u2', 'Second')];
     for (const _ of [1, 2]) expect(await run('right', messages)).toMatchObject({ status: 200 });
     const posted = (await entriesOf(client, 'right')).filter(

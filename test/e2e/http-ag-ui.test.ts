@@ -15,8 +15,8 @@ import { call, FAILS, GIVES, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
-/** The door that AG-UI's own client uses, verifier and all, of a daemon that runs as a stranger would run it. */
-describe('with the package `@ag-ui/client`', () => {
+/** The AG-UI route with the official client and its verifier, on a daemon in its own process. */
+describe('the package `@ag-ui/client`', () => {
   let nats: TestNatsServer;
   let site: Site;
   let daemon: RunningDaemon;
@@ -71,7 +71,7 @@ describe('with the package `@ag-ui/client`', () => {
     own.subscribe({ onEvent: ({ event }) => void events.push(event) });
     return {
       own,
-      /** What came since the last look. */
+      /** New events since the last call. */
       seen: () => events.splice(0),
       async say(id: string, content: string) {
         own.addMessage(user(id, content));
@@ -92,7 +92,7 @@ describe('with the package `@ag-ui/client`', () => {
   }
   const typesOf = (events: readonly BaseEvent[]) => [...new Set(events.map(({ type }) => type))];
 
-  it('streams an answer, and goes on in the thread posting only what is new', async () => {
+  it('the AG-UI client streams an answer, and a further run posts only new messages', async () => {
     const app = application('lead', 'chat');
     const events = await app.say('u1', 'Hello');
     expect(typesOf(events)).toEqual([
@@ -114,7 +114,7 @@ describe('with the package `@ag-ui/client`', () => {
       outcome: { type: 'success' },
       usage: [{ totalTokens: expect.any(Number) }],
     });
-    expect(typesOf(await app.say('u2', 'More'))).not.toContain('MESSAGES_SNAPSHOT'); // it has what the log has
+    expect(typesOf(await app.say('u2', 'More'))).not.toContain('MESSAGES_SNAPSHOT'); // it has the messages of the log
     const people = ofType(await entriesOf(await site.client(), 'chat'), 'message').filter(
       ({ role }) => role === 'user',
     );
@@ -124,7 +124,7 @@ describe('with the package `@ag-ui/client`', () => {
     ]);
   });
 
-  it('tells the calls of tools and their results', async () => {
+  it('the AG-UI client receives tool calls and their results', async () => {
     const app = application('lead', 'tools');
     const types = typesOf(await app.say('u1', 'look around'));
     for (const type of ['TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_RESULT'])
@@ -141,7 +141,7 @@ describe('with the package `@ag-ui/client`', () => {
     ]);
   });
 
-  it('interrupts for an approval, and goes on when it is given', async () => {
+  it('an AG-UI run is interrupted for an approval, and continues when it is given', async () => {
     const app = application('lead', 'approve');
     await app.say('u1', 'write it');
     expect(app.own.pendingInterrupts).toMatchObject([
@@ -159,7 +159,7 @@ describe('with the package `@ag-ui/client`', () => {
     );
   });
 
-  it('denies what nobody decides on', async () => {
+  it('an AG-UI run denies an approval that is not decided', async () => {
     const app = application('lead', 'deny');
     await app.say('u1', 'write it');
     const [interrupt] = app.own.pendingInterrupts;
@@ -167,7 +167,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect(app.own.messages.find(({ role }) => role === 'tool')?.content).toMatch(/DENIED/);
   });
 
-  it('interrupts for a question, and takes the answer', async () => {
+  it('an AG-UI run is interrupted for a question, and receives the answer', async () => {
     const app = application('lead', 'ask');
     await app.say('u1', 'unsure');
     expect(app.own.pendingInterrupts).toMatchObject([
@@ -179,7 +179,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect(entries.map(({ role, content }) => [role, content])).toContainEqual(['tool', 'The first.']);
   });
 
-  it('interrupts for what an agent needs that the spoken one has asked', async () => {
+  it('an AG-UI run is interrupted for the approval of an agent that its own agent asked', async () => {
     const app = application('lead', 'order');
     await app.say('u1', 'order it');
     expect(app.own.pendingInterrupts).toMatchObject([
@@ -189,7 +189,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
   });
 
-  it('opens a thread with its messages and what is open in it', async () => {
+  it('the AG-UI client connects to a thread and gets its messages and open interrupts', async () => {
     await application('lead', 'open').say('u1', 'write it');
     const app = application('lead', 'open');
     await app.own.runAgent();
@@ -207,7 +207,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
   });
 
-  it('follows a change of phase, and a handoff to the end where nobody is named', async () => {
+  it('an AG-UI run without an agent follows a change of phase and a handoff to the end', async () => {
     const app = application('parley', 'team');
     await app.say('u1', 'plan this');
     expect(app.own.state).toMatchObject({ phase: 'plan' });
@@ -220,7 +220,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect(app.own.state).toMatchObject({ activeAgent: 'dev' });
   });
 
-  it('does not end the turn when the application aborts; the same run is told from the log', async () => {
+  it('an abort by the application does not end the turn, and the same run is read from the log', async () => {
     const app = application('lead', 'left');
     app.own.addMessage(user('u1', 'slow'));
     app.own.subscribe({ onTextMessageContentEvent: () => app.own.abortRun() });
@@ -235,7 +235,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect((await entriesOf(client, 'left')).length).toBe(entries.length);
   });
 
-  it('ends cancelled when a person stops the agent, and goes on with the next message', async () => {
+  it('an AG-UI run ends as cancelled when a person stops the agent, and the next message continues', async () => {
     const app = application('lead', 'stopped');
     const isBegun = new Promise<void>((resolve) => {
       app.own.subscribe({ onTextMessageContentEvent: () => resolve() });
@@ -250,14 +250,14 @@ describe('with the package `@ag-ui/client`', () => {
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
   });
 
-  it('tells a failure of the agent behind what it said', async () => {
+  it('an AG-UI run reports the failure of an agent after its text', async () => {
     const app = application('lead', 'fail');
     const events = await app.say('u1', 'fail').catch(() => app.seen());
     expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'MODEL_ERROR', message: 'out of order' });
     expect(app.words()).toEqual([['assistant', 'So far']]);
   });
 
-  it('keeps its own id of the thread, and is told what it sends and nobody uses', async () => {
+  it('the AG-UI client keeps its own thread id, and is informed of inputs that are not used', async () => {
     const app = application('lead', 'support/case 17');
     app.own.addMessage(user('u1', 'Hello'));
     const tool = { name: 'show_map', description: 'Shows a map', parameters: {} };
@@ -278,7 +278,7 @@ describe('with the package `@ag-ui/client`', () => {
     expect((await entriesOf(await site.client(), id)).length).toBeGreaterThan(0);
   });
 
-  it('is told the same after the daemon was started again', async () => {
+  it('the AG-UI client gets the same after a restart of the daemon', async () => {
     const app = application('lead', 'again');
     await app.say('u1', 'write it');
     const before = app.own.messages;

@@ -4,7 +4,7 @@ import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } 
 import { readEvents } from '../support/event-source.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Readers of a live thread, over HTTP, of a daemon that runs as a stranger would run it. */
+/** Readers of a live thread over HTTP, on a daemon in its own process. */
 describe('server-sent events', () => {
   let nats: TestNatsServer;
   let site: Site;
@@ -31,7 +31,7 @@ describe('server-sent events', () => {
   const url = () => `${daemon.ready.http}/api/conversations/demo/events`;
   const post = (content: string) =>
     client.post({ conversation: 'demo', publisher: 'alice', content, delivery: 'queue' });
-  /** The whole log, when nothing runs any more. */
+  /** The whole log, when no turn runs any more. */
   async function wholeLog() {
     const isOver = async () =>
       (await client.request('agents', {})).agents.every(({ status }) => status === 'idle');
@@ -40,7 +40,7 @@ describe('server-sent events', () => {
   }
   const upTo = (length: number) => Array.from({ length }, (_, index) => index);
 
-  it('miss nothing and repeat nothing over many reconnections while posts go on', async () => {
+  it('the event stream misses and repeats nothing over many reconnections during posts', async () => {
     const posting = (async () => {
       for (let n = 0; n < 40; n++) await post(`message ${n}`);
     })();
@@ -66,7 +66,7 @@ describe('server-sent events', () => {
     last.close();
   });
 
-  it('reach a hundred readers of one live thread, everything, in order, live text too', async () => {
+  it('the event stream delivers everything to a hundred readers of a thread, in order, with live text', async () => {
     await post('first');
     const readers = await Promise.all(upTo(100).map(() => readEvents(url())));
     for (const reader of readers) await expect.poll(() => reader.indexes().length).toBeGreaterThan(0);
@@ -80,7 +80,7 @@ describe('server-sent events', () => {
     }
   });
 
-  it('end when the daemon stops, behind the last entry of what ran', async () => {
+  it('the event stream ends after the last entry when the daemon stops', async () => {
     const reader = await readEvents(url());
     await post('hello');
     expect(await daemon.stop()).toBe(0);

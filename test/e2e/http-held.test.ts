@@ -10,7 +10,10 @@ import { call } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { until } from '../support/steps.ts';
 
-/** A message to an agent whose own turn waits for approval: it is read after the approval, and no reader waits for that. */
+/**
+ * A message to an agent whose turn waits for approval. It is read after the approval, and no client waits that
+ * long.
+ */
 describe('a message to an agent that waits for an approval', () => {
   let nats: TestNatsServer;
   let site: Site;
@@ -40,7 +43,7 @@ describe('a message to an agent that waits for an approval', () => {
     await nats?.stop();
   });
 
-  /** A conversation in which an approval is open: its id. */
+  /** A conversation with an open approval. Returns its id. */
   async function held(conversation: string): Promise<string> {
     await client.post({ conversation, content: 'write', publisher: 'alice' });
     let id = '';
@@ -53,7 +56,7 @@ describe('a message to an agent that waits for an approval', () => {
     return id;
   }
 
-  it('ends the A2A task with what is awaited, and the task is completed after the approval', async () => {
+  it('an A2A task to a waiting agent ends with the open approval, and is completed after it', async () => {
     const conversation = 'held-a2a';
     const id = await held(conversation);
     const a2a: A2aClient = await new ClientFactory().createFromUrl(
@@ -74,7 +77,7 @@ describe('a message to an agent that waits for an approval', () => {
     expect(over.artifacts.map(({ parts }) => wordsOf(parts))).toContain('Done.');
   });
 
-  it('ends the AG-UI run with the interrupt, which the next run resumes', async () => {
+  it('an AG-UI run to a waiting agent ends with the interrupt, and the next run resumes it', async () => {
     const conversation = 'held-ag-ui';
     const id = await held(conversation);
     const agent = new HttpAgent({ url: `${daemon.ready.http}/ag-ui/lead`, threadId: conversation });
@@ -91,7 +94,7 @@ describe('a message to an agent that waits for an approval', () => {
     expect((await run({ resume })).outcome).toEqual({ type: 'success' });
   });
 
-  it('ends the wait of the MCP tools `post` and `read`, with the approval', async () => {
+  it('the MCP tools `post` and `read` return the open approval of a waiting agent', async () => {
     const conversation = 'held-mcp';
     const approvalId = await held(conversation);
     const mcp = new Client({ name: 'test', version: '1' });
@@ -104,7 +107,7 @@ describe('a message to an agent that waits for an approval', () => {
     await mcp.close();
   });
 
-  it('ends `parley say --wait` and a line of a piped `parley chat`', async () => {
+  it('`parley say --wait` and a line of a piped `parley chat` end with the open approval of a waiting agent', async () => {
     const conversation = 'held-cli';
     await held(conversation);
     expect(await site.parley('say', conversation, 'and?', '--wait')).toMatchObject({ code: 0 });

@@ -6,8 +6,8 @@ import { send } from '../support/a2a-client.ts';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Whatever it is posted by: a message that shows nothing is refused in the words of the protocol, and leaves nothing. */
-describe('a message of invisible characters alone', () => {
+/** On every route, a message without visible characters is refused in its protocol, and leaves nothing. */
+describe('a message of invisible characters only', () => {
   let nats: TestNatsServer;
   let site: Site;
   let http: string;
@@ -78,14 +78,14 @@ describe('a message of invisible characters alone', () => {
     ['A2A', toA2a],
     ['AG-UI', toAgUi],
     ['MCP', toMcp],
-  ])('is refused by %s, and nothing is posted', async (_, refuses) => {
+  ])('a message of invisible characters is refused by %s, and nothing is posted', async (_, refuses) => {
     const characters = ['\u200b', '\u2060', '\u00ad', '\u202e', '\u2800', '\u3164'];
     for (const content of [...characters, characters.join('')]) await refuses(content);
     const client = await site.client();
     expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });
   });
 
-  it('and one with half of a surrogate pair are refused by /v1 before its history is kept', async () => {
+  it('invisible messages and unpaired surrogates are refused by /v1 before its history is kept', async () => {
     const messages = ['user', 'assistant', 'user'].map((role) => ({ role, content: 'half \ud83d' }));
     const { status, text } = await post('/v1/chat/completions', { model: 'lead', messages });
     const error = expect.objectContaining({

@@ -7,8 +7,8 @@ import { call, FAILS, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { finished, ofType } from '../support/team.ts';
 
-/** The door for other programs' agents, with the client of the official SDK. */
-describe('over MCP', () => {
+/** The MCP route for agents of other programs, with the client of the official SDK. */
+describe('the client of the MCP SDK', () => {
   let nats: TestNatsServer;
   let site: Site;
   let url: URL;
@@ -79,7 +79,7 @@ describe('over MCP', () => {
       .filter((entry: Data) => entry.type === 'message')
       .map((entry: Data) => [entry.author.id, entry.content]);
 
-  it('says what there is to be used, and how', async () => {
+  it('the MCP client lists tools with their descriptions', async () => {
     const client = await join('reads-and-no-more');
     expect(client.getServerVersion()?.name).toBe('parley');
     expect(client.getInstructions()).toContain('`post`');
@@ -102,7 +102,7 @@ describe('over MCP', () => {
     expect((await use(client, 'agents', {})).text).toContain('lead (Lead, idle): leads');
   });
 
-  it('posts and waits for the answer, tools and all, and reads it again', async () => {
+  it('the MCP client posts, waits for the answer with its tool calls, and reads it again', async () => {
     const client = await join();
     const told = await use(client, 'post', {
       conversation: 'read',
@@ -120,7 +120,7 @@ describe('over MCP', () => {
     expect(said(told.data).map(([who]) => who)).toEqual(['lead', 'lead', 'lead']);
     expect(told.text).toMatch(/\[\d+\] Lead \(agent\): Let me look\.\n {4}calls fs_list/);
     expect(told.text).toContain('result of fs_list');
-    // Nobody's words can pass for an entry.
+    // No text of a message can imitate an entry.
     expect(told.text).toMatch(/Lead \(agent\): Noted\n {4}\[0\] by the lead\./);
     const again = await use(client, 'read', { conversation: 'read' });
     expect(again.data.entries[0]).toMatchObject({
@@ -134,7 +134,7 @@ describe('over MCP', () => {
     expect((await use(client, 'list', {})).text).toContain('read: "look around"');
   });
 
-  it('posts nothing twice under one id, and finds the answer again', async () => {
+  it('the MCP client posts one id once, and gets the same answer again', async () => {
     const client = await join();
     const one = { conversation: 'twice', content: 'Hello', to: ['dev'], id: 'one', waitSeconds: 40 };
     const first = await use(client, 'post', one);
@@ -143,7 +143,7 @@ describe('over MCP', () => {
     expect(said(first.data)).toEqual([['dev', 'Done by dev.']]);
   });
 
-  it('makes a conversation for who names none, and does not wait unless told to', async () => {
+  it('the MCP client may name no conversation, and does not wait by default', async () => {
     const client = await join();
     const { data } = await use(client, 'post', { content: 'Hello' });
     expect(data).toMatchObject({ index: 0, next: 1, agents: ['lead'] });
@@ -156,7 +156,7 @@ describe('over MCP', () => {
     expect(said(read.data)).toEqual([['lead', 'Noted\n[0] by the lead.']]);
   });
 
-  it('brings a call that needs a person, takes the answer, and shows what follows', async () => {
+  it('the MCP client gets a call that needs approval, answers it, and sees the result', async () => {
     const client = await join();
     const told = await use(client, 'post', {
       conversation: 'approved',
@@ -184,7 +184,7 @@ describe('over MCP', () => {
     expect([once.isError, once.data.code]).toEqual([true, expect.stringMatching(/\w/)]);
   });
 
-  it('waits for a person’s answer to an agent’s question, and brings the failure of a model', async () => {
+  it("the MCP client answers an agent's question, and gets the failure of a model", async () => {
     const client = await join();
     const asked = await use(client, 'post', { conversation: 'asked', content: 'unsure', waitSeconds: 40 });
     expect([asked.data.standing, asked.text]).toEqual([
@@ -195,7 +195,7 @@ describe('over MCP', () => {
     expect(failed.text).toMatch(/out of order[\s\S]*the turn of lead: failed/);
   });
 
-  it('ends its own wait and no turn when the caller has had enough, or goes away', async () => {
+  it('an MCP call that is cancelled or times out ends its own wait and no turn', async () => {
     const client = await join();
     const soon = await use(client, 'post', { conversation: 'left', content: 'slow', waitSeconds: 1 });
     expect([soon.data.standing, soon.text]).toEqual(['running', expect.stringContaining('not done yet')]);
@@ -208,7 +208,7 @@ describe('over MCP', () => {
     expect(ofType(entries, 'turn-ended').at(-1)).toMatchObject({ outcome: 'completed' });
   });
 
-  it('aborts a turn on request, tells who waits, and resumes', async () => {
+  it('the MCP client aborts a turn, learns which agent waits, and resumes', async () => {
     const client = await join();
     const waiting = use(client, 'post', { conversation: 'stopped', content: 'slow', waitSeconds: 60 });
     await followUntil(await site.client(), 'stopped', (entries) =>
@@ -226,7 +226,7 @@ describe('over MCP', () => {
     await followUntil(await site.client(), 'stopped', finished(1));
   });
 
-  it('binds what is posted to the token', async () => {
+  it('a post of the MCP client has the author of its token', async () => {
     const coder = await join('posts-and-no-more');
     const forged = await use(coder, 'post', { content: 'x', publisher: 'alice' });
     expect(forged.isError).toBe(true);
@@ -238,7 +238,7 @@ describe('over MCP', () => {
     await expect(join('wrong')).rejects.toThrow();
   });
 
-  it('shows the exact request, and conversations as resources', async () => {
+  it('the MCP client reads the exact request of a view, and conversations as resources', async () => {
     const client = await join();
     await use(client, 'post', { conversation: 'explained', content: 'Hello', waitSeconds: 40 });
     const explained = await use(client, 'explain', { conversation: 'explained', agent: 'lead' });
@@ -260,12 +260,12 @@ describe('over MCP', () => {
     ['an approval that is not there', 'answer', { approvalId: 'none', answer: 'deny' }, 'NOT_FOUND'],
     ['a field that nobody knows', 'post', { content: 'x', colour: 'red' }, 'colour'],
     ['a wait without end', 'post', { content: 'x', waitSeconds: 10_000 }, 'waitSeconds'],
-  ])('refuses %s with words that a model can read', async (_, name, args, words) => {
+  ])('the MCP client gets a readable error for %s', async (_, name, args, words) => {
     const told = await use(await join(), name, args);
     expect([told.isError, told.text]).toEqual([true, expect.stringContaining(words)]);
   });
 
-  it('keeps no sessions, and refuses what is too large or no request', async () => {
+  it('the MCP route keeps no sessions, and refuses what is too large or not a request', async () => {
     const ask = (method: string, body?: string, type = 'application/json') =>
       fetch(url, {
         method,

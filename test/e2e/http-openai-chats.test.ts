@@ -13,7 +13,7 @@ const user = (content: string): Message => ({ role: 'user', content });
 const assistant = (content: string): Message => ({ role: 'assistant', content });
 const RETRY = { 'x-stainless-retry-count': '1' };
 
-/** Which conversation a request of a client with `messages` belongs to, and what it ends with. */
+/** Which conversation a `/v1` request belongs to, and what ends its answer. */
 describe('chats over `/v1`', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
@@ -23,7 +23,7 @@ describe('chats over `/v1`', () => {
   let stop: () => Promise<unknown>;
   let handler: FakeHandler;
 
-  /** Says what it was asked, and how many messages of people it was shown. */
+  /** Repeats the message, and prints how many messages of people it was shown. */
   const echo: FakeHandler = ({ json }) => {
     const people = (json.messages ?? []).filter(({ role }) => role === 'user');
     return { text: `${people.length}: ${people.at(-1)?.content}` };
@@ -73,7 +73,7 @@ describe('chats over `/v1`', () => {
       .filter(({ role, meta }) => role === 'user' && meta?.seeded === undefined)
       .map(({ content }) => content);
 
-  it('chats that begin alike are as many conversations, side by side and one after the other', async () => {
+  it('chats with the same beginning are separate conversations, concurrently and in sequence', async () => {
     handler = echo;
     const first = await Promise.all([1, 2, 3, 4].map(() => chat([user('alike')])));
     const again = await chat([user('alike')]);
@@ -106,7 +106,7 @@ describe('chats over `/v1`', () => {
     }
   });
 
-  it('a chat goes on in its conversation after a restart of the daemon', async () => {
+  it('a chat continues in its conversation after a restart of the daemon', async () => {
     handler = echo;
     const first = await chat([user('keep')]);
     await stop();
@@ -116,7 +116,7 @@ describe('chats over `/v1`', () => {
     expect(await postsIn(first.conversation)).toEqual(['keep', 'on']);
   });
 
-  it('the same messages to a second model are answered by that agent, in the words of the first', async () => {
+  it("the same messages to a second model are answered by that agent, which sees the first one's answers", async () => {
     handler = ({ json }) => ({
       text: JSON.stringify(json.messages).includes('PERSONA OF DEV') ? 'dev' : 'pm',
     });
@@ -155,7 +155,7 @@ describe('chats over `/v1`', () => {
     expect(goOn).toMatchObject({ conversation: edited.conversation, text: '3: 3' });
   });
 
-  it('a history with calls, pictures and old functions is taken over', async () => {
+  it('a history with tool calls, images and old function calls is imported', async () => {
     handler = echo;
     const call = { id: 'x', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
     const answer = await chat([
@@ -186,7 +186,7 @@ describe('chats over `/v1`', () => {
     ]);
   });
 
-  it('a repetition is posted once: with an idempotency key, or when the client says that it is one', async () => {
+  it('a repeated request is posted once if it has an idempotency key or the client marks it as a retry', async () => {
     handler = echo;
     const key = { 'idempotency-key': 'k-1' };
     const [one, two] = await Promise.all([chat([user('once')], {}, key), chat([user('once')], {}, key)]);
@@ -216,7 +216,7 @@ describe('chats over `/v1`', () => {
   });
 
   it.each([false, true])(
-    'an open approval ends the answer with what is awaited, and so does each further message (stream: %s)',
+    'an open approval ends the answer and each further one with the outstanding call (stream: %s)',
     async (stream) => {
       const conversation = `approval-${stream}`;
       const write = { name: 'fs_write', arguments: '{"path":"@project/x.txt","content":"x"}' };
@@ -236,13 +236,13 @@ describe('chats over `/v1`', () => {
       expect(first).toContain(`parley approve ${id}`);
       expect(first).toContain('fs_write');
       expect(await say('and?')).toBe(first);
-      handler = echo; // what waits is shown to the agent with the result
+      handler = echo; // the waiting messages are shown to the agent with the result
       await client.request('answer', { approvalId: id, answer: 'deny', publisher: 'alice' });
       expect(await say('go on')).toMatch(/go on$/);
     },
   );
 
-  it('a chat goes on in its conversation after what it waited for was answered', async () => {
+  it('a chat continues in its conversation after its approval was answered', async () => {
     const write = { name: 'fs_write', arguments: '{"path":"@project/x.txt","content":"x"}' };
     handler = ({ json }) =>
       json.messages?.at(-1)?.role === 'tool' ? { text: 'Not written.' } : { toolCalls: [write] };
@@ -259,7 +259,7 @@ describe('chats over `/v1`', () => {
     expect(next.text).toMatch(/well\?$/);
   });
 
-  it('usage that no provider reported is left out', async () => {
+  it('usage that no provider reported is omitted', async () => {
     handler = () => ({ text: 'Hi', usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } });
     expect((await chat([user('count')])).usage).toBeUndefined();
     const body = { model: 'pm', messages: [user('count it')], stream_options: { include_usage: true } };
@@ -269,7 +269,7 @@ describe('chats over `/v1`', () => {
     expect(usages.filter(Boolean)).toEqual([]);
   });
 
-  it('further keys of a text part are ignored', async () => {
+  it('unknown keys of a text part are ignored', async () => {
     handler = echo;
     const part = { type: 'text' as const, text: 'cached', cache_control: { type: 'ephemeral' } };
     expect((await chat([{ role: 'user', content: [part] }])).text).toBe('1: cached');

@@ -50,21 +50,24 @@ describe('a request at `/v1` whose last message is refused', () => {
     ['half a surrogate pair', '\ud83d', 400, 'INVALID_FIELD'],
     ['nothing visible', ' \u200b', 400, 'EMPTY_CONTENT'],
     ['more bytes than its publisher may send', 'x'.repeat(MAX_BYTES), 413, 'TOO_LARGE'],
-  ])('leaves no conversation with its history: %s', async (_, content, status, code) => {
-    for (const named of [undefined, 'named']) {
-      expect(await complete([...history, user(content)], named)).toEqual({ status, code });
-      expect(await listed()).toEqual([]);
-    }
-  });
+  ])(
+    'a refused request at `/v1` leaves no conversation with its history: %s',
+    async (_, content, status, code) => {
+      for (const named of [undefined, 'named']) {
+        expect(await complete([...history, user(content)], named)).toEqual({ status, code });
+        expect(await listed()).toEqual([]);
+      }
+    },
+  );
 
-  it('leaves no conversation with its history: its publisher has posted too fast', async () => {
+  it('a request at `/v1` over the rate of its publisher leaves no conversation with its history', async () => {
     expect(await complete([user('First')], 'first')).toMatchObject({ status: 200 });
     const refused = await complete([...history, user('Second')], 'second');
     expect(refused).toEqual({ status: 429, code: 'RATE_LIMITED' });
     expect(await listed()).toEqual(['first']);
   });
 
-  it('names in `retry-after` the seconds that its text names, at every door', async () => {
+  it('the `retry-after` header has the seconds of the error text on every route', async () => {
     await complete([user('First')], 'first');
     for (const [path, body] of [
       ['/v1/chat/completions', { model: 'lead', messages: [user('Third')] }],

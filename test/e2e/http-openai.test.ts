@@ -12,8 +12,8 @@ import { call, FAILS, GIVES, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
-/** The doors that OpenAI's own client uses, of a daemon that runs as a stranger would run it. */
-describe('with the package `openai`', () => {
+/** The `/v1` routes with the official OpenAI client, on a daemon in its own process. */
+describe('the package `openai`', () => {
   let nats: TestNatsServer;
   let site: Site;
   let url: string;
@@ -51,7 +51,7 @@ describe('with the package `openai`', () => {
     { reply: { text: 'Noted by the lead.' } },
   ];
 
-  /** As the package itself says it when it sends a request again. */
+  /** The header that the package sends with a retry. */
   const RETRY = { 'x-stainless-retry-count': '1' };
   const user = (content: string) => ({ role: 'user' as const, content });
   const say = (content: string, model = 'parley') =>
@@ -69,7 +69,7 @@ describe('with the package `openai`', () => {
     return { chunks, text: chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('') };
   }
 
-  it('lists agents as models', async () => {
+  it('the OpenAI client lists agents as models', async () => {
     const names = [];
     for await (const { id } of openai.models.list()) names.push(id);
     expect(names).toEqual(['parley', 'dev', 'lead']);
@@ -77,7 +77,7 @@ describe('with the package `openai`', () => {
     await expect(openai.models.retrieve('nobody')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   });
 
-  it('answers at once, or as it comes: the same words and the same usage', async () => {
+  it('the OpenAI client gets the same text and usage, streamed or not', async () => {
     const { data, response } = await say('Hello');
     expect(data.choices).toMatchObject([
       { message: { role: 'assistant', content: 'Noted by the lead.' }, finish_reason: 'stop' },
@@ -95,7 +95,7 @@ describe('with the package `openai`', () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: data.usage });
   });
 
-  it('goes on with a chat in one conversation, posting only what is new, and nothing twice', async () => {
+  it('the OpenAI client continues a chat in one conversation, posting only what is new, and nothing twice', async () => {
     const client = await site.client();
     const first = await say('Hello');
     const conversation = String(first.response.headers.get('x-parley-conversation'));
@@ -117,7 +117,7 @@ describe('with the package `openai`', () => {
     ]);
   });
 
-  it('takes the conversation from the header', async () => {
+  it('the OpenAI client may name the conversation in the header', async () => {
     const answer = await openai.chat.completions.create(
       { model: 'parley', messages: [user('Hello')] },
       { headers: { 'x-parley-conversation': 'mine' } },
@@ -126,13 +126,13 @@ describe('with the package `openai`', () => {
     expect((await entriesOf(await site.client(), 'mine'))[0]).toMatchObject({ content: 'Hello' });
   });
 
-  it('runs the tools of the agent inside one answer', async () => {
+  it('one answer to the OpenAI client includes the tool calls of the agent', async () => {
     const { data } = await say('look around');
     expect(data.choices[0]?.message.content).toBe('Let me look.\n\nNoted by the lead.');
     expect((await streamed('look around')).text).toBe('Let me look.\n\nNoted by the lead.');
   });
 
-  it('says whose words are whose when an agent passes on, and says what is asked', async () => {
+  it('an answer to the OpenAI client names the agents after a handoff, and contains the question of an agent', async () => {
     expect((await say('give it away')).data.choices[0]?.message.content).toBe(
       'Dev does it.\n\n**dev:** Done by dev.',
     );
@@ -140,7 +140,7 @@ describe('with the package `openai`', () => {
     expect((await say('write it')).data.choices[0]?.message.content).toMatch(/parley approve \S+/);
   });
 
-  it('does not end the turn when the client goes away; the same request finds the answer', async () => {
+  it('the turn continues when the OpenAI client disconnects, and the same request finds its answer', async () => {
     const abort = new AbortController();
     const stream = await openai.chat.completions.create(
       { model: 'parley', messages: [user('slow')], stream: true },
@@ -158,7 +158,7 @@ describe('with the package `openai`', () => {
     expect((await entriesOf(await site.client(), 'left')).length).toBe(entries.length);
   });
 
-  it('tells a failure of the agent, before and amid the words', async () => {
+  it('the OpenAI client gets the failure of an agent before and during the text', async () => {
     await expect(say('fail')).rejects.toMatchObject({
       status: 502,
       message: expect.stringContaining('out of order'),
@@ -186,7 +186,7 @@ describe('with the package `openai`', () => {
     ['a form of the answer', { response_format: { type: 'json_object' } }, 400, 'BAD_REQUEST'],
     ['an empty text', { messages: [{ role: 'user', content: ' ' }] }, 400, 'EMPTY_CONTENT'],
     ['an invisible text', { messages: [{ role: 'user', content: '\u2060\u3164' }] }, 400, 'EMPTY_CONTENT'],
-  ])('refuses %s', async (_, more, status, code) => {
+  ])('the OpenAI client gets an error for %s', async (_, more, status, code) => {
     const body = { model: 'parley', messages: [user('Hello')], ...more };
     await expect(openai.chat.completions.create(body)).rejects.toMatchObject({ status, code });
   });

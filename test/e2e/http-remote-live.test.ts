@@ -4,12 +4,12 @@ import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../su
 import { readEvents } from '../support/event-source.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-describe.each(['file', 'jetstream'])('live text of an agent in another process, with store %s', (store) => {
+describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s', (store) => {
   let nats: TestNatsServer;
   let site: Site;
   let daemon: RunningDaemon;
   let program: ParleyClient;
-  /** Lets the agent say the rest. */
+  /** Lets the agent send the rest. */
   let finish = () => {};
 
   beforeEach(async () => {
@@ -38,7 +38,7 @@ describe.each(['file', 'jetstream'])('live text of an agent in another process, 
     await nats?.stop();
   });
 
-  it('reaches readers of server-sent events once, before the turn ends', async () => {
+  it('live text of a remote agent is streamed once as server-sent events before the turn ends', async () => {
     await program.request('phase', { conversation: 'demo', phase: 'plan', publisher: 'alice' });
     const reader = await readEvents(`${daemon.ready.http}/api/conversations/demo/events`);
     await program.post({ conversation: 'demo', content: 'How is it?', publisher: 'alice' });
@@ -54,7 +54,7 @@ describe.each(['file', 'jetstream'])('live text of an agent in another process, 
     reader.close();
   });
 
-  it('reaches a client of the OpenAI door once, before the turn ends', async () => {
+  it('live text of a remote agent is streamed once to a client of `/v1` before the turn ends', async () => {
     const response = await fetch(`${daemon.ready.http}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

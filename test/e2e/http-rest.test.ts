@@ -15,8 +15,8 @@ const SCRIPT = {
   ],
 };
 
-/** The REST doors of a daemon that runs as a stranger would run it. */
-describe('REST', () => {
+/** The REST routes of a daemon in its own process. */
+describe('the REST API', () => {
   let nats: TestNatsServer;
   let site: Site;
   let url: string;
@@ -46,7 +46,7 @@ describe('REST', () => {
     return { status: answer.status, body: await answer.json() };
   };
 
-  it('begins, reads, steers, answers and deletes, in the shapes that its document says', async () => {
+  it('REST creates, reads, steers, answers and deletes in the forms of its OpenAPI document', async () => {
     const begun = await call('POST', '/conversations', { content: 'Hello', id: 'one', publisher: 'alice' });
     expect(begun.status).toBe(201);
     const { conversation, index, duplicate, agents } = CONTRACT.post.answer.parse(begun.body);
@@ -109,11 +109,11 @@ describe('REST', () => {
     });
   });
 
-  it('says where it is to whoever may read its data', async () => {
+  it('the daemon shows its HTTP address to users that may read its data directory', async () => {
     expect(await readConnectionFile(site.data)).toMatchObject({ http: url });
   });
 
-  it('refuses with the code that the bus gives', async () => {
+  it('REST refuses with the error codes of the bus', async () => {
     expect(await call('POST', '/conversations/x/messages', { content: 'x', to: ['nobody'] })).toMatchObject({
       status: 400,
       body: { code: 'UNKNOWN_AGENT' },
@@ -126,7 +126,7 @@ describe('REST', () => {
     );
   });
 
-  it('counts what was done', async () => {
+  it('the metrics count what was done', async () => {
     const text = await (await fetch(`${url.replace(/\/api$/, '')}/metrics`)).text();
     expect(text).toMatch(/^parley_turns_started_total\{agent="lead"\} [1-9]/m);
     expect(text).toMatch(/^parley_tokens_total\{model="default",kind="input"\} [1-9]/m);
@@ -134,7 +134,7 @@ describe('REST', () => {
     expect(text).toMatch(/^parley_ingress_lag \d+$/m);
   });
 
-  it('lets a token do what it allows and no more, and repeats it nowhere', async () => {
+  it('a token allows its roles and no more, and appears nowhere in outputs', async () => {
     const env = {
       PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read',
       PARLEY_HTTP_TOKENS_POST: 'geheim-geheim-post',
@@ -175,7 +175,7 @@ describe('REST', () => {
     }
   });
 
-  it('writes down the person whose token it was: who approved, stopped, resumed and switched', async () => {
+  it('approvals, stops, resumes and switches have the person of the token as author', async () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
     const people = { role: 'operate', token: '${ALICE_TOKEN}', publisher: 'office', name: 'Alice' };
     const office = await openSite({

@@ -6,7 +6,7 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 
 const PATIENCE_MS = 8_000;
 
-describe('a message to agents that a person has stopped', () => {
+describe('a message to stopped agents', () => {
   let nats: TestNatsServer;
   let site: Site;
   let http: string;
@@ -39,7 +39,7 @@ describe('a message to agents that a person has stopped', () => {
   const noticeIn = (conversation: string) =>
     `lead is stopped: it answers after \`parley resume ${conversation}\``;
 
-  it('is refused at once at /v1, and answered when it is sent again after the resume', async () => {
+  it('a message to a stopped agent is refused at once at /v1, and answered when sent again after the resume', async () => {
     const ask = (conversation: string, stream = false) =>
       post(
         '/v1/chat/completions',
@@ -56,7 +56,7 @@ describe('a message to agents that a person has stopped', () => {
     expect(await (await ask('v1')).json()).toMatchObject({ choices: [{ message: { content: 'Noted.' } }] });
   });
 
-  it('ends a run of AG-UI with an error that names the command', async () => {
+  it('an AG-UI run to a stopped agent ends with an error that names the command', async () => {
     const message = { id: 'u1', role: 'user', content: 'Still there?' };
     const run = { threadId: 'ag-ui', runId: 'r', messages: [message], tools: [], context: [] };
     const text = await (await post('/ag-ui/parley', run)).text();
@@ -64,7 +64,7 @@ describe('a message to agents that a person has stopped', () => {
     expect(text).toContain(noticeIn('ag-ui'));
   });
 
-  it('leaves a task of A2A submitted, with a status that names the command', async () => {
+  it('an A2A task to a stopped agent stays submitted, with a status that names the command', async () => {
     const send = (method: string, contextId: string) => {
       const message = { messageId: 'm1', contextId, role: 'ROLE_USER', parts: [{ text: 'Still there?' }] };
       const rpc = { jsonrpc: '2.0', id: 1, method, params: { message } };
@@ -80,7 +80,7 @@ describe('a message to agents that a person has stopped', () => {
     expect(await (await send('SendStreamingMessage', 'a2a-stream')).text()).toContain(noticeIn('a2a-stream'));
   });
 
-  it('is reported as one that waits for a person by the tool `post` of MCP', async () => {
+  it('the MCP tool `post` reports that a message to a stopped agent waits for a person', async () => {
     const client = new Client({ name: 'test', version: '1' });
     // biome-ignore lint/suspicious/noExplicitAny: the SDK's own types disagree about optional fields
     await client.connect(new StreamableHTTPClientTransport(new URL(`${http}/mcp`)) as any);

@@ -11,7 +11,7 @@ import {
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-describe('a daemon whose store is a stream', () => {
+describe('a daemon with the JetStream store', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
@@ -39,7 +39,7 @@ describe('a daemon whose store is a stream', () => {
   }
   const up = () => site.up('--store', 'jetstream');
 
-  it('answers, shows, explains, lists and deletes, before and after a restart', async () => {
+  it('a daemon with the JetStream store answers, shows, explains, lists and deletes, before and after a restart', async () => {
     await stage((_, count) => ({ text: `answer ${count + 1}` }));
     const first = await up();
     expect(first.ready.store).toBe('jetstream');
@@ -67,7 +67,7 @@ describe('a daemon whose store is a stream', () => {
     expect((await site.parley('ls', '--json')).stdout).not.toContain('demo');
   });
 
-  it('takes up after a kill what its stream owes, by the same request', async () => {
+  it('a killed daemon with the JetStream store continues its outstanding work with the same request', async () => {
     await stage((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
     const first = await up();
     const client = await site.client();
@@ -82,7 +82,7 @@ describe('a daemon whose store is a stream', () => {
     expect(entries.map((entry) => entry.index)).toEqual(entries.map((_, index) => index));
   });
 
-  it('publishes each append once, as the message that it is kept as', async () => {
+  it('a daemon with the JetStream store publishes each append once, as the message that is stored', async () => {
     await stage(() => ({ text: 'noted' }));
     await up();
     const program = await connectToNats({ servers: nats.url });
@@ -104,7 +104,7 @@ describe('a daemon whose store is a stream', () => {
     expect(state.messages).toBeLessThanOrEqual(entries.length);
   });
 
-  it('appends posts one by one that no message could carry together', async () => {
+  it('a daemon with the JetStream store appends posts separately that exceed one message together', async () => {
     await nats.stop();
     nats = await startNatsServer({ config: 'max_payload: 131072' });
     await stage(() => ({ text: 'noted' }));
@@ -125,7 +125,7 @@ describe('a daemon whose store is a stream', () => {
     ).rejects.toMatchObject({ code: 'TOO_LARGE' });
   });
 
-  it('keeps a large output as an object, which an agent reads back', async () => {
+  it('a daemon with the JetStream store stores a large output as an object that an agent can read', async () => {
     const agents = {
       pm: '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPAM',
     };
@@ -155,7 +155,7 @@ describe('a daemon whose store is a stream', () => {
     expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[the file goes on');
   });
 
-  it('stops with code 0 though the server is gone, and nothing that it accepted is lost', async () => {
+  it('a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post', async () => {
     await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
     const first = await up();
     const client = await site.client();
@@ -168,7 +168,7 @@ describe('a daemon whose store is a stream', () => {
     expect((await site.parley('show', 'demo')).stdout).toContain('hello');
   });
 
-  it('refuses a daemon with a log of its own beside it, on the same server and prefix', async () => {
+  it('a daemon with the JetStream store refuses a daemon with its own logs on the same server and prefix', async () => {
     await stage(() => ({ text: 'noted' }));
     await up();
     const other = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });

@@ -9,7 +9,7 @@ import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '
 import { createJwtOperator, createUserKey, type JwtAccount } from '../support/nats-jwt.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Users whose JWTs end while daemons and commands use them. */
+/** Users whose JWTs expire or are revoked while daemons and commands use them. */
 
 const operator = createJwtOperator();
 const DAEMON: User = { role: 'daemon', name: 'daemon' };
@@ -19,7 +19,7 @@ const EXPIRED = new Date('2026-01-02T03:04:05Z');
 
 let site: Site;
 let nats: TestNatsServer;
-/** By the name of its user. */
+/** By user name. */
 let accounts: Map<string, JwtAccount>;
 beforeEach(async () => {
   const described = accountsOf('acme', createSubjects(), [DAEMON, OPERATOR, AGENT]);
@@ -42,7 +42,7 @@ afterEach(async () => {
   await nats.stop();
 });
 
-/** Issues credentials into the file of their user; answers the key. */
+/** Writes new credentials into the file of their user. Returns the key. */
 async function issue(user: User, expires?: Date) {
   const key = createUserKey();
   const permissions = permissionsOf(createSubjects(), user);
@@ -60,7 +60,7 @@ const flags = (user: User) => [
   ...['--nats-inbox-prefix', inboxOf(user)],
 ];
 
-it('says to who starts a daemon or a command with an expired JWT when it expired', async () => {
+it('a daemon or command with an expired JWT reports when it expired', async () => {
   await issue(DAEMON, EXPIRED);
   await issue(OPERATOR, EXPIRED);
   await expect(site.up('--store', 'jetstream', ...flags(DAEMON))).rejects.toThrow(
@@ -81,7 +81,7 @@ async function client(user: User) {
   return made;
 }
 
-it('lets a daemon, an agent and a client whose JWTs were revoked go on with the next ones in their files', async () => {
+it('a daemon, an agent and a client whose JWTs were revoked continue with new ones in their files', async () => {
   const users = [DAEMON, OPERATOR, AGENT];
   const keys = await Promise.all(users.map((user) => issue(user)));
   const daemon = await site.up('--store', 'jetstream', ...flags(DAEMON));

@@ -35,7 +35,7 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     await nats.stop();
   });
 
-  /** Rows as a version wrote them that knew none of these fields. */
+  /** Rows written by a version without these fields. */
   async function makeRowsOlder(): Promise<void> {
     const older = ({ waiting: _, limited: __, stopped: ___, ...row }: Record<string, unknown>) => row;
     if (store === 'file') {
@@ -52,7 +52,7 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     await connection.close();
   }
 
-  it('shows what waits, what a limit halted and what a stop holds, also after a restart and from rows of an older version', async () => {
+  it('the list shows waiting approvals, limits and stops, also after a restart and from rows of an older version', async () => {
     nats = await startNatsServer();
     const files = { 'script.yaml': { rules: RULES }, 'workflows/talk.yaml': WORKFLOW };
     site = await openSite({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });

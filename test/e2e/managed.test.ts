@@ -5,12 +5,12 @@ import { launcher } from '../support/cli.ts';
 import { openSite, type Site, servesNats } from '../support/daemon.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
-/** One command and two agents answer, without any key; and what a daemon's signals mean to its nats-server. */
-describe('a stranger with nothing but the command line', { timeout: 90_000 }, () => {
+/** One command and two agents without any key, and what signals to the daemon do to its nats-server. */
+describe('a first use from the command line only', { timeout: 90_000 }, () => {
   let site: Site;
   afterEach(() => site.close());
 
-  it('talks with two agents of the offline team, and ends the whole with SIGTERM', async () => {
+  it('two agents of the offline team answer, and SIGTERM ends daemon and server', async () => {
     site = await openSite();
     const daemon = await site.up();
     expect(daemon.ready).toMatchObject({ event: 'ready', pid: daemon.pid, http: null, store: 'file' });
@@ -33,7 +33,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
 
     const stranger = await site.parley('say', 'demo', 'hi', '--nats-user', 'alice');
     expect([stranger.code, stranger.stdout]).toEqual([1, '']);
-    expect(stranger.stderr).toContain('refused the credentials'); // this server has no such user
+    expect(stranger.stderr).toContain('refused the credentials'); // This server has no such user.
     const named = await site.parley(
       'say',
       'demo',
@@ -56,7 +56,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(gone.stderr).toMatch(/no running daemon/);
   });
 
-  it('keeps its server when a daemon with the other store is started on the same data', async () => {
+  it('the managed server is kept when a daemon with the other store starts on the same data', async () => {
     site = await openSite();
     const daemon = await site.up();
     const server = await site.natsServerProcess();
@@ -65,7 +65,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(await servesNats(site.data, server)).toBe(true);
   });
 
-  it('finds the same server and the same log after a kill -9', async () => {
+  it('the next daemon finds the same server and log after a kill -9', async () => {
     site = await openSite();
     const first = await site.up();
     expect((await site.parley('say', 'demo', 'hi', '--id', 'once', '--wait')).code).toBe(0);
@@ -84,7 +84,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(await servesNats(site.data, server)).toBe(false);
   });
 
-  it('ends the whole with SIGHUP, also when it comes twice', async () => {
+  it('SIGHUP ends daemon and server, also if it arrives twice', async () => {
     site = await openSite();
     const daemon = await site.up();
     const server = await site.natsServerProcess();
@@ -94,7 +94,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(await servesNats(site.data, server)).toBe(false);
   });
 
-  it.runIf(hasPython)('ends the whole when its terminal is closed', async () => {
+  it.runIf(hasPython)('closing the terminal ends daemon and server', async () => {
     site = await openSite();
     const terminal = openTerminal([
       launcher,
@@ -115,32 +115,29 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(await servesNats(site.data, server)).toBe(false);
   });
 
-  it.runIf(hasPython)(
-    'posts what is pasted into a chat as one message, and leaves the terminal as it was',
-    async () => {
-      site = await openSite();
-      await site.up();
-      const terminal = openTerminal([launcher, 'chat', 'demo', '--data', site.data]);
-      site.defer(() => terminal.end());
-      await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('\u001b[?2004h');
-      terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
-      await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('3 lines pasted');
-      terminal.tell({ type: '\r' });
-      const posted = async () => (await site.parley('show', 'demo', '--json')).json() as Entry[];
-      await expect
-        .poll(async () => (await posted())[0], { timeout: 30_000 })
-        .toMatchObject({
-          content: 'one\ntwo\nthree',
-        });
-      terminal.tell({ type: '\u0004' });
-      await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit 0');
-      expect(terminal.screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(
-        terminal.screen().lastIndexOf('\u001b[?2004h'),
-      );
-      const messages = (await posted()).filter(
-        (entry) => entry.type === 'message' && entry.author.kind === 'person',
-      );
-      expect(messages).toHaveLength(1);
-    },
-  );
+  it.runIf(hasPython)('a chat posts pasted lines as one message, and resets the terminal', async () => {
+    site = await openSite();
+    await site.up();
+    const terminal = openTerminal([launcher, 'chat', 'demo', '--data', site.data]);
+    site.defer(() => terminal.end());
+    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('\u001b[?2004h');
+    terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
+    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('3 lines pasted');
+    terminal.tell({ type: '\r' });
+    const posted = async () => (await site.parley('show', 'demo', '--json')).json() as Entry[];
+    await expect
+      .poll(async () => (await posted())[0], { timeout: 30_000 })
+      .toMatchObject({
+        content: 'one\ntwo\nthree',
+      });
+    terminal.tell({ type: '\u0004' });
+    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit 0');
+    expect(terminal.screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(
+      terminal.screen().lastIndexOf('\u001b[?2004h'),
+    );
+    const messages = (await posted()).filter(
+      (entry) => entry.type === 'message' && entry.author.kind === 'person',
+    );
+    expect(messages).toHaveLength(1);
+  });
 });

@@ -15,7 +15,7 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 
 const LIFE = '2026-11-22T00:26:45.217Z';
 
-describe('moving all conversations', () => {
+describe('migrating all conversations', () => {
   let nats: TestNatsServer;
   let site: Site;
 
@@ -33,7 +33,7 @@ describe('moving all conversations', () => {
   const toStreams = (...args: string[]) =>
     migrate('--from', 'file', '--to', 'jetstream', '--data', site.data, ...args);
 
-  it('lets daemons go on in the streams, and in files again, where they stood', async () => {
+  it('a migration lets daemons continue in streams, and in files again, at the same position', async () => {
     const first = await site.up();
     expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
     expect((await toStreams()).stderr).toMatch(/in use by process[\s\S]*stop that daemon first/);
@@ -66,7 +66,7 @@ describe('moving all conversations', () => {
     expect(await third.stop()).toBe(0);
   }, 300_000); // some fifteen processes, one after the other
 
-  it('lets daemons go on in another server than the one where the last of them claimed the conversation', async () => {
+  it('daemons continue on another server than the one where a conversation was last claimed', async () => {
     const there = await startNatsServer();
     try {
       const first = await site.up('--store', 'jetstream');
@@ -85,7 +85,7 @@ describe('moving all conversations', () => {
     }
   }, 300_000);
 
-  it('does not report posts that it moved as settled elsewhere, though their daemon was killed', async () => {
+  it('posts that were migrated are not reported as settled elsewhere, though their daemon was killed', async () => {
     const first = await site.up();
     expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
     await settled(nats.url);
@@ -101,7 +101,7 @@ describe('moving all conversations', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  it('does not report posts that it moved into files as settled elsewhere either', async () => {
+  it('posts that were migrated into files are not reported as settled elsewhere either', async () => {
     const first = await site.up('--store', 'jetstream');
     expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
     await first.kill9();
@@ -119,7 +119,7 @@ describe('moving all conversations', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  it('leaves the record of settled posts to another store that wrote it', async () => {
+  it('a migration leaves the record of settled posts to another store that wrote it', async () => {
     const first = await site.up();
     expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
     const record = await settled(nats.url);
@@ -129,7 +129,7 @@ describe('moving all conversations', () => {
     expect((await settled(nats.url)).by).toEqual(record.by);
   }, 120_000);
 
-  it('carries over records, large outputs, what was deleted and how far posts were read, both ways', async () => {
+  it('a migration copies records, large outputs, deletions and the ingress position, both ways', async () => {
     const source = await openFileStore(site.data);
     await furnish(source);
     await source.close();
@@ -147,7 +147,7 @@ describe('moving all conversations', () => {
     }
   });
 
-  it('never shows a part as the whole: ended in the middle it is refused to daemons, and goes on', async () => {
+  it('daemons refuse a migration that was interrupted, and it can be continued', async () => {
     const source = await openFileStore(site.data);
     await furnishMany(source);
     await source.close();
@@ -167,7 +167,7 @@ describe('moving all conversations', () => {
     await streams.close();
   });
 
-  it('never shows a part as the whole in files either', async () => {
+  it('daemons refuse an interrupted migration into files, too', async () => {
     const store = await openTestStore(nats.url);
     await furnishMany(store);
     await store.close();
@@ -183,7 +183,7 @@ describe('moving all conversations', () => {
     await files.close();
   });
 
-  it('refuses what it cannot move, before it writes anything', async () => {
+  it('a migration refuses what it cannot copy before it writes anything', async () => {
     expect((await migrate('--from', 'file', '--to', 'file:x')).code).toBe(2);
     expect((await migrate('--from', 'disk', '--to', 'jetstream')).code).toBe(2);
     expect((await site.parley('migrate', '--from', 'file', '--to', 'jetstream')).stderr).toContain(
@@ -226,7 +226,7 @@ describe('moving all conversations', () => {
     while (!(await isThere()) && child.exitCode === null) await new Promise((go) => setTimeout(go, 2));
     child.kill('SIGKILL');
     const [, signal] = await ended;
-    expect(signal).toBe('SIGKILL'); // else it was done before
+    expect(signal).toBe('SIGKILL'); // otherwise it was done before
   }
 });
 
@@ -299,7 +299,7 @@ async function settled(url: string): Promise<SettledRecord> {
   }
 }
 
-/** Conversations that have begun to be there. */
+/** Conversations that exist in the target so far. */
 async function copiedInto(url: string): Promise<number> {
   const store = await openTestStore(url, { isMigrating: true }).catch(() => null);
   const count = (await store?.conversations())?.length ?? 0;
@@ -307,7 +307,7 @@ async function copiedInto(url: string): Promise<number> {
   return count;
 }
 
-/** Every file below a directory but the lock: when it was changed, and what it holds. */
+/** Every file below a directory except the lock, with its modification time and content. */
 async function filesOf(directory: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const name of (await readdir(directory, { recursive: true })).sort()) {

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-it('is a configuration that the server takes, with TLS and limits, and says what is wrong with its description', async () => {
+it('nats-config prints a configuration that the server accepts, with TLS and limits, and reports errors in its input', async () => {
   const file = join(root, 'users.yaml');
   const made = async (description: object | string) => {
     await writeFile(file, typeof description === 'string' ? description : JSON.stringify(description));

@@ -3,7 +3,7 @@ import { followUntil, openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
-describe('the offline team that ships', () => {
+describe('the shipped offline team', () => {
   let nats: TestNatsServer;
   let site: Site;
   beforeEach(async () => {
@@ -15,7 +15,7 @@ describe('the offline team that ships', () => {
     await nats.stop();
   });
 
-  it('works through its workflow: planned, built, sent back once, repaired, checked, told', async () => {
+  it('the offline team runs its workflow: plan, build, one failed check, repair, check, report', async () => {
     const daemon = await site.up();
     const client = await site.client();
     await client.request('mode', {
@@ -38,7 +38,7 @@ describe('the offline team that ships', () => {
     expect(await daemon.stop()).toBe(0);
   });
 
-  it('hands a clear task to the Developer', async () => {
+  it('the offline team hands a clear task to the Developer', async () => {
     const daemon = await site.up();
     const client = await site.client();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Please build a link shortener' });

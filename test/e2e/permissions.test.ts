@@ -67,7 +67,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     return made;
   };
 
-  it('lets each do what it needs, and the daemon serve them under its own name', async () => {
+  it('each user may do what it needs, and the daemon serves it under its own name', async () => {
     const daemon = await site.up('--store', 'jetstream', ...flags('daemon'));
     const [alice, ops, critic] = [await client('alice'), await client('ops'), await client('critic')];
     await critic.agent('critic', async (turn) => {
@@ -107,7 +107,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     expect(await daemon.stop()).toBe(0);
   });
 
-  it('lets nobody do what another may, and tenants never see one another', async () => {
+  it('no user may do what another may, and tenants never see one another', async () => {
     const may: Record<string, [publish: string[], subscribe: string[]]> = {
       alice: [
         ['parley.in.alice.demo', 'parley.api.post.alice.demo', 'parley.api.answer.alice'],
@@ -218,29 +218,26 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
 
 describe('a server whose users have no rights on the stream of settled posts, as before an upgrade', () => {
   it.each([
-    ['any of them', 'file', /"[^"]*settled[^"]*",? ?/gi],
-    ['any of them, with shared logs', 'jetstream', /"[^"]*settled[^"]*",? ?/gi],
-    ['writing alone', 'file', /"parley\.settled",? ?/g],
-  ])(
-    'lets the daemon work without %s, which names the command that grants them',
-    async (_, store, rights) => {
-      const users = await describeUsers(site.root, 'password', { acme: ROLES });
-      nats = await startNatsServer({ config: users.config.replaceAll(rights, '') });
-      const daemon = await site.up('--store', store, ...users.flags('daemon', nats.url));
-      const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
-      clients.push(made);
-      await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-      await followUntil(made, 'demo', turnsEnded(1));
-      await made.request('delete', { conversation: 'demo' });
-      expect(await made.request('conversations', {})).toMatchObject({ conversations: [] });
-      await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('parley nats-config');
-      expect(daemon.stderr().match(/parley nats-config/g)).toHaveLength(1);
-      expect(await daemon.stop()).toBe(0);
-    },
-  );
+    ['any rights on settled posts', 'file', /"[^"]*settled[^"]*",? ?/gi],
+    ['any rights on settled posts, with shared logs', 'jetstream', /"[^"]*settled[^"]*",? ?/gi],
+    ['the right to write settled posts', 'file', /"parley\.settled",? ?/g],
+  ])('the daemon works without %s, and names the command that grants them', async (_, store, rights) => {
+    const users = await describeUsers(site.root, 'password', { acme: ROLES });
+    nats = await startNatsServer({ config: users.config.replaceAll(rights, '') });
+    const daemon = await site.up('--store', store, ...users.flags('daemon', nats.url));
+    const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
+    clients.push(made);
+    await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await followUntil(made, 'demo', turnsEnded(1));
+    await made.request('delete', { conversation: 'demo' });
+    expect(await made.request('conversations', {})).toMatchObject({ conversations: [] });
+    await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('parley nats-config');
+    expect(daemon.stderr().match(/parley nats-config/g)).toHaveLength(1);
+    expect(await daemon.stop()).toBe(0);
+  });
 });
 
-it('names the command that grants them at a start without rights on another stream', async () => {
+it('a start without rights on another stream names the command that grants them', async () => {
   const users = await describeUsers(site.root, 'password', { acme: ROLES });
   nats = await startNatsServer({ config: users.config.replaceAll(/"[^"]*STREAM[^"]*PARLEY_DEAD",? ?/g, '') });
   await expect(site.up(...users.flags('daemon', nats.url))).rejects.toThrow(
@@ -248,7 +245,7 @@ it('names the command that grants them at a start without rights on another stre
   );
 });
 
-it('names the subject and the command where the daemon may not follow the appends of its peers', async () => {
+it('a daemon that may not follow the appends of its peers names the subject and the command', async () => {
   const users = await describeUsers(site.root, 'password', { acme: ROLES });
   const before = users.config.replace(/(?<=subscribe.*)"parley\.log\.\*",? ?(?=.*"parley\.live)/, '');
   expect(before).not.toBe(users.config);

@@ -3,8 +3,8 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** A post that ends the daemon each time that it is decided on, as a real process. */
-describe('a post that is the end of the daemon', { timeout: 300_000 }, () => {
+/** A post that kills the daemon process each time it is decided on. */
+describe('a post that kills the daemon', { timeout: 300_000 }, () => {
   let nats: TestNatsServer;
   let site: Site;
 
@@ -22,7 +22,7 @@ describe('a post that is the end of the daemon', { timeout: 300_000 }, () => {
     await nats?.stop();
   });
 
-  it('is one no more after five, and others are served meanwhile', async () => {
+  it('a post that kills the daemon is given up after five attempts, and others are served meanwhile', async () => {
     const connection = await openNats({ url: nats.url });
     const post = (conversation: string, id: string) => {
       const body = new TextEncoder().encode(JSON.stringify({ id, content: `content ${id}` }));
@@ -32,7 +32,7 @@ describe('a post that is the end of the daemon', { timeout: 300_000 }, () => {
     const first = await begin();
     await Promise.all([post('poisoned', 'poison'), post('poisoned', 'next')]);
     expect(await first.exited).toBeNull();
-    // At once again, perhaps before it says that it is ready.
+    // Killed again at once, perhaps before it reports that it is ready.
     const second = begin().then((daemon) => daemon.exited);
     await second.then(
       (code) => expect(code).toBeNull(),
@@ -40,14 +40,14 @@ describe('a post that is the end of the daemon', { timeout: 300_000 }, () => {
     );
     for (let death = 3; death <= 5; death++) {
       const daemon = await begin();
-      // From now on the post waits for its time, and the daemon serves others.
+      // From now on the post is delayed, and the daemon serves others.
       const client = await site.client();
       const served = { conversation: 'other', publisher: 'bob', content: 'hi', id: `o-${death}` };
       expect(await client.post(served)).toMatchObject({ duplicate: false });
       expect(await daemon.exited).toBeNull();
       await client.close();
     }
-    await site.up(); // nothing ends it now: only what is remembered keeps the post out
+    await site.up(); // Nothing kills it now: only the stored attempts keep the post out.
     const client = await site.client();
     await expect
       .poll(async () => (await client.request('dead', {})).letters, { timeout: 30_000 })

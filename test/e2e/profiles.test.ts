@@ -12,13 +12,13 @@ const ASK: FakeReply = {
   toolCalls: [{ name: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' }],
 };
 
-/** What goes out, and what comes back, where a model's profile asks for another form. */
+/** Requests and answers of models whose profile needs another form. */
 describe('a daemon whose models have profiles', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
   let client: ParleyClient;
-  /** The provider answers once this is over. */
+  /** The provider answers once this resolves. */
   let gate: Promise<void> = Promise.resolve();
 
   beforeAll(async () => {
@@ -52,7 +52,7 @@ describe('a daemon whose models have profiles', () => {
     await nats?.stop();
   });
 
-  /** Posts, waits for the end of the turn, and answers the bodies of the requests that it took. */
+  /** Posts and waits for the end of the turn. Returns the bodies of its requests. */
   async function ask(conversation: string, to: string, content: string, turns: number): Promise<Body[]> {
     const before = provider.requests.length;
     await client.post({ conversation, publisher: 'alice', content, to: [to] });
@@ -61,7 +61,7 @@ describe('a daemon whose models have profiles', () => {
     return provider.requests.slice(before).map((request) => request.json as unknown as Body);
   }
 
-  it('gives the model back what it thought before it called a tool, in this turn and in later ones', async () => {
+  it('a model gets its reasoning from before a tool call back, in this turn and in later ones', async () => {
     const [first, second] = await ask('thoughts', 'thinker', 'plan it', 1);
     const [third] = await ask('thoughts', 'thinker', 'thank you', 2);
     const thoughts = (body: Body | undefined) =>
@@ -71,7 +71,7 @@ describe('a daemon whose models have profiles', () => {
     for (const body of [first, second, third]) expect(body && refusalsOf('deepseek', body)).toEqual([]);
   });
 
-  it('sends the next provider neither thoughts nor ids that it would refuse', async () => {
+  it('another provider gets neither reasoning nor ids that it would refuse', async () => {
     const bodies = await ask('ids', 'strict', 'plan it', 1);
     bodies.push(...(await ask('ids', 'strict', 'thank you', 2)));
     expect(bodies.length).toBe(3);
@@ -79,7 +79,7 @@ describe('a daemon whose models have profiles', () => {
     expect(JSON.stringify(bodies)).not.toContain('They want');
   });
 
-  it('takes an answer in one piece where streams are off, live words too', async () => {
+  it('an answer that is not streamed is accepted if streams are off, and sent as live text', async () => {
     const live: string[] = [];
     const entries: Entry[] = [];
     let listening = (): void => {};
@@ -106,7 +106,7 @@ describe('a daemon whose models have profiles', () => {
     });
   });
 
-  it('explains the request in the form in which it was sent', async () => {
+  it('explain shows the request in the form in which it was sent', async () => {
     const ran = await site.parley('explain', 'ids', '--agent', 'strict', '--json');
     const [{ messages, report }] = ran.json();
     const roles = messages.map(({ role }: { role: string }) => role);

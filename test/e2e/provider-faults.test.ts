@@ -13,7 +13,7 @@ import {
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** L16: whatever a provider does, it becomes an entry that people see, and the conversation goes on. */
+/** L16: any failure of a provider becomes an entry that people see, and the conversation continues. */
 describe('a provider that fails', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
@@ -72,7 +72,7 @@ describe('a provider that fails', () => {
     ],
     ['hangs up in the stream', { text: 'as I was ', drop: 'after-text' }, 'NETWORK_ERROR', 'as I was '],
   ])(
-    'that %s: an error entry with what was said, a failed turn, and the next one sees it',
+    'a provider that %s causes an error entry with its text and a failed turn, and the next request works',
     async (name, reply, code, partial) => {
       const conversation = name.replaceAll(' ', '-');
       handler = () => reply;
@@ -99,7 +99,7 @@ describe('a provider that fails', () => {
     },
   );
 
-  it('is asked again after a 500, with the same bytes, and the answer is whole', async () => {
+  it('a provider that answers 500 is asked again with the same bytes, and the answer is complete', async () => {
     let count = 0;
     handler = () => (count++ === 0 ? { status: 500, body: 'oops' } : { text: 'better now' });
     const before = provider.requests.length;
@@ -110,7 +110,7 @@ describe('a provider that fails', () => {
     expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
   });
 
-  it('that cannot be reached fails the turn of its agent alone, and says which address', async () => {
+  it('a provider that is unreachable fails only the turn of its agent, and its address is named', async () => {
     handler = () => ({ text: 'I am fine' });
     const entries = await ask('unreachable', '@lost and @pm: hello', 2);
     const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
@@ -121,11 +121,11 @@ describe('a provider that fails', () => {
     expect(byAgent.lost).toMatch(/LLM_ERROR \{"code":"NETWORK_ERROR".*127\.0\.0\.1:1/);
   });
 
-  it('that is slow keeps no other conversation waiting, and many at once are nothing to warn of', async () => {
+  it('a slow provider delays no other conversation, and many concurrent calls cause no warning', async () => {
     const names = Array.from({ length: 15 }, (_, n) => `many-${n}`);
     const all = provider.requests.length + names.length;
     handler = async () => {
-      await provider.waitForRequests(all); // no call is answered before every one is out
+      await provider.waitForRequests(all); // All calls are sent before any is answered.
       return { text: 'in time' };
     };
     for (const conversation of names) await client.post({ conversation, publisher: 'alice', content: 'go' });
@@ -133,7 +133,7 @@ describe('a provider that fails', () => {
     expect(daemon.stderr()).not.toMatch(/MaxListeners|leak/);
   });
 
-  it('fails the command that waited for it, which still shows the error', async () => {
+  it('a failed provider fails the command that waits, and `show` prints the error', async () => {
     handler = () => ({ status: 401, body: { error: { message: 'bad key' } } });
     const said = await site.parley('say', 'waiting', 'hello', '--wait');
     expect(said.code).toBe(1);

@@ -18,7 +18,7 @@ import {
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { callsOf, finished } from '../support/team.ts';
 
-/** Agents that read their conversation back, through a daemon and after its restart. */
+/** Agents that read their own conversation, before and after a restart of the daemon. */
 let nats: TestNatsServer;
 let provider: FakeProvider;
 let site: Site;
@@ -45,7 +45,7 @@ afterEach(async () => {
   await nats.stop();
 });
 
-/** A message `<tool> <arguments>` is a call to make; a result is repeated in words. */
+/** A message `<tool> <arguments>` is a call to make. A result is repeated as text. */
 function answer(request: FakeRequest): FakeReply {
   const last = request.json.messages?.at(-1);
   if (last?.role === 'tool') return { text: 'I have read it.' };
@@ -70,8 +70,8 @@ async function newestResult(): Promise<string> {
   return calls.at(-1)?.results[0]?.content ?? '';
 }
 
-describe('an agent that recalls', () => {
-  it('reads what was said, in its own perspective, by index and by words, after a restart too', async () => {
+describe('the recall tool in a daemon', () => {
+  it('an agent recalls messages in its own perspective, by index and by text, also after a restart', async () => {
     await say('the password of the oven is mango');
     await say('@dev fs_list {"path":"@project"}', 'bob');
     const entries = await entriesOf(client, 'demo');
@@ -95,7 +95,7 @@ describe('an agent that recalls', () => {
     expect(read).not.toContain('· [Dev]: \n');
   });
 
-  it('finds the whole result where its view says that it is omitted', async () => {
+  it('an agent recalls the whole result that its view omits', async () => {
     await say('@pm recall {"from":0}');
     const result = (await entriesOf(client, 'demo')).find(
       (entry) => entry.type === 'message' && entry.role === 'tool',
@@ -108,7 +108,7 @@ describe('an agent that recalls', () => {
     expect((await newestResult()).replaceAll('\n\\---', '\n---')).toContain(whole);
   });
 
-  it('reads a wrong call as an error it can mend, and doctor has nothing to say about the tool', async () => {
+  it('an agent gets an error for an invalid recall, and doctor reports nothing about the tool', async () => {
     await say('@dev recall {"from":9,"to":2}');
     expect(JSON.parse(await newestResult())).toMatchObject({
       error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is behind to 2' },

@@ -12,17 +12,17 @@ import {
 } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Conversations that outgrow their model's window, as a provider sees them. */
+/** Conversations that exceed their model's window, as a provider receives them. */
 
 const ROOM = 3_000;
 const LONG = 'word '.repeat(400); // 500 tokens
-/** A summarising request says so in its prefix. */
+/** A request for a summary is marked in its prefix. */
 const isSummary = (request: FakeRequest | undefined) =>
   request?.json.messages?.[0]?.content?.startsWith('You sum up') ?? false;
 const textOf = (request: FakeRequest | undefined) =>
   (request?.json.messages ?? []).map(({ content }) => content ?? '').join('\n');
 
-describe('a conversation that outgrows the window of its model', () => {
+describe('a conversation that exceeds the window of its model', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
@@ -48,7 +48,7 @@ describe('a conversation that outgrows the window of its model', () => {
     site = await openSite({ nats: nats.url, settings: { ...settings, models }, agents });
   }
 
-  /** Posts one after the other, each when the one before is answered; answers the log. */
+  /** Posts one message after the answer to the one before. Returns the log. */
   async function talk(posts: readonly string[]): Promise<Entry[]> {
     const client = await site.client();
     let entries: Entry[] = [];
@@ -69,7 +69,7 @@ describe('a conversation that outgrows the window of its model', () => {
     }
   }
 
-  /** `explain --at` gives every answer's request, to the byte. */
+  /** `explain --at` prints every answer's request to the byte. */
   async function expectExplained(entries: readonly Entry[], requests: readonly FakeRequest[], agent = 'pm') {
     const answers = entries.filter(
       (entry) => entry.type === 'message' && entry.role === 'assistant' && entry.author.id === agent,
@@ -88,7 +88,7 @@ describe('a conversation that outgrows the window of its model', () => {
     }
   }
 
-  it('is reduced within a first turn of three hundred calls, and every request fits and can be explained', async () => {
+  it('the view is reduced within a first turn of three hundred calls, and every request fits and can be explained', async () => {
     const call: FakeReply = {
       text: 'I go on looking.',
       toolCalls: [{ name: 'recall', arguments: '{"from":0,"to":0}' }],
@@ -100,7 +100,7 @@ describe('a conversation that outgrows the window of its model', () => {
     const entries = await talk(['Look at it three hundred times. Never forget: the key is blue.']);
     const reduced = entries.filter((entry) => entry.type === 'summary');
     expect(reduced.length).toBeGreaterThan(2);
-    expect(reduced.length).toBeLessThan(60); // the cut stays for many calls
+    expect(reduced.length).toBeLessThan(60); // the cut is the same for many calls
     expect(provider.requests).toHaveLength(301);
     expectAllFit();
     const last = textOf(provider.requests.at(-1));
@@ -111,7 +111,7 @@ describe('a conversation that outgrows the window of its model', () => {
     expect(checkLog(await site.logFile('demo'))).toEqual([]);
   });
 
-  it('names to an agent that joins late what it was not shown; its cursor moves on, and it can recall', async () => {
+  it('an agent that joins late is told what it was not shown, its cursor moves on, and it can recall the rest', async () => {
     await stage((request) => {
       const last = request.json.messages?.at(-1);
       if (last?.role === 'user' && last.content?.includes('@dev'))
@@ -170,7 +170,7 @@ describe('a conversation that outgrows the window of its model', () => {
   ];
 
   it.each(TOO_LONG)(
-    'is reduced once more where %s refuses the request as too long',
+    'the view is reduced once more if %s refuses the request as too long',
     async (_, status, body) => {
       let refusals = 0;
       await stage((request) => {
@@ -189,7 +189,7 @@ describe('a conversation that outgrows the window of its model', () => {
     },
   );
 
-  it('is summed up once though the daemon is killed while the summary is written', async () => {
+  it('the summary is written once, even if the daemon is killed during it', async () => {
     let summaries = 0;
     const handler: FakeHandler = (request) => {
       if (!isSummary(request)) return { text: `noted. ${LONG}` };

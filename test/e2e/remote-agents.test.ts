@@ -23,7 +23,7 @@ import {
 } from '../support/daemon.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 
-/** Agents in processes of their own, beside a real daemon and its managed server. */
+/** Remote agents, beside a real daemon and its managed server. */
 
 const example = (path: string) => fileURLToPath(new URL(`../../examples/${path}`, import.meta.url));
 const hasPython = spawnSync('python3', ['--version']).status === 0;
@@ -51,7 +51,7 @@ afterAll(async () => {
 
 let program: ParleyClient | null = null;
 
-/** A program of its own that is the critic, until the test ends. */
+/** A process that is the critic until the test ends. */
 async function critic(handler: AgentHandler): Promise<void> {
   program = await site.client();
   await program.agent('critic', handler);
@@ -72,7 +72,7 @@ function saidBy(slug: string, entries: readonly Entry[]): (string | null)[] {
   );
 }
 
-/** A program that is the critic; resolves once it says that it is there. */
+/** A process that is the critic. Resolves once it reports that it is connected. */
 async function startProgram(command: string, args: readonly string[]): Promise<() => Promise<void>> {
   const child: ChildProcess = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const end = async () => {
@@ -90,13 +90,13 @@ async function startProgram(command: string, args: readonly string[]): Promise<(
   return end;
 }
 
-describe('a daemon whose agents live elsewhere', () => {
-  it('says in the conversation that nobody is there', async () => {
+describe('a daemon with remote agents', () => {
+  it('a message to a remote agent that is not connected is answered in the conversation', async () => {
     const entries = await converse('nobody', '@critic hello');
     expect(saidBy('critic', entries).join()).toContain('LLM_ERROR {"code":"AGENT_NOT_CONNECTED"');
   });
 
-  it('tells by `agents` whether a process is there, and starts no turn by asking', async () => {
+  it('`agents` shows whether a remote agent is connected, without starting a turn', async () => {
     const statusOf = async (slug: string) =>
       (await client.request('agents', {})).agents.find((agent) => agent.slug === slug)?.status;
     expect([await statusOf('critic'), await statusOf('pm')]).toEqual(['not connected', 'idle']);
@@ -113,7 +113,7 @@ describe('a daemon whose agents live elsewhere', () => {
     expect(await statusOf('critic')).toBe('not connected');
   });
 
-  it('takes an agent that does not answer what is no offer for connected', async () => {
+  it('an agent that ignores invalid offers counts as connected', async () => {
     const old = await openNats((await readConnectionFile(site.data)) ?? { url: '' });
     old.subscribe('parley.agent.critic.turn', { callback: () => {} });
     await old.flush();
@@ -122,7 +122,7 @@ describe('a daemon whose agents live elsewhere', () => {
     await old.close();
   });
 
-  it('runs the tools that a program calls, and keeps its answer and its session', async () => {
+  it('the daemon runs the tools that a remote agent calls, and keeps its answer and session', async () => {
     const sessions: (string | undefined)[] = [];
     await critic(async (turn) => {
       sessions.push(turn.sessionId);
@@ -140,7 +140,7 @@ describe('a daemon whose agents live elsewhere', () => {
     expect(sessions).toEqual([undefined, 'session-7']);
   });
 
-  it('lets a program delegate to an agent of its own, and go on with the answer', async () => {
+  it('a remote agent delegates to an agent of the daemon, and continues with the answer', async () => {
     await critic(async (turn) => {
       const [result] = await turn.callTools([
         { name: 'delegate', arguments: { to: 'pm', request: 'Is it good?' } },
@@ -152,7 +152,7 @@ describe('a daemon whose agents live elsewhere', () => {
     expect(saidBy('critic', entries).at(-1)).toBe('Pam was asked: Pam says yes.');
   });
 
-  it('tells a program whose tool ended its turn', async () => {
+  it('a remote agent is notified when its tool call ended its turn', async () => {
     let failure: unknown;
     await critic(async (turn) => {
       await turn
@@ -168,7 +168,7 @@ describe('a daemon whose agents live elsewhere', () => {
     await expect.poll(() => failure).toMatchObject({ code: 'TURN_OVER' });
   });
 
-  it('stops a program when a person says so, and keeps what it had said', async () => {
+  it('a remote agent is stopped when a person requests it, and its text is kept', async () => {
     let aborted = false;
     await critic(async (turn) => {
       while (!turn.signal.aborted) {
@@ -186,7 +186,7 @@ describe('a daemon whose agents live elsewhere', () => {
     await expect.poll(() => aborted).toBe(true);
   });
 
-  it('offers a turn again after it was killed, with the results that were there', async () => {
+  it('a remote agent that was killed is offered its turn again, with the results so far', async () => {
     const asked: number[] = [];
     let reached = () => {};
     const waiting = new Promise<void>((resolve) => {
@@ -210,8 +210,8 @@ describe('a daemon whose agents live elsewhere', () => {
   });
 });
 
-describe('the examples', () => {
-  it('in TypeScript is an agent', async () => {
+describe('the example agents', () => {
+  it('the example in TypeScript works as an agent', async () => {
     const program = ['--import', 'tsx', example('remote-agent/agent.ts'), 'critic', site.data];
     const end = await startProgram(process.execPath, program);
     const entries = await converse('typescript', '@critic is this short enough?');
@@ -219,7 +219,7 @@ describe('the examples', () => {
     await end();
   });
 
-  it.skipIf(!hasPython)('in Python is an agent', async () => {
+  it.skipIf(!hasPython)('the example in Python works as an agent', async () => {
     const end = await startProgram('python3', [example('remote-agent-python/agent.py'), 'critic', site.data]);
     const entries = await converse('python', '@critic is this this short enough?');
     expect(saidBy('critic', entries)).toEqual(['Let me see. 6 words, 5 different ones.']);
@@ -228,7 +228,7 @@ describe('the examples', () => {
   });
 
   it.skipIf(!hasPython)(
-    'in Python, and a program that posts, use each server that the daemon names',
+    'the examples in Python for an agent and a publisher use each server that the daemon names',
     async () => {
       const data = join(site.root, 'several');
       await mkdir(data);
@@ -246,7 +246,7 @@ describe('the examples', () => {
   );
 
   it.skipIf(!hasPython)(
-    'in Python lives through a restart of the daemon, and says what happens',
+    'the example in Python survives a restart of the daemon, and reports it',
     async () => {
       const own = await openSite({ settings: providerSettings(provider.url), agents: AGENTS });
       const child = spawn('python3', [example('remote-agent-python/agent.py'), 'critic', own.data], {

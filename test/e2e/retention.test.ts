@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-describe('conversations and dead letters that are old', () => {
+describe('old conversations and dead letters', () => {
   let nats: TestNatsServer;
   let site: Site;
   beforeEach(async () => {
@@ -17,7 +17,7 @@ describe('conversations and dead letters that are old', () => {
   });
   const listed = async () => (await site.parley('ls', '--json')).json().map(({ id }) => id);
 
-  it('are listed by rm --older-than --dry-run, and deleted with --yes alone where there is no terminal', async () => {
+  it('old conversations are listed by rm --older-than --dry-run, and without a terminal deleted only with --yes', async () => {
     await site.up();
     for (const id of ['one', 'two']) await site.parley('say', id, 'hello', '--wait');
     expect((await site.parley('rm', '--older-than', '90d', '--yes', '--json')).json()).toEqual([]);
@@ -38,31 +38,34 @@ describe('conversations and dead letters that are old', () => {
     expect((await site.parley('rm', '--older-than', 'soon')).code).toBe(2);
   });
 
-  it.each(['file', 'jetstream'])('are deleted at a start with retention and the store %s', async (store) => {
-    const first = await site.up('--store', store);
-    await site.parley('say', 'old', 'hello', '--wait');
-    const connection = await connect({ servers: nats.url });
-    await connection.jetstream().publish('parley.in.alice.other', '{"content":""}');
-    const letters = async () => (await site.parley('dead', 'ls', '--json')).json();
-    await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
-    await sleep(1_200);
-    expect(await first.stop()).toBe(0);
+  it.each(['file', 'jetstream'])(
+    'old conversations and dead letters are deleted at a start with retention and the store %s',
+    async (store) => {
+      const first = await site.up('--store', store);
+      await site.parley('say', 'old', 'hello', '--wait');
+      const connection = await connect({ servers: nats.url });
+      await connection.jetstream().publish('parley.in.alice.other', '{"content":""}');
+      const letters = async () => (await site.parley('dead', 'ls', '--json')).json();
+      await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
+      await sleep(1_200);
+      expect(await first.stop()).toBe(0);
 
-    const retention = { conversations: '1s', deadLetters: '1s' };
-    const other = await openSite({
-      nats: nats.url,
-      settings: { models: { default: { provider: 'scripted' } }, retention, sharing: { silenceMs: 1_000 } },
-    });
-    site.defer(() => other.close());
-    const second = await other.up('--store', store, '--data', site.data);
-    await expect.poll(listed, { timeout: 15_000 }).toEqual([]);
-    await expect.poll(letters, { timeout: 10_000 }).toEqual([]);
-    expect(second.stderr()).toContain('retention: deleted');
-    const manager = await connection.jetstreamManager();
-    await expect
-      .poll(async () => (await manager.streams.info('PARLEY_DEAD')).state.messages, { timeout: 10_000 })
-      .toBe(0);
-    await connection.close();
-    await second.stop();
-  });
+      const retention = { conversations: '1s', deadLetters: '1s' };
+      const other = await openSite({
+        nats: nats.url,
+        settings: { models: { default: { provider: 'scripted' } }, retention, sharing: { silenceMs: 1_000 } },
+      });
+      site.defer(() => other.close());
+      const second = await other.up('--store', store, '--data', site.data);
+      await expect.poll(listed, { timeout: 15_000 }).toEqual([]);
+      await expect.poll(letters, { timeout: 10_000 }).toEqual([]);
+      expect(second.stderr()).toContain('retention: deleted');
+      const manager = await connection.jetstreamManager();
+      await expect
+        .poll(async () => (await manager.streams.info('PARLEY_DEAD')).state.messages, { timeout: 10_000 })
+        .toBe(0);
+      await connection.close();
+      await second.stop();
+    },
+  );
 });

@@ -17,7 +17,7 @@ const AGENTS = {
 };
 const INPUT = ['--input', 'clock'];
 
-describe('a restart without what a run needs', () => {
+describe('a restart without a part that a run needs', () => {
   let nats: TestNatsServer;
   let site: Site;
   afterEach(async () => {
@@ -36,7 +36,7 @@ describe('a restart without what a run needs', () => {
     ['file', 'workflow talk', withoutWorkflow, INPUT],
     ['jetstream', 'agent dev', withoutAgent, INPUT],
   ] as const)(
-    'ends the run of the %s store, and says why: %s',
+    'the restart ends the run of the %s store with the reason: %s',
     async (store, missing, change, input) => {
       nats = await startNatsServer();
       const files = {
@@ -72,7 +72,7 @@ describe('a restart without what a run needs', () => {
     60_000,
   );
 
-  it('ends the run of the jetstream store at the start if a turn was under way, and one at rest with the next message', async () => {
+  it('the restart ends the run of the jetstream store at once during a turn, and otherwise with the next message', async () => {
     nats = await startNatsServer();
     const files = {
       'script.yaml': { rules: [{ reply: { text: 'Noted.', delayMs: 60_000 } }] },
@@ -90,7 +90,7 @@ describe('a restart without what a run needs', () => {
     daemon = await site.up('--store', 'jetstream');
     const ended = /ended: aborted \(workflow talk was removed from the configuration\)/;
     await expect.poll(() => shown('demo'), { timeout: 30_000 }).toMatch(ended);
-    expect(await shown('rest')).not.toMatch(ended); // nothing is under way there, so no daemon claims it
+    expect(await shown('rest')).not.toMatch(ended); // no turn runs there, so no daemon claims it
     expect((await site.parley('say', 'rest', 'and now?', '--as', 'alice')).code).toBe(0);
     await expect.poll(() => shown('rest'), { timeout: 15_000 }).toMatch(ended);
     await daemon.kill9();

@@ -50,7 +50,7 @@ describe('posts that were settled in another store', () => {
       .filter((line) => line.includes('--replay'))
       .map((line) => JSON.parse(line));
 
-  it('are not answered again by a daemon with an empty data directory, which warns how many there are', async () => {
+  it('settled posts are not answered by a daemon with an empty data directory, which reports their number', async () => {
     const first = await up('a');
     await say('a', 'one', 'hello');
     await say('a', 'two', 'hello');
@@ -65,7 +65,7 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   });
 
-  it('are not answered again by any further daemon, but what was never settled is', async () => {
+  it('settled posts are not answered by any further daemon, and open ones are', async () => {
     const first = await up('a');
     await say('a', 'one', 'hello');
     expect(await first.stop()).toBe(0);
@@ -77,7 +77,7 @@ describe('posts that were settled in another store', () => {
     expect(warning(second)).toMatchObject([{ posts: 1 }]);
     expect(await second.stop()).toBe(0);
 
-    const third = await up('b'); // it has a position of its own now
+    const third = await up('b'); // it has its own position now
     await say('b', 'newest', 'and now?');
     expect(await listed('b')).toEqual(['newest', 'waits']);
     expect(warning(third)).toEqual([]);
@@ -90,7 +90,7 @@ describe('posts that were settled in another store', () => {
     expect(await back.stop()).toBe(0);
   }, 120_000);
 
-  it('are not answered again after a change to the store jetstream, which names the command that moves them, and back', async () => {
+  it('settled posts are not answered after a change to the store jetstream and back, and the command to migrate is named', async () => {
     const files = await up('d');
     await say('d', 'one', 'hello');
     expect(await files.stop()).toBe(0);
@@ -118,7 +118,7 @@ describe('posts that were settled in another store', () => {
     expect(await last.stop()).toBe(0);
   }, 120_000);
 
-  it('are not answered again when the conversations were moved, and no command is named then', async () => {
+  it('settled posts are not answered after a migration, and no command is named', async () => {
     const files = await up('d');
     await say('d', 'one', 'hello');
     await files.kill9(); // its own position lags
@@ -138,7 +138,7 @@ describe('posts that were settled in another store', () => {
     expect(await streams.stop()).toBe(0);
   }, 120_000);
 
-  it('are answered again on purpose, each once, and never those of a store that has them', async () => {
+  it('settled posts are answered once by a replay, and not by a store that has them', async () => {
     const first = await up('a');
     await say('a', 'one', 'hello');
     await say('a', 'two', 'hello');
@@ -163,7 +163,7 @@ describe('posts that were settled in another store', () => {
     expect(await streams.stop()).toBe(0);
   }, 120_000);
 
-  it('are known after a kill -9, and no post is lost between two data directories', async () => {
+  it('settled posts are known after a kill -9, and no post is lost between two data directories', async () => {
     const first = await up('a');
     for (const name of ['one', 'two', 'three']) await say('a', name, 'hello');
     await expect.poll(settled, { timeout: 10_000 }).toBe(3);
@@ -181,7 +181,7 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  it('do not hide one that waits for its conversation to be readable: another data directory answers that one alone', async () => {
+  it('settled posts do not hide one whose conversation is unreadable: another data directory answers only that one', async () => {
     const first = await up('a');
     await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     await publish('stuck', 'hello');
@@ -196,7 +196,7 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  it('are no conversation that `parley rm` finds, while an older post waits', async () => {
+  it('settled posts are no conversation that `parley rm` finds while an older post waits', async () => {
     const first = await up('a');
     await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     await publish('stuck', 'hello');
@@ -213,7 +213,7 @@ describe('posts that were settled in another store', () => {
     await second.kill9();
   }, 120_000);
 
-  it('are not answered again on purpose when their conversation was deleted before their turn came', async () => {
+  it('settled posts are not replayed if their conversation was deleted before that', async () => {
     const first = await up('a');
     await publish('stuck', 'hello', 750); // as many as one publisher may have in flight
     await publish('forget', 'hello');
@@ -233,11 +233,11 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  it('count those that were refused: after a kill -9, another data directory makes no second dead letter', async () => {
+  it('settled posts include refused ones: after a kill -9, another data directory adds no second dead letter', async () => {
     const first = await up('a');
     await publish('one', '{"content":""}');
     await expect.poll(settled, { timeout: 30_000 }).toBe(1);
-    await expect(up('b')).rejects.toThrow('DAEMON_ALREADY_SERVING'); // and it leaves the record alone
+    await expect(up('b')).rejects.toThrow('DAEMON_ALREADY_SERVING'); // and it leaves the record unchanged
     expect(await settled()).toBe(1);
     await first.kill9();
 
@@ -247,7 +247,7 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  it('and were refused get no second dead letter when they are answered again on purpose', async () => {
+  it('refused posts get no second dead letter when they are replayed', async () => {
     const first = await up('a');
     await publish('one', '{"content":""}', 3);
     await publish('two', '{"content":""}');
@@ -266,7 +266,7 @@ describe('posts that were settled in another store', () => {
     }
   }, 120_000);
 
-  it('of a stream that was deleted do not stand for those of the new one', async () => {
+  it('settled posts of a deleted stream do not hide those of the new one', async () => {
     const first = await up('a');
     await say('a', 'one', 'hello');
     await say('a', 'two', 'hello');
@@ -282,7 +282,7 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
-  /** Up to where the server knows of settled posts. */
+  /** The position up to which the server records posts as settled. */
   async function settled(): Promise<number | null> {
     const connection = await openNats({ url: nats.url });
     try {

@@ -3,8 +3,8 @@ import { layCable } from '../support/cable.ts';
 import { openSite, type RunningDaemon, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Three addresses: nothing is at the first, the other two are two ways to one server. */
-describe('a daemon that is given several NATS servers', () => {
+/** Three addresses: nothing listens at the first, the other two lead to one server. */
+describe('a daemon with several NATS servers', () => {
   let nats: TestNatsServer;
   let site: Site;
   let daemon: RunningDaemon;
@@ -26,17 +26,17 @@ describe('a daemon that is given several NATS servers', () => {
     await nats?.stop();
   });
 
-  it('starts while the first one is down, and names all of them', () => {
+  it('a daemon with several servers starts while the first one is down, and reports all of them', () => {
     expect(daemon.ready.nats).toBe(urls.join(','));
   });
 
-  it('leaves all of them to the commands', async () => {
+  it('a daemon with several servers writes all of them to the connection file for commands', async () => {
     const said = await site.parley('say', 'team', 'Hello', '--wait');
     expect(said.code).toBe(0);
     expect(said.stdout).not.toBe('');
   });
 
-  it('goes on over the next one when the one in use is lost, and so do the commands', async () => {
+  it('daemon and commands fail over to the next server when the current one is lost', async () => {
     const before = cables[1]?.connections;
     expect(before).toBe(0);
     cables[0]?.cut();
@@ -46,23 +46,26 @@ describe('a daemon that is given several NATS servers', () => {
     expect(cables[1]?.connections).toBeGreaterThan(0);
   });
 
-  it.each([true, false])('is diagnosed server by server (servers named again: %s)', async (isNamed) => {
-    const nats = urls.map((url) => url.replace('//', '//al:geheim@')).join(',');
-    const flags = isNamed ? ['--nats', nats] : [];
-    const found = await site.parley('doctor', '--json', '--config', site.config, ...flags);
-    expect(found.json()).toContainEqual(
-      expect.objectContaining({ name: 'nats-server', message: expect.stringMatching(/^not needed/) }),
-    );
-    const servers = found.json().filter(({ name }) => name.startsWith('server '));
-    expect(servers.map(({ name, status }) => [name, status])).toEqual([
-      [`server ${urls[0]}`, 'warn'],
-      [`server ${urls[1]}`, 'warn'],
-      [`server ${urls[2]}`, 'ok'],
-    ]);
-    expect(found.stdout + found.stderr + daemon.stderr()).not.toContain('geheim');
-  });
+  it.each([true, false])(
+    'doctor checks each of several servers (servers named again: %s)',
+    async (isNamed) => {
+      const nats = urls.map((url) => url.replace('//', '//al:geheim@')).join(',');
+      const flags = isNamed ? ['--nats', nats] : [];
+      const found = await site.parley('doctor', '--json', '--config', site.config, ...flags);
+      expect(found.json()).toContainEqual(
+        expect.objectContaining({ name: 'nats-server', message: expect.stringMatching(/^not needed/) }),
+      );
+      const servers = found.json().filter(({ name }) => name.startsWith('server '));
+      expect(servers.map(({ name, status }) => [name, status])).toEqual([
+        [`server ${urls[0]}`, 'warn'],
+        [`server ${urls[1]}`, 'warn'],
+        [`server ${urls[2]}`, 'ok'],
+      ]);
+      expect(found.stdout + found.stderr + daemon.stderr()).not.toContain('geheim');
+    },
+  );
 
-  it('names each server that was tried when none answers', async () => {
+  it('a start names each server that was tried if none answers', async () => {
     for (const cable of cables) cable.cut();
     const said = await site.parley('ls', '--nats', urls.join(','));
     expect(said.code).not.toBe(0);

@@ -6,8 +6,8 @@ import { type Crowd, claimants, faultsOf, ownerOf, startCrowd } from '../support
 import { ACT, createSteps, type Steps } from '../support/steps.ts';
 import { finished } from '../support/team.ts';
 
-/** A person answers while the daemon that asked is gone, and nobody has taken over yet. */
-describe('an approval whose daemon is gone', () => {
+/** A person answers an approval while its daemon is down and no other has taken over yet. */
+describe('an approval whose daemon is down', () => {
   let crowd: Crowd;
   let steps: Steps;
   let person: ParleyClient;
@@ -41,7 +41,7 @@ describe('an approval whose daemon is gone', () => {
     return openQuestions(entries)[0]?.approvalId ?? '';
   };
 
-  it('waits until another has taken over, and is answered then', async () => {
+  it('an answer to an approval waits until another daemon has taken over', async () => {
     const approvalId = await asked();
     await (await ownerOf(crowd, 'demo')).kill9();
     expect(await person.request('answer', { approvalId, answer: 'approve' })).toEqual({ accepted: true });
@@ -51,7 +51,7 @@ describe('an approval whose daemon is gone', () => {
     expect(faultsOf(entries)).toEqual([]);
   });
 
-  it('is said to be unknown at once when nothing is left that others have to take up', async () => {
+  it('an unknown approval is refused at once if no conversation waits for a takeover', async () => {
     await asked();
     await expect(person.request('answer', { approvalId: 'nobody-asked', answer: 'approve' })).rejects.toThrow(
       'there is no approval nobody-asked',

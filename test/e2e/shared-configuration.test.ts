@@ -3,7 +3,7 @@ import { openSite, providerSettings, type RunningDaemon, type Site, TEAM } from 
 import { type Crowd, SILENCE_MS, startCrowd } from '../support/daemons.ts';
 import { until } from '../support/steps.ts';
 
-/** Daemons that share the work are given the same configuration by whoever starts them. */
+/** Daemons that share the work need the same configuration. */
 describe('a daemon that was started with another configuration', () => {
   let crowd: Crowd;
   let site: Site;
@@ -14,7 +14,7 @@ describe('a daemon that was started with another configuration', () => {
   const saidBy = (daemon: RunningDaemon | undefined) =>
     `${daemon?.stderr()}${JSON.stringify(daemon?.events())}`;
 
-  it('is named by the others, with what differs; those with the same one in another place are not', async () => {
+  it('daemons report another one with a different configuration, and not one with the same in another folder', async () => {
     crowd = await startCrowd({ count: 2 });
     site = await openSite({
       nats: crowd.nats.url,

@@ -12,7 +12,7 @@ describe('a conversation that several daemons may delete', () => {
     crowd.client.post({ conversation, publisher: 'alice', id, content });
   const ROUNDS = process.env.PARLEY_FULL === '1' ? 400 : 80;
 
-  it('begins with the next post, whichever daemons delete it at the same time and however often', async () => {
+  it('a deleted conversation begins with the next post, whichever daemons delete it concurrently and repeatedly', async () => {
     const remove = async (conversation: string) => {
       const answer = await crowd.program.request('parley.api.delete', JSON.stringify({ conversation }), {
         timeout: 20_000,
@@ -36,7 +36,7 @@ describe('a conversation that several daemons may delete', () => {
     expect(again).toEqual([]);
   });
 
-  it('keeps a post that comes while the same deletion is still being repeated, or tells its publisher that it is deleted', async () => {
+  it('a post during a repeated deletion is kept, or its publisher learns that it was deleted', async () => {
     const wrong: string[] = [];
     for (let n = 0; n < 20; n++) {
       const conversation = `d${n}`;
@@ -59,7 +59,7 @@ describe('a conversation that several daemons may delete', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('does not come back with posts that were acknowledged before the deletion and are not in the log yet', async () => {
+  it('a deleted conversation does not return with posts acknowledged before it and not yet in the log', async () => {
     const conversation = 'behind-a-flood';
     const flood = Array.from({ length: 400 }, (_, n) => crowd.publish(`flood-${n % 7}`, `f${n}`));
     await Promise.all(flood);

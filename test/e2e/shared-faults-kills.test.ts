@@ -3,9 +3,8 @@ import { followUntil, turnsEnded } from '../support/daemon.ts';
 import { type Crowd, claimants, faultsOf, postedIds, said, startCrowd } from '../support/daemons.ts';
 
 /**
- * Cases 1, 2 and 5 of the faults that a bus must survive, with real daemons: one of two is killed at a named step of its
- * work. The claim stands in the same append as the message, so there is no step between those two.
- * Case 3 (in a model call), 6 (frozen) and 7 (two at once): `shared-work.test.ts`. Case 4: `shared-faults-tools.test.ts`.
+ * Cases 1, 2 and 5 of docs/scale.md, with real daemons: one of two is killed at a named step of its work. The claim
+ * is in the same append as the message, so no step lies between them. Cases 3, 6, 7: `shared-work.test.ts`.
  */
 const isFull = process.env.PARLEY_FULL === '1';
 const POINTS = [
@@ -19,14 +18,14 @@ const POINTS = [
 /** In `npm test` one of each case. */
 const SAMPLE = POINTS.filter((_, place) => isFull || [0, 2, 4, 5].includes(place));
 
-describe('of two daemons one is killed', () => {
+describe('a kill of one of two daemons', () => {
   let crowd: Crowd;
   beforeAll(async () => {
     crowd = await startCrowd({ count: 1 });
   });
   afterAll(() => crowd?.close());
 
-  /** Posts into new conversations until the armed daemon has taken one, and is dead. */
+  /** Posts into new conversations until the armed daemon has received one and is killed. */
   async function postUntilDead(point: string): Promise<string[]> {
     const armed = await crowd.add({ PARLEY_CRASH_POINTS: point }, '--allow-crash-points');
     const conversations: string[] = [];
@@ -44,7 +43,7 @@ describe('of two daemons one is killed', () => {
     return conversations;
   }
 
-  it.each(SAMPLE)('%s: the other one goes on, and nothing stands there twice', async (_, point) => {
+  it.each(SAMPLE)('%s: the other daemon continues, and nothing is appended twice', async (_, point) => {
     for (const id of await postUntilDead(point)) {
       const entries = await followUntil(crowd.client, id, turnsEnded(1));
       expect(faultsOf(entries)).toEqual([]);
@@ -53,7 +52,7 @@ describe('of two daemons one is killed', () => {
     }
   });
 
-  it('case 5: and every post that comes again when it is answered is acknowledged, and begins nothing', async () => {
+  it('case 5: a post that is redelivered after its answer is acknowledged and starts nothing', async () => {
     const ids = Array.from({ length: 5 }, (_, n) => `again-${n}`);
     for (const id of ids) await crowd.publish('again', id);
     const whole = (known: Parameters<typeof postedIds>[0]) =>

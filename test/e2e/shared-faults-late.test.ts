@@ -5,16 +5,16 @@ import { type Crowd, claimants, faultsOf, said, startCrowd, streamed } from '../
 import { createSteps, LOOK, until } from '../support/steps.ts';
 
 /**
- * Case 8 of the faults that a bus must survive: the line of a daemon holds back what it sends, another takes over, and
- * then all of it arrives. And the same without the fence: what these tests look for is there then, so they can fail.
+ * Case 8 of docs/scale.md: the connection of a daemon delays its writes, another daemon takes over, and then all of
+ * them arrive. Without the fence, the control finds what these tests look for, so they can fail.
  */
-describe('a daemon whose writes come late', () => {
+describe('a daemon whose writes arrive late', () => {
   const cleanups: (() => unknown)[] = [];
   afterEach(async () => {
     for (let cleanup = cleanups.pop(); cleanup; cleanup = cleanups.pop()) await cleanup();
   });
 
-  /** Resolves when another has answered in its place, and its own answer, with a call of a tool, is let through. */
+  /** Resolves when another daemon has answered, and the late answer with its tool call is delivered. */
   async function stage(env: Readonly<Record<string, string>> = {}) {
     const steps = createSteps();
     cleanups.push(() => steps.remove());
@@ -46,7 +46,7 @@ describe('a daemon whose writes come late', () => {
     return { crowd, behind, steps };
   }
 
-  it('case 8: is refused all of them, and starts no tool for them', async () => {
+  it('case 8: all late writes are refused, and no tool starts for them', async () => {
     const { crowd, behind, steps } = await stage();
     await crowd.publish('demo', 'and then?');
     const entries = await followUntil(crowd.client, 'demo', turnsEnded(2));
@@ -58,14 +58,14 @@ describe('a daemon whose writes come late', () => {
     expect(await steps.entered('late')).toBe(0);
   });
 
-  it('without the fence (the control): writes behind the claim of another, answers twice, and runs the tool', async () => {
+  it('case 8 without the fence (the control): late writes follow the claim of another, answer twice, and run the tool', async () => {
     const { crowd, steps } = await stage({ PARLEY_NO_FENCE: '1' });
     await until(async () => said(await streamed(crowd, 'demo')).includes('too late'));
     const entries = await streamed(crowd, 'demo');
     expect(said(entries)).toEqual(['hello', 'whole', 'too late']);
     expect(faultsOf(entries)).not.toEqual([]);
     const places = entries.map(({ index }) => index);
-    expect(new Set(places).size).toBeLessThan(places.length); // two entries claim one place
+    expect(new Set(places).size).toBeLessThan(places.length); // two entries claim one index
     await until(async () => (await steps.entered('late')) === 1);
   });
 });

@@ -13,11 +13,11 @@ import {
 } from '../support/daemons.ts';
 import { ofType } from '../support/team.ts';
 
-/** Those that take six starts, one after the other, run with `npm run test:full`; what they rest on is in the unit tests too. */
+/** Tests with six sequential starts run with `npm run test:full`. Unit tests cover the same rules. */
 const isFull = process.env.PARLEY_FULL === '1';
 
-/** Cases 12 to 15 of the faults that a bus must survive: posts that come twice or end whoever takes them, and a lost place. */
-describe('daemons that share their logs', () => {
+/** Cases 12 to 15 of docs/scale.md: repeated posts, posts that kill a daemon, and a lost position. */
+describe('posts to daemons that share their logs', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());
   const stage = async (options: CrowdOptions) => {
@@ -25,12 +25,12 @@ describe('daemons that share their logs', () => {
   };
   const lettersOf = async (client: ParleyClient) => (await client.request('dead', {})).letters;
 
-  it('case 12: keep a message once that is posted again: at once, later, and after all of them began anew', async () => {
+  it('case 12: a message that is posted again is kept once: at once, later, and after all daemons restarted', async () => {
     await stage({ count: 2 });
     const first = await crowd.publish('demo', 'same', 'same');
-    expect(await crowd.publish('demo', 'same', 'same')).toBe(first); // the server knows it still
+    expect(await crowd.publish('demo', 'same', 'same')).toBe(first); // the server still knows it
     await delay(300);
-    expect(await crowd.publish('demo', 'same', 'same')).toBeGreaterThan(first); // and now no more
+    expect(await crowd.publish('demo', 'same', 'same')).toBeGreaterThan(first); // and now no longer
     await followUntil(crowd.client, 'demo', turnsEnded(1));
     for (const daemon of crowd.daemons) await daemon.kill9();
     await crowd.nats.kill9();
@@ -46,7 +46,9 @@ describe('daemons that share their logs', () => {
     expect(faultsOf(entries)).toEqual([]);
   });
 
-  /** Begins another that ends itself there, perhaps before it says that it is ready; resolves when it has ended. */
+  /**
+   * Starts another daemon that ends itself at that point, perhaps before it is ready. Resolves when it has ended.
+   */
   const addDoomed = (point: string): Promise<unknown> =>
     crowd.add({ PARLEY_CRASH_POINTS: point }, '--allow-crash-points').then(
       (daemon) => daemon.exited,
@@ -54,16 +56,16 @@ describe('daemons that share their logs', () => {
     );
 
   it.skipIf(!isFull)(
-    'case 13: give up a post that ends each of them whenever it is decided on, after five',
+    'case 13: a post that kills each daemon that decides on it is given up after five attempts',
     async () => {
       await stage({ count: 1 });
-      await crowd.daemons[0]?.stop(); // it has made the stream
+      await crowd.daemons[0]?.stop(); // it has created the stream
       await crowd.publish('poisoned', 'poison');
       await crowd.publish('poisoned', 'next');
       const lives = async (count: number) => {
         for (let n = 0; n < count; n++) expect(await addDoomed('before-decision@poisoned')).toBeNull();
       };
-      await Promise.all([lives(3), lives(2)]); // as supervisors do: for each that died, another
+      await Promise.all([lives(3), lives(2)]); // As supervisors do: a new daemon for each that died.
       await crowd.add();
       await expect
         .poll(() => lettersOf(crowd.client), { timeout: 30_000 })
@@ -76,7 +78,7 @@ describe('daemons that share their logs', () => {
   );
 
   it.skipIf(!isFull)(
-    'case 13: give up a turn that ends whoever takes it up, after five, with a dead letter',
+    'case 13: a turn that kills each daemon is given up after five attempts, with a dead letter',
     async () => {
       await stage({
         count: 1,
@@ -103,7 +105,7 @@ describe('daemons that share their logs', () => {
     },
   );
 
-  it('case 14: end a turn whose model hangs when its time is over, and answer others meanwhile', async () => {
+  it('case 14: a turn whose model hangs ends at its deadline, and others are answered meanwhile', async () => {
     await stage({
       count: 2,
       settings: { limits: { turnSeconds: 3 } },
@@ -123,7 +125,7 @@ describe('daemons that share their logs', () => {
     expect(said(await followUntil(crowd.client, 'hung', turnsEnded(2))).slice(-2)).toEqual(['next', 'noted']);
   });
 
-  it('case 15: lose nothing when their place in the stream of posts is deleted, again and again', async () => {
+  it('case 15: nothing is lost if the consumer position of the posts is deleted repeatedly', async () => {
     await stage({ count: 2 });
     const manager = await crowd.program.jetstreamManager();
     const ids: string[] = [];

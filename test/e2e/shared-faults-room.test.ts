@@ -13,15 +13,15 @@ import {
 } from '../support/daemons.ts';
 import { until } from '../support/steps.ts';
 
-/** Case 11 of the faults that a bus must survive: there is no room, in the stream of the posts or in that of the logs. */
-describe('daemons that share their logs', () => {
+/** Case 11 of docs/scale.md: the stream of posts or the stream of logs is full. */
+describe('full streams of daemons that share their logs', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());
   const stage = async (options: CrowdOptions) => {
     crowd = await startCrowd(options);
   };
 
-  /** For so many messages beyond those that are there; null: for as many as come. */
+  /** Space for this many further messages; null: unlimited. */
   async function leaveRoom(stream: string, messages: number | null): Promise<void> {
     const manager = await crowd.program.jetstreamManager();
     const { config, state } = await manager.streams.info(stream);
@@ -31,7 +31,7 @@ describe('daemons that share their logs', () => {
     });
   }
 
-  it('case 11: keep what they accepted while the logs are full, and append it in order when they are not', async () => {
+  it('case 11: accepted posts are kept while the logs are full, and appended in order after that', async () => {
     let speak: () => void = () => undefined;
     const spoken = new Promise<void>((resolve) => {
       speak = resolve;
@@ -46,9 +46,9 @@ describe('daemons that share their logs', () => {
     await crowd.publish('demo', 'm0');
     await crowd.provider.waitForRequests(1);
     await leaveRoom('PARLEY_LOG', 0);
-    speak(); // an answer that finds no room
+    speak(); // an answer that cannot be appended
     for (let n = 1; n <= 5; n++) await crowd.publish('demo', `m${n}`);
-    // One that waits longer than the daemons do before they say that it waits.
+    // A client that waits longer than the daemons do before they report that a post waits.
     const patient = await connect({ url: crowd.nats.url });
     const waits = patient.post({ conversation: 'other', publisher: 'alice', id: 'waits', content: 'x' });
     await expect(waits).rejects.toMatchObject({ code: 'POST_WAITS' });
@@ -68,7 +68,7 @@ describe('daemons that share their logs', () => {
     }
   });
 
-  it('case 11: lose no post that the stream took while it was full, keep none that it refused, and make room', async () => {
+  it('case 11: a full stream of posts loses no accepted post, keeps no refused one, and is freed', async () => {
     await stage({ count: 2 });
     await crowd.publish('demo', 'first');
     await leaveRoom('PARLEY_IN', 12);

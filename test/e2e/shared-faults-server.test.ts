@@ -13,8 +13,8 @@ import {
   startCrowd,
 } from '../support/daemons.ts';
 
-/** Cases 9 and 10 of the faults that a bus must survive: what becomes of several daemons when the server fails. */
-describe('of daemons that share their logs', () => {
+/** Cases 9 and 10 of docs/scale.md: failures of the server of several daemons. */
+describe('a server failure with daemons that share their logs', () => {
   let crowd: Crowd;
   const cleanups: (() => unknown)[] = [];
   afterEach(async () => {
@@ -25,7 +25,7 @@ describe('of daemons that share their logs', () => {
     crowd = await startCrowd(options);
   };
 
-  /** Posts in order into these conversations, each again with its id until the stream has it, until told to stop. */
+  /** Posts in order into these conversations, each repeated with its id until the stream has it, until stopped. */
   function keepPosting(conversations: readonly string[]) {
     let isOver = false;
     const posted = new Map(conversations.map((id) => [id, [] as string[]]));
@@ -59,7 +59,7 @@ describe('of daemons that share their logs', () => {
     }
   }
 
-  it('case 9: the server is killed under load, and none takes over from one that comes back later than itself', async () => {
+  it('case 9: after the server is killed under load, no daemon takes over from one that reconnects later', async () => {
     const silenceMs = 3_000;
     await stage({
       count: 0,
@@ -84,7 +84,7 @@ describe('of daemons that share their logs', () => {
     await crowd.nats.restart();
     await delay(silenceMs / 3);
     cable.mend();
-    await delay(silenceMs * 1.5); // long enough to take over, if anybody were going to
+    await delay(silenceMs * 1.5); // long enough for a takeover, if there were one
     await expectAll(await stop());
     const long = await entriesOf(crowd.client, 'long');
     expect(claimants(long)).toHaveLength(1);
@@ -92,7 +92,7 @@ describe('of daemons that share their logs', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('case 10: they go on from an image of the store that was taken while the server stood still', async () => {
+  it('case 10: daemons continue on an image of the store that was taken while the server was frozen', async () => {
     await stage({ count: 2 });
     const stop = keepPosting(['a', 'b', 'c']);
     await delay(1_000);

@@ -6,7 +6,7 @@ import { type Crowd, claimants, faultsOf, startCrowd } from '../support/daemons.
 import { ACT, createSteps, LOOK, type Steps, until } from '../support/steps.ts';
 import { finished, ofType } from '../support/team.ts';
 
-/** Case 4 of the faults that a bus must survive: a daemon is killed while a tool runs, and another takes over. */
+/** Case 4 of docs/scale.md: a daemon is killed while a tool runs, and another takes over. */
 describe('a tool whose daemon is killed', () => {
   let crowd: Crowd;
   let steps: Steps;
@@ -44,7 +44,7 @@ describe('a tool whose daemon is killed', () => {
   const resultsIn = (entries: readonly Entry[]) =>
     ofType(entries, 'message').flatMap(({ role, content }) => (role === 'tool' ? [content] : []));
 
-  it('is run again by the other with a mark if it is safe, and if it is risky a person is asked', async () => {
+  it("case 4: a safe tool is run again with a mark by the other daemon, and a risky one needs a person's decision", async () => {
     const first = await crowd.add();
     for (const name of ['safe', 'risky']) {
       steps.hold(name, 'after');
@@ -74,7 +74,7 @@ describe('a tool whose daemon is killed', () => {
     }
   });
 
-  it('is not run again when its runner wrote its result down', async () => {
+  it('case 4: a tool is not run again if its result was recorded', async () => {
     await crowd.add();
     const armed = await crowd.add({ PARLEY_CRASH_POINTS: 'after-tool-record:1' }, '--allow-crash-points');
     const conversations: string[] = [];

@@ -11,8 +11,8 @@ import {
 } from '../support/daemons.ts';
 import { until } from '../support/steps.ts';
 
-/** What several daemons list and refuse, behind what one of them did and was killed. */
-describe('behind a daemon that was killed', () => {
+/** Lists and refusals of several daemons after one of them was killed. */
+describe('lists after a daemon was killed', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());
   const stage = async (options: CrowdOptions) => {
@@ -28,7 +28,7 @@ describe('behind a daemon that was killed', () => {
     return Promise.all(conversations.map(async (id) => [id, (await entriesOf(crowd.client, id)).length]));
   };
 
-  it('its conversations are listed as long as they are, though nobody has opened them since', async () => {
+  it('conversations of the killed daemon are listed with their length, although no daemon has opened them', async () => {
     await stage({ count: 2 });
     const all = await converse('a', 'b', 'c', 'd', 'e', 'f');
     expect(await listed()).toEqual(all);
@@ -36,21 +36,21 @@ describe('behind a daemon that was killed', () => {
     await until(async () => JSON.stringify(await listed()) === JSON.stringify(all));
   });
 
-  it('a conversation that is deleted is not listed by others who have read it', async () => {
+  it('a deleted conversation is not listed by other daemons that have read it', async () => {
     await stage({ count: 1 });
     const all = await converse('a');
     await (await ownerOf(crowd, 'a')).kill9();
     await Promise.all([crowd.add(), crowd.add()]);
     await until(async () => JSON.stringify(await listed()) === JSON.stringify(all));
-    for (let n = 0; n < 10; n++) await entriesOf(crowd.client, 'a'); // whichever answers has it in memory
+    for (let n = 0; n < 10; n++) await entriesOf(crowd.client, 'a'); // any that has it in memory
     await crowd.client.request('delete', { conversation: 'a' });
     for (let n = 0; n < 10; n++) expect(await listed()).toEqual([]);
   });
 
-  it('what it refused stays refused, with one dead letter each', async () => {
+  it('posts that the killed daemon refused stay refused, with one dead letter each', async () => {
     const settings = { publishers: { default: { postsPerMinute: 3 } } };
     await stage({ count: 1, settings: { sharing: { silenceMs: 4 * SILENCE_MS }, ...settings } });
-    await crowd.add(); // limits are counted by each: nothing of it has been used here
+    await crowd.add(); // Limits are counted by each daemon: this one has used none of it.
     const letters = async () => (await crowd.client.request('dead', {})).letters.length;
     await crowd.publish('a', 'p0');
     await followUntil(crowd.client, 'a', turnsEnded(1));

@@ -6,13 +6,13 @@ type Message = { role: string; content: string };
 const user = (content: string): Message => ({ role: 'user', content });
 const assistant = (content: string): Message => ({ role: 'assistant', content });
 
-/** Several daemons, each with a gateway: a client's balancer may send the same request to both. */
+/** Several daemons, each with a gateway: the load balancer of a client may send a request to both. */
 describe('identical requests at `/v1` of two daemons at the same time', () => {
   let crowd: Crowd;
   let addresses: string[];
 
   beforeAll(async () => {
-    // The answer comes after both requests: a repeat after it is another message.
+    // The answer comes after both requests, as a repeat after it would be another message.
     crowd = await startCrowd({ count: 0, handler: () => ({ text: 'noted', delayMs: 200 }) });
     const daemons: RunningDaemon[] = [];
     for (let n = 0; n < 2; n++) daemons.push(await crowd.add({}, '--http', '127.0.0.1:0'));
@@ -40,7 +40,7 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
     return said(entries);
   };
 
-  it('that continue a chat are one message', async () => {
+  it('identical requests that continue a chat are one message', async () => {
     for (let n = 0; n < 10; n++) {
       const begun = await chat(String(addresses[n % 2]), [user(`chat ${n}`)]);
       const answers = await onBoth([user(`chat ${n}`), assistant('noted'), user('on')]);
@@ -49,21 +49,21 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
     }
   });
 
-  it('that bring a history that no conversation has are one conversation with one message', async () => {
+  it('identical requests with a new history are one conversation with one message', async () => {
     for (let n = 0; n < 10; n++) {
       const answers = await onBoth([user(`brought ${n}`), assistant('elsewhere'), user('on')]);
       expect(await placedOnce(answers)).toEqual([`brought ${n}`, 'elsewhere', 'on', 'noted']);
     }
   });
 
-  it('that have the same idempotency key are one conversation with one message', async () => {
+  it('identical requests with the same idempotency key are one conversation with one message', async () => {
     for (let n = 0; n < 10; n++) {
       const answers = await onBoth([user(`keyed ${n}`)], { 'idempotency-key': `key ${n}` });
       expect(await placedOnce(answers)).toEqual([`keyed ${n}`, 'noted']);
     }
   });
 
-  it('that are sent again after the answer are another answer, again one', async () => {
+  it('identical requests that are sent again after the answer are one further message', async () => {
     const messages = [user('again'), assistant('elsewhere'), user('on')];
     const [first] = await onBoth(messages);
     const second = await onBoth(messages);

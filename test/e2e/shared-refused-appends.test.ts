@@ -7,7 +7,7 @@ import { readEvents } from '../support/event-source.ts';
 
 const ROUNDS = 20;
 
-describe('appends that the server refuses, where daemons share the work', () => {
+describe('refused appends of daemons that share the work', () => {
   let crowd: Crowd;
   let addresses: string[];
   beforeAll(async () => {
@@ -26,10 +26,10 @@ describe('appends that the server refuses, where daemons share the work', () => 
       ],
     ],
     [
-      'of a frozen daemon that wakes',
+      'of a frozen daemon that resumes',
       ({ index }) => [{ index: index - 1, type: 'note', content: 'refused' }],
     ],
-  ])('change nothing of what followers read: %s', async (name, entriesAfter) => {
+  ])('a refused append is invisible to followers: %s', async (name, entriesAfter) => {
     const conversation = `refused-${name.length}`;
     const say = (id: string) =>
       crowd.client.post({ conversation, publisher: 'alice', content: id, id, to: ['pm'] });
@@ -63,7 +63,7 @@ describe('appends that the server refuses, where daemons share the work', () => 
     await following;
   });
 
-  it('leave none of two requests without an answer that begin a conversation at two daemons at once', async () => {
+  it('two requests that begin a conversation at two daemons at once are both answered', async () => {
     for (let n = 0; n < ROUNDS; n++) {
       const answers = await Promise.all(
         addresses.map(async (address) => {

@@ -11,7 +11,7 @@ import {
   startCrowd,
 } from '../support/daemons.ts';
 
-/** Cases are those of the table in docs/scale.md; the others are in `shared-faults-*.test.ts`. */
+/** The cases of the table in docs/scale.md. The others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());
@@ -19,7 +19,7 @@ describe('daemons on one server whose logs are shared', () => {
     crowd = await startCrowd(options);
   };
 
-  it('case 7: share the conversations: each is worked on by one of them, in the order of its posts', async () => {
+  it('case 7: each conversation is served by one daemon, in the order of its posts', async () => {
     await stage({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
     const program = await connectToNats({ servers: crowd.nats.url });
     const conversations = Array.from({ length: 20 }, (_, n) => `c${n}`);
@@ -45,7 +45,7 @@ describe('daemons on one server whose logs are shared', () => {
     expect(owners.size).toBe(2);
   });
 
-  it('answer a post through the request API whichever of them is asked, and whichever takes it', async () => {
+  it('a post through the request API is answered by any daemon, whichever one serves it', async () => {
     await stage({ count: 2 });
     for (let n = 0; n < 30; n++) {
       const { index, agents } = await crowd.client.post({
@@ -59,7 +59,7 @@ describe('daemons on one server whose logs are shared', () => {
     }
   });
 
-  it('case 3: go on with what a killed one was doing, once, and say so in the log', async () => {
+  it('case 3: the work of a killed daemon is continued once, and the log records it', async () => {
     await stage({
       count: 2,
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
@@ -78,7 +78,7 @@ describe('daemons on one server whose logs are shared', () => {
     ]);
   });
 
-  it('case 6: take over from a frozen one, which does nothing when it wakes', async () => {
+  it('case 6: the work of a frozen daemon is taken over, and the frozen one writes nothing when it resumes', async () => {
     await stage({
       count: 2,
       handler: (_, count) =>
@@ -105,7 +105,7 @@ describe('daemons on one server whose logs are shared', () => {
     expect(await frozen.stop()).toBe(0);
   });
 
-  it('take over from one that is stopped, without waiting for its silence', async () => {
+  it('a daemon that stops is replaced without waiting for the failure timeout', async () => {
     await stage({
       count: 2,
       settings: { sharing: { silenceMs: 60_000 }, shutdown: { graceMs: 200 } },
@@ -119,7 +119,7 @@ describe('daemons on one server whose logs are shared', () => {
     expect(claimants(entries)).toHaveLength(2);
   });
 
-  it('take up what was left when all of them were gone, and what was posted meanwhile', async () => {
+  it('the outstanding work of stopped daemons continues at the next start, with posts from the meantime', async () => {
     await stage({
       count: 2,
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
@@ -138,7 +138,7 @@ describe('daemons on one server whose logs are shared', () => {
     ]);
   });
 
-  it('answer any request, whichever of them is asked', async () => {
+  it('every request is answered by any of the daemons', async () => {
     await stage({ count: 3, handler: () => ({ text: 'a long answer', delayMs: 1_500 }) });
     const { client } = crowd;
     for (const conversation of ['a', 'b', 'c', 'd'])

@@ -7,7 +7,7 @@ import { runCli } from '../support/cli.ts';
 import { openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** What is wrong at a start is told to whoever typed it: what, where, what to do. Nothing stays behind. */
+/** An error at a start is reported with what, where, and the remedy. Nothing remains. */
 describe('a daemon that cannot start', () => {
   let nats: TestNatsServer;
   let site: Site;
@@ -35,7 +35,7 @@ describe('a daemon that cannot start', () => {
       ...args,
     ]);
 
-  it('names the file, the key, what it saw and what it expects', async () => {
+  it('a start names the file, the key, the value and what it expects', async () => {
     await writeFile(join(site.config, 'parley.yaml'), 'retry: { attempts: many }\nsubjektPrefix: x\n');
     const { code, stderr } = await up();
     expect(code).toBe(2);
@@ -46,7 +46,7 @@ describe('a daemon that cannot start', () => {
   });
 
   it.each(['file', 'jetstream'])(
-    'is refused a data directory that another has, with the store %s',
+    'a start is refused on the data directory of another daemon, with the store %s',
     async (store) => {
       const first = await site.up('--store', 'jetstream');
       const address = await readFile(join(site.data, 'connection.json'), 'utf8');
@@ -57,7 +57,7 @@ describe('a daemon that cannot start', () => {
     },
   );
 
-  it('says so as one line of JSON to a program', async () => {
+  it('a failed start prints one line of JSON for a program', async () => {
     await writeFile(join(site.config, 'parley.yaml'), 'models: [');
     const outcome = await up('--json');
     expect(outcome.code).toBe(2);
@@ -71,7 +71,7 @@ describe('a daemon that cannot start', () => {
     ]);
   });
 
-  /** The address that another program listens on. */
+  /** The address that another program uses. */
   async function takenAddress(): Promise<string> {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -80,7 +80,7 @@ describe('a daemon that cannot start', () => {
     return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
   }
 
-  it('names the port that another program listens on', async () => {
+  it('a start names the port that another program uses', async () => {
     const taken = await takenAddress();
     const { code, stderr } = await up('--http', taken);
     expect(code).toBe(1);
@@ -91,7 +91,7 @@ describe('a daemon that cannot start', () => {
   it.each<[string, number, () => Promise<[option: string, named: string]>]>([
     ['the port is taken', 1, async () => ['--http', await takenAddress()]],
     ['there is no such configuration', 2, async () => ['--config', join(site.root, 'nowhere')]],
-  ])('says on stderr and as one line of JSON that %s', async (_, expected, faulty) => {
+  ])('a start reports on stderr and as one line of JSON that %s', async (_, expected, faulty) => {
     const [option, named] = await faulty();
     const outcome = await up('--json', option, named);
     expect(outcome.code).toBe(expected);
@@ -100,7 +100,7 @@ describe('a daemon that cannot start', () => {
     expect(outcome.json()).toEqual([{ error: expect.objectContaining(error) }]);
   });
 
-  it('names the data directory that another daemon uses, which goes on', async () => {
+  it('a start names the data directory that another daemon uses, which continues', async () => {
     const first = await site.up();
     const { code, stderr } = await up();
     expect(code).toBe(1);
@@ -109,7 +109,7 @@ describe('a daemon that cannot start', () => {
     expect(await first.stop()).toBe(0);
   });
 
-  it('names the daemon that serves the same subjects from another data directory, which goes on', async () => {
+  it('a start names the daemon that serves the same subjects from another data directory, which continues', async () => {
     const first = await site.up();
     const elsewhere = join(site.root, 'elsewhere');
     const { code, stderr } = await up('--data', elsewhere);
@@ -123,7 +123,7 @@ describe('a daemon that cannot start', () => {
     expect(await next.stop()).toBe(0);
   });
 
-  it('names a data directory that is a file', async () => {
+  it('a start names a data directory that is a file', async () => {
     const file = join(site.root, 'file');
     await writeFile(file, 'not a directory');
     const { code, stderr } = await up('--data', file);
@@ -132,8 +132,8 @@ describe('a daemon that cannot start', () => {
     expect(stderr).toContain('--data');
   });
 
-  // Root writes where it likes.
-  it.skipIf(process.getuid?.() === 0)('names a data directory that it may not write to', async () => {
+  // Root may write everywhere.
+  it.skipIf(process.getuid?.() === 0)('a start names a data directory that is not writable', async () => {
     await mkdir(site.data);
     await chmod(site.data, 0o500);
     const { code, stderr } = await up();
@@ -142,13 +142,13 @@ describe('a daemon that cannot start', () => {
     expect(stderr).toContain(site.data);
   });
 
-  it('names the server that does not answer', async () => {
+  it('a start names the server that does not answer', async () => {
     const { code, stderr } = await up('--nats', 'nats://127.0.0.1:1');
     expect(code).toBe(1);
     expect(stderr).toContain('127.0.0.1:1');
   });
 
-  it('ends when the server has no JetStream, and says how to enable it', async () => {
+  it('a start fails on a server without JetStream, and explains how to enable it', async () => {
     const plain = await startNatsServer({ plain: true });
     site.defer(() => plain.stop());
     const { code, stderr } = await up('--nats', plain.url);
@@ -157,13 +157,13 @@ describe('a daemon that cannot start', () => {
     expect(stderr).toContain('nats-server -js');
   });
 
-  it('refuses to serve HTTP to the world without a token', async () => {
+  it('a start refuses to serve HTTP on other addresses without a token', async () => {
     const { code, stderr } = await up('--http', '0.0.0.0:0');
     expect([1, 2]).toContain(code);
     expect(stderr).toMatch(/token/i);
   });
 
-  it('serves health when it runs, and says that it is ready', async () => {
+  it('a started daemon serves its health, and reports that it is ready', async () => {
     const daemon = await site.up('--http', '127.0.0.1:0');
     const { http } = daemon.ready;
     expect(http).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -174,7 +174,7 @@ describe('a daemon that cannot start', () => {
     await expect(fetch(`${http}/healthz`)).rejects.toThrow();
   });
 
-  it('says that it is not ready while the nats-server is down, and ready again when it is back', async () => {
+  it('a daemon is not ready while its nats-server is down, and ready when it is back', async () => {
     const nats = await startNatsServer();
     site.defer(() => nats.stop());
     const { ready } = await site.up('--http', '127.0.0.1:0', '--nats', nats.url);
@@ -186,7 +186,7 @@ describe('a daemon that cannot start', () => {
     await expect.poll(status, { timeout: 10_000 }).toBe(200);
   });
 
-  it('leaves a mistyped command with its usage', async () => {
+  it('an unknown command prints its usage', async () => {
     const outcomes = await Promise.all([
       runCli(['say', 'demo']),
       runCli(['explain', 'demo']),

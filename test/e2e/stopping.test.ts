@@ -6,8 +6,8 @@ import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** DAEMON-DAEMON-3: a stop ends, whatever the world is like; what was not done is done at the next start. */
-describe('a stop', { timeout: 60_000 }, () => {
+/** DAEMON-DAEMON-3: a stop ends under all conditions. Unfinished work is done at the next start. */
+describe('stopping a daemon', { timeout: 60_000 }, () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
@@ -26,7 +26,7 @@ describe('a stop', { timeout: 60_000 }, () => {
     await nats.stop();
   });
 
-  it('ends while a post cannot be made durable, and the post is taken at the next start', async () => {
+  it('a stop ends while a post cannot be made durable, and the post is appended at the next start', async () => {
     const log = join(site.data, 'conversations', 'stuck', 'log.jsonl');
     await mkdir(log, { recursive: true }); // nothing can be appended to a directory
     const first = await site.up();
@@ -35,7 +35,7 @@ describe('a stop', { timeout: 60_000 }, () => {
     await program.jetstream().publish('parley.in.alice.stuck', 'hello?');
     await program.jetstream().publish('parley.in.alice.free', 'hello?');
     const client = await site.client();
-    await followUntil(client, 'free', turnsEnded(1)); // one bad log keeps nobody else waiting
+    await followUntil(client, 'free', turnsEnded(1)); // one bad log delays no other conversation
     await expect.poll(() => first.stderr(), { timeout: 10_000 }).toContain('could not be made durable');
     expect(await first.stop()).toBe(0);
     expect(first.stderr()).toContain('unsettled posts are read again at the next start');
@@ -49,7 +49,7 @@ describe('a stop', { timeout: 60_000 }, () => {
     expect(free.filter(({ type }) => type === 'turn-started').length).toBe(1);
   });
 
-  it('ends while a model says nothing and the server is frozen; both are taken up at the next start', async () => {
+  it('a stop ends while a model hangs and the server is frozen, and the next start continues the work', async () => {
     let hanging = true;
     const silent = await startFakeProvider(() => (hanging ? { hang: 'after-headers' } : { text: 'fine' }));
     site.defer(() => silent.close());
@@ -70,7 +70,7 @@ describe('a stop', { timeout: 60_000 }, () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it('ends while the server is gone', async () => {
+  it('a stop ends while the server is down', async () => {
     const daemon = await site.up();
     await nats.kill9();
     await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toMatch(/connection|disconnect/i);

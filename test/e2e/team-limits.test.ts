@@ -14,7 +14,7 @@ import {
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { callsOf, finished, hasWaited, ofType, outcomesOf, saidBy } from '../support/team.ts';
 
-/** L15: every chain ends, by a person's word or by a limit, and people see why. */
+/** L15: every chain ends, by a person or by a limit, and people see why. */
 const agents = {
   lead: '---\nname: Lead\ntools: [delegate, handoff]\n---\nYou lead.',
   dev: '---\nname: Dev\ntools: [handoff]\n---\nYou build.',
@@ -71,7 +71,7 @@ async function expectSoundLog(): Promise<void> {
   expect(checkLog(await site.logFile('demo'))).toEqual([]);
 }
 
-/** Until an agent has said the first word of a call that is out. */
+/** Until the agent has sent the first word of its current call. */
 async function firstWord(agent: string): Promise<void> {
   for await (const event of client.follow('demo', { from: 0 })) {
     if (event.kind === 'live' && event.agent === agent && event.chunk.type === 'text') return;
@@ -79,7 +79,7 @@ async function firstWord(agent: string): Promise<void> {
 }
 
 describe('stopping an agent that waits for others', () => {
-  it('ends what it delegated, keeps what was said, and starts nothing until it may go on', async () => {
+  it('stop ends the delegated work, keeps the text, and starts nothing until resume', async () => {
     await begin();
     const heard = firstWord('dev');
     await post('I have work for both of you');
@@ -127,7 +127,7 @@ describe('stopping an agent that waits for others', () => {
 });
 
 describe('a limit', () => {
-  it('of hops is a tool error to the agent and an entry to people, and the turn goes on', async () => {
+  it('the hop limit is a tool error for the agent and a notice for people, and the turn continues', async () => {
     await begin({ limits: { hopsPerTrigger: 1 } });
     const said = await site.parley('say', 'demo', 'pass it on', '--wait');
     expect([said.code, said.stdout]).toEqual([
@@ -143,13 +143,13 @@ describe('a limit', () => {
     expect((await site.parley('show', 'demo')).stdout).toMatch(
       /limit hopsPerTrigger reached: this request went from agent to agent 1 times; the limit is 1/,
     );
-    // Nobody is held by it: there is nothing to take up again.
+    // No agent waits for it: no work is outstanding.
     expect((await site.parley('resume', 'demo')).code).toBe(0);
     expect((await entriesOf(client, 'demo')).length).toBe(entries.length);
     await expectSoundLog();
   });
 
-  it('of time ends a turn whose model hangs, and keeps what was said', async () => {
+  it('the time limit ends a turn whose model hangs, and keeps its text', async () => {
     await begin({ limits: { turnSeconds: 1 } });
     const said = await site.parley('say', 'demo', '@dev how far are we?', '--wait');
     expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('Half ')]);
@@ -163,14 +163,14 @@ describe('a limit', () => {
     expect((await site.parley('show', 'demo')).stdout).toContain(
       'limit turnSeconds reached: the turn took longer than 1 seconds',
     );
-    // The next message is a turn of its own, with its own time.
+    // The next message is another turn with its own time.
     await post('@qa are you there?');
     const next = await followUntil(client, 'demo', finished(2));
     expect(saidBy(next, 'qa')).toEqual([['Noted.', []]]);
     await expectSoundLog();
   });
 
-  it('of tokens keeps the model from being called, until it is raised and the conversation resumed', async () => {
+  it('the token limit stops calls of the model until it is raised and the conversation resumed', async () => {
     await begin({ limits: { tokensPerConversation: 1 } });
     const said = await site.parley('say', 'demo', 'please do something', '--wait');
     expect([said.code, said.stdout]).toEqual([1, expect.not.stringContaining('Noted')]);
@@ -188,7 +188,7 @@ describe('a limit', () => {
     const raised = scriptedSettings({ limits: { tokensPerConversation: 1_000_000 } });
     await writeFile(join(site.config, 'parley.yaml'), JSON.stringify(raised));
     daemon = await site.up();
-    expect(await entriesOf(client, 'demo')).toEqual(limited); // a restart resumes nobody
+    expect(await entriesOf(client, 'demo')).toEqual(limited); // a restart does not resume
     expect((await site.parley('resume', 'demo')).code).toBe(0);
     const resumed = await followUntil(client, 'demo', finished(2));
     expect(saidBy(resumed, 'lead')).toEqual([['Noted.', []]]);

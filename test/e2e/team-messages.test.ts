@@ -22,7 +22,7 @@ import {
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { finished, ofType, outcomesOf, saidBy } from '../support/team.ts';
 
-/** Messages that come while an agent works, and what goes to the provider with them. */
+/** Messages that arrive while an agent works, and their requests to the provider. */
 let nats: TestNatsServer;
 let provider: FakeProvider | undefined;
 let site: Site;
@@ -74,7 +74,7 @@ describe('the session of a conversation', () => {
   const header = 'x-session-id';
   const sent = (request: FakeRequest | undefined) => request?.headers[header];
 
-  it("is the agent's own, sent as the configured header, whatever anybody posts", async () => {
+  it("the session is the agent's own, sent as the configured header, whatever is posted", async () => {
     const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
     const program = await bareProgram();
     const publish = async (body: object, turns: number) => {
@@ -101,7 +101,7 @@ describe('the session of a conversation', () => {
     await expectSoundLog();
   });
 
-  it('stands in the body where a field is configured, and in no other place', async () => {
+  it('the session is in the body if a field is configured, and in no other place', async () => {
     const { requests } = await withProvider(() => ({ text: 'fine' }), { field: 'session_id' });
     await post('one', { sessionId: 'session-1' });
     await followUntil(client, 'demo', finished(1));
@@ -138,7 +138,7 @@ describe('three messages within milliseconds', () => {
   }
   const isBusy = (entries: readonly Entry[]) =>
     ofType(entries, 'turn-started').length > ofType(entries, 'turn-ended').length;
-  /** The texts that each turn was to answer, or was shown midway. */
+  /** The texts that each turn was triggered by or shown. */
   const shown = (entries: readonly Entry[]) =>
     entries.flatMap((entry) => {
       const indexes =
@@ -154,7 +154,7 @@ describe('three messages within milliseconds', () => {
       return indexes ? [indexes.map(text)] : [];
     });
 
-  it('are dealt with in one turn at a time, in order, each once', async () => {
+  it('concurrent messages are processed in one turn at a time, in order, each once', async () => {
     const entries = await publishThree('steer');
     expect(shown(entries).flat()).toEqual(['first', 'second', 'third']);
     const turns = ofType(entries, 'turn-ended').map(({ outcome }) => outcome);
@@ -164,7 +164,7 @@ describe('three messages within milliseconds', () => {
     await expectSoundLog();
   });
 
-  it('that queue get a turn and an answer each, in order', async () => {
+  it('messages with delivery queue get a turn and an answer each, in order', async () => {
     const entries = await publishThree('queue');
     expect(shown(entries)).toEqual([['first'], ['second'], ['third']]);
     expect(saidBy(entries, 'pm').map(([words]) => words)).toEqual([
@@ -172,7 +172,7 @@ describe('three messages within milliseconds', () => {
       'Heard second.',
       'Heard third.',
     ]);
-    // Each request ends with the message that it answers; the later ones were not to be seen yet.
+    // Each request ends with the message that it answers. Later ones are not shown yet.
     const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
     for (const [at, { index }] of answers.entries()) {
       const { messages } = await client.request('view', { conversation: 'demo', agent: 'pm', at: index });
@@ -183,7 +183,7 @@ describe('three messages within milliseconds', () => {
   });
 });
 
-describe('a message that steers a turn which calls tools', () => {
+describe('a message with delivery steer to a turn that calls tools', () => {
   const toolCalls = [
     { name: 'set_phase', arguments: '{"phase":"plan","reason":"time to plan"}' },
     { name: 'look', arguments: '{}' },
@@ -191,7 +191,7 @@ describe('a message that steers a turn which calls tools', () => {
   const rolesOf = (request: FakeRequest | undefined) =>
     request?.json.messages?.slice(1).map(({ role, content }) => [role, content]);
 
-  /** A provider whose first answer waits until the test lets it go. */
+  /** A provider whose first answer waits for the test. */
   async function withHeldAnswer(first: FakeReply, others: FakeHandler) {
     let release = () => {};
     const released = new Promise<void>((resolve) => {
@@ -205,7 +205,7 @@ describe('a message that steers a turn which calls tools', () => {
     return { provider: started, release };
   }
 
-  it('is shown behind the results, with the next model call', async () => {
+  it('a steering message is shown after the results, with the next model call', async () => {
     const { provider: fake, release } = await withHeldAnswer({ text: 'I look.', toolCalls }, () => ({
       text: 'done',
     }));
@@ -232,7 +232,7 @@ describe('a message that steers a turn which calls tools', () => {
     await expectSoundLog();
   });
 
-  it('that waits for another agent stands behind the answer, though the log has it before', async () => {
+  it('a steering message to a turn that waits for another agent is shown after its answer, though the log has it before', async () => {
     const delegates = [{ name: 'delegate', arguments: '{"to":"dev","request":"How long?"}' }];
     let release = () => {};
     const released = new Promise<void>((resolve) => {

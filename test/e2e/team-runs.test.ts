@@ -7,8 +7,10 @@ import { followUntil, openSite, type RunningDaemon, type Site, scriptedSettings 
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { callsOf, finished, hasWaited, ofType, saidBy } from '../support/team.ts';
 
-/** Mode run: a workflow that goes back once, and a daemon that is killed in the middle of a node. */
-describe('a run', () => {
+/**
+ * Mode run: a workflow that returns to an earlier node once, and a daemon that is killed in the middle of a node.
+ */
+describe('a workflow run', () => {
   const agents = {
     lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.',
     dev: '---\nname: Dev\n---\nYou build.',
@@ -57,7 +59,7 @@ rules:
     reply: { text: 'They built it twice.' }
   - reply: { text: 'Noted.' }
 `;
-  /** The same, but for a check that never comes to its end. */
+  /** The same workflow with a check that never ends. */
   const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
 
   let nats: TestNatsServer;
@@ -88,7 +90,7 @@ rules:
       ({ role, author }) => role === 'assistant' && author.kind === 'agent' && author.id === agent,
     );
 
-  /** What stands between the prefix and the history of the request behind an entry, or of the next one. */
+  /** The directive between prefix and history of the request of this entry, or of the next request. */
   async function runContextOf(agent: string, at?: number): Promise<string[]> {
     const { messages } = await client.request('view', { conversation: 'demo', agent, at });
     return messages
@@ -97,7 +99,7 @@ rules:
       .filter((content) => /^(RUN_DIRECTIVE|NODE_BRIEF|STEP) /.test(content));
   }
 
-  it('that is killed in the middle of a node goes on at that node, goes back, ends, and leaves no directive', async () => {
+  it('a run whose daemon is killed in a node continues there, returns to an earlier node, ends, and leaves no directive', async () => {
     const started = await site.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
     expect([started.code, started.json()]).toEqual([0, [expect.objectContaining({ mode: 'run' })]]);
     const isChecking = (entries: readonly Entry[]) =>
@@ -129,7 +131,7 @@ rules:
       'It holds.',
     ]);
 
-    // Each request held the directive of its node, and what the node before had left.
+    // Each request had the directive of its node, and the result of the node before.
     const [first, second] = answers(run, 'dev');
     expect(await runContextOf('dev', first?.index)).toEqual([
       expect.stringMatching(
@@ -149,13 +151,13 @@ rules:
     expect(await runContextOf('lead', told?.index)).toEqual([]);
     expect(told).toMatchObject({ mode: 'agent' });
     expect(told).not.toHaveProperty('runId');
-    // Nor does the next request of whoever worked in it.
+    // The next request of an agent of the run has none either.
     expect(await runContextOf('dev')).toEqual([]);
     expect(await daemon.stop()).toBe(0);
     expect(checkLog(await site.logFile('demo'))).toEqual([]);
   });
 
-  it('of a workflow that there is not is refused, and changes nothing', async () => {
+  it('a run of an unknown workflow is refused and changes nothing', async () => {
     const before = await client.request('conversation', { conversation: 'demo' });
     const unknown = await site.parley('mode', 'demo', 'run', '--workflow', 'shipp', '--json');
     expect([unknown.code, unknown.json()]).toEqual([
@@ -167,7 +169,7 @@ rules:
     expect(await client.request('conversation', { conversation: 'demo' })).toEqual(before);
   });
 
-  it('in a new conversation waits for its input, and shows that it does; --input begins it at once', async () => {
+  it('a run in a new conversation shows that it waits for its input, and --input starts it at once', async () => {
     const entered = await site.parley('mode', 'new', 'run', '--workflow', 'talk');
     expect([entered.code, entered.stdout]).toEqual([
       0,
@@ -207,7 +209,7 @@ rules:
       expect(checkLog(await site.logFile(conversation))).toEqual([]);
   });
 
-  it('that a person leaves ends, and its agent is no longer in a node', async () => {
+  it('a run that a person leaves ends, and its agent is no longer in a node', async () => {
     const run = { mode: 'run', workflow: 'talk', input: 'Ask me.' } as const;
     await client.request('mode', { conversation: 'demo', ...run, publisher: 'ann' });
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));

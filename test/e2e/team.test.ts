@@ -17,7 +17,7 @@ import {
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { callsOf, finished, hasWaited, ofType, saidBy } from '../support/team.ts';
 
-/** Agents that hand over, delegate and ask, through whatever happens to the daemon meanwhile. */
+/** Agents that hand over, delegate and ask, while the daemon is killed. */
 let nats: TestNatsServer;
 let site: Site;
 
@@ -43,7 +43,7 @@ describe('the team of the example', () => {
   const HANDOFFS = ['planner → dev', 'dev → qa', 'qa → dev', 'dev → qa', 'qa → planner'];
   const step = ({ from, to }: { from: string; to: string }) => `${from} → ${to}`;
 
-  /** Everybody has done what the script has for him: the planner looked back. */
+  /** Every agent has followed its script: the planner has reviewed the result. */
   const isOver = (entries: readonly Entry[]) =>
     finished(8)(entries) && saidBy(entries, 'planner').some(([words]) => /^Done:/.test(String(words)));
 
@@ -65,7 +65,7 @@ describe('the team of the example', () => {
     for (const { results } of callsOf(entries)) expect(results.length).toBe(1);
   }
 
-  it('plans, builds, checks, repairs, checks again and looks back', async () => {
+  it('the example team plans, builds, checks, repairs, checks again and reviews', async () => {
     site = await openSite({ nats: nats.url, folder });
     const daemon = await site.up();
     expect(daemon.ready.agents).toEqual(['dev', 'planner', 'qa']);
@@ -89,7 +89,7 @@ describe('the team of the example', () => {
     expect(shown).toContain('qa hands over to dev: An unknown code answers 500');
     expect(shown).toContain('planner asks qa: Which two checks');
 
-    // The planner comes back by a handoff, and is shown what it missed.
+    // The planner continues by a handoff, and is shown what it missed.
     const last = ofType(entries, 'message').at(-1);
     const at = String(last?.index);
     const where = ['--agent', 'planner', '--at', at, '--config', site.config, '--json'];
@@ -104,11 +104,13 @@ describe('the team of the example', () => {
     expect(checkLog(await site.logFile('links'))).toEqual([]);
   });
 
-  it('tells the same story when the daemon is killed again and again', { timeout: 180_000 }, async () => {
+  it('the example team produces the same log when the daemon is killed repeatedly', {
+    timeout: 180_000,
+  }, async () => {
     site = await openSite({ nats: nats.url, folder });
     let daemon = await site.up();
     const client = await site.client();
-    /** Kills as soon as the log tells that. */
+    /** Kills the daemon as soon as the log has this. */
     const killOnce = async (condition: (entries: readonly Entry[]) => boolean) => {
       await followUntil(client, 'links', condition);
       await daemon.kill9();
@@ -128,7 +130,7 @@ describe('the team of the example', () => {
   });
 });
 
-describe('two delegations at once, one of which asks the person', () => {
+describe('two concurrent delegations, one of which asks the person', () => {
   const agents = {
     lead: '---\nname: Lead\ntools: [delegate]\n---\nYou lead.',
     dev: '---\nname: Dev\n---\nYou build.',
@@ -152,7 +154,7 @@ rules:
   - when: { agent: qa, tool: ask }
     reply: { text: 'With backups ({{last}}) only the time could go wrong.', delayMs: 100 }
 `;
-  /** The same, but for a developer who never comes to the end of his sentence. */
+  /** The same with a developer who never finishes its answer. */
   const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
   const backups = { publisher: 'ann', content: 'yes, nightly', id: 'the-answer' };
 
@@ -202,7 +204,7 @@ rules:
     return entries;
   }
 
-  it('is finished once though the daemon is killed after the question and after the answer', async () => {
+  it('two delegations finish once, even if the daemon is killed after the question and after the answer', async () => {
     await begin(hanging);
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
@@ -213,12 +215,12 @@ rules:
     expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ agents: ['qa'] });
     await daemon.kill9();
     daemon = await site.up();
-    // Its sender, who may not have heard, sends it again: it is the same answer.
+    // A client that lost the acknowledgement sends the same answer again.
     expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ duplicate: true });
     await expectOneAnswerEach();
   });
 
-  it('takes the answer that was posted while no daemon ran', async () => {
+  it('an answer that was posted while no daemon ran is processed at the next start', async () => {
     await begin();
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
@@ -229,10 +231,10 @@ rules:
     daemon = await site.up();
     const entries = await expectOneAnswerEach();
     const wakes = ofType(entries, 'turn-started').filter(({ agent, resumed }) => agent === 'lead' && resumed);
-    expect(wakes.length).toBe(1); // nothing of the waiting turn was begun again by the restart
+    expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
   });
 
-  it('goes on after a kill at the moment when the last answer is in', async () => {
+  it('the asking agent continues after a kill at the moment when the last answer arrives', async () => {
     await begin();
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await client.post({ conversation: 'demo', ...backups });

@@ -11,7 +11,7 @@ import {
 } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Waits for the file `gate`, once it has said that it runs. */
+/** Waits for the file `gate` once it has reported that it runs. */
 const BLOCKING = 'touch started; until [ -e gate ]; do sleep 0.05; done; echo the-secret-word';
 
 const callShell = (command: string) => ({ tool_calls: [{ name: 'shell', arguments: { command } }] });
@@ -46,12 +46,12 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     nats = await startNatsServer();
   });
   afterEach(async () => {
-    await writeFile(join(site.root, 'gate'), ''); // a killed daemon leaves its command to itself: let it end
+    await writeFile(join(site.root, 'gate'), ''); // A killed daemon does not stop its command, so let it end.
     await site.close();
     await nats.stop();
   });
 
-  it('tells of turns and calls, and of the repair after it was killed while a tool ran', async () => {
+  it('telemetry reports turns and calls, and the recovery after a kill during a tool call', async () => {
     await open();
     const first = await site.up();
     await say('run it');
@@ -98,7 +98,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     expect(JSON.stringify([...first.events(), ...events])).not.toMatch(words);
   });
 
-  it('goes on when its stdout is closed', async () => {
+  it('the daemon continues if its stdout is closed', async () => {
     await open();
     const daemon = await site.up();
     daemon.closeStdout();
@@ -110,7 +110,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     expect(await daemon.stop()).toBe(0);
   });
 
-  it('is one that says nothing on stdout but that it is ready, when it is off', async () => {
+  it('a daemon without telemetry prints only the ready line on stdout', async () => {
     await open('off');
     const daemon = await site.up();
     await followUntil(await say('hello'), 'demo', turnsEnded(1));
@@ -118,7 +118,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     expect(daemon.events()).toEqual([]);
   });
 
-  it('does not start with a value that means nothing, and says what is accepted', async () => {
+  it('a start with an unknown value of PARLEY_TELEMETRY is refused with the accepted ones', async () => {
     await open('loud');
     await expect(site.up()).rejects.toThrow(
       /CONFIG_INVALID.*PARLEY_TELEMETRY.*expected: one of console, off/s,

@@ -8,7 +8,7 @@ import { type FakeProvider, type FakeReply, startFakeProvider } from '../support
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { callsOf, finished } from '../support/team.ts';
 
-/** What is larger than the broker carries, many tools at once, and what others see of tools. */
+/** Content larger than the server carries, many tools at once, and what other users see of tools. */
 
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 const HUGE = 'w'.repeat(2 * 1024 * 1024);
@@ -60,7 +60,7 @@ afterAll(async () => {
   await nats?.stop();
 });
 
-/** Says it and waits until nobody works on it any more. */
+/** Posts and waits until no agent works on it any more. */
 async function say(conversation: string, content: string, turns = 1): Promise<Entry[]> {
   await client.post({ conversation, content, publisher: 'alice' });
   const entries = await followUntil(client, conversation, finished(turns));
@@ -70,8 +70,8 @@ async function say(conversation: string, content: string, turns = 1): Promise<En
 const largest = (entries: readonly Entry[]) =>
   Math.max(...entries.map((entry) => Buffer.byteLength(JSON.stringify(entry))));
 
-describe('more than the broker carries', () => {
-  it('as an answer is a preview and a file, and the conversation goes on', async () => {
+describe('content that exceeds the message size of the server', () => {
+  it('a large answer becomes a preview and a file, and the conversation continues', async () => {
     const entries = await say('words', 'long words');
     const answer = entries.find((entry) => entry.type === 'message' && entry.role === 'assistant');
     const path = `@state/logs/tool-results/words/${answer?.id}.json`;
@@ -84,7 +84,7 @@ describe('more than the broker carries', () => {
     expect(provider.requests.at(-1)?.body.length).toBeLessThan(50_000);
   });
 
-  it('as arguments is a call that was not run, and the agent is told', async () => {
+  it('a call with large arguments is not run, and the agent gets an error', async () => {
     const entries = await say('arguments', 'write it');
     const [written] = callsOf(entries);
     expect(written?.results[0]?.content).toContain('ARGUMENTS_TOO_LARGE');
@@ -92,21 +92,21 @@ describe('more than the broker carries', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it('as the answer to a delegation reaches the asker as a preview', async () => {
+  it('a large answer to a delegation reaches the asking agent as a preview', async () => {
     const entries = await say('delegated', 'ask dev', 2);
     const [asked] = callsOf(entries);
     expect(asked?.results[0]?.content).toMatch(/^w{500}\n\[Full output: @state/);
     expect(largest(entries)).toBeLessThan(10_000);
   });
 
-  it('as a picture is words about it', async () => {
+  it('a large picture is replaced by a description', async () => {
     const entries = await say('picture', 'a picture');
     expect(callsOf(entries)[0]?.results[0]?.content).toContain('[image/png, 3.0 MB: not kept]');
   });
 });
 
-describe('tools as others see them', () => {
-  it('sixty calls at once all end, without a warning, and are on the audit subject', async () => {
+describe('tools in a daemon', () => {
+  it('sixty concurrent calls all end without a warning, and are on the audit subject', async () => {
     const program = await connectToNats({ servers: nats.url });
     site.defer(() => program.close());
     const seen: { type: string; tool: string }[] = [];
@@ -123,14 +123,14 @@ describe('tools as others see them', () => {
     expect(daemon.stderr()).not.toMatch(/MaxListeners|Warning/);
   });
 
-  it('one that the policy forbids is not offered, and not available when called anyway', async () => {
+  it('a tool that the policy forbids is not offered, and not available when it is called', async () => {
     const entries = await say('forbidden', 'a forbidden one');
     expect(callsOf(entries)[0]?.results[0]?.content).toContain('TOOL_NOT_AVAILABLE');
     const sent = provider.requests.at(-1)?.json as { tools?: { function: { name: string } }[] };
     expect(sent.tools?.map((tool) => tool.function.name)).not.toContain('shell');
   });
 
-  it('doctor shows the servers, explain what the agent has and lacks', async () => {
+  it('doctor shows the MCP servers, and explain the tools that the agent has and lacks', async () => {
     const doctor = await site.parley('doctor', '--config', site.config);
     expect(doctor.stdout).toMatch(
       /^ok {4}MCP server it \(program\): connected with \d+ tools: .*mcp__it__pid/m,

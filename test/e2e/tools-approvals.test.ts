@@ -18,11 +18,11 @@ import type { RunningDaemon } from '../support/daemon.ts';
 import { ACT, until } from '../support/steps.ts';
 import { finished, ofType } from '../support/team.ts';
 
-/** The publisher that the commands act as: who runs this test. */
+/** The publisher of the commands: the user of this test. */
 const USER = userInfo().username.replaceAll(/[^A-Za-z0-9_-]/g, '_');
 
-/** What waits for a person's word, and giving it: by the commands, and over the bus. */
-describe('a call that waits for a person', () => {
+/** Open approvals and their answers, by commands and over the bus. */
+describe('a call that waits for approval', () => {
   let site: BatchSite;
   let daemon: RunningDaemon;
   let client: ParleyClient;
@@ -34,7 +34,7 @@ describe('a call that waits for a person', () => {
   });
   afterAll(() => site?.close());
 
-  /** Posts, and waits for the question; the id of the approval. */
+  /** Posts and waits for the approval. Returns its id. */
   async function ask(conversation: string): Promise<string> {
     await client.post({ conversation, publisher: 'alice', content: conversation });
     return (await nextQuestion(client, conversation)).approvalId;
@@ -42,7 +42,7 @@ describe('a call that waits for a person', () => {
 
   const over = (conversation: string) => becomes(client, conversation, finished(1));
 
-  /** A reply of the request API as any NATS client sees it: what it says, and the code in its header. */
+  /** A reply of the request API for a NATS client: its body, and the code in its header. */
   async function requestRaw(subject: string, body: object) {
     const program = await connectToNats({ servers: daemon.ready.nats });
     try {
@@ -61,7 +61,7 @@ describe('a call that waits for a person', () => {
     return messages.slice(-3)[call - 1]?.content;
   };
 
-  it('is listed by `parley approvals`, as text and as JSON, and runs after `parley approve`', async () => {
+  it('an approval is listed by `parley approvals` as text and JSON, and its call runs after `parley approve`', async () => {
     const approvalId = await ask('approved');
     const listed = (await site.parley('approvals', '--json')).json();
     const expected = {
@@ -87,7 +87,7 @@ describe('a call that waits for a person', () => {
     expect((await site.parley('approvals', 'approved')).stdout).toBe('no pending approvals\n');
   });
 
-  it('is refused by `parley deny --reason`, never runs, and the model reads the reason', async () => {
+  it('a call that `parley deny --reason` refuses never runs, and the model reads the reason', async () => {
     const approvalId = await ask('denied');
     const denied = await site.parley('deny', approvalId, '--reason', 'not on a Friday', '--json');
     expect([denied.code, denied.json()]).toEqual([0, [{ accepted: true }]]);
@@ -102,7 +102,7 @@ describe('a call that waits for a person', () => {
     expect(await site.steps.effects('denied.3')).toBe(1);
   });
 
-  it('takes one answer: the second is refused, and says why', async () => {
+  it('an approval accepts one answer, and refuses the second with the reason', async () => {
     const approvalId = await ask('twice');
     const answers = await Promise.all(
       ['approve', 'deny', 'approve'].map((answer) =>
@@ -125,7 +125,7 @@ describe('a call that waits for a person', () => {
     expect(ofType(entries, 'approval-answered')).toHaveLength(1);
   });
 
-  it('is not found under another id', async () => {
+  it('an approval is not found under another id', async () => {
     const unknown = await requestRaw('parley.api.answer.alice', { approvalId: 'none', answer: 'approve' });
     expect(unknown).toMatchObject({ status: '404', body: { code: 'NOT_FOUND', hint: expect.any(String) } });
     const byCommand = await site.parley('approve', 'none');
@@ -133,7 +133,7 @@ describe('a call that waits for a person', () => {
     expect(byCommand.stderr).toContain('there is no approval none');
   });
 
-  it('is not settled by an answer that does not fit: it never ran', async () => {
+  it('an answer of the wrong kind does not settle an approval, as the call never ran', async () => {
     const approvalId = await ask('unfitting');
     for (const answer of ['rerun', 'failed', 'result']) {
       const refused = await requestRaw('parley.api.answer', { approvalId, answer, result: 'done' });
@@ -146,7 +146,7 @@ describe('a call that waits for a person', () => {
     expect((await client.request('approvals', { conversation: 'unfitting' })).approvals).toHaveLength(1);
   });
 
-  it("is answered under a publisher's own subject by approvers only", async () => {
+  it("an approval may be answered under a publisher's own subject only by approvers", async () => {
     const approvalId = await ask('permitted');
     const refused = await requestRaw('parley.api.answer.mallory', { approvalId, answer: 'approve' });
     expect(refused).toMatchObject({ status: '403', body: { code: 'FORBIDDEN' } });
@@ -164,7 +164,7 @@ describe('a call that waits for a person', () => {
     expect(ofType(entries, 'approval-answered')[0]?.author).toMatchObject({ kind: 'person', id: 'alice' });
   });
 
-  it('stays asked when another one is denied', async () => {
+  it('an approval stays open when another one is denied', async () => {
     const [one, other] = await Promise.all([ask('one-of-two'), ask('other-of-two')]);
     await client.request('answer', { approvalId: one, answer: 'deny', publisher: 'alice' });
     await over('one-of-two');
@@ -176,7 +176,7 @@ describe('a call that waits for a person', () => {
     expect(await site.steps.effects('one-of-two.2')).toBe(0);
   });
 
-  it('that was cut short is settled by `parley resolve`: run again, given its result, or failed', async () => {
+  it('a call that was interrupted is settled by `parley resolve`: run again, with a given result, or failed', async () => {
     const words: [string, string[]][] = [
       ['resolved-rerun', ['--rerun']],
       ['resolved-result', ['--result', '{"sent":1}']],
@@ -197,7 +197,7 @@ describe('a call that waits for a person', () => {
     expect(resultOf('resolved-failed', 2)).toContain('FAILED');
   });
 
-  /** Lets the call take effect, and not give its result. */
+  /** Lets the call take effect, but not return its result. */
   async function cutShort(conversation: string): Promise<void> {
     const call = `${conversation}.2`;
     site.steps.hold(call, 'after');
@@ -218,7 +218,7 @@ describe('a call that waits for a person', () => {
     await over(conversation);
   }
 
-  it('still waits after a restart, though the policy now allows everything', async () => {
+  it('an approval stays open after a restart, even if the policy now allows everything', async () => {
     const approvalId = await ask('kept');
     expect(await daemon.stop()).toBe(0);
     await client.close();
@@ -231,7 +231,7 @@ describe('a call that waits for a person', () => {
 
     const { approvals } = await client.request('approvals', { conversation: 'kept' });
     expect(approvals).toMatchObject([{ approvalId, tool: ACT, mayHaveRun: false }]);
-    // One that is asked for now is allowed: had the old one been released, it would have run by then.
+    // A new call is allowed. If the old one had been released, it would have run by then.
     await client.post({ conversation: 'allowed', publisher: 'alice', content: 'allowed' });
     expect(ofType(await over('allowed'), 'approval-requested')).toEqual([]);
     expect(await site.steps.entered('kept.2')).toBe(0);
@@ -242,7 +242,7 @@ describe('a call that waits for a person', () => {
     expect(await site.steps.effects('kept.2')).toBe(1);
   });
 
-  it('leaves sound logs, and requests that can be explained', async () => {
+  it('approvals leave sound logs, and requests that can be explained', async () => {
     const conversations = [
       'approved',
       'denied',
@@ -257,7 +257,7 @@ describe('a call that waits for a person', () => {
       const at = ofType(entries, 'message').findLast(({ role }) => role === 'assistant')?.index ?? 0;
       const { messages } = await client.request('view', { conversation, agent: 'pm', at });
       const sent = (site.requestsOf(conversation).at(-1)?.json.messages ?? []) as WireMessage[];
-      // The system message says what the configuration allows now; it was changed in between.
+      // The system message reflects the current configuration, which was changed in between.
       expect(messages.slice(1)).toEqual(sent.slice(1));
       expect(unpaired(sent)).toEqual([]);
     }

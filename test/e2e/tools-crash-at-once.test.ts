@@ -9,10 +9,10 @@ import { followUntil, type RunningDaemon } from '../support/daemon.ts';
 import { finished, ofType } from '../support/team.ts';
 
 /**
- * A daemon that is killed the moment an entry of a batch of calls (safe, risky, safe) is seen: what it had begun by then
- * is up to chance, what may come of it is not.
+ * A daemon that is killed the moment an entry of a batch of calls (safe, risky, safe) is seen. What had begun by
+ * then is random; the permitted outcomes are not.
  */
-describe('a daemon that is killed as soon as its log says', () => {
+describe('a daemon that is killed as soon as an entry is in its log', () => {
   let site: BatchSite;
   let daemon: RunningDaemon;
 
@@ -23,55 +23,54 @@ describe('a daemon that is killed as soon as its log says', () => {
   afterAll(() => site?.close());
 
   it.each<[string, string, (entries: readonly Entry[]) => boolean]>([
-    ['that the batch is asked for', 'asked-for', (entries) => callsIn(entries)],
-    ['what the first call gave', 'first', (entries) => resultsIn(entries) === 1],
-    [
-      'that the person has answered',
-      'answered',
-      (entries) => ofType(entries, 'approval-answered').length === 1,
-    ],
-    ['what the risky call gave', 'risky', (entries) => resultsIn(entries) === 2],
-    ['what the last call gave', 'last', (entries) => resultsIn(entries) === 3],
-  ])('%s', async (_, conversation, isSeen) => {
-    const client = await site.client();
-    await client.post({ conversation, publisher: 'alice', content: conversation });
-    const seen = followUntil(client, conversation, isSeen).then(() => daemon.kill9());
-    const approving = approve(conversation);
-    await seen;
-    await approving;
-    await site.steps.gone();
-    const before = await effectsOf(conversation);
-    const mayHaveRun = await isRecordedAsStarted(conversation);
-    if (before[1] === 1) expect(mayHaveRun).toBe(true);
-    daemon = await site.up();
-    if (mayHaveRun) expect((await effectsOf(conversation))[1]).toBe(before[1]);
+    ['the request of the batch', 'asked-for', (entries) => callsIn(entries)],
+    ['the result of the first call', 'first', (entries) => resultsIn(entries) === 1],
+    ['the answer of the person', 'answered', (entries) => ofType(entries, 'approval-answered').length === 1],
+    ['the result of the risky call', 'risky', (entries) => resultsIn(entries) === 2],
+    ['the result of the last call', 'last', (entries) => resultsIn(entries) === 3],
+  ])(
+    'the calls end correctly if the daemon is killed once the log has %s',
+    async (_, conversation, isSeen) => {
+      const client = await site.client();
+      await client.post({ conversation, publisher: 'alice', content: conversation });
+      const seen = followUntil(client, conversation, isSeen).then(() => daemon.kill9());
+      const approving = approve(conversation);
+      await seen;
+      await approving;
+      await site.steps.gone();
+      const before = await effectsOf(conversation);
+      const mayHaveRun = await isRecordedAsStarted(conversation);
+      if (before[1] === 1) expect(mayHaveRun).toBe(true);
+      daemon = await site.up();
+      if (mayHaveRun) expect((await effectsOf(conversation))[1]).toBe(before[1]);
 
-    for (;;) {
-      const entries = await becomes(client, conversation, isSettled);
-      const [question] = openQuestions(entries);
-      if (!question) break;
-      const { approvalId } = question;
-      if (question.mayHaveRun) expect(mayHaveRun).toBe(true);
-      const answer = question.mayHaveRun ? 'failed' : 'approve';
-      await client.request('answer', { approvalId, answer, publisher: 'alice' });
-    }
-    await client.close();
-    const text = await site.logFile(conversation);
-    const entries = parseLog(text);
-    expect(checkLog(text)).toEqual([]);
-    const [first = 0, risky = 0, last = 0] = await effectsOf(conversation);
-    for (const [position, count] of [
-      [0, first],
-      [2, last],
-    ]) {
-      const starts = ofType(entries, 'tool-started').filter(({ call }) => call.position === position);
-      expect(count).toBeGreaterThan(0);
-      expect(count).toBeLessThanOrEqual(starts.length);
-    }
-    expect(risky).toBeLessThanOrEqual(1);
-    expect(ofType(entries, 'approval-requested').length).toBeLessThanOrEqual(2);
-    expect(ofType(entries, 'message').at(-1)).toMatchObject({ role: 'assistant', content: 'done' });
-  });
+      for (;;) {
+        const entries = await becomes(client, conversation, isSettled);
+        const [question] = openQuestions(entries);
+        if (!question) break;
+        const { approvalId } = question;
+        if (question.mayHaveRun) expect(mayHaveRun).toBe(true);
+        const answer = question.mayHaveRun ? 'failed' : 'approve';
+        await client.request('answer', { approvalId, answer, publisher: 'alice' });
+      }
+      await client.close();
+      const text = await site.logFile(conversation);
+      const entries = parseLog(text);
+      expect(checkLog(text)).toEqual([]);
+      const [first = 0, risky = 0, last = 0] = await effectsOf(conversation);
+      for (const [position, count] of [
+        [0, first],
+        [2, last],
+      ]) {
+        const starts = ofType(entries, 'tool-started').filter(({ call }) => call.position === position);
+        expect(count).toBeGreaterThan(0);
+        expect(count).toBeLessThanOrEqual(starts.length);
+      }
+      expect(risky).toBeLessThanOrEqual(1);
+      expect(ofType(entries, 'approval-requested').length).toBeLessThanOrEqual(2);
+      expect(ofType(entries, 'message').at(-1)).toMatchObject({ role: 'assistant', content: 'done' });
+    },
+  );
 
   const effectsOf = (conversation: string) =>
     Promise.all([1, 2, 3].map((call) => site.steps.effects(`${conversation}.${call}`)));
@@ -84,7 +83,7 @@ describe('a daemon that is killed as soon as its log says', () => {
     return records.some(({ type, call }) => type === 'ToolCallStarted' && call.position === 1);
   }
 
-  /** Says yes if he is asked before the daemon is gone. */
+  /** Approves if it is requested before the daemon has ended. */
   async function approve(conversation: string): Promise<void> {
     const over = new AbortController();
     const client = await site.client();
@@ -97,7 +96,7 @@ describe('a daemon that is killed as soon as its log says', () => {
         if (!question || resultsIn(known) === 0) continue;
         const { approvalId } = question;
         const body = { approvalId, answer: 'approve', publisher: 'alice' } as const;
-        await client.request('answer', body, { signal: over.signal }).catch(() => undefined); // it may be gone by now
+        await client.request('answer', body, { signal: over.signal }).catch(() => undefined); // it may have ended by now
         return;
       }
     } finally {

@@ -7,8 +7,8 @@ import { checkLog, parseLog } from '../support/check-log.ts';
 import { finished, ofType } from '../support/team.ts';
 
 /**
- * A daemon that is killed after the log has the start of a risky call and before the call runs. The calls of a batch are
- * safe, risky, safe, so the risky one is the second to reach each crash point.
+ * A daemon that is killed after the log has the start of a risky call and before the call runs. The calls of a
+ * batch are safe, risky, safe, so the risky one is the second to reach each crash point.
  */
 const BETWEEN = 'before-tool-record:2';
 const RECORDED = 'before-tool:2';
@@ -41,7 +41,7 @@ describe('a risky call whose daemon is killed before it runs', () => {
     expect(await ranOf(id)).toBe(0);
   }
 
-  /** Starts a daemon that nothing ends, and waits until the turn is over or a person is asked. */
+  /** Starts a daemon that is not killed, and waits until the turn is over or an approval is open. */
   async function startedAgain(id: string): Promise<readonly Entry[]> {
     delete env.PARLEY_CRASH_POINTS;
     const daemon = await site.up();
@@ -67,14 +67,14 @@ describe('a risky call whose daemon is killed before it runs', () => {
     expect((await site.parley('fsck', id)).stdout).toContain('sound');
   }
 
-  it('runs once after the restart, and no person is asked again', async () => {
+  it('a risky call that did not start runs once after the restart, without a new approval', async () => {
     await killedAt(BETWEEN, 'between');
     await expectRunOnce('between', await startedAgain('between'));
   }, 60_000);
 
-  it('runs once after two such kills', async () => {
+  it('a risky call that did not start runs once after two such kills', async () => {
     await killedAt(BETWEEN, 'twice');
-    env.PARLEY_CRASH_POINTS = 'before-tool-record:1'; // the only call that the log owes
+    env.PARLEY_CRASH_POINTS = 'before-tool-record:1'; // the only outstanding call of the log
     const again = site.up('--allow-crash-points').then((daemon) => daemon.exited);
     await again.then(
       (code) => expect(code).toBeNull(),
@@ -91,7 +91,7 @@ describe('a risky call whose daemon is killed before it runs', () => {
     ['the last line of the audit log is torn', 'torn', BETWEEN, (path) => appendFile(path, '{"type":"Tool')],
     ['a line of the audit log is damaged', 'damaged', BETWEEN, (path) => appendFile(path, '{"type":"Tool\n')],
   ])(
-    'does not run, and a person is asked, when %s',
+    "a risky call does not run and needs a person's decision if %s",
     async (_, id, point, harm) => {
       await killedAt(point, id);
       await harm(auditOf(id));

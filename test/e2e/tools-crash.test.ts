@@ -16,28 +16,28 @@ import { until } from '../support/steps.ts';
 import { finished, ofType } from '../support/team.ts';
 
 /**
- * A daemon that is killed while a batch of three calls (safe, risky, safe) is at each of its points, all of them in
- * conversations of their own: killed, started, killed again, started again.
+ * A daemon that is killed while a batch of three calls (safe, risky, safe) is at each of its points, each in its
+ * own conversation: killed, started, killed again, started again.
  */
 interface Point {
   /** Of the conversation. */
   readonly id: string;
-  /** Where the batch stands when the daemon is killed: in a call, before or after it took effect. */
+  /** The progress of the batch when the daemon is killed: in a call, before or after its effect. */
   readonly at?: { readonly call: 1 | 2 | 3; readonly moment: 'before' | 'after' };
   readonly silent?: 'first' | 'second';
   /** The risky call is approved although the one before it still runs. */
   readonly early?: true;
-  /** The runner of the tool wrote down its result and had no time to report it. */
+  /** The runner of the tool recorded its result and had no time to report it. */
   readonly audited?: true;
-  /** Stays there for the second kill. */
+  /** Stays at this point for the second kill. */
   readonly again?: true;
-  /** What the person says when nobody knows whether the risky call happened, each time that he is asked. */
+  /** The decisions of the person when it is unknown whether the risky call happened, one per request. */
   readonly words?: readonly Word[];
   /** How often each call took effect in the end. */
   readonly effects: readonly [number, number, number];
-  /** Each start of a call: its place, and whether it is marked as a repetition. */
+  /** Each start of a call: its ordinal, and whether it is marked as a repetition. */
   readonly starts: readonly string[];
-  /** What the model reads, where that is not what the call gave. */
+  /** What the model reads if it differs from what the call returned. */
   readonly results?: Readonly<Record<number, RegExp>>;
 }
 
@@ -217,7 +217,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
     await until(async () => (await count(nameOf(point, at?.call ?? 0))) === times);
   }
 
-  /** Brings it there once more, or to the question of what became of it. */
+  /** Brings it there once more, or to the approval for the unknown outcome. */
   async function reachAgain(client: ParleyClient, point: Point): Promise<void> {
     if (point.at?.call === 1) await isAt(point, 2);
     else await becomes(client, point.id, waits);
@@ -228,7 +228,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
     await isAt(point, 2);
   }
 
-  /** Answers what is asked until the turn is over. */
+  /** Answers open approvals until the turn is over. */
   async function finish(client: ParleyClient, point: Point): Promise<void> {
     for (;;) {
       const entries = await becomes(
@@ -246,7 +246,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
     }
   }
 
-  /** One question waits, and it says that the call may have happened. */
+  /** One approval is open, and it says that the call may have happened. */
   async function nothingRuns(client: ParleyClient, point: Point, approvalId: string): Promise<void> {
     const before = await site.steps.entered(nameOf(point, 2));
     const { approvals } = await client.request('approvals', { conversation: point.id });
@@ -270,7 +270,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
   const logOf = ({ id }: Point) => logs.get(id) ?? [];
 
   describe.each(POINTS)('$id', (point) => {
-    it('has each call take effect as often as the log says that it may', async () => {
+    it('each call takes effect as often as the log permits', async () => {
       const counts = await Promise.all([1, 2, 3].map((call) => site.steps.effects(nameOf(point, call))));
       expect(counts).toEqual(point.effects);
       const starts = ofType(logOf(point), 'tool-started').map(
@@ -279,7 +279,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
       expect(starts).toEqual(point.starts);
     });
 
-    it('asks the person once, and anew only where nobody knows what happened', () => {
+    it('the person decides once, and again only if the outcome is unknown', () => {
       const questions = ofType(logOf(point), 'approval-requested');
       expect(questions.map(({ mayHaveRun }) => mayHaveRun)).toEqual([
         false,
@@ -289,7 +289,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
       expect(Math.max(...waiting)).toBe(1);
     });
 
-    it('goes on with a sound log and a request that any provider takes', () => {
+    it('the conversation continues with a sound log and a request that any provider accepts', () => {
       expect(checkLog(texts.get(point.id) ?? '')).toEqual([]);
       const requests = site.requestsOf(point.id).map(({ json }) => (json.messages ?? []) as WireMessage[]);
       for (const messages of requests) expect(unpaired(messages)).toEqual([]);
@@ -308,7 +308,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
   });
 });
 
-/** A question is open, and nothing else of the turn runs. */
+/** An approval is open, and nothing else of the turn runs. */
 function waits(entries: readonly Entry[]): boolean {
   return entries.at(-1)?.type === 'turn-ended' && openQuestions(entries).length > 0;
 }

@@ -15,18 +15,18 @@ import { finished, ofType } from '../support/team.ts';
 
 const PAM =
   '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPERSONA OF PAM';
-/** What `shell` puts before what the command wrote. */
+/** What `shell` puts before the output of the command. */
 const STATUS = '[exit code 0]\n';
 const INLINE_BYTES = 51_200;
 const NEXT_PAGE = /\n\[the file goes on: continue with (from|offset): (\d+)\]$/;
 
-/** Text of so many bytes whose five hundredth character would be cut by whoever counts bytes or halves of characters. */
+/** Text of so many bytes whose five hundredth character is cut by code that counts bytes or UTF-16 units. */
 function textOf(bytes: number): string {
   const odd = 'é𝄞…😀'.repeat(200);
   return `${odd}${'x'.repeat(bytes - Buffer.byteLength(odd))}`;
 }
 
-describe('a result that is large', () => {
+describe('a large tool result', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
@@ -57,7 +57,7 @@ describe('a result that is large', () => {
     client.post({ conversation, publisher: 'alice', content });
   const turnOf = (conversation: string) => followUntil(client, conversation, finished(1));
 
-  it('of 51,200 bytes stands in the log as it is', async () => {
+  it('a result of 51,200 bytes is in the log unchanged', async () => {
     await post('inline', 'inline');
     const [result] = resultsOf(await turnOf('inline'));
     expect(Buffer.byteLength(result?.content ?? '')).toBe(INLINE_BYTES);
@@ -67,7 +67,7 @@ describe('a result that is large', () => {
   });
 
   it.each(['chat', 'agent', 'run'] as const)(
-    'of 51,201 bytes is a file that fs_read gives back byte for byte in mode %s',
+    'a result of 51,201 bytes is a file that fs_read returns byte for byte in mode %s',
     async (mode) => {
       const to = mode === 'run' ? { workflow: 'look', input: 'large' } : {};
       if (mode !== 'agent')
@@ -90,7 +90,7 @@ describe('a result that is large', () => {
     },
   );
 
-  it('leaves no file when its conversation is deleted; again is fine', async () => {
+  it('deleting a conversation removes the file of a large result, and can be repeated', async () => {
     for (const existed of [true, false]) {
       const removed = await site.parley('rm', 'chat', '--json');
       expect([removed.code, removed.json()]).toMatchObject([
@@ -110,7 +110,7 @@ describe('a result that is large', () => {
 
   const outputs = (conversation: string) => join(site.data, 'conversations', conversation, 'outputs');
 
-  /** The mode that each request about this conversation's file was made in. */
+  /** The mode of each request about the file of this conversation. */
   function banners(mode: string): (string | undefined)[] {
     return provider.requests
       .map(({ json }) => json.messages ?? [])
@@ -125,7 +125,7 @@ const WORKFLOW = {
   nodes: { look: { agent: 'pm', brief: 'Look at the large file.', outcomes: { seen: 'end' } } },
 };
 
-/** An agent that runs a command, and reads back what was too large to be shown, page by page. */
+/** An agent that runs a command, and reads back page by page what was too large to be shown. */
 function answerTo({ json }: FakeRequest): FakeReply {
   const messages = json.messages ?? [];
   const last = messages.at(-1);
@@ -153,7 +153,7 @@ function resultsOf(entries: readonly Entry[]) {
   return ofType(entries, 'message').filter(({ toolName }) => toolName === 'shell' || toolName === 'fs_read');
 }
 
-/** A page without its note, which stands on a line of its own. */
+/** A page without its note, which is on a line of its own. */
 function wordsOf(page: string): string {
   const note = NEXT_PAGE.exec(page);
   if (!note) return page;

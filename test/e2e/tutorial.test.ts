@@ -8,8 +8,8 @@ import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
 
 /**
- * The README, an example and the tutorial, as a reader follows them: files are created, commands run in the order of the page, and
- * what they print is compared with the page. `…` in the page matches any text.
+ * The README, an example and the tutorial, as a reader follows them: files are created, commands are run in order,
+ * and their output is compared with the page. `…` in the page matches any text.
  */
 
 const PATIENCE_MS = 30_000;
@@ -22,9 +22,9 @@ const tutorial = (
 ).flatMap(blocksOf);
 
 let home: string;
-/** What each terminal runs first. */
+/** The first commands of each terminal. */
 let setUp: string;
-/** Programs that run in terminals of their own, by the terminal's name. */
+/** Programs that run in their own terminals, by the terminal's name. */
 const terminals = new Map<string, ChildProcess>();
 /** The newest id of an approval that a command printed. */
 let approval = '';
@@ -38,7 +38,7 @@ afterEach(async () => {
 });
 
 function shell(script: string): ChildProcess {
-  // Without npm's variables: by them `parley` knows how it was called, and suggests commands that way.
+  // Without npm's variables, which change how `parley` suggests commands.
   const entries = Object.entries(strangersEnvironment()).filter(([name]) => !name.startsWith('npm_'));
   const env = { ...Object.fromEntries(entries), HOME: home, PARLEY_HTTP: '127.0.0.1:0' };
   const options = { cwd: dirname(dirname(launcher)), env, detached: true };
@@ -48,7 +48,7 @@ function shell(script: string): ChildProcess {
   });
 }
 
-/** Collects what a program prints, errors included, as a terminal shows it. */
+/** Collects the output of a program, errors included, as a terminal shows it. */
 function output(child: ChildProcess): () => string {
   let text = '';
   for (const stream of [child.stdout, child.stderr])
@@ -84,7 +84,7 @@ async function leave(name: string): Promise<void> {
   await closed;
 }
 
-/** The text with `…` for anything, and with any space at the ends of lines. */
+/** The text as a pattern with `…` for anything, and with any space at the ends of lines. */
 function pattern(shown: string): RegExp {
   const lines = shown.trimEnd().split('\n');
   const escaped = lines.map((line) =>
@@ -102,7 +102,7 @@ async function follow(block: Block, shown: string | undefined): Promise<void> {
   if (terminal) return start(terminal, block.text);
   const command = block.text.replaceAll('APPROVAL_ID', approval);
   let printed = await run(command);
-  // A command that only reads may come before the agents are done.
+  // A command that only reads may run before the agents are done.
   if (shown !== undefined && /^(cat|parley show) /.test(command))
     for (const end = Date.now() + PATIENCE_MS; !pattern(shown).test(printed) && Date.now() < end; )
       printed = await run(command);
@@ -127,28 +127,28 @@ async function followAll(blocks: readonly Block[], folder: string): Promise<void
 }
 
 describe('a reader who follows a page', { timeout: 300_000 }, () => {
-  it('sees the first conversation of the README with the team that ships', async () => {
+  it('the README shows the first conversation with the shipped team as it is', async () => {
     setUp = IN_CHECKOUT;
     await start('daemon', 'parley up');
     expect(readme.filter(({ language }) => language === 'sh')).toHaveLength(2);
     await followAll(readme, home);
   });
 
-  it('sees the team of the example at work', async () => {
+  it('the example page shows its team as it works', async () => {
     setUp = IN_CHECKOUT;
     const data = join(home, 'data');
     const blocks = team.map(({ text, ...block }) => ({
       ...block,
-      // Two agents answer side by side: either may be the first.
+      // Two agents answer concurrently, in any order.
       text: text.replaceAll('/tmp/parley-team', data).replace(/^\[dev\] One.*\n\[qa\] First.*$/m, '…'),
     }));
     expect(blocks.filter(({ language }) => language === 'sh')).toHaveLength(4);
     await followAll(blocks, home);
   });
 
-  it.runIf(hasPython)('builds the team of the tutorial, from the first command to the last', async () => {
+  it.runIf(hasPython)('the tutorial builds its team from the first command to the last', async () => {
     const [first] = tutorial;
-    setUp = first?.text ?? ''; // the page says that each terminal needs these lines
+    setUp = first?.text ?? ''; // The page says that each terminal needs these lines.
     expect(setUp).toContain('parley() {');
     const folder = join(home, 'first-team');
     await followAll(tutorial, folder);

@@ -13,8 +13,8 @@ import {
 import { type FakeProvider, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** What a model is really sent, read from the requests that a provider received. */
-describe('what each agent is shown', () => {
+/** What a model receives, read from the requests at a provider. */
+describe('the view of each agent', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
@@ -35,7 +35,7 @@ describe('what each agent is shown', () => {
   const messagesOf = (request: FakeRequest | undefined) => request?.json.messages ?? [];
   const lastOf = (request: FakeRequest) => messagesOf(request).at(-1) ?? { role: '', content: '' };
 
-  /** Posts and waits until it is answered; the request that the provider received for it. */
+  /** Posts and waits for the answer. Returns the request that the provider received for it. */
   async function ask(conversation: string, content: string, turns: number, name?: string) {
     const client = await site.client();
     const before = provider.requests.length;
@@ -47,7 +47,7 @@ describe('what each agent is shown', () => {
     return messagesOf(provider.requests[before]);
   }
 
-  it('gives a second agent the whole history and no block, and the first what it missed, once', async () => {
+  it("the view of a second agent has the whole history and no block, and the first one's has what it missed, once", async () => {
     const first = await ask('away', 'begin', 1);
     expect(first.map(({ role }) => role)).toEqual(['system', 'user']);
     expect(first[0]?.content).toContain('PERSONA OF PAM');
@@ -83,7 +83,7 @@ describe('what each agent is shown', () => {
     expect(texts.split('@dev have a look').length - 1).toBe(2); // the post itself, and Dev's answer that quotes it
   });
 
-  it('names people from the second one on, and leaves what stood before as it was', async () => {
+  it('the view names people from the second one on, and leaves earlier content unchanged', async () => {
     await ask('people', 'I am first', 1, 'Ann');
     const second = await ask('people', 'I am second', 2, 'Ben');
     expect(second.slice(1).map(({ content }) => content)).toEqual([
@@ -101,7 +101,7 @@ describe('what each agent is shown', () => {
     ]);
   });
 
-  it('leaves the persona out in mode chat, and ends the prefix with the banner', async () => {
+  it('the view has no persona in mode chat, and its prefix ends with the banner', async () => {
     await ask('modes', 'in mode agent', 1);
     const switched = await site.parley('mode', 'modes', 'chat', '--json');
     expect(switched.json()).toEqual([expect.objectContaining({ mode: 'chat' })]);
@@ -112,14 +112,14 @@ describe('what each agent is shown', () => {
     );
   });
 
-  it('routes by phase', async () => {
+  it('a post is routed by phase', async () => {
     await ask('phases', 'to Pam', 1);
     expect((await site.parley('phase', 'phases', 'execute')).code).toBe(0);
     const [prefix] = await ask('phases', 'to Dev', 2);
     expect(prefix?.content).toContain('PERSONA OF DEV');
   });
 
-  it('explains every answer with the request that the provider received, online, offline, and after a restart', async () => {
+  it('explain prints the request of every answer as the provider received it, online, offline, and after a restart', async () => {
     const client = await site.client();
     const before = provider.requests.length;
     await client.post({ conversation: 'why', publisher: 'alice', content: 'one' });
@@ -144,7 +144,7 @@ describe('what each agent is shown', () => {
     const where = ['--agent', last?.author.id ?? '', '--at', String(last?.index), '--json'];
     const online = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
     expect(online.json()).toEqual([{ messages: sent[2], report: explained[2]?.report }]);
-    // With a data directory named, no daemon is asked.
+    // With --data no daemon is used.
     const offline = await site.parley('explain', 'why', ...where, '--config', site.config);
     expect(offline.stdout).toBe(online.stdout);
 

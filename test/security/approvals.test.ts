@@ -18,8 +18,8 @@ import { createConnections, describeUsers, type ServerUsers } from '../support/s
 import { ofType } from '../support/team.ts';
 
 /**
- * An approval lets a shell command run. Attackers have what `parley nats-config` gives a publisher, or a token of the HTTP
- * doors. The command makes a file, so whether it ran is on the disk.
+ * An approval lets a shell command run. Attackers have the rights that `parley nats-config` gives a publisher, or
+ * an HTTP token. The command creates a file, which shows whether it ran.
  */
 
 const USERS = {
@@ -101,7 +101,7 @@ async function post(name: string, content: string, conversation = 'demo', more: 
   await connection.request(`parley.in.${name}.${conversation}`, body, { timeout: 5_000 });
 }
 
-/** Alice posts as any publisher may; answers the id of the approval that waits then. */
+/** Alice posts as any publisher may. Returns the id of the open approval. */
 async function ask(conversation = 'demo', content = 'make it', more: object = {}): Promise<string> {
   await post('alice', content, conversation, more);
   const ops = await client('ops');
@@ -131,7 +131,7 @@ const exists = (file: string) =>
     () => true,
     () => false,
   );
-/** Long enough for a command that was released to have run. */
+/** Long enough for a released command to have run. */
 const isRun = async (file = 'ran') => {
   for (let tries = 0; tries < 10 && !(await exists(file)); tries++) await sleep(100);
   return await exists(file);
@@ -139,21 +139,21 @@ const isRun = async (file = 'ran') => {
 const FORBIDDEN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.approvers') };
 const OWN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.ownRequests') };
 
-describe('on a shared server without approvers', () => {
+describe('a shared server without approvers', () => {
   it('a publisher cannot run a shell command by posting and approving it', async () => {
     const approvalId = await ask();
     expect(await answerAs('alice', approvalId)).toMatchObject(FORBIDDEN);
     expect(await isRun()).toBe(false);
   });
 
-  it('another publisher cannot approve it either, nor deny it', async () => {
+  it('another publisher can neither approve nor deny the call', async () => {
     const approvalId = await ask();
     expect(await answerAs('bob', approvalId)).toMatchObject(FORBIDDEN);
     expect(await answerAs('bob', approvalId, 'deny')).toMatchObject(FORBIDDEN);
     expect(await isRun()).toBe(false);
   });
 
-  it('tokens of the HTTP doors give no right that their publisher does not have', async () => {
+  it('an HTTP token gives no right that its publisher lacks', async () => {
     const approvalId = await ask();
     expect(await answerOver(TOKENS.posts, approvalId)).toMatchObject({ status: 403 });
     expect(await answerOver(TOKENS.approves, approvalId)).toMatchObject({ status: 403, body: FORBIDDEN });
@@ -163,7 +163,7 @@ describe('on a shared server without approvers', () => {
     expect(await isRun()).toBe(false);
   });
 
-  it('the operator approves, and the publisher may deny a call that answers its own request', async () => {
+  it('the operator approves a call, and the publisher may deny a call of its own request', async () => {
     const approvalId = await ask();
     const flags = users.flags('ops', nats.url);
     const asPublisher = await runCli(['approve', approvalId, ...flags]);
@@ -177,7 +177,7 @@ describe('on a shared server without approvers', () => {
   });
 });
 
-describe('on a shared server with approvers', () => {
+describe('a shared server with approvers', () => {
   beforeEach(async () => {
     await site.close();
     await nats.stop();
@@ -193,7 +193,7 @@ describe('on a shared server with approvers', () => {
     expect(await isRun()).toBe(true);
   });
 
-  it('a publisher cannot approve what an agent calls that its request was handed over to', async () => {
+  it('a publisher cannot approve a call of an agent that got its request by a handoff', async () => {
     const approvalId = await ask('demo', 'hand over');
     expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
     expect(await isRun()).toBe(false);
@@ -201,7 +201,7 @@ describe('on a shared server with approvers', () => {
     expect(await isRun()).toBe(true);
   });
 
-  it('neither who asked nor who answered the question of an agent can approve the call that follows', async () => {
+  it('neither the author of a question nor of its answer can approve the call that follows', async () => {
     await post('bob', 'ask me');
     const asked = (entries: Parameters<typeof ofType>[0]) =>
       ofType(entries, 'message').find((one) => one.tool_calls?.[0]?.function.name === 'ask');
@@ -210,7 +210,7 @@ describe('on a shared server with approvers', () => {
     await expectOperatorAlone(approvalId);
   });
 
-  it('neither who began a turn nor who posted into it can approve the call that follows', async () => {
+  it('neither the publisher that began a turn nor one that posted into it can approve the call that follows', async () => {
     await post('bob', 'slowly');
     await followUntil(await client('ops'), 'demo', (all) => ofType(all, 'turn-started').length > 0);
     const approvalId = await ask();
@@ -219,7 +219,7 @@ describe('on a shared server with approvers', () => {
     await expectOperatorAlone(approvalId);
   });
 
-  it('who posted a message that waited for the end of a turn cannot approve its call, and who began that turn can', async () => {
+  it('the publisher of a message that waited for the end of a turn cannot approve its call, and the one that began the turn can', async () => {
     await post('bob', 'slowly');
     await followUntil(await client('ops'), 'demo', (all) => ofType(all, 'turn-started').length > 0);
     const approvalId = await ask('demo', 'make it', { delivery: 'queue' });
@@ -239,7 +239,7 @@ describe('on a shared server with approvers', () => {
     expect(await isRun()).toBe(true);
   }
 
-  it('an id that is unknown or was answered releases nothing, wherever it is sent', async () => {
+  it('an unknown or answered id releases nothing, wherever it is sent', async () => {
     const approvalId = await ask();
     const open = await ask('aside', 'make another');
     expect(await answerAs('bob', approvalId, 'deny')).toEqual({ accepted: true });
@@ -254,7 +254,7 @@ describe('on a shared server with approvers', () => {
     expect(open).not.toBe('');
   });
 
-  it('an AG-UI interrupt and an A2A task release no call but the one that they name', async () => {
+  it('an AG-UI interrupt and an A2A task release only the call that they name', async () => {
     await ask();
     const open = await ask('aside', 'make another');
     const place = await placeOf('demo');
@@ -267,7 +267,7 @@ describe('on a shared server with approvers', () => {
     expect([await isRun(), await isRun('another')]).toEqual([false, false]);
   });
 
-  it('an approval by A2A that names no call does not release the one that replaced what it was shown', async () => {
+  it('an A2A approval that names no call does not release the one that replaced the call it was shown', async () => {
     const shown = await ask();
     expect(await answerAs('alice', shown, 'deny', { reason: 'run this instead' })).toEqual({
       accepted: true,
@@ -285,7 +285,7 @@ describe('on a shared server with approvers', () => {
     expect(await isRun('another')).toBe(true);
   });
 
-  /** Of the call that waits in a conversation, as AG-UI names it. */
+  /** The AG-UI id of the open call of a conversation. */
   async function placeOf(conversation: string): Promise<string> {
     const [asked] = ofType(await entriesOf(await client('ops'), conversation), 'approval-requested');
     return `c${asked?.call.index}_${asked?.call.position}`;
@@ -310,7 +310,7 @@ describe('on a shared server with approvers', () => {
     return over('/a2a/lead', { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message } });
   }
 
-  /** What each entry point says of this id. */
+  /** The answer of each entry point for this id. */
   async function everywhere(id: string): Promise<string[]> {
     const text = JSON.stringify;
     const flags = users.flags('ops', nats.url);

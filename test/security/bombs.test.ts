@@ -11,7 +11,7 @@ import { followUntil, openSite, providerSettings, type Site } from '../support/d
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { finished, ofType } from '../support/team.ts';
 
-/** Answers of providers and MCP servers that are small as sent and huge once they are decoded. */
+/** Answers of providers and MCP servers that are small when sent and huge when decoded. */
 
 const HUGE = Buffer.alloc(256_000_000, 'x');
 const ENCODED = {
@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const end of over.splice(0).reverse()) await end();
 });
 
-describe('an answer of a provider', () => {
+describe('an oversized answer of a provider', () => {
   let site: Site;
   let provider: FakeProvider;
   let peakMb: () => Promise<number>;
@@ -51,7 +51,7 @@ describe('an answer of a provider', () => {
     };
   }
 
-  /** How much more memory the daemon needed for it, and what became of the turn. */
+  /** The additional memory of the daemon, and the result of the turn. */
   async function bombed(): Promise<{ more: number; entries: readonly Entry[] }> {
     const client = await site.client();
     await client.post({ conversation: 'c', content: 'hello', publisher: 'alice' });
@@ -63,7 +63,7 @@ describe('an answer of a provider', () => {
   }
 
   it.each(Object.entries(ENCODED))(
-    'that is an error with a huge body (%s) is not read whole',
+    'a provider error with a huge body (%s) is not read to its end',
     async (...bomb) => {
       await start(400, ...bomb);
       const { more, entries } = await bombed();
@@ -73,7 +73,7 @@ describe('an answer of a provider', () => {
     },
   );
 
-  it('that is nothing but blanks does not keep the daemon from answering others', async () => {
+  it('a provider answer of blanks only does not block the daemon', async () => {
     await start(200, 'gzip', BLANK);
     const client = await site.client();
     await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
@@ -84,12 +84,12 @@ describe('an answer of a provider', () => {
   });
 });
 
-describe('an answer of an MCP server over HTTP', () => {
+describe('an oversized answer of an MCP server over HTTP', () => {
   const KINDS = ['application/json', 'text/event-stream'].flatMap((type) =>
     [200, 500].map((status) => [type, status] as const),
   );
   it.each(KINDS.flatMap((kind) => Object.entries(ENCODED).map((bomb) => [...kind, ...bomb] as const)))(
-    'of the type %s and the status %i with a huge body (%s) closes the connection',
+    'an MCP answer of type %s and status %i with a huge body (%s) closes the connection',
     async (type, status, encoding, body) => {
       const server = createServer((request, response) => {
         request.resume();

@@ -7,8 +7,8 @@ import { type FakeProvider, type FakeRequest, startFakeProvider } from '../suppo
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /**
- * Somebody who may read the data directory or the streams searches them for a text of a conversation that was deleted:
- * in a post, its title, a call, a large output, and a post that was refused.
+ * An attacker who can read the data directory or the streams searches for texts of a deleted conversation: a post,
+ * its title, a call, a large output, and a refused post.
  */
 
 const MARKER = 'Zq7hunter2Zq7';
@@ -76,7 +76,7 @@ const wholeText = async () => ({
 });
 const NOTHING = { files: [], server: [], messages: [] };
 
-/** A conversation with texts wherever one can be, and another one that stays. */
+/** A conversation with texts in every possible place, and another one that is kept. */
 async function converse(): Promise<void> {
   const client = await site.client();
   await client.post({ conversation: 'secret', publisher: 'alice', content: `remember ${MARKER}` });
@@ -89,8 +89,8 @@ async function converse(): Promise<void> {
   await expect.poll(async () => (await client.request('conversations', {})).conversations.length).toBe(2);
 }
 
-describe('a search for a text of a deleted conversation', () => {
-  it('finds nothing in the data directory, the files of the server and the streams, and rm says what it erased', async () => {
+describe('searching for a text of a deleted conversation', () => {
+  it('no text of a deleted conversation is in the data directory, the files of the server or the streams, and rm reports what it erased', async () => {
     const daemon = await site.up();
     await converse();
     const before = await wholeText();
@@ -110,10 +110,10 @@ describe('a search for a text of a deleted conversation', () => {
     await expect.poll(wholeText, { timeout: 15_000, interval: 500 }).toEqual(NOTHING);
     expect(await daemon.stop()).toBe(0);
     expect(await wholeText()).toEqual(NOTHING);
-    expect((await filesWith('hello', site.data)).length).toBeGreaterThan(0); // the other conversation stays
+    expect((await filesWith('hello', site.data)).length).toBeGreaterThan(0); // the other conversation is kept
   });
 
-  it('finds nothing after a daemon that was killed during the deletion has started again', async () => {
+  it('no text of a deleted conversation is left after a daemon that was killed during the deletion restarts', async () => {
     const first = await site.up('--allow-crash-points');
     await converse();
     expect((await site.parley('rm', 'secret')).code).not.toBe(0);
@@ -127,7 +127,7 @@ describe('a search for a text of a deleted conversation', () => {
     expect(listed).toEqual(['kept']);
   });
 
-  it('finds no message in any stream where the logs are on the server', async () => {
+  it('no message of a deleted conversation is left in any stream if the logs are on the server', async () => {
     await site.up('--store', 'jetstream');
     await converse();
     const removed = await site.parley('rm', 'secret');

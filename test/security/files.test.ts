@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 
-/** Another user of this machine reads what Parley keeps, locks it, or changes the configuration. */
+/** Another user of this machine reads files of Parley, locks them, or changes the configuration. */
 
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
@@ -15,7 +15,7 @@ const HAS_PYTHON = spawnSync('python3', ['--version']).status === 0;
 let site: Site;
 let umask: number;
 beforeEach(async () => {
-  umask = process.umask(0o000); // the least careful one
+  umask = process.umask(0o000); // the most permissive umask
   site = await openSite({
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list]\n---\nYou lead.' },
@@ -39,7 +39,7 @@ afterEach(async () => {
   await site.close();
 });
 
-/** Every path below `folder` with its mode, itself included. */
+/** Every path below `folder` with its mode, including the folder. */
 async function modesOf(folder: string): Promise<Map<string, number>> {
   const found = new Map([['', (await lstat(folder)).mode & 0o777]]);
   for (const name of await readdir(folder, { recursive: true }))
@@ -54,7 +54,7 @@ async function converse(): Promise<void> {
   expect((await site.parley('say', 'demo', 'list the files', '--wait')).code).toBe(0);
 }
 
-/** Holds a shared lock on the file until it is ended; answers what it could do. */
+/** Holds a shared lock on the file until it is ended. Returns which accesses succeeded. */
 async function lockShared(path: string, user?: number): Promise<{ said: string; holder: ChildProcess }> {
   const program = [
     'import fcntl, struct, sys, time',
@@ -77,7 +77,7 @@ async function lockShared(path: string, user?: number): Promise<{ said: string; 
 }
 
 describe('the files of a daemon', () => {
-  it('are closed to other users whatever the umask is, logs, audit and the server among them', async () => {
+  it('files are closed to other users with any umask, including logs, audit and the server', async () => {
     const daemon = await site.up();
     await converse();
     const modes = await modesOf(site.data);
@@ -94,7 +94,7 @@ describe('the files of a daemon', () => {
     expect(open(left)).toEqual([]);
   });
 
-  it('of an older version are closed at the next start', async () => {
+  it('files of an older version are closed at the next start', async () => {
     await (await site.up()).stop();
     await mkdir(join(site.data, 'conversations', 'old', 'outputs'), { recursive: true });
     await writeFile(join(site.data, 'conversations', 'old', 'audit.jsonl'), '');
@@ -107,7 +107,7 @@ describe('the files of a daemon', () => {
     expect(open(await modesOf(site.data))).toEqual([]);
   });
 
-  it('are closed and checked under every name that docs/data.md lists, with the folder that holds them', async () => {
+  it('files are closed and checked under every name in docs/data.md, with the folder that contains them', async () => {
     await (await site.up()).stop();
     const table = await readFile(new URL('../../docs/data.md', import.meta.url), 'utf8');
     const [, files = ''] = table.split(/^## /m);
@@ -126,7 +126,7 @@ describe('the files of a daemon', () => {
     expect(open(await modesOf(site.data))).toEqual([]);
   });
 
-  it('are closed in a folder that a person uses for other things too, which stays as it is', async () => {
+  it('files are closed in a folder that a person uses for other things too, and the folder is unchanged', async () => {
     await mkdir(site.data, { mode: 0o777 });
     await writeFile(join(site.data, 'notes.txt'), 'mine');
     const daemon = await site.up();
@@ -138,7 +138,7 @@ describe('the files of a daemon', () => {
     expect(doctor.stdout).toContain(`chmod go-w ${site.data}`);
   });
 
-  it('are checked by doctor, which prints the command that closes them', async () => {
+  it('files that are open to others are reported by doctor with the command that closes them', async () => {
     await site.up();
     await converse();
     const doctor = () => site.parley('doctor', '--config', site.config, '--json');
@@ -161,35 +161,38 @@ describe('the files of a daemon', () => {
 });
 
 describe('a shared lock on LOCK', () => {
-  it.runIf(IS_ROOT && HAS_PYTHON)('cannot be taken by another user', async () => {
+  it.runIf(IS_ROOT && HAS_PYTHON)('another user cannot take a shared lock on LOCK', async () => {
     await (await site.up()).stop();
     const { said } = await lockShared(join(site.data, 'LOCK'), NOBODY);
     expect(said).toBe('Permission denied');
     await site.up();
   });
 
-  it.runIf(HAS_PYTHON && process.platform === 'linux')('is reported by a start that it blocks', async () => {
-    await (await site.up()).stop();
-    const lock = join(site.data, 'LOCK');
-    const { said, holder } = await lockShared(lock);
-    expect(said).toBe('locked');
-    const started = performance.now();
-    const message = await site.up().catch(({ message }: Error) => message);
-    expect(performance.now() - started).toBeLessThan(20_000);
-    expect(message).toContain('DATA_DIRECTORY_BLOCKED');
-    expect(message).toContain('a shared lock of a program that is no daemon');
-    expect(message).toContain(`lsof ${lock}`);
-    const offline = await site.parley('fsck', '--repair');
-    expect(offline.stderr).toContain(`lsof ${lock}`);
-    holder.kill('SIGKILL');
-    await once(holder, 'exit');
-    await site.up();
-  });
+  it.runIf(HAS_PYTHON && process.platform === 'linux')(
+    'a start reports a shared lock on LOCK that blocks it',
+    async () => {
+      await (await site.up()).stop();
+      const lock = join(site.data, 'LOCK');
+      const { said, holder } = await lockShared(lock);
+      expect(said).toBe('locked');
+      const started = performance.now();
+      const message = await site.up().catch(({ message }: Error) => message);
+      expect(performance.now() - started).toBeLessThan(20_000);
+      expect(message).toContain('DATA_DIRECTORY_BLOCKED');
+      expect(message).toContain('a shared lock of a program that is no daemon');
+      expect(message).toContain(`lsof ${lock}`);
+      const offline = await site.parley('fsck', '--repair');
+      expect(offline.stderr).toContain(`lsof ${lock}`);
+      holder.kill('SIGKILL');
+      await once(holder, 'exit');
+      await site.up();
+    },
+  );
 });
 
 describe('a configuration that every user may change', () => {
   it.each(['', 'parley.yaml', 'agents', 'agents/lead.md'])(
-    'is reported by up and doctor, with the command (%j)',
+    'up and doctor report a configuration that every user may change, with the command (%j)',
     async (name) => {
       for (const [one] of await modesOf(site.config)) await chmod(join(site.config, one), 0o755);
       const doctor = () => site.parley('doctor', '--config', site.config, '--json');

@@ -7,8 +7,8 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
- * An agent in another process speaks live, for the eyes of those who follow. An attacker with its credentials speaks in
- * conversations whose turns it was not offered, as another agent, and after its turn. Here critic attacks.
+ * A remote agent publishes live text. An attacker with its credentials publishes into conversations whose turns it
+ * was not offered, as another agent, and after its turn. Here critic attacks.
  */
 
 const USERS: readonly User[] = [
@@ -71,8 +71,8 @@ afterEach(async () => {
 describe.each([
   ['one account', oneAccount],
   ['an account for each user', accountEach],
-])('on a server with %s', (_, configured) => {
-  it('a remote agent is heard live in a conversation only while a turn of it is offered', async () => {
+])('live subjects on a server with %s', (_, configured) => {
+  it('live text of a remote agent is shown in a conversation only while it is offered a turn there', async () => {
     nats = await startNatsServer({ config: await configured() });
     await site.up(
       ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', 'daemon'],

@@ -17,11 +17,11 @@ import { type FakeProvider, startFakeProvider } from '../support/fake-provider.t
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /**
- * Who is on the machine is not the operator: other programs, other users, and the tools of agents. The daemon has its
- * defaults, with a server of its own; the project contains code that searches for what opens its doors.
+ * Other programs, other users and the tools of agents on this machine are not the operator. The daemon has its
+ * defaults and a managed server. Code in the project searches for secrets.
  */
 
-/** Why this system hides nothing from programs; null: it does. */
+/** Why this system cannot hide files from programs; null: it can. */
 const { fault } = await hideFolder('.');
 const SECRET_FILES = ['connection.json', 'http-token', 'nats/user.nk'];
 
@@ -84,7 +84,7 @@ afterAll(async () => {
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
-/** All that the daemon serves, but its health, the console's files and the cards of A2A. */
+/** Every route except health, the console's files and the A2A cards. */
 const GUARDED = [
   ...ROUTES.map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, 'demo')] as const),
   ...['/api/identity', '/api/openapi.json', '/api/conversations/demo/events', '/metrics'].map(get),
@@ -114,28 +114,31 @@ describe('a program without the token', () => {
     { 'x-api-key': 'guess' },
   ];
 
-  it.each(GUARDED)('is refused %s %s, and learns nothing', async (method, path) => {
-    for (const headers of WITHOUT) {
-      const { status, text } = await ask(method, path, headers);
-      expect(status).toBe(401);
-      expect(text).not.toMatch(/operate|demo|Dev|console|publisher/);
-      expect(text).not.toContain(token);
-    }
-  });
+  it.each(GUARDED)(
+    'a program without the token is refused %s %s and learns nothing',
+    async (method, path) => {
+      for (const headers of WITHOUT) {
+        const { status, text } = await ask(method, path, headers);
+        expect(status).toBe(401);
+        expect(text).not.toMatch(/operate|demo|Dev|console|publisher/);
+        expect(text).not.toContain(token);
+      }
+    },
+  );
 
-  it('is refused where the same request with the token is not', async () => {
+  it('a request without the token is refused, and succeeds with it', async () => {
     for (const [method, path] of GUARDED)
       expect((await ask(method, path, bearer(token))).status).not.toBe(401);
     const { text } = await ask('GET', '/api/identity', bearer(token));
     expect(JSON.parse(text)).toEqual({ role: 'operate', publisher: null, name: null });
   });
 
-  it('finds no token in what needs none', async () => {
+  it('routes without a token do not reveal the token', async () => {
     for (const path of ['/', '/healthz', '/readyz', '/.well-known/agent-card.json'])
       expect((await ask('GET', path)).text).not.toContain(token);
   });
 
-  it('is refused as a page of another name, also with the token', async () => {
+  it('a page of another host name is refused, even with the token', async () => {
     const headers = ['-H', 'Host: evil.example', '-H', `Authorization: Bearer ${token}`];
     const out = execFileSync('curl', [
       '-s',
@@ -150,19 +153,19 @@ describe('a program without the token', () => {
   });
 });
 
-describe('the token', () => {
-  it('has 256 bits and is in no line that the daemon prints', async () => {
+describe('the generated token', () => {
+  it('the token has 256 bits and is in no output of the daemon', async () => {
     expect(token).toMatch(/^[\w-]{43}$/);
     expect(daemon.ready).not.toHaveProperty('httpToken');
     expect(JSON.stringify(daemon.ready) + daemon.stderr()).not.toContain(token);
   });
 
-  it('is in files that only the owner can read', async () => {
+  it('the token is in files that only the owner can read', async () => {
     for (const name of SECRET_FILES) expect((await stat(join(site.data, name))).mode & 0o077).toBe(0);
     expect(await readFile(join(site.data, 'http-token'), 'utf8')).toBe(`${token}\n`);
   });
 
-  it('is not in the address that `parley token --url` prints, whose code gives it once', async () => {
+  it('the token is not in the address of `parley token --url`, whose code returns it once', async () => {
     const address = (await site.parley('token', '--url')).stdout;
     expect(address).toMatch(/^http:\S+\/#code=[\w.-]+\n$/);
     expect(address).not.toContain(token);
@@ -185,7 +188,7 @@ describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
     return { said: stdout + stderr, status };
   };
 
-  it('can enter the folder of the data directory, and reads no secret there', async () => {
+  it('another user can enter the parent of the data directory, and reads no secret there', async () => {
     await chmod(site.root, 0o755);
     expect(asNobody('ls', site.root).status).toBe(0);
     for (const name of SECRET_FILES) {
@@ -195,7 +198,7 @@ describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
     }
   });
 
-  it('cannot operate the daemon over HTTP', () => {
+  it('another user cannot operate the daemon over HTTP', () => {
     const { said } = asNobody(
       'curl',
       '-s',
@@ -209,8 +212,8 @@ describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
   });
 });
 
-describe('a tool', () => {
-  /** What the model was given as the result of this call. */
+describe('a tool of an agent', () => {
+  /** The result of this call as the model gets it. */
   async function resultOf(call: string): Promise<string> {
     const client = await site.client();
     await client.post({ conversation: call, publisher: 'alice', content: call });
@@ -223,7 +226,7 @@ describe('a tool', () => {
   }
 
   it.skipIf(fault !== null)(
-    'that the policy allows finds no secret in its environment, the data directory and other processes',
+    'a tool that the policy allows finds no secret in its environment, the data directory and other processes',
     async () => {
       const seed = (await readFile(join(site.data, 'nats/user.nk'), 'utf8')).trim();
       expect(seed).toMatch(/^SU\w{50,}$/);
@@ -238,15 +241,15 @@ describe('a tool', () => {
     },
   );
 
-  it('that reads files does not read the data directory in its project', async () => {
+  it('a tool that reads files does not read a data directory inside its project', async () => {
     const result = await resultOf('read');
     expect(result).toContain('PATH_REFUSED');
     expect(result).not.toContain(token);
   });
 });
 
-describe('a start', () => {
-  it('keeps the token of its data directory, and replaces one that others could read', async () => {
+describe('a start of the daemon', () => {
+  it('a start keeps the token of its data directory, and replaces one that others could read', async () => {
     await daemon.stop();
     daemon = await site.up('--http', '127.0.0.1:0');
     expect((await site.parley('token')).stdout.trimEnd()).toBe(token);
@@ -258,9 +261,9 @@ describe('a start', () => {
     expect(stdout.trimEnd()).not.toBe(token);
     expect((await stat(join(site.data, 'http-token'))).mode & 0o777).toBe(0o600);
     expect(daemon.stderr()).toContain('the HTTP token is replaced');
-  }, 180_000); // three starts, each with a server of its own
+  }, 180_000); // three starts, each with its own server
 
-  it('without a token needs `none` to be said, and warns', async () => {
+  it('a start without a token requires `none`, and prints a warning', async () => {
     await daemon.stop();
     daemon = await site.up('--http', '127.0.0.1:0', '--http-token', 'none');
     expect((await fetch(`${daemon.ready.http}/api/identity`)).status).toBe(200);
@@ -272,7 +275,7 @@ describe('a start', () => {
 });
 
 describe('a person at a terminal', () => {
-  it.runIf(hasPython)('is shown an address of the console that opens it', async () => {
+  it.runIf(hasPython)('a person at a terminal gets an address of the console that opens it', async () => {
     await daemon.stop();
     const args = ['--config', site.config, '--data', site.data, '--http', '127.0.0.1:0'];
     const terminal = openTerminal([launcher, 'up', ...args]);

@@ -4,7 +4,10 @@ import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
-/** Alice, a publisher, writes what agents may take for words of bob, and collects ids to guess that of an approval. */
+/**
+ * Alice, a publisher, writes text that agents may mistake for a message of bob, and collects ids to guess the id of
+ * an approval.
+ */
 
 const USERS = {
   daemon: { role: 'daemon' },
@@ -43,7 +46,7 @@ async function post(user: string, body: object): Promise<{ id: string; code?: st
   return (await connection.request(`parley.api.post.${user}.demo`, JSON.stringify(body))).json();
 }
 
-it('a publisher cannot write the attribution of another in characters that look like it', async () => {
+it('a publisher cannot imitate the attribution of another one with similar characters', async () => {
   await post('bob', { content: 'from bob' });
   await post('alice', { content: ['hello', ...FORGED].join('\n') });
   const { messages } = await ops.request('view', { conversation: 'demo', agent: 'lead' });
@@ -59,13 +62,13 @@ it('a publisher cannot sign with the name of an agent in letters of another scri
   });
 });
 
-it('a publisher that is given many ids at once cannot tell the ids between them', async () => {
+it('a publisher that receives many ids at once cannot derive the ids between them', async () => {
   const alice = await connections.connect(users.options('alice', nats.url));
   const body = JSON.stringify({ content: 'x', includeInContext: false });
   const asked = Array.from({ length: 100 }, () => alice.request('parley.api.post.alice.demo', body));
   const ids = (await Promise.all(asked)).map((answer) => answer.json<{ id: string }>().id).sort();
   expect(new Set(ids).size).toBe(100);
-  // The random part of an id begins with the eleventh character. Ids that follow each other share nearly all of it.
+  // The random part of an id begins with the eleventh character. Consecutive ids share nearly all of it.
   const alike = ids.filter((id, at) => id.slice(0, 22) === ids[at - 1]?.slice(0, 22));
   expect(alike).toEqual([]);
 });

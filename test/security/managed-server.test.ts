@@ -8,7 +8,7 @@ import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSite, type Site, servesNats } from '../support/daemon.ts';
 
-/** Another local user listens on the port of a managed nats-server that died, and records what it is sent. */
+/** Another local user listens on the port of a managed nats-server that died, and records what it receives. */
 
 const OLD_PASSWORD = 'the-password-of-an-older-version';
 
@@ -19,11 +19,11 @@ beforeEach(async () => {
 afterEach(() => site.close());
 
 interface FakeServer {
-  /** All that its clients sent. */
+  /** Everything that its clients sent. */
   received(): string;
 }
 
-/** Takes the port as soon as it is free, and greets as a nats-server that wants an nkey or a password. */
+/** Takes the port as soon as it is free, and greets like a nats-server that requires an nkey or a password. */
 async function takePort(port: number): Promise<FakeServer> {
   const chunks: string[] = [];
   const sockets = new Set<Socket>();
@@ -59,7 +59,7 @@ async function killServer(): Promise<number> {
   return Number(JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8')).port);
 }
 
-/** Without a login, once a server there takes that. */
+/** Without a login, once a server there accepts that. */
 async function connectAs(servers: string): Promise<NatsConnection> {
   for (;;) {
     const connection = await connect({ servers, reconnect: false }).catch(() => null);
@@ -68,7 +68,7 @@ async function connectAs(servers: string): Promise<NatsConnection> {
   }
 }
 
-/** Every long value of the files that hold a login. */
+/** Every long value of the files that contain credentials. */
 async function secrets(): Promise<string[]> {
   const names = (await readdir(join(site.data, 'nats'))).filter((name) => /^credentials|\.nk$/.test(name));
   const texts = await Promise.all(names.map((name) => readFile(join(site.data, 'nats', name), 'utf8')));
@@ -90,8 +90,8 @@ function expectNoSecret(text: string, held: readonly string[]): void {
   for (const secret of held) expect(text).not.toContain(secret);
 }
 
-describe('whoever holds the port of a managed nats-server', () => {
-  it('gets no secret from the commands and the next daemon, after both were killed', async () => {
+describe('a process that takes the port of a managed nats-server', () => {
+  it('a foreign server on the port gets no secret from the commands and the next daemon after both were killed', async () => {
     const daemon = await site.up();
     const held = await secrets();
     await daemon.kill9();
@@ -104,7 +104,7 @@ describe('whoever holds the port of a managed nats-server', () => {
     expectNoSecret(fake.received(), held);
   });
 
-  it('gets no secret from the daemon, which connects again by itself', async () => {
+  it('a foreign server on the port gets no secret from the daemon, which reconnects by itself', async () => {
     await site.up();
     const held = await secrets();
     const fake = await takePort(await killServer());
@@ -112,40 +112,43 @@ describe('whoever holds the port of a managed nats-server', () => {
     expectNoSecret(fake.received(), held);
   });
 
-  it.runIf(process.getuid?.() === 0)('operates no daemon by a server that takes every login', async () => {
-    await site.up();
-    expect((await site.parley('say', 'demo', 'hello', '--wait')).code).toBe(0);
-    const { port, name } = JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8'));
-    const server = `${process.env.NATS_BIN ?? 'nats-server'} -a 127.0.0.1 -p ${port} -n ${name}`;
-    const loop = `until ${server}; do :; done`;
-    const stranger = spawn('/bin/sh', ['-c', loop], {
-      uid: 65_534,
-      gid: 65_534,
-      stdio: 'ignore',
-      detached: true,
-    });
-    const endStranger = () => {
-      if (stranger.exitCode === null && stranger.signalCode === null)
-        process.kill(-(stranger.pid ?? 0), 'SIGKILL');
-    };
-    site.defer(endStranger);
-    process.kill(await site.natsServerProcess(), 'SIGKILL');
-    const anybody = await connectAs(`nats://127.0.0.1:${port}`);
-    site.defer(() => anybody.close());
-    const deadline = performance.now() + 12_000;
-    while (performance.now() < deadline) {
-      const answer = await anybody
-        .request('parley.api.entries', '{"conversation":"demo"}', { timeout: 500 })
-        .catch(() => null);
-      expect(answer?.string()).toBeUndefined();
-      await sleep(200);
-    }
-    endStranger();
-    const said = () => site.parley('say', 'demo', 'again', '--wait').then(({ code }) => code);
-    await expect.poll(said, { timeout: 30_000, interval: 500 }).toBe(0);
-  });
+  it.runIf(process.getuid?.() === 0)(
+    'a foreign server on the port that accepts every login cannot operate a daemon',
+    async () => {
+      await site.up();
+      expect((await site.parley('say', 'demo', 'hello', '--wait')).code).toBe(0);
+      const { port, name } = JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8'));
+      const server = `${process.env.NATS_BIN ?? 'nats-server'} -a 127.0.0.1 -p ${port} -n ${name}`;
+      const loop = `until ${server}; do :; done`;
+      const stranger = spawn('/bin/sh', ['-c', loop], {
+        uid: 65_534,
+        gid: 65_534,
+        stdio: 'ignore',
+        detached: true,
+      });
+      const endStranger = () => {
+        if (stranger.exitCode === null && stranger.signalCode === null)
+          process.kill(-(stranger.pid ?? 0), 'SIGKILL');
+      };
+      site.defer(endStranger);
+      process.kill(await site.natsServerProcess(), 'SIGKILL');
+      const anybody = await connectAs(`nats://127.0.0.1:${port}`);
+      site.defer(() => anybody.close());
+      const deadline = performance.now() + 12_000;
+      while (performance.now() < deadline) {
+        const answer = await anybody
+          .request('parley.api.entries', '{"conversation":"demo"}', { timeout: 500 })
+          .catch(() => null);
+        expect(answer?.string()).toBeUndefined();
+        await sleep(200);
+      }
+      endStranger();
+      const said = () => site.parley('say', 'demo', 'again', '--wait').then(({ code }) => code);
+      await expect.poll(said, { timeout: 30_000, interval: 500 }).toBe(0);
+    },
+  );
 
-  it('gets nothing with the password of an older version: the next start renews it', async () => {
+  it('a foreign server on the port cannot use the password of an older version, which the next start replaces', async () => {
     await (await site.up()).stop();
     const folder = join(site.data, 'nats');
     await rm(join(folder, 'user.nk'), { force: true });

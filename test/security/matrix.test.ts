@@ -7,8 +7,8 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 /**
- * Every role of two tenants tries every verb at every entry point. What each may do is written down here by hand, apart
- * from the code that decides it: a verb or a route that is not in these tables fails the test.
+ * Every role of two tenants tries every verb at every entry point. The expected rights are written here by hand,
+ * apart from the code that decides. A verb or route that is missing in these tables fails the test.
  */
 
 type Role = 'read' | 'post' | 'approve' | 'operate';
@@ -23,7 +23,7 @@ const USERS = {
 };
 type User = keyof typeof USERS;
 
-/** What follows the publisher in the subject of the verbs that name one, and whether that publisher may use it. */
+/** What follows the publisher in the subject of verbs that name one, and whether that publisher may use it. */
 const FORMS: Readonly<Record<string, boolean>> = {
   'post.': false,
   'post.demo': true,
@@ -36,7 +36,7 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
   approve: ['approve', 'operate'],
   operate: ['operate'],
 };
-/** By verb of the request API, which role of HTTP it needs. */
+/** The HTTP role that each verb of the request API needs. */
 const NEEDED: Readonly<Record<string, Role>> = {
   ...Object.fromEntries(['entries', 'conversation', 'conversations', 'view', 'approvals'].map(reads)),
   ...Object.fromEntries(['agents', 'tools', 'phases', 'workflows'].map(reads)),
@@ -56,7 +56,7 @@ function reads(verb: string): [string, Role] {
   return [verb, 'read'];
 }
 
-/** A request over HTTP: where, what, and which role it needs; null: everybody may. */
+/** An HTTP request and the role that it needs; null: none. */
 interface HttpCase {
   readonly method: string;
   readonly path: string;
@@ -190,7 +190,7 @@ afterAll(async () => {
 });
 
 describe('every role at every entry point', () => {
-  it('names each verb, route and tool that there is', async () => {
+  it('the tables contain each verb, route and tool', async () => {
     expect(ROUTES.filter(({ verb }) => NEEDED[verb] === undefined)).toEqual([]);
     const answer = await ask('acme', tokenOf('acme', 'operate'), mcp('read', 'tools/list', {}));
     const names = [...(await answer.text()).matchAll(/"name":"(\w+)","(?:title|description)"/g)].map(
@@ -199,7 +199,7 @@ describe('every role at every entry point', () => {
     expect(new Set(names)).toEqual(new Set(Object.keys(MCP_TOOLS)));
   });
 
-  it.each(TENANTS)('has no surprise on NATS, for %s', async (tenant) => {
+  it.each(TENANTS)('each role may do exactly what the table says on NATS, for %s', async (tenant) => {
     const surprises: string[] = [];
     for (const user of Object.keys(USERS) as User[]) {
       const own = userOf(tenant, user);
@@ -232,7 +232,7 @@ describe('every role at every entry point', () => {
     expect(surprises).toEqual([]);
   });
 
-  it.each(TENANTS)('has no surprise over HTTP, for %s', async (tenant) => {
+  it.each(TENANTS)('each role may do exactly what the table says over HTTP, for %s', async (tenant) => {
     const other = tenant === 'acme' ? 'rival' : 'acme';
     const callers: readonly (readonly [string, string | null, Role | null])[] = [
       ['nobody', null, null],
@@ -261,7 +261,7 @@ describe('every role at every entry point', () => {
     expect(surprises).toEqual([]);
   });
 
-  it('leaves no words of one tenant with the other', async () => {
+  it('no text of one tenant is visible to the other', async () => {
     const marks = { acme: 'words-of-acme', rival: 'words-of-rival' };
     for (const tenant of TENANTS) {
       const post = { method: 'POST', path: '/api/conversations/shared/messages', needs: 'post' as const };
@@ -284,7 +284,7 @@ describe('every role at every entry point', () => {
   });
 });
 
-/** Whether the daemon executed it, or refused it for another reason than who asks. */
+/** Whether the daemon executed the request, or refused it for a reason other than the caller. */
 async function mayRequest(connection: NatsConnection, subject: string): Promise<boolean> {
   try {
     const [, , , , conversation = 'matrix'] = subject.split('.');

@@ -13,13 +13,16 @@ import { followUntil, openSite, providerSettings, type RunningDaemon, type Site 
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { callsOf, finished } from '../support/team.ts';
 
-/** An MCP server that wants harm: what it says of its tools, and what it answers, is its own. */
+/** A malicious MCP server controls the descriptions of its tools and its answers. */
 
 const PROGRAM = fileURLToPath(new URL('../support/mcp-hostile.mjs', import.meta.url));
 const FLOOD_BYTES = 200_000_000;
-/** What a daemon may need more for one answer of any size: the longest message in a few forms. */
+/** The additional memory for an answer of any size: the longest message in a few forms. */
 const MOST_MORE_MB = 160;
-/** Questions of 8 MB, and as many answers as may wait unread. Without a limit it grows until the call is given up. */
+/**
+ * Questions of 8 MB, and as many answers as may wait unread. Without a limit, memory grows until the call is given
+ * up.
+ */
 const MOST_MORE_FOR_QUESTIONS_MB = 320;
 const inputSchema = { type: 'object' };
 const LOOK = { name: 'look', description: 'Looks.', inputSchema, annotations: { readOnlyHint: true } };
@@ -72,8 +75,8 @@ async function post(content: string): Promise<void> {
 }
 const results = (entries: readonly Entry[]) => callsOf(entries).map((call) => call.results[0]?.content ?? '');
 
-describe('a tool that says of itself that it only reads', () => {
-  it('does not run unasked', async () => {
+describe('a tool that declares itself read-only', () => {
+  it('a tool that declares itself read-only needs an approval', async () => {
     await start(program());
     await post('call mcp__it__look');
     const entries = await followUntil(client, 'c', (all) =>
@@ -85,7 +88,7 @@ describe('a tool that says of itself that it only reads', () => {
 });
 
 describe('a rule that forbids an argument', () => {
-  it('is not passed by a list or a number', async () => {
+  it('a rule that forbids an argument cannot be bypassed by a list or a number', async () => {
     const match = { path: '^(/secret|7)$' };
     await start(program(), {
       risk: { 'mcp__it__*': 'safe' },
@@ -112,7 +115,7 @@ describe('a tool that its server changes after it was accepted', () => {
   let posts = 0;
   let questions = 0;
 
-  /** Whether the call that is asked for runs (`results` has it), or waits for a person. */
+  /** Whether the call runs (`results` has it), or waits for an approval. */
   async function called(tool: string): Promise<Entry[]> {
     await post(`call mcp__it__${tool}`);
     posts += 1;
@@ -138,7 +141,7 @@ describe('a tool that its server changes after it was accepted', () => {
     expect(results(await called('look'))).toEqual(['done']);
   });
 
-  it('is asked for whatever the configuration allows, until a call of it is approved', async () => {
+  it('a changed tool needs an approval, whatever the configuration allows, until a call of it is approved', async () => {
     await offer(MEAN);
     await seen({ unaccepted: ['mcp__it__look'] });
     expect(daemon.stderr()).toContain('since they were accepted');
@@ -157,7 +160,7 @@ describe('a tool that its server changes after it was accepted', () => {
     expect(results(await called('look'))).toEqual(['done', 'done', 'done']);
   });
 
-  it('is asked for after the daemon was started again, and is as accepted before if it changes back', async () => {
+  it('a changed tool needs an approval after a restart, and is accepted again if it changes back', async () => {
     await daemon.stop();
     await offer(MEAN);
     await up();
@@ -166,7 +169,7 @@ describe('a tool that its server changes after it was accepted', () => {
     await expect.poll(async () => (await servers())[0]).not.toHaveProperty('unaccepted');
   });
 
-  it('does not run by an approval of what it was before it changed again', async () => {
+  it('a changed tool does not run by an approval of its previous version', async () => {
     await offer(MEAN);
     await seen({ unaccepted: ['mcp__it__look'] });
     const asked = await called('look');
@@ -176,7 +179,7 @@ describe('a tool that its server changes after it was accepted', () => {
     expect(await effects()).toEqual(['look']);
   });
 
-  it('is asked for when it is new', async () => {
+  it('a new tool needs an approval', async () => {
     await offer(LOOK, { ...LOOK, name: 'more' });
     await seen({ unaccepted: ['mcp__it__more'] });
     expect(results(await called('look'))).toEqual(['done', 'done']);
@@ -187,7 +190,7 @@ describe('a tool that its server changes after it was accepted', () => {
   });
 });
 
-describe('200 MB', () => {
+describe('200 MB from an MCP server', () => {
   const policy = { policy: [{ tool: 'mcp__it__*', allow: true }] };
   const peakMb = async () => {
     const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8');
@@ -207,23 +210,23 @@ describe('200 MB', () => {
     expect(results(await followUntil(client, 'c', finished(3))).at(-1)).toBe('done');
   }
 
-  it('of questions whose answers a program does not read end the call, and the server is used again', async () => {
+  it('questions whose answers a program does not read end the call, and the server is used again', async () => {
     await start(program(), policy);
     await floodedBy('ask', 'MCP_CONNECTION_LOST', MOST_MORE_FOR_QUESTIONS_MB);
   });
 
-  it('of an answer of a program end the call, and the server is used again', async () => {
+  it('a large answer of a program ends the call, and the server is used again', async () => {
     await start(program(), policy);
     await floodedBy('flood');
     expect((await readFile(join(folder, 'sent'), 'utf8')).length).toBeLessThan(40);
   });
 
   it.each(['flood', 'flood_events', 'flood_refusal'])(
-    'of an answer of a server over HTTP (%s) end the call, and the server is used again',
+    'a large answer of a server over HTTP (%s) ends the call, and the server is used again',
     (tool) => overHttp(() => floodedBy(tool)),
   );
 
-  it('of questions of a server over HTTP that takes no answers end the call, and the server is used again', () =>
+  it('questions of an HTTP server that reads no answers end the call, and the server is used again', () =>
     overHttp(() => floodedBy('ask', 'MCP_CONNECTION_LOST', MOST_MORE_FOR_QUESTIONS_MB)));
 
   async function overHttp(work: () => Promise<void>): Promise<void> {
@@ -237,14 +240,14 @@ describe('200 MB', () => {
   }
 });
 
-/** Of three tools, which answer with one body, with one event, and with an error whose text has no end. */
+/** Of three tools: they answer with one body, with one event, and with an error whose text has no end. */
 async function startHttpServer(): Promise<{ url: string; close(): Promise<void> }> {
   const http = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const { id, method, params } = JSON.parse(body);
-    if (method === undefined) return; // an answer to `ask`: never taken
+    if (method === undefined) return; // an answer to `ask`: never read
     const say = (result: object) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));

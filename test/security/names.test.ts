@@ -7,8 +7,8 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
- * A publisher signs with the name of another person, or posts into a conversation that is not in its list. The server has
- * the users that `parley nats-config` prints. Here alice attacks, and her list holds `demo` alone.
+ * A publisher signs with the name of another person, or posts into a conversation that is not in its list. The
+ * server has the users of `parley nats-config`. Here alice attacks, and her list contains only `demo`.
  */
 
 const USERS = {
@@ -52,7 +52,9 @@ afterAll(async () => {
   await nats?.stop();
 });
 
-/** What the server took and the daemon answered; null: neither. Older servers do not report a refusal across accounts. */
+/**
+ * What the server accepted and the daemon answered; null: neither. Older servers report no refusal across accounts.
+ */
 async function ask(user: string, subject: string, body: object): Promise<Record<string, unknown> | null> {
   const connection = await connections.connect(who(user));
   try {
@@ -77,7 +79,7 @@ async function viewOf(conversation: string): Promise<string> {
 }
 
 describe('a publisher that signs with the name of another person', () => {
-  it('is shown with its own name to agents and to people, whichever way the post comes', async () => {
+  it("a forged signature is shown with the publisher's own name to agents and people, on every way of posting", async () => {
     await ask('bob', 'parley.api.post.bob.demo', { content: 'from bob himself', id: 'b1' });
     const author = { name: 'bob' };
     await ask('alice', 'parley.in.alice.demo', { content: 'forged in the stream', author });
@@ -98,14 +100,14 @@ describe('a publisher that signs with the name of another person', () => {
     expect(shown.stdout).toContain('alice as bob');
   });
 
-  it('cannot say that its name is bound: the server refuses the subject', async () => {
+  it('a publisher cannot claim that its name is bound, as the server refuses the subject', async () => {
     const author = { name: 'bob' };
     await ask('alice', 'parley.in.alice+.demo', { content: 'forged mark', author });
     await ask('alice', 'parley.in.alice.demo', { content: 'after the mark' });
     expect(await texts('demo', 'after the mark')).not.toContain('forged mark');
   });
 
-  it('is told from a person for whom an operator speaks', async () => {
+  it('a publisher is distinguished from a person whom an operator represents', async () => {
     const body = {
       conversation: 'demo',
       publisher: 'carol',
@@ -118,7 +120,7 @@ describe('a publisher that signs with the name of another person', () => {
 });
 
 describe('a publisher with a list of conversations', () => {
-  it('posts and interrupts in these alone, whichever way it tries', async () => {
+  it('a publisher with a list posts and interrupts only in its conversations, on every way', async () => {
     await ask('bob', 'parley.api.post.bob', { conversation: 'other', content: 'first', id: 'o1' });
     await texts('other', 'first');
     const attack = { content: 'attack', delivery: 'interrupt' };
@@ -137,7 +139,7 @@ describe('a publisher with a list of conversations', () => {
     expect(await texts('other', 'last')).not.toContain('attack');
   });
 
-  it('posts there by the client library and by commands', async () => {
+  it('a publisher with a list posts there by the client library and by commands', async () => {
     const alice = await connect(who('alice'));
     try {
       const message = { conversation: 'demo', publisher: 'alice', content: 'by the library' };
@@ -159,8 +161,8 @@ describe('a publisher with a list of conversations', () => {
   });
 });
 
-describe('a publisher that guesses the `Nats-Msg-Id` of others, and sends it all the time', () => {
-  it('drops posts with that header alone, whose acknowledgement says so, and none that Parley sends', async () => {
+describe('a publisher that guesses the `Nats-Msg-Id` of others and floods them', () => {
+  it('guessed ids drop only posts with that header, whose acknowledgement says so, and none that Parley sends', async () => {
     const guess = headers();
     guess.set('Nats-Msg-Id', 'guessed');
     const alice = await connections.connect(who('alice'));

@@ -6,8 +6,8 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 import { ofType } from '../support/team.ts';
 
 /**
- * Chats at `/v1` belong to their callers. The attacker has a token with the role post: it reads every log and every id,
- * and posts where it likes, with `meta` as it likes.
+ * Chats at `/v1` belong to their callers. The attacker has a token with the role post. It reads every log and every
+ * id, and posts anywhere with any `meta`.
  */
 
 const SECRETS = { alice: 'the-secret-of-alice', mallory: 'the-secret-of-mallory' };
@@ -50,7 +50,7 @@ const headersOf = (who: Who, more: object = {}) => ({
 const user = (content: string) => ({ role: 'user', content });
 const assistant = (content: string) => ({ role: 'assistant', content });
 
-/** Answers the conversation. */
+/** Returns the conversation. */
 async function chat(who: Who, messages: readonly object[], headers: object = {}): Promise<string> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
@@ -75,13 +75,13 @@ async function postsIn(conversation: string) {
 const chatMeta = async (conversation: string) => (await postsIn(conversation)).at(-1)?.meta?.chat as object;
 
 describe('the chat of another caller', () => {
-  it('is not continued in a conversation that an attacker began under an id like its own', async () => {
+  it('a chat is not continued in a conversation that an attacker began under a similar id', async () => {
     const own = await chat('alice', [user('Hello')]);
     await chat('mallory', [user('Hello')], { 'x-parley-conversation': own.replace(/-[^-]*$/, '-trap') });
     expect(await chat('alice', [user('Hello'), assistant('Noted.'), user('My secret')])).toBe(own);
   });
 
-  it('is not continued there either if the attacker copies what a post of the chat says of itself', async () => {
+  it('a chat is not continued there even if the attacker copies the metadata of a post of the chat', async () => {
     const own = await chat('alice', [user('Good morning')]);
     const trap = own.replace(/-[^-]*$/, '-trap');
     await post('mallory', trap, { content: 'Good morning', meta: { chat: await chatMeta(own) } });
@@ -91,14 +91,14 @@ describe('the chat of another caller', () => {
     expect(await chat('alice', [user('Good morning'), assistant('Noted.'), user('My secret')])).toBe(own);
   });
 
-  it('is continued where it is, however many newer conversations an attacker began under ids like its own', async () => {
+  it('a chat is continued in its conversation, however many newer ones an attacker began under similar ids', async () => {
     const own = await chat('alice', [user('Good day')]);
     const traps = Array.from({ length: 25 }, (_, place) => own.replace(/-[^-]*$/, `-trap${place}`));
     for (const trap of traps) await post('mallory', trap, { content: 'Good day', to: [] });
     expect(await chat('alice', [user('Good day'), assistant('Noted.'), user('My secret')])).toBe(own);
   });
 
-  it('is continued where it is if an attacker posts in every other chat that began with the same words', async () => {
+  it('a chat is continued in its conversation if an attacker posts in every other chat with the same beginning', async () => {
     const own = await chat('alice', [user('Good week')]);
     const others: string[] = [];
     for (let n = 0; n < 25; n++) {
@@ -110,7 +110,7 @@ describe('the chat of another caller', () => {
     expect(await chat('alice', [user('Good week'), assistant('Noted.'), user('My secret')])).toBe(own);
   });
 
-  it('does not take the post of an attacker for the first attempt of a request', async () => {
+  it('the post of an attacker is not taken for the first attempt of a request', async () => {
     const own = await chat('alice', [user('Good evening')]);
     await post('mallory', own, { content: 'Even more', meta: { chat: await chatMeta(own) } });
     await chat('alice', [user('Even more')], {
@@ -121,7 +121,7 @@ describe('the chat of another caller', () => {
     expect(said.map(({ author }) => author.id).sort()).toEqual(['alice', 'mallory']);
   });
 
-  it('is not placed in a conversation whose id an attacker computed from an idempotency key', async () => {
+  it('a chat is not placed in a conversation whose id an attacker computed from an idempotency key', async () => {
     const own = await chat('alice', [user('Good night')]);
     const { caller } = (await chatMeta(own)) as { caller: string };
     const { digest } = await import('../../src/gateway/openai/request.ts');

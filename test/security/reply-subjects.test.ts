@@ -8,8 +8,8 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
- * A request names the subject of its answer, and the daemon answers with its own rights. An attacker with the rights of
- * a publisher or of an agent aims these answers at subjects that it may not use itself. Here alice attacks.
+ * A request names the subject of its answer, and the daemon answers with its own rights. A publisher or agent aims
+ * these answers at subjects that it may not use itself. Here alice attacks.
  */
 
 const USERS: readonly User[] = [
@@ -20,7 +20,7 @@ const USERS: readonly User[] = [
   { role: 'agent', name: 'critic', slug: 'critic' },
 ];
 
-/** All users in one account, as an operator may have written it: the server compares subjects and no more. */
+/** All users in one account, as an operator may have written it. The server compares only subjects. */
 function oneAccount(): string {
   const users = USERS.map((user) => {
     const { publish, subscribe } = permissionsOf(createSubjects(), user);
@@ -96,7 +96,7 @@ const FOREIGN = ['parley.log.demo', 'parley.live.demo.lead', 'parley.dead.bob.de
 describe.each([
   ['one account', oneAccount],
   ['an account for each user', accountEach],
-])('on a server with %s', (_, configured) => {
+])('reply subjects on a server with %s', (_, configured) => {
   let alice: NatsConnection;
   beforeEach(async () => {
     await start(await configured());
@@ -139,7 +139,7 @@ describe.each([
     expect(await kept()).toEqual(before);
   });
 
-  it('a publisher is answered in an inbox of its own, also a second level below', async () => {
+  it('a publisher is answered in an inbox of its own, also in a second level below it', async () => {
     const message = { publisher: 'alice', conversation: 'demo', content: 'hello' };
     await expect((await client('alice')).post(message)).resolves.toMatchObject({ conversation: 'demo' });
     const heard = await connections.listen(who('alice'), '_INBOX.alice.a.b');
@@ -147,7 +147,7 @@ describe.each([
     expect(heard).toHaveLength(8);
   });
 
-  it('an agent cannot purge a stream with the answer to a heartbeat, a call or its last word', async () => {
+  it('an agent cannot purge a stream with the answer to a heartbeat, a call or its final message', async () => {
     const critic = await connections.connect(who('critic'));
     const offers: string[] = [];
     critic.subscribe('parley.agent.critic.turn', {
@@ -171,7 +171,7 @@ describe.each([
     expect((await kept()).PARLEY_LOG).toBeGreaterThan(before);
   });
 
-  it('only accounts of their own keep the acknowledgements of the server from foreign subjects', async () => {
+  it('only separate accounts keep the acknowledgements of the server from foreign subjects', async () => {
     const targets = [...FOREIGN, 'parley.in.bob.demo'];
     const heard = await Promise.all([
       ...FOREIGN.map((subject) => connections.listen(who(subject.includes('bob') ? 'bob' : 'ops'), subject)),
@@ -184,7 +184,7 @@ describe.each([
     await sleep(500);
     const forged = heard.flat().filter((text) => text.includes('"stream"'));
     if (configured === oneAccount)
-      expect(forged).not.toEqual([]); // what `parley nats-config` does against it
+      expect(forged).not.toEqual([]); // The protection that `parley nats-config` writes.
     else {
       expect(forged).toEqual([]);
       expect((await kept()).PARLEY_LOG).toBe(before.PARLEY_LOG);

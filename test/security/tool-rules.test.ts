@@ -6,8 +6,8 @@ import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '
 import { callsOf, finished, ofType } from '../support/team.ts';
 
 /**
- * An agent that is not trusted (its model was talked into it) calls tools, and tries to get around the rules of
- * `tools.policy`. The project is the folder of the site, with the configuration and the data directory in it.
+ * An untrusted agent (its model was manipulated) calls tools, and tries to bypass the rules of `tools.policy`. The
+ * project is the folder of the site, which includes the configuration and the data directory.
  */
 
 const SECRET = 'the text that no agent may read';
@@ -15,7 +15,7 @@ const TOOLS = 'fs_read, fs_list, fs_search, fs_write, fs_edit, shell';
 
 type Call = readonly [name: string, given: object];
 
-/** A daemon whose agent makes the calls of `attacks` when it is told their name. */
+/** A daemon whose agent makes the calls of `attacks` when a message names them. */
 class Arena {
   readonly attacks = new Map<string, readonly Call[]>();
   private site: Site | null = null;
@@ -28,7 +28,7 @@ class Arena {
     this.links = links;
   }
 
-  /** To be called while tests are collected; answers the name. */
+  /** Called while tests are collected. Returns the name. */
   add(...calls: readonly Call[]): string {
     const name = `attack-${this.attacks.size}.`;
     this.attacks.set(name, calls);
@@ -71,7 +71,7 @@ class Arena {
     return readFile(this.path(path), 'utf8').catch(() => null);
   }
 
-  /** The entries up to the end of the turn, or to the first question to a person. */
+  /** The entries up to the end of the turn, or to the first approval. */
   async run(name: string): Promise<readonly Entry[]> {
     if (!this.client) throw new Error('not open');
     const conversation = conversationOf(name);
@@ -81,7 +81,7 @@ class Arena {
     return followUntil(this.client, conversation, (entries) => isAsked(entries) || isOver(entries));
   }
 
-  /** A person approves a call of that attack; the entries up to the end of the turn. */
+  /** A person approves a call of that attack. Returns the entries up to the end of the turn. */
   async approve(approvalId: string, name: string): Promise<readonly Entry[]> {
     if (!this.site || !this.client) throw new Error('not open');
     expect((await this.site.parley('approve', approvalId)).stderr).toBe('');
@@ -117,7 +117,7 @@ describe('a rule that forbids @project/secret/', () => {
     const given = { path: `@project/${path}` };
     return [how, arena.add(['fs_read', given], ['fs_search', { ...given, query: 'text that no' }])] as const;
   });
-  it.each(cases)('is not passed %s', async (_, name) => {
+  it.each(cases)('the rule for @project/secret/ cannot be bypassed %s', async (_, name) => {
     const entries = await arena.run(name);
     for (const result of results(entries)) expect(result).toMatch(/FORBIDDEN|INVALID_ARGUMENTS/);
     expect(results(entries)).toHaveLength(2);
@@ -130,7 +130,7 @@ describe('a rule that forbids @project/secret/', () => {
     ['fs_list', { path: '@project/secret' }],
     ['fs_list', { path: '@project/way' }],
   );
-  it('is not passed by a search in the folder above, or by a list of the folder itself', async () => {
+  it('the rule for @project/secret/ cannot be bypassed by a search in the parent folder, or by a list of the folder', async () => {
     const [hidden, found, ...listed] = results(await arena.run(above));
     expect(hidden).not.toContain('@project/secret/key.txt:');
     expect(found).toContain('@project/docs/a.txt:1: harmless');
@@ -138,7 +138,7 @@ describe('a rule that forbids @project/secret/', () => {
   });
 });
 
-describe('a rule that allows to write @project/docs/', () => {
+describe('a rule that allows writing to @project/docs/', () => {
   const policy = [{ tool: 'fs_write', match: { path: '^@project/docs/.*$' }, allow: true }];
   const arena = new Arena({ policy }, { 'docs/out': '../secret', 'docs/git': '../.git' });
   beforeAll(() => arena.open());
@@ -146,13 +146,13 @@ describe('a rule that allows to write @project/docs/', () => {
   const write = (path: string) => arena.add(['fs_write', { path: `@project/${path}`, content: 'x' }]);
 
   const there = write('docs/a.txt');
-  it('releases a file there', async () => {
+  it('the rule for @project/docs/ releases a file there', async () => {
     expect(questions(await arena.run(there))).toEqual([]);
     expect(await arena.content('docs/a.txt')).toBe('x');
   });
 
   const out = write('docs/out/key.txt');
-  it('does not release a link out of it: the call has to name where that leads', async () => {
+  it('the rule for @project/docs/ does not release a link out of it, so the call has to name the target', async () => {
     const entries = await arena.run(out);
     expect(started(entries)).toEqual([]);
     expect(results(entries)).toEqual([
@@ -162,7 +162,7 @@ describe('a rule that allows to write @project/docs/', () => {
   });
 
   const swapped = write('other/key.txt');
-  it('is not passed by a link that replaces a folder while a person is asked', async () => {
+  it('the rule for @project/docs/ cannot be bypassed by a link that replaces a folder while an approval is open', async () => {
     await mkdir(arena.path('other'));
     const [question] = ofType(await arena.run(swapped), 'approval-requested');
     await rmdir(arena.path('other'));
@@ -175,7 +175,7 @@ describe('a rule that allows to write @project/docs/', () => {
 
   const dots = write('docs/../secret/key.txt');
   const linked = write('docs/git/config');
-  it('releases neither ".." nor a link to a protected path', async () => {
+  it('the rule for @project/docs/ releases neither ".." nor a link to a protected path', async () => {
     expect(results(await arena.run(dots))).toEqual([expect.stringContaining('INVALID_ARGUMENTS')]);
     expect(results(await arena.run(linked))).toEqual([expect.stringContaining('PATH_REFUSED')]);
     expect(await arena.content('secret/key.txt')).toBe(SECRET);
@@ -205,21 +205,24 @@ describe('a protected path', () => {
     ],
     ...['.gitlab-ci.yml', '.bashrc', '.ssh/authorized_keys'],
   ].map((path) => [path, write(path)] as const);
-  it.each(cases)('%s waits for a person though fs_write is safe and allowed', async (path, name) => {
-    const entries = await arena.run(name);
-    expect(started(entries)).toEqual([]);
-    expect(questions(entries)).toEqual([expect.stringContaining(`@project/${path}, a protected path`)]);
-    expect(await arena.content(path)).not.toBe('x');
-  });
+  it.each(cases)(
+    'writing to the protected path %s needs an approval, though fs_write is safe and allowed',
+    async (path, name) => {
+      const entries = await arena.run(name);
+      expect(started(entries)).toEqual([]);
+      expect(questions(entries)).toEqual([expect.stringContaining(`@project/${path}, a protected path`)]);
+      expect(await arena.content(path)).not.toBe('x');
+    },
+  );
 
   const edit = arena.add(['fs_edit', { path: '@project/.env', find: 'A=1', replace: 'A=2' }]);
-  it('waits for a person before it is edited, and is read as any other', async () => {
+  it('a protected path needs an approval before it is edited, and is readable like any other', async () => {
     expect(started(await arena.run(edit))).toEqual([]);
     expect(await arena.content('.env')).toBe('A=1');
   });
 
   const named = write('.github/ci.yml');
-  it('is released by a rule whose pattern names it', async () => {
+  it('a protected path is released by a rule whose pattern names it', async () => {
     expect(questions(await arena.run(named))).toEqual([]);
     expect(await arena.content('.github/ci.yml')).toBe('x');
   });
@@ -229,7 +232,7 @@ describe('a protected path', () => {
     ['fs_read', { path: '@project/data/connection.json' }],
     ['fs_read', { path: '@project/DATA/connection.json' }],
   );
-  it('the data directory is refused, however its name is written', async () => {
+  it('the data directory is refused in any spelling', async () => {
     const entries = await arena.run(data);
     for (const result of results(entries)) expect(result).toMatch(/PATH_REFUSED|NOT_FOUND/);
     expect(results(entries)).toHaveLength(3);
@@ -245,12 +248,12 @@ describe('a rule that allows a command', () => {
   const shell = (command: string) => arena.add(['shell', { command }]);
 
   const plain = shell('echo  "hello" world');
-  it('releases that command, in any quotes', async () => {
+  it('the rule for a command releases it with any quoting', async () => {
     expect(results(await arena.run(plain))).toEqual([expect.stringContaining('hello world')]);
   });
 
   const loose = [{ tool: 'shell', match: { command: '^git status' }, allow: true }];
-  it('is not loaded with `^git status`, which would allow `git status; id`', async () => {
+  it('the rule `^git status` is refused, as it would allow `git status; id`', async () => {
     const other = new Arena({ policy: loose });
     other.add(['shell', { command: 'git status; touch hacked' }]);
     await expect(other.open()).rejects.toThrow('such as ^git status$');
@@ -268,7 +271,7 @@ describe('a rule that allows a command', () => {
     ],
     ...['echo a # b', 'echo *', 'echo $HOME', 'echo a\\\nb', 'echo ~', 'echo {a,b}', "echo 'a\nb'"],
   ].map((command) => [command, shell(command)] as const);
-  it.each(cases)('does not release %j', async (_, name) => {
+  it.each(cases)('the rule for a command does not release %j', async (_, name) => {
     const entries = await arena.run(name);
     expect(started(entries)).toEqual([]);
     expect(questions(entries)).toHaveLength(1);
@@ -289,7 +292,7 @@ describe('a rule that forbids a command', () => {
     'X=1 /usr/bin/touch h',
     'true | touch h',
   ].map((command) => [command, arena.add(['shell', { command }])] as const);
-  it.each(cases)('is not passed by %j', async (_, name) => {
+  it.each(cases)('the rule against a command cannot be bypassed by %j', async (_, name) => {
     expect(results(await arena.run(name))).toEqual([expect.stringContaining('FORBIDDEN')]);
     expect(await arena.content('h')).toBeNull();
   });
@@ -297,7 +300,7 @@ describe('a rule that forbids a command', () => {
   const unseen = ['$(echo touch) h', 't\\ouch h', 'eval "touch h"', '{ touch h; }', 'true\n! touch h'].map(
     (command) => [command, arena.add(['shell', { command }])] as const,
   );
-  it.each(unseen)('leaves %j, which it cannot read, to a person', async (_, name) => {
+  it.each(unseen)('the command %j cannot be parsed, so it needs an approval', async (_, name) => {
     const entries = await arena.run(name);
     expect(started(entries)).toEqual([]);
     expect(results(entries).join()).toMatch(/^$|FORBIDDEN/);

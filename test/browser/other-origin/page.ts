@@ -10,7 +10,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import OpenAI from 'openai';
 
-/** What runs in the page: clients as their packages ship them, bundled for a browser. */
+/** The code of the page: clients as their packages ship them, bundled for a browser. */
 
 declare const EventSource: new (
   url: string,
@@ -125,7 +125,7 @@ async function a2a(daemon: Daemon) {
   return { sent: JSON.stringify(sent), streamed };
 }
 
-/** The indexes of so many entries, by `EventSource`. */
+/** The indexes of this many entries, by `EventSource`. */
 function eventSource(daemon: Daemon, conversation: string, count: number): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const source = new EventSource(`${daemon.url}/api/conversations/${conversation}/events`);
@@ -140,7 +140,7 @@ function eventSource(daemon: Daemon, conversation: string, count: number): Promi
   });
 }
 
-/** The first entry after an index, by `fetch`: it can send a token. */
+/** The first entry after an index, by `fetch`, which can send a token. */
 async function fetchEvents(daemon: Daemon, conversation: string, lastEventId: string): Promise<string> {
   const abort = new AbortController();
   const answer = await fetch(`${daemon.url}/api/conversations/${conversation}/events`, {
@@ -160,7 +160,7 @@ async function fetchEvents(daemon: Daemon, conversation: string, lastEventId: st
   return text;
 }
 
-/** One request as a page makes it. A browser that hides the answer rejects. */
+/** One request of a page. Rejects if the browser hides the answer. */
 async function ask(
   daemon: Daemon,
   method: string,
