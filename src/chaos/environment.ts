@@ -87,7 +87,7 @@ async function build(options: EnvironmentOptions, releasers: Releasers): Promise
   const config = join(root, 'config');
   await writeConfiguration(config, model.url, tools.url, { silenceMs: options.silenceMs, replicas: size });
   const daemons = toDaemons.map((way, place) => createDaemon(options, { root, config, disk, way, place }));
-  for (const daemon of daemons) releasers.add('daemon', () => daemon.rest());
+  for (const daemon of daemons) releasers.add('daemon', () => daemon.stopForGood());
   const requests = { attempts: 1, timeoutMs: 5_000 };
   const url = serverPorts.map((port) => `nats://127.0.0.1:${port}`);
   const client = await connect({ url, waitForServer: true, requests });
@@ -130,14 +130,14 @@ function createDaemon(
     data: join(root, 'disk', place === 0 ? 'data' : `data-${place + 1}`),
     natsUrl: way.url,
     workingDirectory: root,
-    env: { ...strangersEnvironment(env), ...(disk.kind === 'played' && { PARLEY_FULL_DISK: disk.flag }) },
+    env: { ...cleanEnvironment(env), ...(disk.kind === 'simulated' && { PARLEY_FULL_DISK: disk.flag }) },
     ...(store === undefined ? {} : { store }),
     ...(launcher === undefined ? {} : { launcher }),
   });
 }
 
 /** The environment without variables that configure Parley or contain keys. */
-function strangersEnvironment(env: EnvironmentOptions['env']): EnvironmentOptions['env'] {
+function cleanEnvironment(env: EnvironmentOptions['env']): EnvironmentOptions['env'] {
   const others = Object.entries(env).filter(([name]) => !/^(PARLEY_|OPENAI_|NATS_|NODE_)/.test(name));
   return { ...Object.fromEntries(others), NO_COLOR: '1' };
 }
@@ -193,7 +193,7 @@ export function requireCluster(version: string): void {
   });
 }
 
-/** Of the stream of logs, or of that of posts where logs are files. */
+/** Of the stream of logs, or of posts if logs are files. */
 export async function leaderOf(
   servers: readonly ServerActor[],
   store: 'file' | 'jetstream' = 'file',
@@ -216,10 +216,10 @@ export async function leaderOf(
 
 /** Counts the open descriptors of an idle daemon, and what is left after its end. Requires /proc. */
 
-/** Sockets, logs and what Node itself holds; each conversation in memory holds its log. */
-const FEW = 80;
+/** Sockets, logs and descriptors of Node. Each conversation in memory holds its log. */
+const BASE_DESCRIPTORS = 80;
 
-/** Null: it cannot be counted here. */
+/** Null: they cannot be counted here. */
 export async function countDescriptors(pid: number): Promise<number | null> {
   return readdir(`/proc/${pid}/fd`).then(
     (names) => names.length,
@@ -228,14 +228,14 @@ export async function countDescriptors(pid: number): Promise<number | null> {
 }
 
 export function checkDescriptors(count: number | null, conversations: number): Violation[] {
-  const most = FEW + 2 * conversations;
+  const most = BASE_DESCRIPTORS + 2 * conversations;
   if (count === null || count <= most) return [];
   return [
     violation(
       'leftovers',
       null,
       null,
-      `the daemon holds ${count} descriptors at rest; expected at most ${most}`,
+      `the daemon holds ${count} descriptors when idle; expected at most ${most}`,
     ),
   ];
 }
@@ -262,6 +262,6 @@ export async function checkEnd(data: string, exitCode: number | null): Promise<V
     () => true,
     () => false,
   );
-  if (address) found.push(violation('leftovers', null, null, 'connection.json is left behind'));
+  if (address) found.push(violation('leftovers', null, null, 'connection.json was not removed'));
   return found;
 }

@@ -6,14 +6,14 @@ import type { PlannedPost } from './posts-plan.ts';
 /** The observations of a run, and the violations in them. */
 
 export interface Violation {
-  /** Which promise is broken; one word or two. */
+  /** The violated promise, in one or two words. */
   readonly law: string;
   readonly conversation: string | null;
   readonly index: number | null;
   readonly text: string;
 }
 
-/** The request behind an answer, as the daemon explains it; `at` null: the one it would make now. */
+/** The request for an answer, as the daemon explains it; `at` null: the next request. */
 export interface SeenView {
   readonly conversation: string;
   readonly agent: string;
@@ -37,7 +37,7 @@ export interface Observed {
   readonly views: readonly SeenView[];
   /** How often each call took effect, by `<conversation>:<index>:<position>`. */
   readonly effects: ReadonlyMap<string, number>;
-  /** Why a post was refused behind its publisher's back, by its id: what its dead letter says. */
+  /** Why an acknowledged post was refused later, by its id: the reason in its dead letter. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
@@ -61,7 +61,7 @@ export function violation(
 
 interface Known {
   starts: number;
-  /** Starts that say themselves that they are not the first, and words of a person that order one. */
+  /** Marks of repeated starts, and decisions of a person to repeat one. */
   marks: number;
   lastIndex: number;
   saysDone: boolean;
@@ -100,12 +100,11 @@ export function checkEffects({ logs, effects }: Pick<Observed, 'logs' | 'effects
     if (call.starts - 1 > call.marks) wrong(key, call.lastIndex, 'was started again without a mark');
     if (call.saysDone && count === 0) wrong(key, call.lastIndex, 'has a result and never took effect');
   }
-  for (const key of effects.keys())
-    if (!calls.has(key)) wrong(key, null, 'took effect and no log knows of it');
+  for (const key of effects.keys()) if (!calls.has(key)) wrong(key, null, 'took effect and is in no log');
   return found;
 }
 
-/** What every log must satisfy by itself: the same check as in the tests. */
+/** The laws of a single log: the same check as in the tests. */
 export function checkLogs({ logs }: Pick<Observed, 'logs'>): Violation[] {
   return [...logs].flatMap(([conversation, entries]) =>
     checkLaws(entries).map((text) => {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Entry, ParleyClient, View } from '../client/index.ts';
 import { ParleyError } from '../client/index.ts';
 import type { Acknowledged } from './actors/publishers.ts';
-import { owedIn } from './checks/answers.ts';
+import { outstandingIn } from './checks/answers.ts';
 import { type SeenView, type Violation, violation } from './findings.ts';
 import { AGENTS } from './scenario.ts';
 
@@ -11,13 +11,13 @@ import { AGENTS } from './scenario.ts';
 const POLL_MS = 300;
 /** The limit also for logs that still grow: a team that never becomes idle is a violation. */
 const LONGEST_WAIT_MS = 1_800_000;
-/** Requests behind answers that are looked at, per conversation and agent, besides those at the end. */
+/** Requests for answers that are checked, per conversation and agent, besides those at the end. */
 const SAMPLES = 12;
 
 export type Logs = ReadonlyMap<string, readonly Entry[]>;
 
 /** Ends a wait after this time without progress, because a busy machine alone is not a fault of the daemon. */
-export class Patience {
+export class ProgressTimeout {
   private readonly patienceMs: number;
   private readonly end = performance.now() + LONGEST_WAIT_MS;
   private until: number;
@@ -53,33 +53,34 @@ export async function readRefusals(client: ParleyClient): Promise<ReadonlyMap<st
 }
 
 /**
- * Waits until no log owes anything and each post that was acknowledged is in one: a stream may have it while whoever it was
- * handed to is silent. Answers what is owed still when nothing was added to any log for so long.
+ * Waits until no log has outstanding work and each acknowledged post is in a log. Returns what is outstanding when
+ * no log has grown for the given time.
  */
-export async function waitForRest(
+export async function waitUntilIdle(
   client: ParleyClient,
   acknowledged: readonly Acknowledged[],
   patienceMs: number,
-): Promise<{ readonly logs: Logs; readonly owed: readonly Violation[] }> {
+): Promise<{ readonly logs: Logs; readonly outstanding: readonly Violation[] }> {
   const posted = new Map<string, Set<string>>();
   for (const { post } of acknowledged)
     posted.set(post.conversation, (posted.get(post.conversation) ?? new Set()).add(post.id));
-  const patience = new Patience(patienceMs);
+  const patience = new ProgressTimeout(patienceMs);
   const logs = new Map<string, readonly Entry[]>();
   for (;;) {
-    const owed = [];
+    const outstanding = [];
     let isWhole = true;
     for (const [conversation, ids] of posted) {
       const known = logs.get(conversation) ?? [];
       const found = await readLog(client, conversation, known).catch(() => null);
-      if (!found) owed.push(violation('owed', conversation, null, 'the daemon does not show its log'));
+      if (!found)
+        outstanding.push(violation('outstanding', conversation, null, 'the daemon does not show its log'));
       else logs.set(conversation, found);
-      owed.push(...owedIn(conversation, found ?? []));
+      outstanding.push(...outstandingIn(conversation, found ?? []));
       const present = new Set(found?.map(({ id }) => id));
       if ([...ids].some((id) => !present.has(id))) isWhole = false;
     }
     const entries = [...logs.values()].reduce((sum, log) => sum + log.length, 0);
-    if ((owed.length === 0 && isWhole) || patience.isOver(entries)) return { logs, owed };
+    if ((outstanding.length === 0 && isWhole) || patience.isOver(entries)) return { logs, outstanding };
     await pause(POLL_MS);
   }
 }
@@ -103,7 +104,7 @@ export function rereadLog(client: ParleyClient, conversation: string): Promise<E
   return readLog(client, conversation, []);
 }
 
-/** Requests behind answers, spread over each log, and for every agent the one that it would make now. */
+/** Requests for answers, spread over each log, and the next request of every agent. */
 export async function seeViews(client: ParleyClient, logs: Logs): Promise<SeenView[]> {
   const views: SeenView[] = [];
   for (const [conversation, entries] of logs) {

@@ -10,13 +10,16 @@ export interface PlannedPost {
   readonly number: number;
   readonly content: string;
   readonly delivery: 'steer' | 'queue' | 'interrupt';
-  /** Not before. Milliseconds since the beginning. */
+  /** Not before this time, in milliseconds since the beginning. */
   readonly atMs: number;
-  /** Not before so many batches were asked for, the first one being 1; absent: its time alone decides. */
+  /** Not before this many batches were requested, counted from 1; absent: only the time decides. */
   readonly batch?: number;
-  /** By the request API, which answers when it is in the log; or by the stream, which answers when the broker has it. */
+  /**
+   * By the request API, which answers when the post is in the log, or by the stream, which answers when the server
+   * has it.
+   */
   readonly way: 'api' | 'stream';
-  /** So long after it was acknowledged it is posted again, with the same id. Milliseconds. */
+  /** Delay of a repeated post with the same id after its acknowledgement, in milliseconds. */
   readonly again: readonly number[];
 }
 
@@ -24,23 +27,25 @@ export const PUBLISHERS = ['ann', 'ben', 'cho'] as const;
 export const CONVERSATIONS = ['oak', 'elm', 'ash', 'fir'] as const;
 
 const GAP_MS = [200, 5_500] as const;
-/** As often as each stands here. */
+/** Weighted by repetition. */
 const DELIVERIES = ['steer', 'steer', 'steer', 'queue', 'queue', 'queue', 'queue', 'interrupt'] as const;
-/** So long people stay with their conversations before they begin new ones. */
-const CHAPTER_MS = 60_000;
+/** How long people use their conversations before they begin new ones. */
+const CONVERSATION_MS = 60_000;
 
-/** Where many talk at once: so many messages a second, of all of them. */
+/** The rate of messages per second in total, with many conversations. */
 const CROWD_PER_SECOND = 6;
 
-/** `crowd`: so many conversations, all of them at once and for the whole time; else a few, and new ones each minute. */
+/** `crowd`: this many conversations, all of them for the whole run; otherwise a few, and new ones each minute. */
 export function planPosts(endMs: number, roll: Rng, crowd?: number): PlannedPost[] {
   if (crowd !== undefined) return planCrowd(endMs, roll, crowd);
   const posts: PlannedPost[] = [];
-  for (let beginMs = 0, chapter = 1; beginMs < endMs; beginMs += CHAPTER_MS, chapter++) {
-    const until = Math.min(endMs, beginMs + CHAPTER_MS);
+  for (let beginMs = 0, chapter = 1; beginMs < endMs; beginMs += CONVERSATION_MS, chapter++) {
+    const until = Math.min(endMs, beginMs + CONVERSATION_MS);
     for (const conversation of CONVERSATIONS) {
       for (const publisher of PUBLISHERS) {
-        posts.push(...planLine(`${conversation}-${chapter}`, publisher, [beginMs, until], GAP_MS, roll));
+        posts.push(
+          ...planConversation(`${conversation}-${chapter}`, publisher, [beginMs, until], GAP_MS, roll),
+        );
       }
     }
   }
@@ -48,8 +53,8 @@ export function planPosts(endMs: number, roll: Rng, crowd?: number): PlannedPost
 }
 
 /**
- * Posts that somebody asks for, one batch after the other. Each batch holds every wish once, in conversations that nobody
- * has seen before, so that it takes a daemon to every place of its work.
+ * Posts in batches, one batch per request. Each batch has every request once, in new conversations, so that it
+ * takes a daemon through each step of its work.
  */
 export function planBatches(count: number, roll: Rng): PlannedPost[] {
   const posts: PlannedPost[] = [];
@@ -71,18 +76,18 @@ export function planBatches(count: number, roll: Rng): PlannedPost[] {
   return posts;
 }
 
-/** One person to each conversation: there are enough of them. */
+/** One person for each conversation; there are enough. */
 function planCrowd(endMs: number, roll: Rng, crowd: number): PlannedPost[] {
   const meanMs = Math.round((crowd / CROWD_PER_SECOND) * 1_000);
   const gapMs = [Math.round(meanMs * 0.1), Math.round(meanMs * 1.9)] as const;
   return Array.from({ length: crowd }, (_, place) => {
     const name = `${CONVERSATIONS[place % CONVERSATIONS.length]}-${Math.floor(place / CONVERSATIONS.length)}`;
     const publisher = PUBLISHERS[place % PUBLISHERS.length] ?? PUBLISHERS[0];
-    return planLine(name, publisher, [0, endMs], gapMs, roll);
+    return planConversation(name, publisher, [0, endMs], gapMs, roll);
   }).flat();
 }
 
-function planLine(
+function planConversation(
   conversation: string,
   publisher: string,
   [beginMs, endMs]: readonly [number, number],

@@ -9,9 +9,9 @@ export interface ChaosReport {
   readonly seed: number;
   /** The planned duration of the faults. */
   readonly faultSeconds: number;
-  /** In all. */
+  /** In total. */
   readonly seconds: number;
-  /** Faults that were done, by kind. */
+  /** Executed faults by kind. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
   /** How often the daemon ended itself at which crash point. */
   readonly crashes: Readonly<Record<string, number>>;
@@ -23,7 +23,7 @@ export interface ChaosReport {
   readonly violations: readonly Violation[];
 }
 
-/** What a finding can be followed up with: `report.json`, `outages.json`, and each log as JSON lines. */
+/** Files to investigate a finding: `report.json`, `outages.json`, and each log as JSON lines. */
 export async function keepEvidence(
   directory: string,
   report: ChaosReport,

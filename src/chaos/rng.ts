@@ -7,7 +7,7 @@ export interface Rng {
   pick<T>(from: readonly T[]): T;
 }
 
-/** `name` tells apart the rng of one seed, so that adding a throw here changes nothing there. */
+/** `name` separates the generators of one seed, so that an additional number of one does not change another. */
 export function rng(seed: number, name: string): Rng {
   let state = (seed ^ hash(name)) >>> 0;
   const next = () => {
@@ -22,7 +22,7 @@ export function rng(seed: number, name: string): Rng {
     between,
     pick<T>(from: readonly T[]): T {
       const picked = from[between(0, from.length - 1)];
-      if (picked === undefined) throw new RangeError('there is nothing to pick from');
+      if (picked === undefined) throw new RangeError('the list is empty');
       return picked;
     },
   };

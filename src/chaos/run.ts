@@ -14,11 +14,11 @@ import {
   processesIn,
 } from './environment.ts';
 import { checkEffects, checkLogs, type Observed, type Violation, violation } from './findings.ts';
-import { Patience, readRefusals, rereadLog, seeViews, waitForRest } from './observe.ts';
+import { ProgressTimeout, readRefusals, rereadLog, seeViews, waitUntilIdle } from './observe.ts';
 import type { ChaosReport } from './report.ts';
 import { keepEvidence } from './report.ts';
 import { hash } from './rng.ts';
-import { type RunOutcome, runScenario } from './runner.ts';
+import { type RunOutcome, runSchedule } from './runner.ts';
 import type { Schedule } from './schedule.ts';
 
 /**
@@ -33,7 +33,7 @@ export interface ChaosOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Prints progress for people. */
   readonly say: (line: string) => void;
-  /** What starts the daemon; the command line of this package by default. */
+  /** The command that starts the daemon; default: the command line of this package. */
   readonly launcher?: string;
   /** Where logs are stored: in files by default; in a stream if several daemons share them. */
   readonly store?: 'file' | 'jetstream';
@@ -45,8 +45,8 @@ export interface ChaosOptions {
   readonly signal: AbortSignal;
 }
 
-/** With nothing new, before what is still not at rest after the last fault is a finding. */
-const PATIENCE_MS = 90_000;
+/** Outstanding work after the last fault is a finding after this time without a new entry. */
+const PROGRESS_TIMEOUT_MS = 90_000;
 const TICK_MS = 300;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
@@ -61,14 +61,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const people = await createPublishers(environment.proxies.publishers.url, schedule.posts, giveUp.signal);
     publishers = people;
     options.say(`faults for ${schedule.seconds} s (seed ${schedule.seed})`);
-    const done = await runScenario(schedule, environment, options.signal, () => people.nextBatch());
-    options.say('no more faults; waiting until nothing is owed');
-    const found = await judge(environment, schedule, people);
+    const done = await runSchedule(schedule, environment, options.signal, () => people.nextBatch());
+    options.say('no more faults; waiting until no work is outstanding');
+    const found = await checkRun(environment, schedule, people);
     giveUp.abort();
     await person.done;
     await people.close();
     publishers = null;
-    const ended = await leave(environment);
+    const ended = await stopAndCheckLeftovers(environment);
     const violations = [...found.violations, ...ended];
     const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
     const counts = countsOf(
@@ -90,7 +90,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-async function judge(environment: Environment, schedule: Schedule, publishers: Publishers) {
+async function checkRun(environment: Environment, schedule: Schedule, publishers: Publishers) {
   if (schedule.posting === 'while-faults') publishers.enough();
   else publishers.hurry();
   const violations: Violation[] = [];
@@ -102,7 +102,11 @@ async function judge(environment: Environment, schedule: Schedule, publishers: P
     );
   }
   const conversations = [...new Set(publishers.acknowledged.map(({ post }) => post.conversation))];
-  const { logs, owed } = await waitForRest(environment.client, publishers.acknowledged, PATIENCE_MS);
+  const { logs, outstanding } = await waitUntilIdle(
+    environment.client,
+    publishers.acknowledged,
+    PROGRESS_TIMEOUT_MS,
+  );
   const held = await Promise.all(environment.daemons.map(({ pid }) => countDescriptors(pid)));
   const views = await seeViews(environment.client, logs);
   const { acknowledged, sent } = publishers;
@@ -116,8 +120,8 @@ async function judge(environment: Environment, schedule: Schedule, publishers: P
   };
   violations.push(
     ...checkPosts(observed),
-    ...(owed.length > 0 ? owed : []),
-    ...checkAnswered(observed).filter(({ law }) => law !== 'owed'),
+    ...outstanding,
+    ...checkAnswered(observed).filter(({ law }) => law !== 'outstanding'),
     ...checkLogs(observed),
     ...checkEffects(observed),
     ...checkViews(observed),
@@ -125,14 +129,14 @@ async function judge(environment: Environment, schedule: Schedule, publishers: P
     ...(await checkUnchanged(environment, logs)),
     ...environment.daemons
       .flatMap(({ findings }) => findings)
-      .map((text) => violation('daemon', null, null, `it ended by itself: ${text}`)),
+      .map((text) => violation('daemon', null, null, `unexpected end: ${text}`)),
   );
   const descriptors = held.includes(null) ? null : Math.max(...held.map(Number));
   return { observed, violations, sent, descriptors };
 }
 
 async function allPosted(publishers: Publishers): Promise<boolean> {
-  const patience = new Patience(PATIENCE_MS);
+  const patience = new ProgressTimeout(PROGRESS_TIMEOUT_MS);
   const isDone = publishers.done.then(() => true);
   while (!patience.isOver(publishers.acknowledged.length + publishers.refused.length)) {
     const tick = new Promise<false>((resolve) => setTimeout(() => resolve(false), TICK_MS));
@@ -153,7 +157,7 @@ async function checkUnchanged(
     if (JSON.stringify(again) === JSON.stringify(entries)) continue;
     const at = entries.findIndex((entry, index) => JSON.stringify(entry) !== JSON.stringify(again?.[index]));
     const index = at < 0 ? entries.length : at;
-    found.push(violation('log', conversation, index, 'the log reads otherwise after a restart'));
+    found.push(violation('log', conversation, index, 'the log differs after a restart'));
   }
   return found;
 }
@@ -168,8 +172,8 @@ async function untilAnswered<T>(ask: () => Promise<T>): Promise<T | null> {
 }
 
 /** Stops each daemon by SIGTERM and checks what it leaves. */
-async function leave(environment: Environment): Promise<Violation[]> {
-  const ends = environment.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.rest()));
+async function stopAndCheckLeftovers(environment: Environment): Promise<Violation[]> {
+  const ends = environment.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.stopForGood()));
   const found = (await Promise.all(ends)).flat();
   await Promise.all(environment.servers.map((server) => server.end('SIGTERM')));
   const orphans = await processesIn(environment.root);
@@ -233,14 +237,14 @@ export function createPersonActor(client: ParleyClient, signal: AbortSignal): Pe
   const answer = async ({ approvalId, mayHaveRun }: PendingApproval) => {
     const picked = ANSWERS[hash(approvalId) % ANSWERS.length] ?? 'failed';
     const word = mayHaveRun ? picked : 'approve';
-    const result = word === 'result' ? { result: 'somebody looked: it is done' } : {};
+    const result = word === 'result' ? { result: 'checked by hand: done' } : {};
     await client.request('answer', { approvalId, answer: word, publisher: 'judge', ...result });
     person.answered += 1;
   };
   person.done = (async () => {
     while (!signal.aborted) {
       const found = await client.request('approvals', {}).catch(() => ({ approvals: [] }));
-      // Answered meanwhile, or the daemon is gone: the next look shows which.
+      // Answered meanwhile, or the daemon is down: the next poll shows which.
       for (const approval of found.approvals) await answer(approval).catch(() => undefined);
       await sleep(EVERY_MS, signal);
     }

@@ -4,16 +4,16 @@ import type { Environment } from './environment.ts';
 import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts';
 
 /**
- * Carries out a schedule.
+ * Executes a schedule.
  *
- * RUNNER-1 The faults of a lane are done one after the other, each undone before the next.
- * RUNNER-2 When this resolves, everything is whole again, whatever failed meanwhile.
+ * RUNNER-1 The faults of a lane follow one another, each reverted before the next.
+ * RUNNER-2 When this resolves, everything is restored, whatever failed meanwhile.
  */
 
 export interface RunOutcome {
   /** How many of each kind. */
   readonly counts: Readonly<Partial<Record<FaultKind, number>>>;
-  /** Faults that were not done: why, once each. */
+  /** The reasons for skipped faults, once each. */
   readonly skipped: readonly string[];
 }
 
@@ -24,11 +24,11 @@ type Act = (
   keepBusy: () => void,
 ) => Promise<void>;
 
-/** For a start. Where the server or the disk is broken it comes to none. */
-const READY_PATIENCE_MS = 15_000;
+/** The timeout of a start. It does not succeed while the server or the disk is broken. */
+const READY_TIMEOUT_MS = 15_000;
 
-/** `keepBusy`: gives the daemon something to do, where the schedule says that posts are paced by its crashes. */
-export async function runScenario(
+/** `keepBusy`: gives the daemon work if the schedule paces posts by its crashes. */
+export async function runSchedule(
   schedule: Schedule,
   environment: Environment,
   signal: AbortSignal,
@@ -41,17 +41,17 @@ export async function runScenario(
     for (const fault of faults) {
       await sleep(Math.max(0, startedAt + fault.atMs - performance.now()), signal);
       if (signal.aborted) return;
-      if (fault.kind === 'disk-full' && environment.disk.kind === 'played')
-        skipped.add(`disk-full on a real disk: ${environment.disk.why}; the store played one`);
+      if (fault.kind === 'disk-full' && environment.disk.kind === 'simulated')
+        skipped.add(`disk-full on a real disk: ${environment.disk.why}; the store simulated one`);
       if (performance.now() - startedAt > schedule.seconds * 1_000) {
-        skipped.add('some of the last: those before them took longer than planned');
+        skipped.add('the last ones: earlier ones took longer than planned');
         return;
       }
       if (fault.onceReady) {
-        await daemonOf(environment, fault).settled(READY_PATIENCE_MS, signal);
+        await daemonOf(environment, fault).waitUntilReady(READY_TIMEOUT_MS, signal);
         await sleep(fault.worksMs ?? 0, signal);
       }
-      if (laneOf(fault).startsWith('daemon')) await anotherIsWell(environment, fault, signal);
+      if (laneOf(fault).startsWith('daemon')) await waitForHealthyPeer(environment, fault, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
       await ACTS[fault.kind](environment, fault, signal, keepBusy); // RUNNER-1
     }
@@ -62,12 +62,12 @@ export async function runScenario(
       lanes.set(laneOf(fault), [...(lanes.get(laneOf(fault)) ?? []), fault]);
     await Promise.all([...lanes.values()].map(play));
   } finally {
-    await heal(environment); // RUNNER-2
+    await restoreAll(environment); // RUNNER-2
   }
   return { counts, skipped: [...skipped] };
 }
 
-async function heal({ servers, daemons, model, tools, disk, proxies }: Environment): Promise<void> {
+async function restoreAll({ servers, daemons, model, tools, disk, proxies }: Environment): Promise<void> {
   await disk.free();
   model.heal();
   tools.heal();
@@ -78,7 +78,7 @@ async function heal({ servers, daemons, model, tools, disk, proxies }: Environme
   await Promise.all(servers.map((server) => server.start()));
 }
 
-/** Of those to which it may be done, the one to which it is done. */
+/** The target of a fault among the possible ones. */
 function oneOf<T>(all: readonly T[], what: string, place = 0): T {
   const one = all[place];
   if (one === undefined) throw new RangeError(`there is no ${what} ${place}`);
@@ -87,21 +87,25 @@ function oneOf<T>(all: readonly T[], what: string, place = 0): T {
 
 const daemonOf = ({ daemons }: Environment, fault: Fault) => oneOf(daemons, 'daemon', fault.daemon);
 
-function wayOf({ proxies }: Environment, fault: Fault) {
+function proxyOf({ proxies }: Environment, fault: Fault) {
   return fault.between === 'publishers' ? proxies.publishers : oneOf(proxies.daemons, 'daemon', fault.daemon);
 }
 
-/** Where several share the work: one that could go on with what this fault will interrupt. */
-async function anotherIsWell(environment: Environment, fault: Fault, signal: AbortSignal): Promise<void> {
+/** With several daemons: one that can continue the work that this fault interrupts. */
+async function waitForHealthyPeer(
+  environment: Environment,
+  fault: Fault,
+  signal: AbortSignal,
+): Promise<void> {
   const others = environment.daemons.filter((daemon) => daemon !== daemonOf(environment, fault));
   if (others.length === 0) return;
   const enough = linkedAbort(signal);
-  await Promise.race(others.map((other) => other.settled(READY_PATIENCE_MS, enough.signal)));
+  await Promise.race(others.map((other) => other.waitUntilReady(READY_TIMEOUT_MS, enough.signal)));
   enough.abort();
   enough.unlink();
 }
 
-/** Begins something, lets it last, and ends it. */
+/** Begins a fault, lets it last, and ends it. */
 function lasting(
   begin: (environment: Environment, fault: Fault) => unknown,
   end: (environment: Environment, fault: Fault) => unknown,
@@ -116,7 +120,7 @@ function lasting(
   };
 }
 
-/** On the leader where the fault says so, and there is one. */
+/** Targets the leader if the fault requires it and there is one. */
 const onServer =
   (begin: (server: ServerActor) => unknown, end: (server: ServerActor) => unknown): Act =>
   async (environment, fault, signal, keepBusy) => {
@@ -149,11 +153,13 @@ const tools = (how: Parameters<Environment['tools']['misbehave']>[0]): Act =>
 const network = (how: 'cut' | 'stall' | 'slow'): Act =>
   lasting(
     (environment, fault) =>
-      how === 'slow' ? wayOf(environment, fault).slow(fault.delayMs ?? 0) : wayOf(environment, fault)[how](),
-    (environment, fault) => wayOf(environment, fault).heal(),
+      how === 'slow'
+        ? proxyOf(environment, fault).slow(fault.delayMs ?? 0)
+        : proxyOf(environment, fault)[how](),
+    (environment, fault) => proxyOf(environment, fault).heal(),
   );
 
-/** Every kind has its act: a new one does not compile without. */
+/** Every kind has its act: a new kind does not compile without one. */
 const ACTS: Readonly<Record<FaultKind, Act>> = {
   'daemon-kill': async (environment, fault) => daemonOf(environment, fault).kill(fault.lastsMs),
   'daemon-stop': async (environment, fault) => daemonOf(environment, fault).stop(fault.lastsMs),

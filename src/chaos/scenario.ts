@@ -1,6 +1,6 @@
 /**
- * What the people of a run ask for, and what the model makes of it. Pure: the answer is read from the request alone, so
- * that a daemon which asks again after a crash is answered the same.
+ * The requests of people in a run, and the answers of the model. Pure: the answer depends on the request alone, so
+ * a request that is repeated after a crash gets the same one.
  */
 
 export const INTENTS = ['talk', 'look', 'write', 'both', 'delegate', 'handoff'] as const;
@@ -16,7 +16,7 @@ export function intentText(publisher: string, number: number, wish: Intent): str
   return `${publisher} says ${number}: please ${wish}`;
 }
 
-/** The tools of the run's own server, as the daemon names them: one only looks, the other changes the world. */
+/** The tools of the run's own server by their names in the daemon: one only reads, the other has an effect. */
 export const LOOK = 'mcp__world__look';
 export const WRITE = 'mcp__world__write';
 

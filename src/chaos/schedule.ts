@@ -2,46 +2,46 @@ import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
 import { type Rng, rng } from './rng.ts';
 
 /**
- * What happens in a run, decided before it begins.
+ * The faults and posts of a run, planned before it begins.
  *
- * SCHEDULE-1 Pure data: the same seed, length and list of crash points give the same schedule, on any machine.
- * SCHEDULE-2 Faults of one lane follow one another; those of different lanes meet as they like. Each daemon has its own lane.
- * SCHEDULE-3 Every fault is over before the end of the time in which faults happen.
+ * SCHEDULE-1 Pure data: the same seed, length and list of crash points give the same schedule on any machine.
+ * SCHEDULE-2 Faults of one lane follow one another; different lanes overlap freely. Each daemon has its own lane.
+ * SCHEDULE-3 Every fault ends before the end of the fault phase.
  */
 
-/** What a fault is done to. Each lane is one actor, or one way between two. */
+/** The target of a fault. Each lane is one actor, or one connection between two. */
 export const LANES = ['daemon', 'server', 'network', 'disk', 'model', 'tools'] as const;
 export type Lane = (typeof LANES)[number];
 
 export const FAULT_KINDS = {
-  /** SIGKILL, and a new start `lastsMs` later. */
+  /** SIGKILL, and a restart `lastsMs` later. */
   'daemon-kill': 'daemon',
   /** SIGSTOP, and SIGCONT after `lastsMs`. */
   'daemon-freeze': 'daemon',
-  /** SIGTERM, and a new start when it has ended and `lastsMs` have passed. */
+  /** SIGTERM, and a restart `lastsMs` after its end. */
   'daemon-stop': 'daemon',
-  /** A start in which the daemon ends itself (SIGKILL) at a named point of its work; waited for `lastsMs` at most. */
+  /** A start in which the daemon kills itself at a named point of its work; awaited for at most `lastsMs`. */
   'daemon-crash': 'daemon',
   'server-kill': 'server',
   'server-freeze': 'server',
   'server-stop': 'server',
-  /** Every connection through this proxy is reset, and none is taken for `lastsMs`. */
+  /** Every connection through this proxy is reset, and none is accepted for `lastsMs`. */
   'network-cut': 'network',
-  /** Nothing is carried for `lastsMs`; it arrives afterwards. */
+  /** Nothing is forwarded for `lastsMs`; it arrives afterwards. */
   'network-stall': 'network',
-  /** What is carried arrives `delayMs` late. */
+  /** Data arrives `delayMs` late. */
   'network-slow': 'network',
   /** No byte is free on the disk with the logs. */
   'disk-full': 'disk',
-  /** No word of an answer. */
+  /** No word of an answer arrives. */
   'model-hang': 'model',
   'model-error': 'model',
   'model-busy': 'model',
-  /** The connection ends in the middle of the words. */
+  /** The connection ends in the middle of the text. */
   'model-drop': 'model',
-  /** A call takes effect, and its answer comes when the fault is over. */
+  /** A call takes effect, and its answer arrives when the fault is over. */
   'tools-slow': 'tools',
-  /** A call takes effect, and its answer never comes. */
+  /** A call takes effect, and its answer never arrives. */
   'tools-drop': 'tools',
 } as const satisfies Readonly<Record<string, Lane>>;
 export type FaultKind = keyof typeof FAULT_KINDS;
@@ -51,20 +51,20 @@ export interface Fault {
   /** Milliseconds since the beginning. */
   readonly atMs: number;
   readonly lastsMs: number;
-  /** Of a fault of the network: between the server and whom. */
+  /** For a fault of the network: the client side of the connection. */
   readonly between?: 'daemon' | 'publishers';
   readonly delayMs?: number;
-  /** Of a fault of a daemon, or of the way to it: which one, from 0; absent where there is one. */
+  /** For a fault of a daemon or its connection: which daemon, from 0; absent if there is one. */
   readonly daemon?: number;
-  /** Of a fault of a server: which one, from 0; absent where there is one. */
+  /** For a fault of a server: which server, from 0; absent if there is one. */
   readonly server?: number;
-  /** And rather the one that leads the streams then. */
+  /** Targets the leader of the streams instead, if there is one. */
   readonly leader?: boolean;
-  /** Of a fault of the daemon: it comes when the daemon is ready, not while it starts. */
+  /** For a fault of the daemon: it waits until the daemon is ready. */
   readonly onceReady?: boolean;
-  /** And that long after it: one that ends each time that it is ready does no work, and has nothing that could be lost. */
+  /** The delay after that: a daemon that always ends when it is ready would do no work and have nothing to lose. */
   readonly worksMs?: number;
-  /** Of a crash: where, and at the how manieth time. */
+  /** For a crash: the point, and the ordinal of its visit. */
   readonly point?: { readonly name: string; readonly nth: number };
 }
 
@@ -77,20 +77,20 @@ export interface Schedule {
   readonly servers?: number;
   readonly faults: readonly Fault[];
   readonly posts: readonly PlannedPost[];
-  /** What becomes of those that are left when the faults are over: they are posted (the default), or never begun. */
+  /** The posts that remain when the faults are over: posted (the default), or never begun. */
   readonly posting?: 'all' | 'while-faults';
 }
 
 export interface ScheduleOptions {
   readonly seed: number;
-  /** How long faults happen. */
+  /** The duration of the fault phase. */
   readonly seconds: number;
   readonly crashPoints: readonly string[];
   /** One by default. */
   readonly daemons?: number;
   /** One by default. */
   readonly servers?: number;
-  /** How many people talk in at the same time; four by default, which change each minute. */
+  /** Number of concurrent conversations. By default four, which are replaced each minute. */
   readonly conversations?: number;
 }
 
@@ -109,20 +109,20 @@ const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
   tools: { pause: [1_500, 5_000], lasts: [300, 2_000] },
 };
 
-/** How much more often than others a fault comes: a kill is what a daemon is most likely to meet. */
+/** Relative frequency: a kill is the most likely fault of a daemon. */
 const WEIGHTS: Partial<Record<FaultKind, number>> = {
   'daemon-kill': 8,
   'daemon-freeze': 2,
   'server-kill': 2,
 };
 
-/** A start takes its time, and the point is reached some time after it. */
+/** A start takes some time, and the point is reached some time after it. */
 const CRASH_LASTS = [2_000, 5_000] as const;
 
-/** Where each of several has faults: so seldom that now and then all are well, and with freezes that others notice. */
+/** With several daemons: rare enough that sometimes all are healthy, with freezes long enough to be noticed. */
 const DAEMON_OF_SEVERAL: Rhythm = { pause: [3_000, 12_000], lasts: [50, 1_500] };
 const LONGEST_FREEZE_MS = 30_000;
-/** A freeze lasts this part of the run at most. */
+/** The maximum part of the run that a freeze lasts. */
 const FREEZE_SHARE = 1 / 3;
 
 interface Plan {
@@ -136,7 +136,7 @@ export function createSchedule(options: ScheduleOptions): Schedule {
   const { seed, seconds, crashPoints, daemons = 1, servers = 1, conversations } = options;
   const plan = { endMs: seconds * 1_000, crashPoints, daemons, servers };
   const faults = LANES.flatMap((lane) => {
-    if (daemons > 1 && lane === 'disk') return []; // the logs are the server's
+    if (daemons > 1 && lane === 'disk') return []; // the server has the logs
     if (lane !== 'daemon') return planLane(lane, plan, rng(seed, lane));
     return Array.from({ length: daemons }, (_, daemon) => {
       const planned = planLane(lane, plan, rng(seed, daemon === 0 ? lane : `${lane} ${daemon}`));
@@ -153,12 +153,12 @@ export function createSchedule(options: ScheduleOptions): Schedule {
   };
 }
 
-/** More than one crash ever asks for, so that none waits for posts that are not there. */
+/** More batches than any crash needs, so that none waits for missing posts. */
 const BATCHES_PER_CRASH = 4;
 
 /**
- * Nothing but crashes, one after the other, each waited for as long as `patienceMs` at most. A daemon is given a batch of
- * posts when it is ready, and further ones until it comes to its point: it is not time that decides what is reached.
+ * Only crashes, one after the other, each awaited for at most `patienceMs`. A daemon gets a batch of posts when it
+ * is ready, and further ones until it reaches its point, so progress does not depend on time.
  */
 export function createCrashSchedule(
   seed: number,
@@ -174,16 +174,16 @@ export function createCrashSchedule(
   };
 }
 
-/** Faults with the same answer are done one after the other (SCHEDULE-2). */
+/** Faults with the same answer follow one another (SCHEDULE-2). */
 export function laneOf({ kind, daemon = 0 }: Fault): string {
   const lane = FAULT_KINDS[kind];
   return lane === 'daemon' ? `${lane} ${daemon}` : lane;
 }
 
-/** Of the faults of servers. */
+/** For faults of servers. */
 const LEADER_SHARE = 0.5;
 const LONGEST_WORK_MS = 1_000;
-/** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
+/** For faults of the daemon. Some may hit a start, but a daemon that never finishes its start does no work. */
 const READY_SHARE = 0.75;
 
 function planLane(lane: Lane, plan: Plan, roll: Rng): Fault[] {
@@ -225,7 +225,7 @@ function details(kind: FaultKind, { crashPoints, daemons, servers }: Plan, roll:
     return kind === 'network-slow' ? { ...way, delayMs: roll.between(5, 300) } : way;
   }
   if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 4) } };
-  // Of several, each that only starts and never works leaves the others alone with all of it.
+  // With several daemons, one that only starts and never works would leave all work to the others.
   if (FAULT_KINDS[kind] !== 'daemon') return {};
   const onceReady = roll.next() < READY_SHARE || daemons > 1;
   return { onceReady, ...(onceReady && { worksMs: roll.between(0, LONGEST_WORK_MS) }) };

@@ -138,7 +138,7 @@ describe('the small disk', () => {
   it('the small disk is filled to the last byte and freed again, or reports why there is none', async () => {
     const path = join(await directory(), 'disk');
     const disk = await createDiskActor(path);
-    if (disk.kind === 'played') {
+    if (disk.kind === 'simulated') {
       expect(disk.why).toMatch(/^no small disk can be mounted here \(.+\)$/);
       return;
     }
@@ -151,7 +151,7 @@ describe('the small disk', () => {
 
   it('the small disk is simulated, with the reason, if the system does not allow a mount', async () => {
     const disk = await createDiskActor(join(await directory(), 'disk'), 'parley-no-such-program');
-    if (disk.kind !== 'played') throw new Error('there is such a program');
+    if (disk.kind !== 'simulated') throw new Error('there is such a program');
     expect(disk.why).toContain('ENOENT');
     await disk.fill();
     await access(disk.flag);
@@ -194,7 +194,7 @@ describe('the daemon of a run', () => {
     cleanups.push(() => nats.stop());
     const options = { config, data: join(root, 'data'), natsUrl: nats.url, workingDirectory: root };
     const actor = new DaemonActor({ ...options, launcher, env: strangersEnvironment(), startPatienceMs });
-    cleanups.push(() => actor.rest());
+    cleanups.push(() => actor.stopForGood());
     return { actor, nats };
   }
 
@@ -230,7 +230,7 @@ describe('the daemon of a run', () => {
     expect(actor.pid).not.toBe(first);
     await actor.crashAt('before-recovery', 1, 200, () => undefined); // No work is outstanding, so it is never reached.
     expect(actor.crashes).toEqual([]);
-    await actor.rest();
+    await actor.stopForGood();
     expect(actor.pid).toBe(0);
   });
 });

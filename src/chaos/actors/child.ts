@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /**
- * A process of the run: known by its id, ended by its id.
+ * A process of the run, identified and ended by its process id.
  *
- * CHILD-1 No child outlives this process, unless that gets SIGKILL itself.
- * CHILD-2 A child has a group of its own: Ctrl-C is meant for the run, which then ends its children in order.
+ * CHILD-1 No child outlives this process, unless this process gets SIGKILL.
+ * CHILD-2 A child has its own process group: Ctrl-C reaches only the run, which then ends its children in order.
  */
 export interface Child {
   readonly pid: number;
   readonly isAlive: boolean;
   /** Resolves with the exit code; null: ended by a signal. */
   readonly exited: Promise<number | null>;
-  /** The last of what it said. */
-  lastWords(): string;
-  /** Resolves with the first line of its stdout or stderr that fits; rejects when it ends before. */
+  /** The end of its output. */
+  lastOutput(): string;
+  /** Resolves with the first line of stdout or stderr that matches; rejects if the process ends before. */
   said(pattern: RegExp): Promise<string>;
   signal(name: NodeJS.Signals): void;
 }
@@ -26,7 +26,7 @@ export interface ChildOptions {
   readonly workingDirectory: string;
 }
 
-const KEPT = 16_384;
+const KEPT_OUTPUT = 16_384;
 
 export function startChild({ command, args, env, workingDirectory }: ChildOptions): Child {
   const child = spawn(command, args, {
@@ -45,7 +45,7 @@ export function startChild({ command, args, env, workingDirectory }: ChildOption
   let output = '';
   const listeners = new Set<() => void>();
   const hear = (chunk: Buffer) => {
-    output = (output + chunk.toString()).slice(-KEPT);
+    output = (output + chunk.toString()).slice(-KEPT_OUTPUT);
     for (const listener of listeners) listener();
   };
   child.stdout?.on('data', hear);
@@ -59,7 +59,7 @@ export function startChild({ command, args, env, workingDirectory }: ChildOption
       return isRunning(child);
     },
     exited,
-    lastWords: () => output,
+    lastOutput: () => output,
     said: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {

@@ -7,19 +7,22 @@ export interface DaemonActorOptions {
   readonly config: string;
   readonly data: string;
   readonly natsUrl: string;
-  /** Where it keeps its logs; in files by default. */
+  /** Where it stores its logs; default: files. */
   readonly store?: 'file' | 'jetstream';
   readonly workingDirectory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The command line; the one of this package by default. */
+  /** The command line; default: the one of this package. */
   readonly launcher?: string;
-  /** How long its first start may take; a minute by default. */
+  /** The timeout of its first start; default: one minute. */
   readonly startPatienceMs?: number;
 }
 
-/** A time in which one could do nothing and had not said so; by the clock that dates entries, in milliseconds. */
+/**
+ * A time in which a daemon could not work and had not announced it, in milliseconds of the clock that dates
+ * entries.
+ */
 export interface Outage {
-  /** As shared logs name it: one that is started again is another one. */
+  /** Its id in shared logs. A restarted daemon has another one. */
   readonly daemon: string;
   readonly how: 'killed' | 'frozen';
   readonly from: number;
@@ -27,35 +30,35 @@ export interface Outage {
   until: number | null;
 }
 
-/** A time in which one was ready for work, as in `Outage`. */
+/** A time in which a daemon was ready for work, as in `Outage`. */
 export interface Life {
   readonly daemon: string;
   readonly from: number;
-  /** Null: it goes on. */
+  /** Null: it continues. */
   until: number | null;
 }
 
 const OWN_LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
 const RESTART_MS = 200;
-/** Time enough to do what one batch of posts asks for. */
+/** Enough for the work of one batch of posts. */
 const BUSY_MS = 2_000;
-/** Longer than the grace that the run's configuration gives. */
-const STOP_PATIENCE_MS = 15_000;
-const START_PATIENCE_MS = 60_000;
-/** The exit code of a daemon that does not take its options or its configuration. */
-const MISUSED = 2;
+/** Longer than the grace period in the run's configuration. */
+const STOP_TIMEOUT_MS = 15_000;
+const START_TIMEOUT_MS = 60_000;
+/** The exit code of a daemon that refuses its options or its configuration. */
+const USAGE_EXIT_CODE = 2;
 
 /**
- * A daemon as its users run it, by the command line, kept running as a service manager would.
+ * A daemon started by the command line and restarted as by a service manager.
  *
- * ACTORS-DAEMON-1 Whoever ends it says so first: a daemon that was ready and ends unasked is a finding.
+ * ACTORS-DAEMON-1 Each intended end is announced here first: any other end of a ready daemon is a finding.
  */
 export class DaemonActor {
-  /** How often it was started. */
+  /** Number of starts. */
   starts = 0;
   /** Crash points at which it ended itself, in order. */
   readonly crashes: string[] = [];
-  /** What it said last, of each time it ended though nobody asked (ACTORS-DAEMON-1). */
+  /** The last output of each unexpected end (ACTORS-DAEMON-1). */
   readonly findings: string[] = [];
   readonly outages: Outage[] = [];
   readonly lives: Life[] = [];
@@ -65,11 +68,11 @@ export class DaemonActor {
   private downUntil = 0;
   private isExpected = true;
   private isReady = false;
-  /** What the one that runs calls itself in shared logs. */
+  /** The id of the running daemon in shared logs. */
   private daemon: string | null = null;
-  /** By the last one that ended. */
+  /** The end of the last one. */
   private said = '';
-  /** It ended with the exit code for wrong usage or configuration: no further start changes that. */
+  /** It ended with the exit code for wrong usage or configuration, so a restart is useless. */
   private isRefused = false;
   private armed: string | null = null;
   private running: Promise<void> = Promise.resolve();
@@ -87,21 +90,21 @@ export class DaemonActor {
     return this.child?.isAlive ? this.child.pid : 0;
   }
 
-  /** Starts it, and again whenever it ends, until `rest`. Resolves when it is ready for the first time. */
+  /** Starts it, and restarts it whenever it ends, until `rest`. Resolves when it is ready for the first time. */
   async start(): Promise<void> {
     this.wanted = true;
     this.running = this.keep();
-    const patienceMs = this.options.startPatienceMs ?? START_PATIENCE_MS;
+    const patienceMs = this.options.startPatienceMs ?? START_TIMEOUT_MS;
     const until = performance.now() + patienceMs;
     while (!this.isReady) {
-      if (this.isRefused) throw neverReady('refused to start', this.said);
+      if (this.isRefused) throw startError('refused to start', this.said);
       if (performance.now() > until)
-        throw neverReady(`was not ready within ${patienceMs / 1_000} s`, this.said);
+        throw startError(`was not ready within ${patienceMs / 1_000} s`, this.said);
       await pause(50);
     }
   }
 
-  /** It could work now. */
+  /** It can work now. */
   get isWell(): boolean {
     return (
       this.isReady &&
@@ -110,18 +113,18 @@ export class DaemonActor {
     );
   }
 
-  /** Resolves when it is ready, or when so long has passed. */
-  async settled(patienceMs: number, signal: AbortSignal): Promise<void> {
+  /** Resolves when it is ready, or after this time. */
+  async waitUntilReady(patienceMs: number, signal: AbortSignal): Promise<void> {
     const until = performance.now() + patienceMs;
     while (!this.isWell && performance.now() < until && !signal.aborted) await pause(20);
   }
 
-  /** SIGKILL; it stays down for so long. */
+  /** SIGKILL. It stays down for this time. */
   kill(downMs: number): Promise<void> {
     return this.end('SIGKILL', downMs);
   }
 
-  /** SIGTERM, and waits for its end. */
+  /** SIGTERM. Resolves when it has ended. */
   stop(downMs: number): Promise<void> {
     return this.end('SIGTERM', downMs);
   }
@@ -137,8 +140,8 @@ export class DaemonActor {
   }
 
   /**
-   * Ends it, and starts one that ends itself at that point; waits for that, but not for ever. `keepBusy` is called when
-   * it is ready, and again whenever it has come to no end for a while: it ends at no point if it has nothing to do.
+   * Restarts it with a crash point and waits for the crash, up to a limit. `keepBusy` is called when it is ready
+   * and then repeatedly, as a daemon without work reaches no crash point.
    */
   async crashAt(point: string, nth: number, patienceMs: number, keepBusy: () => void): Promise<void> {
     const until = performance.now() + patienceMs;
@@ -152,8 +155,8 @@ export class DaemonActor {
     }
   }
 
-  /** SIGTERM, for good; answers the exit code, null if it had to be killed. */
-  async rest(): Promise<number | null> {
+  /** SIGTERM, for good. Returns the exit code, null if it had to be killed. */
+  async stopForGood(): Promise<number | null> {
     this.wanted = false;
     await this.end('SIGTERM', 0);
     await this.running;
@@ -171,12 +174,12 @@ export class DaemonActor {
       if (code === null) this.isOut('killed');
       this.daemon = null;
       for (const life of this.lives) life.until ??= Date.now();
-      this.said = this.child.lastWords();
-      this.isRefused = code === MISUSED;
+      this.said = this.child.lastOutput();
+      this.isRefused = code === USAGE_EXIT_CODE;
       if (this.isExpected) continue;
       if (point !== null && code === null) this.crashes.push(point.split(':')[0] ?? point);
       else if (this.isReady || code === null) this.find(`exit code ${code}`, this.child);
-      // One that never became ready (no server, a full disk) is started again, as a service manager does.
+      // One that never became ready (no server, a full disk) is restarted, as a service manager does.
       this.downUntil = performance.now() + RESTART_MS;
     }
   }
@@ -196,7 +199,7 @@ export class DaemonActor {
         this.daemon = JSON.parse(line).daemon ?? null;
         if (this.daemon !== null) this.lives.push({ daemon: this.daemon, from: Date.now(), until: null });
       },
-      () => undefined, // told by its end
+      () => undefined, // reported by its end
     );
     return child;
   }
@@ -206,12 +209,12 @@ export class DaemonActor {
     this.isExpected = true;
     const ending = this.child;
     if (!ending?.isAlive) return;
-    ending.signal('SIGCONT'); // a frozen one hears nothing
+    ending.signal('SIGCONT'); // a frozen one gets no SIGTERM
     ending.signal(signal);
     const tooLong = setTimeout(() => {
-      this.find(`it did not end within ${STOP_PATIENCE_MS} ms of ${signal}`, ending);
+      this.find(`no end within ${STOP_TIMEOUT_MS} ms of ${signal}`, ending);
       ending.signal('SIGKILL');
-    }, STOP_PATIENCE_MS);
+    }, STOP_TIMEOUT_MS);
     await ending.exited;
     clearTimeout(tooLong);
   }
@@ -221,11 +224,11 @@ export class DaemonActor {
   }
 
   private find(what: string, child: Child): void {
-    this.findings.push(`${what}: ${child.lastWords().slice(-2_000)}`);
+    this.findings.push(`${what}: ${child.lastOutput().slice(-2_000)}`);
   }
 }
 
-function neverReady(what: string, said: string): ParleyError {
+function startError(what: string, said: string): ParleyError {
   const message = `the daemon ${what}: ${said.slice(-1_000)}`;
   return new ParleyError('CHAOS_NOT_READY', message, {
     hint: 'does `parley up` start here? `parley doctor` says what is missing',

@@ -5,18 +5,18 @@ import { promisify } from 'node:util';
 import { messageOf } from '../../kernel/index.ts';
 
 /**
- * A small disk of the run's own, so that filling it harms nobody. Where none may be made (`why`), the store of the daemon
- * plays a full one; `flag` is the file that tells it to.
+ * A small disk of the run, so that filling it affects nothing else. If no disk can be mounted (`why`), the store of
+ * the daemon simulates a full one, controlled by the file `flag`.
  */
 export type DiskActor = { fill(): Promise<void>; free(): Promise<void>; close(): Promise<void> } & (
   | { readonly kind: 'small' }
-  | { readonly kind: 'played'; readonly why: string; readonly flag: string }
+  | { readonly kind: 'simulated'; readonly why: string; readonly flag: string }
 );
 
 const SIZE = '64m';
 const CHUNK = Buffer.alloc(65_536, 'x');
 
-/** `directory` is made, and is the disk's root. */
+/** `directory` is created and is the root of the disk. */
 export async function createDiskActor(directory: string, mount = 'mount'): Promise<DiskActor> {
   await mkdir(directory, { recursive: true });
   const run = promisify(execFile);
@@ -24,10 +24,10 @@ export async function createDiskActor(directory: string, mount = 'mount'): Promi
     await run(mount, ['-t', 'tmpfs', '-o', `size=${SIZE},mode=0755`, 'tmpfs', directory]);
   } catch (error) {
     const why = `no small disk can be mounted here (${firstLine(messageOf(error))})`;
-    return playedDisk(`${directory}-is-full`, why);
+    return simulatedDisk(`${directory}-is-full`, why);
   }
   const ballast = join(directory, 'ballast');
-  const endWithUs = () => void spawnSync('umount', ['-l', directory]); // as this process ends, whatever ends it
+  const endWithUs = () => void spawnSync('umount', ['-l', directory]); // however this process ends
   process.once('exit', endWithUs);
   return {
     kind: 'small',
@@ -40,12 +40,12 @@ export async function createDiskActor(directory: string, mount = 'mount'): Promi
   };
 }
 
-function playedDisk(flag: string, why: string): DiskActor {
+function simulatedDisk(flag: string, why: string): DiskActor {
   const free = () => rm(flag, { force: true });
-  return { kind: 'played', why, flag, fill: () => writeFile(flag, ''), free, close: free };
+  return { kind: 'simulated', why, flag, fill: () => writeFile(flag, ''), free, close: free };
 }
 
-/** Until not a byte is free. */
+/** Until no byte is free. */
 async function fill(path: string): Promise<void> {
   const file = await open(path, 'a');
   try {

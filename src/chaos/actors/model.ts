@@ -3,20 +3,20 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { replyTo, type ScenarioMessage, type ScenarioReply } from '../scenario.ts';
 
-/** A model provider on loopback that speaks chat completions, answers by the story, and misbehaves on demand. */
+/** A model provider on loopback that speaks chat completions, answers by the scenario, and fails on demand. */
 export interface ModelActor {
   /** For `baseURL`. */
   readonly url: string;
   readonly requests: number;
   misbehave(how: Misbehaviour): void;
-  /** Ends what hangs. */
+  /** Ends the answers that hang. */
   heal(): void;
   close(): Promise<void>;
 }
 
 export type Misbehaviour = 'hang' | 'error' | 'busy' | 'drop';
 
-/** Between two words. Long enough that kills meet answers under way. */
+/** Between two words. Long enough that kills interrupt answers. */
 const WORD_MS = 15;
 
 export async function createModelActor(): Promise<ModelActor> {
@@ -30,13 +30,13 @@ export async function createModelActor(): Promise<ModelActor> {
       .then(async (messages) => {
         requests += 1;
         if (mood === 'hang') hanging.add(response);
-        else if (mood === 'error') refuse(response, 500, 'the provider fell over');
+        else if (mood === 'error') refuse(response, 500, 'the provider failed');
         else if (mood === 'busy') refuse(response, 429, 'too many requests');
         else await answer(response, replyTo(messages), () => mood === 'drop');
       })
       .catch(() => response.destroy());
   });
-  server.keepAliveTimeout = 0; // else a connection ends now and then just as it is used again: a fault that nobody planned
+  server.keepAliveTimeout = 0; // Otherwise a connection sometimes ends just as it is reused, which is no planned fault.
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const heal = () => {
@@ -87,7 +87,7 @@ async function answer(response: ServerResponse, reply: ScenarioReply, drops: () 
   }
   for (const [index, call] of reply.calls.entries()) {
     const asked = { name: call.name, arguments: JSON.stringify(call.arguments) };
-    // Providers repeat their ids: so does this one.
+    // Providers repeat their ids, and so does this one.
     say({ tool_calls: [{ index, id: `call_${index}`, type: 'function', function: asked }] });
   }
   if (drops()) return void response.destroy();

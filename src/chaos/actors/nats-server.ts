@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { choosePort } from '../../bus/nats/managed/index.ts';
 import { type Child, startChild } from './child.ts';
 
-/** A nats-server of the run's own: a fixed port and store, ended and started as often as the schedule likes. */
+/** A nats-server of the run with a fixed port and store, restarted as often as the schedule requires. */
 export interface ServerActor {
-  /** As the cluster calls it. */
+  /** Its name in the cluster. */
   readonly name: string;
   readonly port: number;
   start(): Promise<void>;
-  /** Ends it by this signal; resolves when it is gone. */
+  /** Ends it with this signal. Resolves when it has ended. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
   freeze(): void;
   thaw(): void;
@@ -21,7 +21,7 @@ export async function createServerActor(binary: string, directory: string): Prom
 }
 
 /**
- * Servers of one cluster. It announces no addresses: a client knows the ways that it was given, and no way around the
+ * Servers of one cluster. They announce no addresses: a client knows only the given proxies, and cannot bypass the
  * faults of the network.
  */
 export async function createClusterActors(
@@ -80,7 +80,7 @@ async function serverAt(
       await child.said(/Server is ready/);
     },
     async end(signal) {
-      child?.signal('SIGCONT'); // a frozen one hears nothing
+      child?.signal('SIGCONT'); // a frozen one gets no SIGTERM
       child?.signal(signal);
       await child?.exited;
     },

@@ -8,7 +8,7 @@ import { choosePort } from '../../bus/nats/managed/index.ts';
  * PROXY-1 Bytes arrive in order or not at all: a slow proxy delays and never reorders.
  */
 export interface ProxyActor {
-  /** Of several servers: one for each, with commas. */
+  /** Of several servers: one for each, separated by commas. */
   readonly url: string;
   cut(): void;
   stall(): void;
@@ -23,7 +23,7 @@ type State =
   | { readonly kind: 'stalled' }
   | { readonly kind: 'slow'; readonly delayMs: number };
 
-/** One direction of one connection: what waits to be carried. */
+/** One direction of one connection: the data that waits to be forwarded. */
 class Pipe {
   private readonly waiting: { readonly chunk: Buffer; readonly dueAt: number }[] = [];
   private readonly to: Socket;

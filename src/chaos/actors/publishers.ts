@@ -15,15 +15,15 @@ import type { PlannedPost } from '../posts-plan.ts';
 
 export interface Acknowledged {
   readonly post: PlannedPost;
-  /** Where the daemon said it stands; null: the broker acknowledged it, the daemon was not asked. */
+  /** The index from the daemon; null: the server acknowledged it, and the daemon was not asked. */
   readonly index: number | null;
 }
 
 export interface Publishers {
   readonly acknowledged: readonly Acknowledged[];
-  /** Posts that were sent in all, repetitions included. */
+  /** Posts that were sent, including repetitions. */
   readonly sent: number;
-  /** What was refused for good. None should be. */
+  /** Permanent refusals. There should be none. */
   readonly refused: readonly {
     readonly post: PlannedPost;
     readonly code: string;
@@ -31,23 +31,23 @@ export interface Publishers {
   }[];
   /** Begins the next batch of those that are posted in batches. */
   nextBatch(): void;
-  /** From now on nobody waits for the time of a message. */
+  /** From now on messages do not wait for their time. */
   hurry(): void;
-  /** From now on nobody begins a further message. */
+  /** From now on no further message begins. */
   enough(): void;
   /** Resolves when every message was acknowledged or refused, or the signal aborts. */
   readonly done: Promise<void>;
   close(): Promise<void>;
 }
 
-/** What says that the post may be or become durable all the same, or that there is no room yet; anything else is a refusal. */
-const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|INGRESS_FULL|BUS_|CONNECTION_|REQUEST_)/;
-/** Before the second attempt; twice as long before each further one, so that a crowd that waits is no flood. */
+/** Codes after which the post may still become durable, or that report a full stream. All others are refusals. */
+const RETRYABLE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|INGRESS_FULL|BUS_|CONNECTION_|REQUEST_)/;
+/** Before the second attempt, doubled before each further one, so that waiting publishers cause no flood. */
 const PAUSE_MS = 150;
 const LONGEST_PAUSE_MS = 2_000;
 const TIMEOUT_MS = 3_000;
 /** PUBLISHERS-3 */
-const MOST_WAITING = 48;
+const MAX_CONCURRENT = 48;
 
 interface Ways {
   readonly client: ParleyClient;
@@ -120,7 +120,7 @@ class Crowd {
     this.ways = ways;
     this.signal = signal;
     this.batches = new Batches(this.hurry.signal);
-    setMaxListeners(0, this.hurry.signal, signal); // one for each line of messages that waits: many are no leak
+    setMaxListeners(0, this.hurry.signal, signal); // One listener for each waiting publisher: many are no leak.
     signal.addEventListener('abort', () => this.hurry.abort(), { once: true });
   }
 
@@ -135,7 +135,7 @@ class Crowd {
 
   /** PUBLISHERS-3 */
   private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    while (this.waiting >= MOST_WAITING) await new Promise<void>((resolve) => this.queue.push(resolve));
+    while (this.waiting >= MAX_CONCURRENT) await new Promise<void>((resolve) => this.queue.push(resolve));
     this.waiting += 1;
     try {
       return await work();
@@ -166,7 +166,7 @@ class Crowd {
     return false;
   }
 
-  /** Once more, the other way; whatever comes of it, the log must not change. */
+  /** Posts once more the other way. The log must not change. */
   private async repeat(post: PlannedPost, afterMs: number): Promise<void> {
     await sleep(afterMs, this.hurry.signal);
     const outcome = await this.attempt(post, post.way === 'api' ? 'stream' : 'api');
@@ -189,13 +189,13 @@ class Crowd {
       await connection.jetstream().publish(subject, body, { timeout: TIMEOUT_MS });
       return { kind: 'acknowledged', index: null };
     } catch (error) {
-      if (!(error instanceof ParleyError) || UNSURE.test(error.code)) return { kind: 'unsure' };
+      if (!(error instanceof ParleyError) || RETRYABLE.test(error.code)) return { kind: 'unsure' };
       return { kind: 'refused', code: error.code, message: error.message };
     }
   }
 }
 
-/** Which batches of posts were asked for. When people hurry, all of them are. */
+/** The batches of posts that were requested; all of them once the run hurries. */
 export class Batches {
   private asked = 0;
   private readonly waiting = new Map<number, (() => void)[]>();
@@ -208,7 +208,7 @@ export class Batches {
     this.upTo(this.asked + 1);
   }
 
-  /** Resolves when that many were asked for. */
+  /** Resolves when this many were requested. */
   async begun(batch: number): Promise<void> {
     if (batch <= this.asked) return;
     await new Promise<void>((resolve) => {

@@ -3,15 +3,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 /**
- * The outside world of a run: a tool server over MCP's streamable HTTP, in this process, so that it outlives every
- * daemon. It counts what really happened, by the idempotency key that each call carries.
+ * The outside world of a run: an MCP server over HTTP in this process, so that it outlives every daemon. It counts
+ * effects by the idempotency key that each call carries.
  */
 export interface ToolServerActor {
   readonly url: string;
   /** How often each call took effect, by its key: `<conversation>:<index>:<position>`. */
   readonly effects: ReadonlyMap<string, number>;
   misbehave(how: 'slow' | 'drop'): void;
-  /** Answers what waits. */
+  /** Answers the waiting calls. */
   heal(): void;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ interface Request {
 }
 
 export const KEY_FIELD = 'parley/idempotency-key';
-/** A call takes a moment, so that kills meet calls under way. */
+/** A call takes a moment, so that kills interrupt running calls. */
 const CALL_MS = 60;
 
 const TOOLS = [
@@ -60,7 +60,7 @@ export async function createToolServerActor(): Promise<ToolServerActor> {
       })
       .catch(() => response.destroy());
   });
-  server.keepAliveTimeout = 0; // else a connection ends now and then just as it is used again: a fault that nobody planned
+  server.keepAliveTimeout = 0; // Otherwise a connection sometimes ends just as it is reused, which is no planned fault.
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const heal = () => {

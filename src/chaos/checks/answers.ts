@@ -2,22 +2,24 @@ import type { Entry, EntryOf } from '../../client/index.ts';
 import { type Observed, type Violation, violation } from '../findings.ts';
 
 /**
- * What was for an agent reached one turn of it, and that turn came to one end that people see: an answer, a handoff,
- * a failure as content, an abort, a limit. Read from the entries alone.
+ * Checks that each request to an agent reached one turn, and that the turn had one visible end: an answer, a
+ * handoff, an error entry, an abort, a limit. Reads only the entries.
  */
 
 type Turn = { readonly turnId: string; readonly agent: string; readonly entries: Entry[] };
 
 export function checkAnswered({ logs }: Pick<Observed, 'logs'>): Violation[] {
   return [...logs].flatMap(([conversation, entries]) => [
-    ...owedIn(conversation, entries),
+    ...outstandingIn(conversation, entries),
     ...turnsOf(entries).flatMap((turn) => checkEnd(conversation, turn)),
   ]);
 }
 
-/** What a log still owes: turns that run or wait, messages that reached nobody, calls that wait for a person. */
-export function owedIn(conversation: string, entries: readonly Entry[]): Violation[] {
-  const owed = (index: number, text: string) => violation('owed', conversation, index, text);
+/**
+ * The outstanding work of a log: turns that run or wait, messages that reached no agent, calls that need approval.
+ */
+export function outstandingIn(conversation: string, entries: readonly Entry[]): Violation[] {
+  const outstanding = (index: number, text: string) => violation('outstanding', conversation, index, text);
   const open = turnsOf(entries).filter((turn) => endOf(turn) === undefined);
   const reached = reachedIn(entries);
   const answered = new Set(ofType(entries, 'approval-answered').map(({ approvalId }) => approvalId));
@@ -26,22 +28,22 @@ export function owedIn(conversation: string, entries: readonly Entry[]): Violati
   );
   return [
     ...open.map(({ turnId, agent, entries: own }) =>
-      owed(own[0]?.index ?? 0, `turn ${turnId} of ${agent} has not ended`),
+      outstanding(own[0]?.index ?? 0, `turn ${turnId} of ${agent} has not ended`),
     ),
     ...entries.flatMap((entry) =>
       addresseesOf(entry)
         .filter((agent) => !reached.has(`${agent} ${entry.index}`))
-        .map((agent) => owed(entry.index, `${entry.type} ${entry.id} never reached ${agent}`)),
+        .map((agent) => outstanding(entry.index, `${entry.type} ${entry.id} never reached ${agent}`)),
     ),
     ...ofType(entries, 'approval-requested')
       .filter(({ approvalId, turnId }) => !answered.has(approvalId) && !ended.has(turnId ?? ''))
-      .map(({ index, approvalId }) => owed(index, `${approvalId} waits for a person's word`)),
+      .map(({ index, approvalId }) => outstanding(index, `${approvalId} waits for approval`)),
   ];
 }
 
 function checkEnd(conversation: string, turn: Turn): Violation[] {
   const end = endOf(turn);
-  if (!end) return []; // owed
+  if (!end) return []; // outstanding
   const wrong = (text: string) => [violation('answer', conversation, end.index, text)];
   const said = ofType(turn.entries, 'message').filter(({ role }) => role === 'assistant');
   const finals = said.filter(({ tool_calls: calls }) => calls === undefined);
@@ -54,10 +56,10 @@ function checkEnd(conversation: string, turn: Turn): Violation[] {
       return isWhole || passedOn ? [] : wrong(`turn ${turn.turnId} completed without an answer`);
     }
     case 'failed':
-      return final?.partType === 'error' ? [] : wrong(`turn ${turn.turnId} failed and does not say why`);
+      return final?.partType === 'error' ? [] : wrong(`turn ${turn.turnId} failed without a reason`);
     case 'limited': {
       const tells = turn.entries.some(({ type }) => type === 'limit-reached');
-      return tells ? [] : wrong(`turn ${turn.turnId} was limited and does not say by what`);
+      return tells ? [] : wrong(`turn ${turn.turnId} was limited without naming the limit`);
     }
     default:
       return [];
@@ -78,14 +80,14 @@ function endOf(turn: Turn): EntryOf<'turn-ended'> | undefined {
   return ofType(turn.entries, 'turn-ended').find(({ outcome }) => outcome !== 'waiting');
 }
 
-/** The agents that an entry is to wake. */
+/** The agents that an entry triggers. */
 function addresseesOf(entry: Entry): readonly string[] {
   if (entry.type === 'handoff' || entry.type === 'delegation-requested') return [entry.to];
   const fromPerson = entry.type === 'message' && entry.role === 'user' && entry.includeInContext !== false;
   return fromPerson ? (entry.to ?? []) : [];
 }
 
-/** `<agent> <index>` of what a turn was given. */
+/** `<agent> <index>` of the triggers of a turn. */
 function reachedIn(entries: readonly Entry[]): Set<string> {
   return new Set(
     entries.flatMap((entry) => {

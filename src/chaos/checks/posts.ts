@@ -4,7 +4,7 @@ import type { PlannedPost } from '../posts-plan.ts';
 
 type Seen = Pick<Observed, 'planned' | 'acknowledged' | 'logs' | 'refused'>;
 
-/** Every acknowledged message is exactly once in its own log, unchanged and in its publisher's order. */
+/** Checks that every acknowledged message is once in its own log, unchanged and in its publisher's order. */
 export function checkPosts({ planned, acknowledged, logs, refused }: Seen): Violation[] {
   const placesById = new Map<string, [conversation: string, entry: Entry][]>();
   for (const [conversation, entries] of logs) {
@@ -22,14 +22,16 @@ export function checkPosts({ planned, acknowledged, logs, refused }: Seen): Viol
     }
     const [conversation, entry] = first;
     return [
-      ...others.map(([other, { index: at }]) => violation('posts', other, at, `${post.id} stands twice`)),
+      ...others.map(([other, { index: at }]) =>
+        violation('posts', other, at, `${post.id} is in the log twice`),
+      ),
       ...(conversation === post.conversation
         ? []
-        : [violation('posts', conversation, entry.index, `${post.id} stands in another conversation`)]),
+        : [violation('posts', conversation, entry.index, `${post.id} is in another conversation`)]),
       ...(index === null || index === entry.index
         ? []
         : [found(entry.index, `${post.id} was acknowledged as entry ${index}`)]),
-      ...(sameAs(post, entry) ? [] : [found(entry.index, `${post.id} is not what was posted`)]),
+      ...(sameAs(post, entry) ? [] : [found(entry.index, `${post.id} differs from what was posted`)]),
     ];
   });
   return [...unique(lost), ...checkOrder(planned, logs)];
@@ -49,16 +51,16 @@ function checkOrder(planned: readonly PlannedPost[], logs: Observed['logs']): Vi
     const last = new Map<string, number>();
     return entries.filter(isPost).flatMap((entry) => {
       const post = known.get(entry.id);
-      if (!post) return [violation('posts', conversation, entry.index, `nobody posted ${entry.id}`)];
+      if (!post) return [violation('posts', conversation, entry.index, `${entry.id} was not posted`)];
       const before = last.get(post.publisher) ?? -1;
       last.set(post.publisher, Math.max(before, post.number));
       if (post.number > before) return [];
-      return [violation('order', conversation, entry.index, `${post.id} stands behind number ${before}`)];
+      return [violation('order', conversation, entry.index, `${post.id} is after number ${before}`)];
     });
   });
 }
 
-/** A message that was acknowledged twice is not wrong twice. */
+/** A message that was acknowledged twice is reported once. */
 function unique(violations: readonly Violation[]): Violation[] {
   return [...new Map(violations.map((one) => [JSON.stringify(one), one])).values()];
 }

@@ -1,15 +1,14 @@
 import type { Entry, EntryOf } from '../../client/index.ts';
 import type { Life, Outage } from '../actors/daemon.ts';
 import type { Observed } from '../findings.ts';
-import { owedIn } from './answers.ts';
+import { outstandingIn } from './answers.ts';
 
 /**
- * How long conversations waited for another daemon, when the one that worked on them was killed or frozen while something
- * was owed: until the next claim. Read from the logs alone, and from what was done when. While nobody else is there the
- * clock does not run: what a start takes up is not counted.
+ * How long conversations with outstanding work waited for another daemon after a kill or freeze of their own: until
+ * the next claim, by the logs and the recorded faults. The time without any other daemon is not counted.
  */
 
-/** What is longer and ends without a claim was a wait as long as that; what is shorter need not be noticed. */
+/** A longer freeze without a claim counts as a wait of its length. A shorter one need not be noticed. */
 export const WANTED_MS = 15_000;
 
 export interface Takeovers {
@@ -19,7 +18,7 @@ export interface Takeovers {
   readonly mostMs: number;
 }
 
-/** What was done to daemons, and when they were there. */
+/** The faults of daemons, and the times in which daemons ran. */
 export interface Seen {
   readonly outages: readonly Outage[];
   readonly lives: readonly Life[];
@@ -59,23 +58,23 @@ function waitOf(
 ): number[] {
   const { daemon, from, until } = outage;
   const before = entries.filter((entry) => timeOf(entry) <= from);
-  if (owedIn('', before).length === 0) return [];
+  if (outstandingIn('', before).length === 0) return [];
   const isTaken = next !== undefined && next.daemon !== daemon;
   const isTakenOver = isTaken && (until === null || timeOf(next) <= until);
   const end = isTakenOver ? timeOf(next) : until;
   if (end === null) return [];
-  const begin = thereSince(end, daemon, seen);
+  const begin = presentSince(end, daemon, seen);
   if (begin === null) return [];
   const waited = end - Math.max(from, begin);
   return isTakenOver || waited > WANTED_MS ? [waited] : [];
 }
 
-/** Since when, up to that time, there was always somebody besides that daemon; null: nobody was there at that time. */
-function thereSince(end: number, daemon: string, { outages, lives }: Seen): number | null {
+/** The start of the uninterrupted presence of other daemons up to that time; null: there was none at that time. */
+function presentSince(end: number, daemon: string, { outages, lives }: Seen): number | null {
   const frozen = outages.filter(({ how }) => how === 'frozen');
   const spans = lives
     .filter((life) => life.daemon !== daemon)
-    .flatMap((life) => without(life, frozen))
+    .flatMap((life) => lifeWithoutFreezes(life, frozen))
     .sort((a, b) => a.from - b.from);
   let stretch: { from: number; until: number } | null = null;
   for (const { from, until } of spans) {
@@ -86,8 +85,8 @@ function thereSince(end: number, daemon: string, { outages, lives }: Seen): numb
   return stretch && stretch.until >= end ? stretch.from : null;
 }
 
-/** A life but for the times in which it was frozen. */
-function without(life: Life, frozen: readonly Outage[]): { from: number; until: number }[] {
+/** The running time of a daemon without its freezes. */
+function lifeWithoutFreezes(life: Life, frozen: readonly Outage[]): { from: number; until: number }[] {
   const spans: { from: number; until: number }[] = [];
   let from = life.from;
   for (const outage of frozen.filter(({ daemon }) => daemon === life.daemon)) {

@@ -27,20 +27,20 @@ export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): V
 function checkHash({ at, agent, requestHash }: SeenView, entries: readonly Entry[]): string[] {
   const entry = at === null ? undefined : entries[at];
   if (entry?.type !== 'message' || entry.author.id !== agent || !entry.requestHash) return [];
-  return entry.requestHash === requestHash ? [] : ['the request behind this answer cannot be built again'];
+  return entry.requestHash === requestHash ? [] : ['the request for this answer cannot be built again'];
 }
 
 /** VIEWS-2 */
 function checkProtocol({ messages, fault }: SeenView): string[] {
-  if (fault) return [`the guard stops it: ${fault.code}: ${fault.message}`];
+  if (fault) return [`the guard refuses it: ${fault.code}: ${fault.message}`];
   const faults: string[] = [];
   let open: string[] = [];
   for (const [at, message] of messages.entries()) {
     if (message.role === 'tool') {
-      if (open.shift() !== message.tool_call_id) faults.push(`message ${at} is a result out of its place`);
+      if (open.shift() !== message.tool_call_id) faults.push(`message ${at} is a result at a wrong position`);
       continue;
     }
-    if (open.length > 0) faults.push(`message ${at} stands before the result of ${open.join(', ')}`);
+    if (open.length > 0) faults.push(`message ${at} is before the result of ${open.join(', ')}`);
     open = (message.tool_calls ?? []).map(({ id }) => id);
   }
   if (open.length > 0) faults.push(`${open.join(', ')} has no result`);
@@ -59,11 +59,11 @@ function checkOnce({ parts, agent }: SeenView): string[] {
         seen.add(index);
         return [];
       }
-      return [`entry ${index} stands twice in a request of ${agent}`];
+      return [`entry ${index} is twice in a request of ${agent}`];
     });
 }
 
-/** VIEWS-4: of the turn that this answer ended. A request holds whatever the ones before it held. */
+/** VIEWS-4, for the turn that this answer ended. A request has all content of the previous ones. */
 function checkCursor(view: SeenView, entries: readonly Entry[]): Violation[] {
   const { at, agent, conversation } = view;
   if (at === null) return [];
@@ -71,9 +71,9 @@ function checkCursor(view: SeenView, entries: readonly Entry[]): Violation[] {
   const answer = entries[at];
   if (end?.type !== 'turn-ended' || end.turnId !== answer?.turnId) return [];
   const between = entries.slice(at + 1, end.index);
-  if (between.some((entry) => isOwnWord(entry, agent))) return []; // a later request of the turn shows more
-  const held = view.included.flatMap((index) => [index, ...standsFor(entries[index])]);
-  const shown = new Set([...held, ...between.flatMap(standsFor)]);
+  if (between.some((entry) => isOwnMessage(entry, agent))) return []; // A later request of the turn shows more.
+  const held = view.included.flatMap((index) => [index, ...replacedBy(entries[index])]);
+  const shown = new Set([...held, ...between.flatMap(replacedBy)]);
   return entries
     .slice(0, end.lastProcessedMessageIndex)
     .filter((entry) => mayBeShown(entry, agent) && !shown.has(entry.index))
@@ -82,17 +82,17 @@ function checkCursor(view: SeenView, entries: readonly Entry[]): Violation[] {
         'cursor',
         conversation,
         end.index,
-        `the cursor of ${agent} passed entry ${index}, never shown to it`,
+        `the cursor of ${agent} passed entry ${index}, which it was never shown`,
       ),
     );
 }
 
-function isOwnWord(entry: Entry, agent: string): boolean {
+function isOwnMessage(entry: Entry, agent: string): boolean {
   return entry.type === 'message' && entry.role === 'assistant' && entry.author.id === agent;
 }
 
-/** What a tool's result brings the agent in other entries' place. */
-function standsFor(entry: Entry | undefined): readonly number[] {
+/** The entries that the result of a tool replaces. */
+function replacedBy(entry: Entry | undefined): readonly number[] {
   return entry?.type === 'message' && entry.role === 'tool' ? (entry.answers ?? []) : [];
 }
 
@@ -107,7 +107,7 @@ const NOTICES: readonly string[] = [
   'note',
 ];
 
-/** By somebody else, and of a kind that stands in views. */
+/** Of another author, and of a kind that is part of views. */
 function mayBeShown(entry: Entry, agent: string): boolean {
   if (entry.includeInContext === false || entry.isCollapsed) return false;
   if (entry.author.kind === 'agent' && entry.author.id === agent) return false;

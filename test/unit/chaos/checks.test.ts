@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkAnswered, owedIn } from '../../../src/chaos/checks/answers.ts';
+import { checkAnswered, outstandingIn } from '../../../src/chaos/checks/answers.ts';
 import { checkPosts } from '../../../src/chaos/checks/posts.ts';
 import { checkViews } from '../../../src/chaos/checks/views.ts';
 import type { SeenView, Violation } from '../../../src/chaos/findings.ts';
@@ -24,17 +24,17 @@ describe('the checks of a run', () => {
       check(world),
     );
     expect(all).toEqual([]);
-    expect(owedIn('oak', world.logs.get('oak') ?? [])).toEqual([]);
+    expect(outstandingIn('oak', world.logs.get('oak') ?? [])).toEqual([]);
   });
 });
 
 describe('the check of posts', () => {
   it.each<[string, Spoil, RegExp]>([
     ['a lost one', change(9, { id: 'other' }), /oak null: ann-oak-1 was acknowledged and is not in the log/],
-    ['one that nobody posted', change(9, { id: 'other' }), /oak 9: nobody posted other/],
-    ['one that stands twice', change(9, { id: 'ann-oak-0' }), /oak 9: ann-oak-0 stands twice/],
-    ['another text', change(0, { content: 'changed' }), /oak 0: ann-oak-0 is not what was posted/],
-    ['another author', change(0, { author: { id: 'ben' } }), /oak 0: ann-oak-0 is not what was posted/],
+    ['one that was not posted', change(9, { id: 'other' }), /oak 9: other was not posted/],
+    ['one that is in the log twice', change(9, { id: 'ann-oak-0' }), /oak 9: ann-oak-0 is in the log twice/],
+    ['another text', change(0, { content: 'changed' }), /oak 0: ann-oak-0 differs from what was posted/],
+    ['another author', change(0, { author: { id: 'ben' } }), /oak 0: ann-oak-0 differs from what was posted/],
   ])('the check of posts reports %s', (_, spoil, fault) => {
     expect(lines(checkPosts(worldOf(spoil)))).toMatch(fault);
   });
@@ -56,12 +56,12 @@ describe('the check of posts', () => {
       change(0, { id: 'ann-oak-1', content: 'wish 1' })(entries);
       change(9, { id: 'ann-oak-0', content: 'wish 0' })(entries);
     };
-    expect(lines(checkPosts(worldOf(swap)))).toMatch(/oak 9: ann-oak-0 stands behind number 1/);
+    expect(lines(checkPosts(worldOf(swap)))).toMatch(/oak 9: ann-oak-0 is after number 1/);
   });
 
   it('the check of posts reports a post in another conversation, even if it exists once', () => {
     const world: World = { ...worldOf(), logs: new Map([['elm', worldOf().logs.get('oak') ?? []]]) };
-    expect(lines(checkPosts(world))).toMatch(/elm 0: ann-oak-0 stands in another conversation/);
+    expect(lines(checkPosts(world))).toMatch(/elm 0: ann-oak-0 is in another conversation/);
   });
 
   it('the check of posts reports a post that was acknowledged twice only once', () => {
@@ -76,22 +76,22 @@ describe('the check of answers', () => {
     ['no answer', change(7, passed), /oak 8: turn t completed without an answer/],
     ['an error as an answer', change(7, { partType: 'error' }), /8: turn t completed without/],
     ['two answers', change(2, { tool_calls: undefined }), /8: turn t has 2 answers/],
-    ['a silent failure', change(8, { outcome: 'failed' }), /8: turn t failed and does not say why/],
-    ['a silent limit', change(8, { outcome: 'limited' }), /8: turn t was limited and does not say by what/],
+    ['a silent failure', change(8, { outcome: 'failed' }), /8: turn t failed without a reason/],
+    ['a silent limit', change(8, { outcome: 'limited' }), /8: turn t was limited without naming the limit/],
     ['a turn without an end', change(12, { type: 'note' }), /oak 10: turn u of pm has not ended/],
     ['a turn that waits', change(12, { outcome: 'waiting' }), /oak 10: turn u of pm has not ended/],
-    ['a message that reached nobody', change(10, { trigger: [] }), /9: message ann-oak-1 never reached pm/],
+    ['a message that reached no agent', change(10, { trigger: [] }), /9: message ann-oak-1 never reached pm/],
     [
-      'a handoff that reached nobody',
+      'a handoff that reached no agent',
       change(7, { type: 'handoff', to: 'dev', id: 'hand' }),
       /oak 7: handoff hand never reached dev/,
     ],
     [
-      'a call that waits for a person',
+      'a call that waits for approval',
       (entries) => {
         change(7, { type: 'approval-requested', approvalId: 'a1', turnId: 'x' })(entries);
       },
-      /oak 7: a1 waits for a person's word/,
+      /oak 7: a1 waits for approval/,
     ],
   ])('the check of answers reports %s', (_, spoil, fault) => {
     expect(lines(checkAnswered(worldOf(spoil)))).toMatch(fault);
@@ -156,7 +156,7 @@ describe('the check of effects', () => {
   it('the check of effects reports an effect that is in no log (CHAOS-FINDINGS-4)', () => {
     const world = worldOf();
     world.effects.set('oak:9:0', 1);
-    expect(lines(checkEffects(world))).toBe('oak null: the call oak:9:0 took effect and no log knows of it');
+    expect(lines(checkEffects(world))).toBe('oak null: the call oak:9:0 took effect and is in no log');
   });
 });
 
@@ -174,15 +174,15 @@ describe('the check of views', () => {
 
   it.each<[string, SeenView, RegExp]>([
     [
-      'a request that comes out otherwise (W1)',
+      'a request that cannot be built again (W1)',
       viewOf(11, { requestHash: 'x' }),
-      /oak 11: the request behind this/,
+      /oak 11: the request for this answer/,
     ],
-    ['what the guard stops (W2)', viewOf(null, { fault: { code: 'NO', message: 'why' } }), /NO: why/],
+    ['a request that the guard refuses (W2)', viewOf(null, { fault: { code: 'NO', message: 'why' } }), /NO: why/],
     [
-      'a result out of its place (W2)',
+      'a result at a wrong position (W2)',
       viewOf(11, { messages: messages.toSpliced(2, 1) }),
-      /message 2 is a result out/,
+      /message 2 is a result at/,
     ],
     [
       'a word before a result (W2)',
@@ -202,12 +202,12 @@ describe('the check of views', () => {
     [
       'an entry twice (W3)',
       viewOf(11, { parts: [{ kind: 'history', entries: [0, 0] }] }),
-      /oak 11: entry 0 stands twice in a request of pm/,
+      /oak 11: entry 0 is twice in a request of pm/,
     ],
     [
       'a cursor that passed what was not shown (W4)',
       viewOf(11, { included: [0] }),
-      /oak 12: the cursor of pm passed entry 9, never shown to it/,
+      /oak 12: the cursor of pm passed entry 9, which it was never shown/,
     ],
   ])('the check of views reports %s', (_, view, fault) => {
     expect(look(view)).toMatch(fault);
@@ -234,6 +234,6 @@ describe('the check of views', () => {
 
 describe('the state that is read from a log', () => {
   it('an empty log has no outstanding work', () => {
-    expect(owedIn('oak', [] as Entry[])).toEqual([]);
+    expect(outstandingIn('oak', [] as Entry[])).toEqual([]);
   });
 });

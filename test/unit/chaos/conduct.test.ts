@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Environment } from '../../../src/chaos/environment.ts';
-import { runScenario as conductWith } from '../../../src/chaos/runner.ts';
+import { runSchedule as runWith } from '../../../src/chaos/runner.ts';
 import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../../src/chaos/schedule.ts';
 
 /** Records its calls in order. `breaks`: the act that fails. */
-function playedStage(breaks = '', others: readonly string[] = []) {
+function fakeStage(breaks = '', others: readonly string[] = []) {
   const acts: string[] = [];
   const actor = (name: string, kind?: string) =>
     new Proxy(
@@ -31,7 +31,7 @@ function playedStage(breaks = '', others: readonly string[] = []) {
   return { acts, environment: (disk = 'small') => environment(disk) as unknown as Environment };
 }
 
-const conduct = (...given: [Schedule, Environment, AbortSignal]) => conductWith(...given, () => undefined);
+const conduct = (...given: [Schedule, Environment, AbortSignal]) => runWith(...given, () => undefined);
 const HEALED = [
   ...['disk free', 'model heal', 'tools heal', 'daemon thaw', 'server thaw'],
   ...['way of daemon heal', 'way of publishers heal', 'server start'],
@@ -66,29 +66,29 @@ describe('running a schedule', () => {
     [fault('tools-slow'), ['tools misbehave slow', 'tools heal']],
     [fault('tools-drop'), ['tools misbehave drop', 'tools heal']],
   ])('the runner applies and reverts $kind, and restores everything', async (one, expected) => {
-    const { acts, environment } = playedStage();
+    const { acts, environment } = fakeStage();
     const done = await conduct(schedule(one), environment(), signal());
     expect(acts).toEqual([...expected, ...HEALED]);
     expect(done).toEqual({ counts: { [one.kind]: 1 }, skipped: [] });
   });
 
   it('the runner waits for the start of a daemon that it should break when it is ready', async () => {
-    const { acts, environment } = playedStage();
+    const { acts, environment } = fakeStage();
     await conduct(schedule(fault('daemon-kill', { onceReady: true })), environment(), signal());
-    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon kill 1']);
+    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon waitUntilReady 15000/), 'daemon kill 1']);
   });
 
   it('the runner lets a crash request work', async () => {
     let asked = 0;
     const crashAt = async (...[, , , keepBusy]: [string, number, number, () => void]) => keepBusy();
-    const environment = { ...playedStage().environment(), daemons: [{ crashAt, thaw: () => undefined }] };
+    const environment = { ...fakeStage().environment(), daemons: [{ crashAt, thaw: () => undefined }] };
     const crash = fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } });
-    await conductWith(schedule(crash), environment as unknown as Environment, signal(), () => void asked++);
+    await runWith(schedule(crash), environment as unknown as Environment, signal(), () => void asked++);
     expect(asked).toBe(1);
   });
 
   it('the runner applies the faults of a lane one after the other (RUNNER-1)', async () => {
-    const { acts, environment } = playedStage();
+    const { acts, environment } = fakeStage();
     await conduct(schedule(fault('model-hang'), fault('model-busy')), environment(), signal());
     expect(acts.slice(0, 4)).toEqual([
       'model misbehave hang',
@@ -99,7 +99,7 @@ describe('running a schedule', () => {
   });
 
   it('the runner applies the faults of each daemon independent of the others', async () => {
-    const { acts, environment } = playedStage('', ['two', 'three']);
+    const { acts, environment } = fakeStage('', ['two', 'three']);
     const faults = [
       fault('daemon-freeze', { daemon: 1, lastsMs: 80 }),
       fault('daemon-kill', { daemon: 2, onceReady: true }),
@@ -108,7 +108,7 @@ describe('running a schedule', () => {
     ];
     await conduct(schedule(...faults), environment(), signal());
     const [healed] = [acts.indexOf('disk free')];
-    const done = acts.slice(0, healed).filter((act) => !act.includes('settled'));
+    const done = acts.slice(0, healed).filter((act) => !act.includes('waitUntilReady'));
     expect(done.slice(0, -1).sort()).toEqual([
       'daemon three crashAt before-tool 1 1 () => undefined',
       'daemon three kill 1',
@@ -130,38 +130,38 @@ describe('running a schedule', () => {
   });
 
   it('the runner delays a fault until another daemon can continue the work that it interrupts', async () => {
-    const { acts, environment } = playedStage('', ['two']);
+    const { acts, environment } = fakeStage('', ['two']);
     await conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal());
-    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon two kill 1']);
+    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon waitUntilReady 15000/), 'daemon two kill 1']);
   });
 
   it('the runner applies a fault of a cluster to the given server, or to the current leader', async () => {
-    const { acts, environment } = playedStage();
-    const played = environment() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
-    const [one] = played.servers;
+    const { acts, environment } = fakeStage();
+    const fake = environment() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
+    const [one] = fake.servers;
     const act = (name: string) => ({
       end: async () => void acts.push(`${name} end`),
       start: async () => void acts.push(`${name} start`),
       thaw: () => undefined,
     });
     const [two, three] = [act('two'), act('three')];
-    played.servers = [one, two, three];
+    fake.servers = [one, two, three];
     const kill = (more: Partial<Fault>) => schedule(fault('server-kill', { server: 1, ...more }));
-    await conduct(kill({}), played as unknown as Environment, signal());
+    await conduct(kill({}), fake as unknown as Environment, signal());
     expect(acts.slice(0, 2)).toEqual(['two end', 'two start']);
     for (const [leader, expected] of [
       [three, 'three end'],
       [null, 'two end'],
     ] as const) {
       acts.length = 0;
-      played.leader = async () => leader;
-      await conduct(kill({ leader: true }), played as unknown as Environment, signal());
+      fake.leader = async () => leader;
+      await conduct(kill({ leader: true }), fake as unknown as Environment, signal());
       expect(acts[0]).toBe(expected);
     }
   });
 
   it('the runner refuses a fault of a daemon that does not exist', async () => {
-    const { acts, environment } = playedStage();
+    const { acts, environment } = fakeStage();
     await expect(
       conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal()),
     ).rejects.toThrow('there is no daemon 1');
@@ -169,28 +169,28 @@ describe('running a schedule', () => {
   });
 
   it('the runner restores everything if an act fails or the run ends early (RUNNER-2)', async () => {
-    const failing = playedStage('disk fill');
+    const failing = fakeStage('disk fill');
     await expect(conduct(schedule(fault('disk-full')), failing.environment(), signal())).rejects.toThrow(
       'disk fill failed',
     );
     expect(failing.acts).toEqual(['disk fill', ...HEALED]);
-    const ended = playedStage();
+    const ended = fakeStage();
     await conduct(schedule(fault('daemon-kill', { atMs: 60_000 })), ended.environment(), AbortSignal.abort());
     expect(ended.acts).toEqual(HEALED);
   });
 
   it('the runner reports what it could not do', async () => {
-    const { acts, environment } = playedStage();
+    const { acts, environment } = fakeStage();
     const late = { ...schedule(fault('disk-full'), fault('model-hang')), seconds: 0 };
-    const done = await conduct(late, environment('played'), signal());
+    const done = await conduct(late, environment('simulated'), signal());
     expect(done.counts).toEqual({});
     expect(done.skipped).toEqual([
-      'disk-full on a real disk: played; the store played one',
-      'some of the last: those before them took longer than planned',
+      'disk-full on a real disk: simulated; the store simulated one',
+      'the last ones: earlier ones took longer than planned',
     ]);
     expect(acts).not.toContain('model misbehave hang');
-    const played = await conduct(schedule(fault('disk-full')), environment('played'), signal());
-    expect(played.counts).toEqual({ 'disk-full': 1 });
+    const fake = await conduct(schedule(fault('disk-full')), environment('simulated'), signal());
+    expect(fake.counts).toEqual({ 'disk-full': 1 });
     expect(acts).toContain('disk fill');
   });
 

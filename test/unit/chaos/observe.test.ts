@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Acknowledged } from '../../../src/chaos/actors/publishers.ts';
-import { waitForRest } from '../../../src/chaos/observe.ts';
+import { waitUntilIdle } from '../../../src/chaos/observe.ts';
 import type { ParleyClient } from '../../../src/client/index.ts';
 
 /** A run is checked only after all work is finished. */
@@ -31,13 +31,13 @@ describe('waiting for the end of all work', () => {
       [entry(0, 'm0')],
       [entry(0, 'm0'), entry(1, 'm1')],
     ]);
-    const { logs, owed } = await waitForRest(client, acknowledged, 60_000);
-    expect([logs.get('demo')?.length, owed, looks()]).toEqual([2, [], 3]);
+    const { logs, outstanding } = await waitUntilIdle(client, acknowledged, 60_000);
+    expect([logs.get('demo')?.length, outstanding, looks()]).toEqual([2, [], 3]);
   });
 
   it('the wait gives up if no entry is added for long enough, so that lost posts are reported', async () => {
     const { client } = clientThatShows([[entry(0, 'm0')]]);
-    const { logs } = await waitForRest(client, acknowledged, 500);
+    const { logs } = await waitUntilIdle(client, acknowledged, 500);
     expect(logs.get('demo')?.length).toBe(1);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Patience } from '../../../src/chaos/observe.ts';
+import { ProgressTimeout } from '../../../src/chaos/observe.ts';
 
 describe('the time limit for outstanding work', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
@@ -7,7 +7,7 @@ describe('the time limit for outstanding work', () => {
   const pass = (ms: number) => void vi.advanceTimersByTime(ms);
 
   it('the wait ends after a time without new entries, and not while there are some', () => {
-    const patience = new Patience(1_000);
+    const patience = new ProgressTimeout(1_000);
     for (let entries = 0; entries < 10; entries++) {
       pass(900);
       expect(patience.isOver(entries)).toBe(false);
@@ -19,7 +19,7 @@ describe('the time limit for outstanding work', () => {
   });
 
   it('the wait has a total limit, as a team may continue for ever', () => {
-    const patience = new Patience(1_000);
+    const patience = new ProgressTimeout(1_000);
     let entries = 0;
     while (!patience.isOver(entries++) && entries < 10_000) pass(900);
     expect(entries).toBeLessThan(10_000);
