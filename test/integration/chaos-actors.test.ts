@@ -265,7 +265,7 @@ describe('what a run leaves', () => {
     expect(await checkEnd(root, 0)).toEqual([]);
     await writeFile(join(root, 'connection.json'), '{}');
     const found = (await checkEnd(root, null)).map(({ text }) => text);
-    expect(found).toEqual(['the last stop ended with null', 'connection.json is left behind']);
+    expect(found).toEqual(['the last stop ended with null', 'connection.json was not removed']);
     expect(checkDescriptors(80, 0)).toEqual([]);
     expect(checkDescriptors(null, 0)).toEqual([]);
     expect(checkDescriptors(81, 0)).toMatchObject([{ law: 'leftovers' }]);

@@ -178,7 +178,11 @@ describe('the check of views', () => {
       viewOf(11, { requestHash: 'x' }),
       /oak 11: the request for this answer/,
     ],
-    ['a request that the guard refuses (W2)', viewOf(null, { fault: { code: 'NO', message: 'why' } }), /NO: why/],
+    [
+      'a request that the guard refuses (W2)',
+      viewOf(null, { fault: { code: 'NO', message: 'why' } }),
+      /NO: why/,
+    ],
     [
       'a result at a wrong position (W2)',
       viewOf(11, { messages: messages.toSpliced(2, 1) }),

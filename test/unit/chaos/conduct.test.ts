@@ -75,7 +75,10 @@ describe('running a schedule', () => {
   it('the runner waits for the start of a daemon that it should break when it is ready', async () => {
     const { acts, environment } = fakeStage();
     await conduct(schedule(fault('daemon-kill', { onceReady: true })), environment(), signal());
-    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon waitUntilReady 15000/), 'daemon kill 1']);
+    expect(acts.slice(0, 2)).toEqual([
+      expect.stringMatching(/^daemon waitUntilReady 15000/),
+      'daemon kill 1',
+    ]);
   });
 
   it('the runner lets a crash request work', async () => {
@@ -132,7 +135,10 @@ describe('running a schedule', () => {
   it('the runner delays a fault until another daemon can continue the work that it interrupts', async () => {
     const { acts, environment } = fakeStage('', ['two']);
     await conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal());
-    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon waitUntilReady 15000/), 'daemon two kill 1']);
+    expect(acts.slice(0, 2)).toEqual([
+      expect.stringMatching(/^daemon waitUntilReady 15000/),
+      'daemon two kill 1',
+    ]);
   });
 
   it('the runner applies a fault of a cluster to the given server, or to the current leader', async () => {

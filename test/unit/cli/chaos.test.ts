@@ -12,7 +12,7 @@ const REPORT: ChaosReport = {
   counts: { posts: 120, descriptors: null },
   violations: [],
 };
-const LOST = { law: 'posts', conversation: 'oak-1', index: 7, text: 'ann-oak-1-3 stands twice' };
+const LOST = { law: 'posts', conversation: 'oak-1', index: 7, text: 'ann-oak-1-3 is in the log twice' };
 const LEFT = { law: 'leftovers', conversation: null, index: null, text: 'a process is left: 17' };
 
 function played(report: ChaosReport, wait?: (options: ChaosOptions) => Promise<void>) {
@@ -49,7 +49,7 @@ describe('chaos', () => {
     const ran = await start(['chaos'], options).done;
     expect(ran.code).toBe(1);
     expect(ran.out).toContain('crash points hit: none\n');
-    expect(ran.out).toContain('VIOLATION posts (oak-1 7): ann-oak-1-3 stands twice\n');
+    expect(ran.out).toContain('VIOLATION posts (oak-1 7): ann-oak-1-3 is in the log twice\n');
     expect(ran.out).toContain('VIOLATION leftovers: a process is left: 17\n');
     expect(ran.out).toContain('2 violations; the same faults again: parley chaos --seconds 30 --seed 5');
   });
