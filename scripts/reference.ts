@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import ts from 'typescript';
 import { createProgram } from '../src/cli/program.ts';
 import { configJsonSchema } from '../src/config/index.ts';
+import { KEY_OF_VARIABLE } from '../src/config/schema/schema-keys.ts';
 
 /** The generated pages of the documents, by path. `npm run reference` writes them; a test compares them. */
 export async function referencePages(root: URL): Promise<Map<string, string>> {
@@ -119,10 +120,14 @@ function configurationPage(schema: Schema): string {
     ]);
     return `## ${key}\n\n${table(['key', 'type', 'default', 'meaning'], rows)}`;
   });
+  const variables = [...KEY_OF_VARIABLE].map(([name, path]) => [`\`${name}\``, `\`${path.join('.')}\``]);
   return page(
     'Configuration keys',
-    'Every key of `parley.yaml`. A name in angle brackets is yours to choose. Flags, variables and examples: [configuration](../configuration.md).',
-    parts,
+    'Every key of `parley.yaml`; all are optional. `<name>` stands for a name of yours. Files, flags and examples: [configuration](configuration.md).',
+    [
+      ...parts,
+      `## Variables\n\nThese variables override \`parley.yaml\`.\n\n${table(['variable', 'key'], variables)}`,
+    ],
   );
 }
 

@@ -101,7 +101,7 @@ type PostShape = z.infer<typeof postShape>;
 
 const KNOWN: ReadonlySet<string> = new Set(Object.keys(postShape.shape));
 const FIELDS = [...KNOWN].join(', ');
-const FIELD_HINT = 'correct the field, or leave it out; docs/bus.md lists the fields of a post';
+const FIELD_HINT = 'correct the field, or leave it out; docs/spec/wire.md lists the fields of a post';
 const idShape = printable(256);
 
 export function isLegalId(id: string): boolean {

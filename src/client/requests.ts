@@ -187,7 +187,7 @@ function failureOf(error: unknown, subject: string, endpoint: string, policy: Re
           false,
           'NATS_FORBIDDEN',
           `these credentials may not hear answers on ${inbox}`,
-          'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/security.md)',
+          'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/shared-server.md)',
         );
       }
       return failed(

@@ -1,7 +1,7 @@
 /**
  * Loads and checks the configuration: flags, then environment, then `parley.yaml`, then defaults.
  *
- *   schema/      what may be written and what results: schema, model-file, http-file (shapes with defaults),
+ *   schema/      what may be written and what results: schema, model-file, http-file, tools-file (shapes with defaults),
  *                config (the loaded result), setting-sources, settings and nats-server (settings of one machine),
  *                profiles (differences between providers), crash-points (tests), schema-keys, secret
  *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), check (schema to problems)

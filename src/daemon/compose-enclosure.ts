@@ -11,7 +11,7 @@ export async function hideData(config: Config, log: Log): Promise<Enclose> {
   const { enclose, fault } = await hideFolder(config.daemon.data);
   if (fault !== null) {
     log.warn(
-      { fault, fix: 'docs/security.md, "Tools and the daemon"' },
+      { fault, fix: 'docs/guides/protect-the-machine.md, "Tools and the daemon"' },
       'programs that tools start can read the data directory and operate this daemon',
     );
   }

@@ -11,7 +11,7 @@ import {
   startCrowd,
 } from '../support/daemons.ts';
 
-/** The cases of the table in docs/scale.md. The others are in `shared-faults-*.test.ts`. */
+/** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());

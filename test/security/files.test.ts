@@ -107,9 +107,9 @@ describe('the files of a daemon', () => {
     expect(open(await modesOf(site.data))).toEqual([]);
   });
 
-  it('files are closed and checked under every name in docs/data.md, with the folder that contains them', async () => {
+  it('files are closed and checked under every name in docs/reference/data-directory.md, with the folder that contains them', async () => {
     await (await site.up()).stop();
-    const table = await readFile(new URL('../../docs/data.md', import.meta.url), 'utf8');
+    const table = await readFile(new URL('../../docs/reference/data-directory.md', import.meta.url), 'utf8');
     const [, files = ''] = table.split(/^## /m);
     const names = [...files.matchAll(/^\| `([\w.-]+)`(?:, | \|)/gm)].map(([, name = '']) => name);
     expect(names).toEqual(expect.arrayContaining(['http-token', 'accepted-tools.json']));

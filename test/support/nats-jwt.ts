@@ -114,7 +114,7 @@ const UNLIMITED = {
   leaf: -1,
 };
 
-/** As docs/security.md has it for `nsc edit account`: no memory. */
+/** As docs/guides/shared-server.md has it for `nsc edit account`: no memory. */
 const JETSTREAM = {
   mem_storage: 0,
   disk_storage: 1024 ** 3,
@@ -125,7 +125,7 @@ const JETSTREAM = {
   max_ack_pending: -1,
 };
 
-/** As claims: what docs/security.md gives to `nsc add export` and `nsc add import`. */
+/** As claims: what docs/guides/shared-server.md gives to `nsc add export` and `nsc add import`. */
 function exchangesOf({ exports, imports }: Account, keys: ReadonlyMap<string, KeyPair>): object {
   return {
     exports: exports.map(({ kind, subject, isAnsweredByMany }) => ({

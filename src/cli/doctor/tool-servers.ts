@@ -128,7 +128,7 @@ export async function enclosureChecks({ rooms }: Context, config: Config): Promi
       name: 'programs of tools',
       status: 'warn',
       message: `they can read the data directory and control this daemon: ${fault}`,
-      fix: 'allow user namespaces, or run the daemon as its own user: docs/security.md, "Tools and the daemon"',
+      fix: 'allow user namespaces, or run the daemon as its own user: docs/guides/protect-the-machine.md, "Tools and the daemon"',
     },
   ];
 }

@@ -27,7 +27,7 @@ export class Problems {
   /** The document that explains the keys. */
   readonly #document: string;
 
-  constructor(document = 'docs/configuration.md') {
+  constructor(document = 'docs/reference/configuration.md') {
     this.#document = document;
   }
 

@@ -3,8 +3,9 @@ import { resolve } from 'node:path';
 import type { Environment } from '../problems/environment.ts';
 import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
-import type { ConfigFile, McpServerFile } from '../schema/schema.ts';
+import type { ConfigFile } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';
+import type { McpServerFile } from '../schema/tools-file.ts';
 
 /** The tools of Parley itself; all others are of MCP servers. */
 export const BUILT_IN_TOOLS = [

@@ -7,7 +7,7 @@ import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts'
 import { overlap } from '../problems/key-paths.ts';
 import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
-import { toolName } from '../schema/schema.ts';
+import { toolName } from '../schema/tools-file.ts';
 import type { LoadedAgent } from './agents.ts';
 import { unknownTool } from './tools.ts';
 

@@ -12,15 +12,19 @@ export const publisher = z.strictObject({
   postsPerMinute: count
     .nullable()
     .optional()
-    .describe('Also the burst after a quiet minute; a long post counts once for each 16 KiB; null: no limit'),
+    .describe(
+      'Posts a minute, and the burst after a minute without posts. A post counts once for each 16 KiB. null: no limit (default: 1200)',
+    ),
   maxBytes: count
     .nullable()
     .optional()
-    .describe('Size limit of one post as sent; null: the limit of the broker'),
+    .describe('Size limit of one post as sent; null: the limit of the nats-server (default: 1048576)'),
   openConversations: count
     .nullable()
     .optional()
-    .describe('Conversations in which agents may work for it at the same time; null: no limit'),
+    .describe(
+      'Conversations in which agents work, or wait for approval, because of its posts; null: no limit (default: 1000)',
+    ),
 });
 type PublisherFile = z.infer<typeof publisher>;
 export interface PublisherConfig {
@@ -32,7 +36,7 @@ export interface PublisherConfig {
 export const ingress = z.strictObject({
   maxBytes: count
     .default(1024 ** 3)
-    .describe('Size of all waiting posts; at this limit no more are accepted'),
+    .describe('Size of all waiting posts. At this limit posts are refused until a quarter of it is free'),
 });
 
 const secret = z.string().min(1);
@@ -50,31 +54,37 @@ export const http = z.strictObject({
     })
     .default({})
     .describe(
-      'Bearer tokens by role; best by reference to variables. If there is one, every request needs one',
+      'Bearer tokens by role, at least 16 characters, by reference to variables. Without any token the daemon makes one',
     ),
   publishers: z
     .strictObject({
-      post: publisherName.optional(),
-      approve: publisherName.optional(),
-      operate: publisherName.optional(),
+      post: publisherName.optional().describe('Default: http'),
+      approve: publisherName.optional().describe('Default: http'),
+      operate: publisherName.optional().describe('Default: any publisher that the request names'),
     })
     .default({})
-    .describe('The publisher of requests with each token; default: http, and for operate any publisher'),
+    .describe('The publisher of requests with each token of http.tokens'),
   people: z
     .array(
       z.strictObject({
         role: z.enum(['read', 'post', 'approve', 'operate']).describe('What the token allows'),
-        token: secret.describe('By reference to a variable, never in plain text'),
+        token: secret.describe('The token, by reference to a variable'),
         publisher: publisherName.describe('The publisher of requests with this token'),
-        name: z.string().min(1).optional().describe('The person at that publisher who owns the token'),
+        name: z
+          .string()
+          .min(1)
+          .optional()
+          .describe('The name of the person who owns the token; it is bound to the publisher'),
       }),
     )
     .default([])
-    .describe('More tokens: one for each person or program'),
+    .describe('Further tokens, one for each person or program'),
   hosts: z
     .array(z.string().min(1))
     .default([])
-    .describe('Host names of the daemon, besides localhost, IP addresses and its listen address'),
+    .describe(
+      'Host names under which requests are accepted, besides localhost, IP addresses and the listen address',
+    ),
   origins: z
     .array(
       z
@@ -86,15 +96,19 @@ export const http = z.strictObject({
         ),
     )
     .default([])
-    .describe('Origins of other pages that may use it'),
+    .describe('Origins of web pages that may use the API from a browser'),
   publicUrl: z
     .string()
     .refine(isPlainUrl, 'an address such as https://parley.example.org')
     .optional()
-    .describe('The address for other machines when a proxy is in front; used in A2A cards and pages'),
-  requestsPerSecond: count.default(100).describe('Of one address on average; a burst may be ten times that'),
+    .describe('The address for other machines if a proxy is in front; used in A2A cards and links'),
+  requestsPerSecond: count
+    .default(100)
+    .describe(
+      'Requests of one token (or of one address without a token) a second, on average; a burst may be ten times that',
+    ),
   readers: count.default(1_000).describe('Concurrent event streams and waiting requests'),
-  readersPerCaller: count.default(200).describe('The same for one caller: a token at an address'),
+  readersPerCaller: count.default(200).describe('The same for one caller (a token at an address)'),
 });
 export type HttpFile = z.infer<typeof http>;
 
@@ -104,24 +118,31 @@ export const nats = z.strictObject({
   server: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .optional()
-    .describe('managed (the default), or the URL of a server, or a list of URLs'),
+    .describe('managed (the default), the URL of a server, or a list of URLs'),
   user: z.string().min(1).optional().describe('User on that server'),
-  password: secret.optional().describe('Best by reference to a variable, or in passwordFile'),
-  passwordFile: natsFile.optional().describe('A file that holds the password'),
-  token: secret.optional().describe('Best by reference to a variable, or in tokenFile'),
-  tokenFile: natsFile.optional().describe('A file that holds the token'),
+  password: secret.optional().describe('By reference to a variable; or use passwordFile'),
+  passwordFile: natsFile.optional().describe('A file that contains the password'),
+  token: secret.optional().describe('By reference to a variable; or use tokenFile'),
+  tokenFile: natsFile.optional().describe('A file that contains the token'),
   credentials: natsFile.optional().describe('A .creds file'),
   nkey: natsFile.optional().describe('A file with an nkey seed'),
-  inboxPrefix: z.string().min(1).optional().describe('What reply subjects begin with'),
+  inboxPrefix: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'First part of reply subjects, below _INBOX, as the permissions of this user require (default: _INBOX)',
+    ),
   tls: z
     .strictObject({
       ca: natsFile
         .optional()
         .describe('Certificates of the authorities that sign the server certificate (PEM)'),
       cert: natsFile.optional().describe('Certificate of the client (PEM)'),
-      key: natsFile.optional().describe('Its key (PEM)'),
+      key: natsFile.optional().describe('Key of that certificate (PEM)'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('Paths of TLS files'),
 });
 export type NatsFile = Readonly<z.infer<typeof nats>>;
 

@@ -26,10 +26,12 @@ const price = z
       .number()
       .nonnegative()
       .optional()
-      .describe('USD per million input tokens that the provider had cached (default: as inputPerMillion)'),
+      .describe(
+        'USD per million input tokens that the provider read from its cache (default: inputPerMillion)',
+      ),
     outputPerMillion: z.number().nonnegative().describe('USD per million output tokens'),
   })
-  .describe('What the model costs; without it no money is counted');
+  .describe('What the model costs; without it no cost is counted');
 
 /** A token of RFC 9110. */
 const HEADER_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -70,16 +72,16 @@ const session = z
         'a header that requests do not use already',
       )
       .optional()
-      .describe('Name of the header that carries it'),
+      .describe('Name of the header that contains the session'),
     field: z
       .string()
       .min(1)
       .refine((name) => !USED_FIELDS.includes(name), 'a field that requests do not use already')
       .optional()
-      .describe("Name of the field, at the top of the request's JSON, that carries it"),
+      .describe('Name of the top-level field of the request that contains the session'),
   })
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
-  .describe("How the agent's session is sent to the model (default: not at all)");
+  .describe("How the agent's session is sent to the provider: as header or as field (default: not sent)");
 
 /** Overrides of the preset's settings. No defaults: the preset has them (PROFILES-1). */
 const profileKeys = {
@@ -87,54 +89,55 @@ const profileKeys = {
     .enum(OTHER_AGENTS)
     .optional()
     .describe(
-      "The role that carries other agents' words; user for providers that refuse late system messages (default: the profile's)",
+      "The role of other agents' messages and of notices; user for providers that refuse system messages after the first (default: the profile's)",
     ),
   instructionsAs: z
     .enum(INSTRUCTIONS)
     .optional()
-    .describe("The role that carries instructions (default: the profile's)"),
+    .describe("The role of instructions (default: the profile's)"),
   mergeMessages: z
     .boolean()
     .optional()
-    .describe("true: neighbours of one role are sent as one message (default: the profile's)"),
+    .describe(
+      "true: consecutive messages of one role are joined, with === NEXT MESSAGE === between them (default: the profile's)",
+    ),
   sendReasoning: z
     .enum(SEND_REASONING)
     .optional()
-    .describe("Which of an agent's own messages include reasoning_content (default: the profile's)"),
+    .describe(
+      "Which of an agent's own messages include reasoning_content; with-calls: those with tool calls, and those after a result (default: the profile's)",
+    ),
   callIds: z
     .enum(CALL_IDS)
     .optional()
-    .describe("nine: ids of calls are nine letters and digits (default: the profile's)"),
+    .describe("nine: ids of tool calls are nine letters and digits (default: the profile's)"),
   emptyAnswers: z
     .enum(EMPTY_ANSWERS)
     .optional()
-    .describe("What happens to an agent's own messages without text and calls (default: the profile's)"),
+    .describe("Whether an agent's own messages without text and calls are sent (default: the profile's)"),
   afterResults: z
     .enum(AFTER_RESULTS)
     .optional()
     .describe(
-      "assistant: a tool's result is never directly followed by a message of others (default: the profile's)",
+      "assistant: the agent's answer Understood. is inserted between a result and a message of others (default: the profile's)",
     ),
   outputLimit: z
     .enum(OUTPUT_LIMITS)
     .optional()
-    .describe("The field that limits the answer (default: the profile's)"),
+    .describe("The field of the request that contains maxOutputTokens (default: the profile's)"),
   parallelToolCalls: z
     .boolean()
     .optional()
-    .describe("false: at most one call per answer is asked for (default: the profile's)"),
+    .describe("false: requests with tools have parallel_tool_calls: false (default: the profile's)"),
   strictTools: z
     .boolean()
     .optional()
-    .describe("true: tools whose schema allows it are sent as strict (default: the profile's)"),
+    .describe("true: tools whose schema allows it are sent with strict: true (default: the profile's)"),
   stream: z
     .boolean()
     .optional()
-    .describe("false: the answer arrives at once, not as a stream (default: the profile's)"),
-  streamUsage: z
-    .boolean()
-    .optional()
-    .describe("false: streams are not asked for their usage (default: the profile's)"),
+    .describe("false: the answer arrives whole, not as a stream (default: the profile's)"),
+  streamUsage: z.boolean().optional().describe("false: stream_options is not sent (default: the profile's)"),
 } satisfies Readonly<Record<keyof ProfileSettings, z.ZodType>>;
 
 /** Keys that only one provider supports. */
@@ -154,7 +157,7 @@ export const modelFileSchema = z
     provider: z
       .enum(['openai', 'scripted'])
       .default('openai')
-      .describe('openai: any compatible endpoint. scripted: the offline model, deterministic'),
+      .describe('openai: any endpoint with that protocol. scripted: offline and deterministic'),
     baseURL: z
       .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
       .refine(
@@ -163,35 +166,35 @@ export const modelFileSchema = z
       )
       .optional()
       .describe(
-        'The URL of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
+        'URL of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
       ),
     apiKey: z
       .string()
       .min(1)
       .optional()
       .describe(
-        `Best written as \${OPENAI_API_KEY}. Default: OPENAI_API_KEY if baseURL is not given, else none`,
+        `By reference to a variable: \${OPENAI_API_KEY} (default: OPENAI_API_KEY if baseURL is not set, else none)`,
       ),
     model: z
       .string()
       .min(1)
       .optional()
-      .describe(`The model's name at its provider (default: ${DEFAULT_MODEL})`),
+      .describe(`Name of the model at the provider (default: ${DEFAULT_MODEL})`),
     script: z
       .string()
       .min(1)
       .optional()
-      .describe('scripted only: a YAML file of rules, relative to this folder (default: the built-in one)'),
-    contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe("The model's window, in tokens"),
+      .describe('scripted only: a YAML file of rules, relative to this folder (default: the built-in team)'),
+    contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe('Context window of the model, in tokens'),
     maxOutputTokens: count
       .optional()
       .describe(
-        `At most so many tokens per answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a small window)`,
+        `Part of the window that is reserved for the answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a smaller window)`,
       ),
     profile: z
       .enum(PRESET_NAMES)
       .optional()
-      .describe('Settings for the provider (default: by the host of baseURL, else compatible)'),
+      .describe('Preset for the provider (default: by the host of baseURL, else compatible)'),
     ...profileKeys,
     price: price.optional(),
     session: session.optional(),

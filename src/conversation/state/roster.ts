@@ -1,6 +1,6 @@
 import type { Mode } from '../log/entry.ts';
 
-/** What everybody may know of an agent: its file's front matter (docs/agents.md). */
+/** What everybody may know of an agent: its file's front matter (docs/guides/configure-agents.md). */
 export interface AgentCard {
   readonly slug: string;
   readonly name: string;

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { agentFileSchema } from '../../../src/config/schema/schema.ts';
+import { SETTINGS } from '../../../src/config/schema/setting-sources.ts';
 
 const read = (path: string) => readFile(new URL(`../../../${path}`, import.meta.url), 'utf8');
 
@@ -27,11 +29,18 @@ function keysOf(schema: Schema, above: readonly string[] = []): string[] {
   return [...own, ...nested.flatMap((one) => keysOf(one, above))];
 }
 
-it('docs/configuration.md names every key of the schema that ships', async () => {
+it('docs/reference/configuration-keys.md names every key of the schema that ships', async () => {
   const keys = keysOf(JSON.parse(await read('config/parley.schema.json')) as Schema);
   expect(keys).toContain('http.people.token');
-  const page = await read('docs/configuration.md');
-  const code = [...page.matchAll(/`([^`\n]+)`|^ {4}(.*)$/gm)].map(([, span, line]) => span ?? line);
+  const page = await read('docs/reference/configuration-keys.md');
+  const code = [...page.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span);
   const named = new Set(code.flatMap((text) => text?.match(/[A-Za-z_]\w*/g) ?? []));
   expect(keys.filter((key) => !named.has(key.split('.').at(-1) ?? ''))).toEqual([]);
+});
+
+it('docs/reference/configuration.md names every key of an agent and every flag of a setting', async () => {
+  const page = await read('docs/reference/configuration.md');
+  const names = [...Object.keys(agentFileSchema.shape), ...Object.values(SETTINGS).map(({ flag }) => flag)];
+  expect(names.length).toBeGreaterThan(20);
+  expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 });

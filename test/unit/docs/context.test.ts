@@ -9,7 +9,7 @@ import { EMPTY_STATE, type Entry, evolve, summaryEntry } from '../../../src/conv
 import { diffViews } from '../../../src/conversation/view/view-diff.ts';
 import { Log, sourcesOf } from '../agents/support.ts';
 
-/** The worked example of docs/context.md: the page shows what this prints, to the letter. */
+/** The worked example of docs/reference/explain.md: the page shows what this prints, to the letter. */
 
 const WINDOW = { contextTokens: 1_200, maxOutputTokens: 100 };
 
@@ -67,8 +67,8 @@ const block = (text: string) =>
     .map((line) => (line === '' ? '' : `    ${line}`))
     .join('\n');
 
-describe('docs/context.md', () => {
-  const page = readFile(new URL('../../../docs/context.md', import.meta.url), 'utf8');
+describe('docs/reference/explain.md', () => {
+  const page = readFile(new URL('../../../docs/reference/explain.md', import.meta.url), 'utf8');
 
   it('shows the log of its example', async () => {
     const lines = story().entries.map((entry) => {

@@ -5,26 +5,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { natsConfig } from '../../../src/daemon/index.ts';
+import { blocksOf, readPage } from '../../support/pages.ts';
 import { HASHES } from '../../support/server-users.ts';
 
 let directory: string;
 let users: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'parley-docs-'));
-  const page = await readFile(new URL('../../../docs/security.md', import.meta.url), 'utf8');
-  const block = page.slice(page.indexOf('    # users.yaml\n')).split('\n');
-  const lines = block.slice(
-    0,
-    block.findIndex((line) => line !== '' && !line.startsWith('    ')),
-  );
-  const key = `U${'CRITIC'.padEnd(55, 'A')}`;
-  const described = lines
-    .map((line) => line.slice(4))
-    .join('\n')
-    .replaceAll('"$2a$11$…"', JSON.stringify(HASHES.alice))
-    .replaceAll('nkey: U…', `nkey: ${key}`);
+  const blocks = blocksOf(await readPage('docs/guides/shared-server.md'));
+  const described = blocks.find(
+    ({ language, text }) => language === 'yaml' && text.includes('tenants:'),
+  )?.text;
   users = join(directory, 'users.yaml');
-  await writeFile(users, described);
+  await writeFile(users, (described ?? '').replaceAll('"$2a$11$…"', JSON.stringify(HASHES.alice)));
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
@@ -79,7 +72,7 @@ async function inCommands(): Promise<Facts> {
   });
 }
 
-describe('the users of docs/security.md', () => {
+describe('the users of docs/guides/shared-server.md', () => {
   it('get the same rights from the commands of nsc as from the configuration of the server', async () => {
     const expected = await inConfiguration();
     expect(expected.length).toBeGreaterThan(30);

@@ -41,7 +41,12 @@ describe('a script of the scripted model', () => {
 
   it.each([
     ['rules: [{ reply: { text: 5 } }]', 'rules[0].reply.text', '5', 'string'],
-    ['rules: [{ reply: { txet: hi } }]', 'rules[0].reply.txet', 'not known', 'docs/configuration.md'],
+    [
+      'rules: [{ reply: { txet: hi } }]',
+      'rules[0].reply.txet',
+      'not known',
+      'docs/reference/scripted-models.md',
+    ],
     ['rules: [{ reply: {} }]', 'rules[0].reply', '{}', 'a text, tool_calls, an error or a finishReason'],
     ['rules: [{ when: { n: -1 }, reply: { text: x } }]', 'rules[0].when.n', '-1', '>=0'],
     [

@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import { isConversationTool, SLUG_PATTERN, TOOL_NAME_OR_PATTERN } from '../../conversation/index.ts';
+
+/** The section `tools` of `parley.yaml` (`schema.ts`). */
+
+/** At most 48 characters, so that no name of a tool is cut within the name of its server. */
+const SERVER_PATTERN = /^(?=.{1,48}$)[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
+
+export const slug = z
+  .string()
+  .regex(SLUG_PATTERN, 'an agent slug: lower-case letters, digits and -, at most 64');
+export const toolName = z
+  .string()
+  .regex(
+    TOOL_NAME_OR_PATTERN,
+    'a tool name (letters, digits, _ and -, at most 64), or mcp__<server>__* for all of one MCP server',
+  );
+
+const mcpServer = z
+  .strictObject({
+    command: z.string().min(1).optional().describe('A program that speaks MCP on its standard streams'),
+    args: z.array(z.string()).optional().describe('Arguments of that program'),
+    env: z.record(z.string(), z.string()).optional().describe('Variables for that program'),
+    url: z
+      .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
+      .optional()
+      .describe('A server that speaks MCP over streamable HTTP'),
+    headers: z.record(z.string(), z.string()).optional().describe('Headers of each request to url'),
+    trustReadOnlyHint: z
+      .boolean()
+      .optional()
+      .describe('true: tools that this server marks as read-only are safe'),
+  })
+  .refine((server) => (server.command === undefined) !== (server.url === undefined), 'either command or url')
+  .refine(
+    (server) => server.url === undefined || (!server.args && !server.env),
+    'args and env only with command',
+  )
+  .refine((server) => server.command === undefined || !server.headers, 'headers only with url');
+export type McpServerFile = z.infer<typeof mcpServer>;
+
+/** Rules and risks do not apply to tools about the conversation, so these are refused there. */
+const externalTool = toolName.refine((name) => !isConversationTool(name), {
+  error:
+    'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
+});
+
+const pattern = z.string().refine(isRegularExpression, 'a regular expression');
+
+const policyRule = z
+  .strictObject({
+    agent: slug.optional().describe('The agent that the rule is for; default: every agent'),
+    tool: externalTool.describe(
+      'A tool that acts on the world, or mcp__<server>__* for all tools of one server',
+    ),
+    match: z
+      .record(z.string(), pattern)
+      .optional()
+      .describe('By argument, a regular expression. With allow: true it must match the whole argument: ^…$'),
+    allow: z.boolean().describe('true: the call runs without approval. false: the call is refused'),
+  })
+  .superRefine(({ allow, match = {} }, context) => {
+    for (const [argument, source] of allow ? Object.entries(match) : []) {
+      const whole = wholePattern(source);
+      if (whole === source || !isRegularExpression(source)) continue;
+      const message = `a pattern of the whole argument where allow is true, such as ${whole}`;
+      context.addIssue({ code: 'custom', path: ['match', argument], message });
+    }
+  });
+
+export const tools = z.strictObject({
+  project: z
+    .string()
+    .min(1)
+    .default('.')
+    .describe('The folder of @project/, relative to the working directory of the daemon'),
+  mcpServers: z
+    .record(
+      z.string().regex(SERVER_PATTERN, 'a server name: letters, digits, - and single _, at most 48'),
+      mcpServer,
+    )
+    .default({})
+    .describe('Their tools appear as mcp__<server>__<tool>'),
+  risk: z
+    .record(externalTool, z.enum(['safe', 'risky']))
+    .default({})
+    .describe(
+      'By tool, or by mcp__<server>__*; a name overrides a pattern. Other tools of MCP servers are risky',
+    ),
+  policy: z
+    .array(policyRule)
+    .default([])
+    .describe(
+      'The first rule that fits decides whether a call runs; without a rule, risky calls need approval',
+    ),
+  protected: z
+    .array(z.string().regex(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))
+    .default([])
+    .describe(
+      'Further names of files and folders, such as deploy.sh or .secret*, that tools write only after approval',
+    ),
+});
+
+/**
+ * A rule that allows must match the whole argument: `^git status` would also allow `git status; id`, and `^a|b$` everything
+ * that begins with `a`.
+ */
+
+function isRegularExpression(source: string): boolean {
+  try {
+    new RegExp(source, 'u');
+    return true;
+  } catch {
+    return false; // the constructor throws on a syntax error only
+  }
+}
+
+/** The pattern anchored at both ends; an anchored pattern is returned unchanged. */
+function wholePattern(source: string): string {
+  const { alternatives, endsAnchored } = outline(source);
+  if (alternatives === 1) {
+    const start = source.startsWith('^') ? '' : '^';
+    return `${start}${source}${endsAnchored ? '' : '$'}`;
+  }
+  const inner = source.slice(source.startsWith('^') ? 1 : 0, endsAnchored ? -1 : undefined);
+  return `^(${inner})$`;
+}
+
+/** The number of top-level alternatives, and whether the pattern ends with an anchor. */
+function outline(source: string): { readonly alternatives: number; readonly endsAnchored: boolean } {
+  let alternatives = 1;
+  let depth = 0;
+  let isClass = false;
+  let endsAnchored = false;
+  for (let at = 0; at < source.length; at += 1) {
+    const character = source[at];
+    endsAnchored = character === '$' && !isClass;
+    if (character === '\\') at += 1;
+    else if (isClass) isClass = character !== ']';
+    else if (character === '[') isClass = true;
+    else if (character === '(') depth += 1;
+    else if (character === ')') depth -= 1;
+    else if (character === '|' && depth === 0) alternatives += 1;
+  }
+  return { alternatives, endsAnchored };
+}
