@@ -18,7 +18,7 @@ export interface Checkable {
   readonly data: Record<string, unknown>;
   /** Where a key is, for the report. */
   locate(path: KeyPath): string;
-  /** What to show instead of a value that came from a variable (PROBLEMS-3); undefined: the value itself. */
+  /** The text to show for a value that came from a variable (PROBLEMS-3); undefined: the value itself. */
   origin(path: KeyPath): string | undefined;
   /** Paths that were already reported, and are not reported again. */
   readonly reported: KeyPath[];

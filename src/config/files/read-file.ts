@@ -32,7 +32,7 @@ export function isMissing(error: unknown): boolean {
 
 /**
  * The names of a folder's files with that ending, sorted; none if the folder is missing. A notice names every other file that
- * is not hidden: a file that is silently ignored would look like one without effect.
+ * is not hidden, so that no file is ignored silently.
  */
 export async function listFiles(
   folder: string,
@@ -68,6 +68,6 @@ export async function listFiles(
 async function requireTarget(link: string, problems: Problems): Promise<void> {
   await access(link).catch((error: unknown) => {
     if (!isMissing(error)) return; // the reader reports it
-    problems.add({ source: link, key: '', seen: 'a link that leads nowhere', expected: 'a readable file' });
+    problems.add({ source: link, key: '', seen: 'a broken link', expected: 'a readable file' });
   });
 }

@@ -54,7 +54,7 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
 function describe(error: YAMLError, document: Document) {
   const twice = error.code === 'DUPLICATE_KEY' ? keyAt(document, error.pos[0]) : null;
   if (twice === null) return { key: '', seen: error.message, expected: 'valid YAML' };
-  return { key: keyText(twice), seen: 'a key that is here twice', expected: 'each key once' };
+  return { key: keyText(twice), seen: 'a duplicate key', expected: 'each key once' };
 }
 
 /** The path of the key at that offset. */

@@ -41,7 +41,7 @@ export interface LoadOptions {
   readonly configDirectory?: string | undefined;
   readonly env: Environment;
   readonly flags?: ConfigFlags;
-  /** What relative paths of flags and of `tools.project` begin at. */
+  /** The base of relative paths in flags and `tools.project`. */
   readonly workingDirectory?: string;
   /** Crash points are armed from the environment; for tests. */
   readonly allowCrashPoints?: boolean;
@@ -60,7 +60,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
   const agents = await loadAgents(directory, file.context, problems, notices);
-  if (!source.isReadable) problems.throwIfAny(); // what follows would be judged by defaults
+  if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
   const models = await resolveModels(

@@ -33,7 +33,7 @@ const user = z
     error: 'either password or nkey',
   })
   .refine((value) => value.conversations === undefined || value.role === 'publisher', {
-    error: 'conversations only for a publisher: the others need what they need',
+    error: 'conversations only for a publisher',
   })
   .refine((value) => value.slug === undefined || value.role === 'agent', { error: 'slug only for an agent' });
 

@@ -3,8 +3,8 @@ import type { LoadOptions } from './load.ts';
 import type { NatsUsers } from './nats-users.ts';
 
 /**
- * Loads the modules that read configuration at first use: most commands only talk to a daemon, and loading the YAML parser
- * takes longer than they run.
+ * Loads the modules that read the configuration at first use: most commands only talk to a daemon, and loading the YAML parser
+ * takes longer than the command itself.
  */
 
 export async function loadConfig(options: LoadOptions): Promise<Config> {

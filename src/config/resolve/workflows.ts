@@ -247,7 +247,7 @@ function nextOf(nodes: Outcomes, name: string): readonly string[] {
 function reachable(nodes: Outcomes, start: string): ReadonlySet<string> {
   const found = new Set([start]);
   for (const name of found) {
-    // The iteration of a set includes what is added during it.
+    // Iterating over a set includes values that are added during the iteration.
     for (const next of nextOf(nodes, name)) if (next !== END) found.add(next);
   }
   return found;

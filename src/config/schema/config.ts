@@ -25,7 +25,7 @@ interface AnyModelConfig {
   readonly model: string;
   readonly contextTokens: number;
   readonly maxOutputTokens: number;
-  /** What is special about its provider. */
+  /** Settings for its provider. */
   readonly profile: ModelProfileConfig;
   readonly price?: PriceConfig;
   /** How the agent's session is sent; null: not sent. */

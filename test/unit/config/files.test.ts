@@ -25,7 +25,7 @@ describe('files of a configuration folder', () => {
 
   it.each([
     ['a tab', 'models:\n\tfast: { provider: scripted }\n', 'parley.yaml:2:1', 'Tabs are not allowed'],
-    ['a key twice', 'models:\n  fast: { provider: scripted }\n  fast: {}\n', 'parley.yaml:3:3', 'twice'],
+    ['a key twice', 'models:\n  fast: { provider: scripted }\n  fast: {}\n', 'parley.yaml:3:3', 'a duplicate key'],
     ['an open bracket', 'models: { fast: [ }\nphases:\n  x\n   y: z\n', 'parley.yaml:1:19', 'Flow sequence'],
   ])('a parley.yaml with %s has that problem only', async (_name, yaml, where, what) => {
     const agents = {
@@ -57,8 +57,8 @@ describe('files of a configuration folder', () => {
     await symlink('missing.md', join(folder, 'agents/qa.md'));
     await symlink('missing.yaml', join(folder, 'workflows/ship.yaml'));
     const refusal = await refusalOf(loadConfig({ env: {}, workingDirectory: folder, configDirectory: '.' }));
-    expect(refusal).toMatch(/agents\/qa\.md\n {4}seen: {5}a link that leads nowhere/);
-    expect(refusal).toMatch(/workflows\/ship\.yaml\n {4}seen: {5}a link that leads nowhere/);
+    expect(refusal).toMatch(/agents\/qa\.md\n {4}seen: {5}a broken link/);
+    expect(refusal).toMatch(/workflows\/ship\.yaml\n {4}seen: {5}a broken link/);
   });
 
   it('front matter that does not begin in the first line gets a notice', async () => {

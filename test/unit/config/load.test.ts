@@ -123,8 +123,8 @@ describe('problems of a configuration', () => {
     const text = await refusalOf(
       loadYaml('retry: {}\ntools:\n  policy:\n    - tool: shell\n      tool: ask\nretry: {}\n'),
     );
-    expect(text).toContain('parley.yaml:5:7: tools.policy[0].tool\n    seen:     a key that is here twice');
-    expect(text).toContain('parley.yaml:6:1: retry\n    seen:     a key that is here twice');
+    expect(text).toContain('parley.yaml:5:7: tools.policy[0].tool\n    seen:     a duplicate key');
+    expect(text).toContain('parley.yaml:6:1: retry\n    seen:     a duplicate key');
   });
 
   it.each([

@@ -172,9 +172,9 @@ describe('a refused workflow', () => {
     [
       'brief: Build it.',
       'agent: qa',
-      '6:5: nodes.build.agent\n    seen:     a key that is here twice\n    expected: each key once',
+      '6:5: nodes.build.agent\n    seen:     a duplicate key\n    expected: each key once',
     ],
-    ['  verify:', '  build:', '9:3: nodes.build\n    seen:     a key that is here twice'],
+    ['  verify:', '  build:', '9:3: nodes.build\n    seen:     a duplicate key'],
     ['  verify:', '  end:', '10:5: nodes.end\n    seen:     a node named "end"\n    expected: another name'],
     [
       'built: verify',
