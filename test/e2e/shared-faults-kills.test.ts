@@ -3,7 +3,7 @@ import { followUntil, turnsEnded } from '../support/daemon.ts';
 import { type Crowd, claimants, faultsOf, postedIds, said, startCrowd } from '../support/daemons.ts';
 
 /**
- * Cases 1, 2 and 5 of docs/scale.md, with real daemons: one of two is killed at a named step of its work. The claim
+ * Cases 1, 2 and 5 of docs/spec/cluster.md, with real daemons: one of two is killed at a named step of its work. The claim
  * is in the same append as the message, so no step lies between them. Cases 3, 6, 7: `shared-work.test.ts`.
  */
 const isFull = process.env.PARLEY_FULL === '1';

@@ -5,7 +5,7 @@ import { type Crowd, claimants, faultsOf, said, startCrowd, streamed } from '../
 import { createSteps, LOOK, until } from '../support/steps.ts';
 
 /**
- * Case 8 of docs/scale.md: the connection of a daemon delays its writes, another daemon takes over, and then all of
+ * Case 8 of docs/spec/cluster.md: the connection of a daemon delays its writes, another daemon takes over, and then all of
  * them arrive. Without the fence, the control finds what these tests look for, so they can fail.
  */
 describe('a daemon whose writes arrive late', () => {

@@ -16,7 +16,7 @@ import { ofType } from '../support/team.ts';
 /** Tests with six sequential starts run with `npm run test:full`. Unit tests cover the same rules. */
 const isFull = process.env.PARLEY_FULL === '1';
 
-/** Cases 12 to 15 of docs/scale.md: repeated posts, posts that kill a daemon, and a lost position. */
+/** Cases 12 to 15 of docs/spec/cluster.md: repeated posts, posts that kill a daemon, and a lost position. */
 describe('posts to daemons that share their logs', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());

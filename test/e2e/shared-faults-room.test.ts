@@ -13,7 +13,7 @@ import {
 } from '../support/daemons.ts';
 import { until } from '../support/steps.ts';
 
-/** Case 11 of docs/scale.md: the stream of posts or the stream of logs is full. */
+/** Case 11 of docs/spec/cluster.md: the stream of posts or the stream of logs is full. */
 describe('full streams of daemons that share their logs', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());

@@ -13,7 +13,7 @@ import {
   startCrowd,
 } from '../support/daemons.ts';
 
-/** Cases 9 and 10 of docs/scale.md: failures of the server of several daemons. */
+/** Cases 9 and 10 of docs/spec/cluster.md: failures of the server of several daemons. */
 describe('a server failure with daemons that share their logs', () => {
   let crowd: Crowd;
   const cleanups: (() => unknown)[] = [];

@@ -6,7 +6,7 @@ import { type Crowd, claimants, faultsOf, startCrowd } from '../support/daemons.
 import { ACT, createSteps, LOOK, type Steps, until } from '../support/steps.ts';
 import { finished, ofType } from '../support/team.ts';
 
-/** Case 4 of docs/scale.md: a daemon is killed while a tool runs, and another takes over. */
+/** Case 4 of docs/spec/cluster.md: a daemon is killed while a tool runs, and another takes over. */
 describe('a tool whose daemon is killed', () => {
   let crowd: Crowd;
   let steps: Steps;
