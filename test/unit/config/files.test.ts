@@ -25,7 +25,12 @@ describe('files of a configuration folder', () => {
 
   it.each([
     ['a tab', 'models:\n\tfast: { provider: scripted }\n', 'parley.yaml:2:1', 'Tabs are not allowed'],
-    ['a key twice', 'models:\n  fast: { provider: scripted }\n  fast: {}\n', 'parley.yaml:3:3', 'a duplicate key'],
+    [
+      'a key twice',
+      'models:\n  fast: { provider: scripted }\n  fast: {}\n',
+      'parley.yaml:3:3',
+      'a duplicate key',
+    ],
     ['an open bracket', 'models: { fast: [ }\nphases:\n  x\n   y: z\n', 'parley.yaml:1:19', 'Flow sequence'],
   ])('a parley.yaml with %s has that problem only', async (_name, yaml, where, what) => {
     const agents = {
