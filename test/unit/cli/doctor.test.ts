@@ -132,7 +132,9 @@ describe('the doctor command', () => {
   it('doctor warns if programs of tools can read the data directory, with cause and remedy', async () => {
     const ran = await doctor([], { daemonRoom: { enclosureFault: async () => 'unshare failed' } });
     expect(ran.code).toBe(0);
-    expect(ran.out).toMatch(/^warn {2}programs of tools: .*: unshare failed\n {6}→ .*docs\/security\.md/m);
+    expect(ran.out).toMatch(
+      /^warn {2}programs of tools: .*: unshare failed\n {6}→ .*docs\/guides\/protect-the-machine\.md/m,
+    );
   });
 
   it('doctor fails on a wrong configuration and still runs the other checks', async () => {
