@@ -25,7 +25,7 @@ export function argumentsCheck(schema: Schema): ArgumentsCheck {
 
 function compile(schema: Schema): ArgumentsCheck {
   try {
-    const validate = inTime(() => new AjvJsonSchemaValidator().getValidator(schema), COMPILE_MS);
+    const validate = inTime(() => validatorOf(schema), COMPILE_MS);
     return (given) => {
       const result = leftToServer(() => inTime(() => validate(given), CHECK_MS));
       return result === null || result.valid ? null : inOurWords(result.errorMessage);
@@ -34,6 +34,17 @@ function compile(schema: Schema): ArgumentsCheck {
     return () => null;
   }
 }
+
+/** Without `$async`: an asynchronous check would reject unhandled, which ends the process. */
+function validatorOf({ $async, ...schema }: Schema) {
+  const validator = new AjvJsonSchemaValidator();
+  // Ajv prints what it does not know of the schema, with control characters, to the terminal of the daemon.
+  Object.assign(Reflect.get(validator, '_ajv') as object, { logger: SILENT });
+  return validator.getValidator<unknown>(schema);
+}
+
+const silent = () => undefined;
+const SILENT = { log: silent, warn: silent, error: silent };
 
 /** Null: the check timed out or threw (arguments nested too deeply). */
 function leftToServer<Result>(check: () => Result): Result | null {

@@ -47,6 +47,10 @@ describe('the arguments of an MCP call', () => {
     expect(check({})).not.toBeNull();
   });
 
+  it('arguments are checked synchronously by a schema that asks for an asynchronous check', () => {
+    expect(argumentsCheck({ $async: true, ...schema })({})).toContain("required property 'path'");
+  });
+
   it('schemas are shown to models in the form that their providers accept', () => {
     expect(wireParameters({ $schema: 'x', type: 'object' })).toEqual({ type: 'object', properties: {} });
   });
