@@ -1,5 +1,5 @@
 import { hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
-import { type CallPlace, type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
+import { type CallPlace, type Entry, type EntryOf, SYSTEM_AUTHOR } from '../log/entry.ts';
 import { turnInputOf } from '../progress/turn-watch.ts';
 import { publisherOf, refusalOfApproval, refusalOfOwnApproval } from '../state/people.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
@@ -157,14 +157,19 @@ function refused(code: string, message: string, hint: string): Reply {
 }
 
 /**
- * The publishers whose messages a call answers: messages that its turn had accepted when the model wrote the call, and
- * messages of the turns before it over delegations, handoffs, agents' answers and nodes of a run.
+ * The publishers whose words a call answers: messages that its turn had accepted when the model wrote the call, and what
+ * they gave as the result of an earlier call. So too in the turns before it over delegations, handoffs, agents' answers
+ * and nodes of a run.
  */
 export function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): ReadonlySet<string> {
   const taken = new Map<string, number[]>();
+  const take = (turnId: string, ...indexes: readonly number[]) =>
+    taken.set(turnId, [...(taken.get(turnId) ?? []), ...indexes]);
   for (const entry of entries.slice(0, end)) {
     const found = turnInputOf(entry);
-    if (found) taken.set(found.turnId, [...(taken.get(found.turnId) ?? []), ...found.messages]);
+    if (found) take(found.turnId, ...found.messages);
+    const turnId = hasWords(entry) && entry.call ? entries[entry.call.index]?.turnId : undefined;
+    if (turnId !== undefined) take(turnId, entry.index);
   }
   const requesters = new Set<string>();
   const turns = new Set<string>();
@@ -178,6 +183,13 @@ export function requestersOf(entries: readonly Entry[], { index: end }: CallPlac
     }
   }
   return requesters;
+}
+
+/** An answer to an approval whose words the model reads as the result of the call. */
+function hasWords(entry: Entry): entry is EntryOf<'approval-answered'> {
+  if (entry.type !== 'approval-answered' || entry.author.kind !== 'person') return false;
+  if (entry.answer === 'deny' || entry.answer === 'failed') return hasVisible(entry.reason ?? '');
+  return entry.answer === 'result';
 }
 
 /** The turn that completed the node before: its result is the entry directly before `node-entered`. */

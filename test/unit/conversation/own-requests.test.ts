@@ -19,11 +19,11 @@ const delegate = (to: string): Called => ['delegate', { to, request: 'please' }]
 
 type Word = 'approve' | 'deny' | 'rerun' | 'failed' | 'result';
 
-function answer(team: Team, id: string, word: Word = 'approve', isStranger = false) {
+function answer(team: Team, id: string, word: Word = 'approve', isStranger = false, reason?: string) {
   const [pending] = pendingApprovals(team.conversation.state);
   const approvalId = pending?.approvalId ?? expect.unreachable('no call waits');
   const by = { kind: 'person', id, name: id } as const;
-  const { reply } = team.do({ type: 'answer', approvalId, answer: word, by, isStranger });
+  const { reply } = team.do({ type: 'answer', approvalId, answer: word, by, isStranger, reason });
   return reply.kind === 'refused' ? reply.refusal.message : reply.kind;
 }
 
@@ -147,5 +147,30 @@ describe('a call that answers the request of a publisher', () => {
     team.act('pm', null, WRITE);
     team.post('please do', { by: 'alice' });
     expect(answer(team, 'alice')).toBe('done');
+  });
+
+  it.each([
+    ['with a reason', 'write b instead', 'carol'],
+    ['without a reason', undefined, 'alice'],
+  ])('after a denial %s is released by one whom the model read nothing of', (_, reason, other) => {
+    const team = strict();
+    team.post('go', { by: 'bob' });
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'alice', 'deny', false, reason)).toBe('done');
+    team.act('pm', null, WRITE);
+    if (reason) expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, other)).toBe('done');
+  });
+
+  it('is not released by a publisher whose reason reached the agent that answers the delegating one', () => {
+    const team = strict();
+    team.post('go', { by: 'bob' });
+    team.act('pm', null, delegate('dev'));
+    team.act('dev', null, WRITE);
+    answer(team, 'alice', 'deny', false, 'let pm write');
+    team.act('dev', 'write it');
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, 'carol')).toBe('done');
   });
 });
