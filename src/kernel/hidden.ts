@@ -8,6 +8,7 @@ import { INVISIBLE } from './text.ts';
  *           the space.
  * HIDDEN-2  Different texts look different: escaped JSON is the same JSON, and in any other text a backslash is doubled.
  * HIDDEN-3  Nothing is cut, and the result is one line.
+ * HIDDEN-4  Of arguments, the value that runs is shown, not its spelling: a repeated key appears once, with its last value.
  */
 
 const HIDDEN = new RegExp(`(?![ \\t\\n])[${INVISIBLE}\\p{Surrogate}]`, 'gu');
@@ -32,10 +33,18 @@ export function visibleText(text: string): string {
   return inOneLine(text.replaceAll('\\', '\\\\'));
 }
 
-/** HIDDEN-1 to HIDDEN-3, for the arguments of a call as a model wrote them. */
+/** HIDDEN-1 to HIDDEN-4, for the arguments of a call as a model wrote them. */
 export function visibleArguments(text: string): string {
-  // Valid JSON has line breaks and tabs only between values.
-  return isJson(text) ? escapeHidden(text.replace(/[\t\n\r]/g, ' ')) : `(not JSON) ${visibleText(text)}`;
+  return isJson(text) ? escapeHidden(plainJson(text)) : `(not JSON) ${visibleText(text)}`;
+}
+
+/** HIDDEN-4. What is nested too deeply to be written again cannot run; it stays as it is, on one line. */
+function plainJson(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json));
+  } catch {
+    return json.replace(/[\t\n\r]/g, ' ');
+  }
 }
 
 /** The call that runs if a person approves it. */

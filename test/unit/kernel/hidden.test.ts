@@ -30,6 +30,8 @@ const text = fc.oneof(
   fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units)),
 );
 
+const NESTED = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`;
+
 /** The inverse of `visibleText`. */
 function recovered(shown: string): string {
   return shown.replace(/\\(?:u([0-9a-f]{4})|([\\nt]))/g, (_, hex: string | undefined, sign: string) =>
@@ -92,7 +94,10 @@ describe('text for a person who approves', () => {
     ['a filler that is drawn as nothing', '{"a":"\u3164"}', String.raw`{"a":"\u3164"}`],
     ['a tag character', '{"a":"\u{e0041}"}', String.raw`{"a":"\udb40\udc41"}`],
     ['a backslash before such an escape', String.raw`{"a":"\\u202e"}`, String.raw`{"a":"\\u202e"}`],
-    ['line breaks between values', '{\n\t"a": 1\r\n}', '{  "a": 1  }'],
+    ['line breaks between values', '{\n\t"a": 1\r\n}', '{"a":1}'],
+    ['a key that is there twice', String.raw`{"command":"ls","comm\u0061nd":"rm x"}`, '{"command":"rm x"}'],
+    ['a number that is rounded', '{"a":12345678901234567}', '{"a":12345678901234568}'],
+    ['what is nested too deeply to be written again', NESTED, NESTED],
     ['no JSON', 'rm\n\\u202e', String.raw`(not JSON) rm\n\\u202e`],
   ])('visible text shows %s', (_, given, shown) => {
     expect(visibleArguments(given)).toBe(shown);
