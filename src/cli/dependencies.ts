@@ -109,8 +109,8 @@ export interface Readiness {
   /** Without credentials. */
   readonly nats: string;
   readonly http: string | null;
-  /** The HTTP token that the daemon generated. */
-  readonly httpToken?: Secret | null;
+  /** Makes the one-time codes of addresses of the console. */
+  readonly codeKey?: Secret | null;
   readonly agents: readonly string[];
   readonly store: string;
   /** Its id among daemons with shared logs; null: it has its own logs. */

@@ -29,6 +29,8 @@ export interface ConnectionFile {
   readonly http?: string | undefined;
   /** The token that the daemon made for HTTP; absent: tokens are configured, or none is needed. */
   readonly httpToken?: string | undefined;
+  /** Makes the one-time codes of addresses of the console, until the daemon ends. */
+  readonly codeKey?: string | undefined;
   /** The daemon runs the nats-server itself. */
   readonly managed?: true;
   /** The daemon's process. */
@@ -117,6 +119,7 @@ const HOW = [
   'inboxPrefix',
   'http',
   'httpToken',
+  'codeKey',
 ] as const;
 const TLS_FILES = ['ca', 'cert', 'key'] as const;
 

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
-import type { Config, Secret } from '../config/index.ts';
+import { type Config, Secret } from '../config/index.ts';
 import { messageOf, monotonicClock, Releasers } from '../kernel/index.ts';
 import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
@@ -56,8 +56,8 @@ export interface Readiness {
   /** Without credentials. */
   readonly nats: string;
   readonly http: string | null;
-  /** The one that the daemon made; null: tokens are configured, or none is needed. */
-  readonly httpToken: Secret | null;
+  /** Makes one-time codes for the token that the daemon made; null: tokens are configured, or none is needed. */
+  readonly codeKey: Secret | null;
   readonly agents: readonly string[];
   readonly store: 'file' | 'jetstream';
   /** As logs that are shared name it; null: they are its own. */
@@ -156,7 +156,8 @@ async function start(
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace, reading });
   releasers.add('retention', keepTo(config, { runtime, workers, bus, share, api }));
-  const doors = { http: gateway?.url, httpToken: httpToken?.secret.reveal() };
+  const codeKey = gateway?.codeKey ?? undefined;
+  const doors = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
   await writeConnectionFile(config.daemon.data, { ...address, ...doors, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
   gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
@@ -168,7 +169,7 @@ async function start(
     pid: process.pid,
     nats: url,
     http: gateway?.url ?? null,
-    httpToken: httpToken?.secret ?? null,
+    codeKey: codeKey === undefined ? null : new Secret(codeKey),
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,
     daemon: share?.daemon ?? null,

@@ -4,7 +4,7 @@ import { matchedRoutes } from 'hono/route';
 import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { addA2aRoutes } from './a2a/routes.ts';
 import { addAgUiRoutes } from './ag-ui/routes.ts';
-import { addConsoleRoutes, addConsoleToken } from './console.ts';
+import { addConsoleRoutes, addConsoleToken, type OwnToken } from './console.ts';
 import type { Application, Request, RouteContext } from './context.ts';
 import { addEventRoutes } from './events/routes.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
@@ -27,7 +27,8 @@ import { addRestRoutes } from './rest/handlers.ts';
 
 export interface ApplicationOptions extends RouteContext {
   readonly tokens: readonly Token[];
-  readonly ownToken: string | null;
+  /** Null: no codes. */
+  readonly ownToken: OwnToken | null;
   readonly known: KnownHosts;
   readonly requestsPerSecond: number;
   readonly readers: number;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { OneTimeCodes, ParleyError } from '../kernel/index.ts';
+import { type OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import type { Application, Request } from './context.ts';
 import { checkHost, type KnownHosts } from './guard/hosts.ts';
 
@@ -69,15 +69,20 @@ export function addConsoleRoutes(app: Application, { consoleFolder, known }: Con
   });
 }
 
+/** The token that the daemon made, and the codes that are exchanged for it. */
+export interface OwnToken {
+  readonly token: string;
+  readonly codes: OneTimeCodes;
+}
+
 /**
  * Exchanges a one-time code of the printed address for the daemon's token. The address stays in the browser's history,
  * where its code is no longer valid.
  */
-export function addConsoleToken(app: Application, token: string | null): void {
-  const codes = token === null ? null : new OneTimeCodes(token);
+export function addConsoleToken(app: Application, own: OwnToken | null): void {
   app.post('/api/console-token', (context) => {
     const code = /^Code +(\S+)$/i.exec(context.req.header('authorization') ?? '')?.[1] ?? '';
-    if (codes?.take(code)) return context.json({ token });
+    if (own?.codes.take(code)) return context.json({ token: own.token });
     throw new ParleyError('UNAUTHORIZED', 'this address was used already, or is of an earlier start', {
       hint: '`parley token --url` prints another one',
     });

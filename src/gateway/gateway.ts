@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { serve } from '@hono/node-server';
-import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import { createIdSource, messageOf, OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import { createApplication } from './application.ts';
 import type { Application } from './context.ts';
 import type { Token } from './guard/access.ts';
@@ -45,6 +45,8 @@ export interface GatewayOptions {
 
 export interface Gateway {
   readonly url: string;
+  /** Makes one-time codes of the console (`oneTimeCode`); null: no codes. */
+  readonly codeKey: string | null;
   /** The daemon accepts requests from now on; null: no more. */
   open(daemon: GatewayPort | null): void;
   /** Ends all event streams. */
@@ -64,8 +66,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   let daemon: GatewayPort | null = null;
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one listener per reader
+  const own = options.ownToken === null ? null : { token: options.ownToken, codes: new OneTimeCodes() };
   const application = createApplication({
     ...options,
+    ownToken: own,
     known: { ...options.known, hosts: [...options.known.hosts, host] },
     newId: createIdSource(),
     closing: closing.signal,
@@ -81,6 +85,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const boundPort = typeof address === 'object' && address ? address.port : port;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
+    codeKey: own?.codes.key ?? null,
     open(opened) {
       daemon = opened;
     },

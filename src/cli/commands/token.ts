@@ -20,8 +20,8 @@ export function addToken(program: Command, act: Act): void {
 }
 
 /** Browsers save addresses, so the code after `#` is valid only once. It is not sent to any server. */
-export function consoleUrl(http: string, token: string): string {
-  return `${http}/#code=${oneTimeCode(token)}`;
+export function consoleUrl(http: string, codeKey: string): string {
+  return `${http}/#code=${oneTimeCode(codeKey)}`;
 }
 
 async function tokenOf(context: Context): Promise<{ readonly token: string; readonly url: string }> {
@@ -32,8 +32,8 @@ async function tokenOf(context: Context): Promise<{ readonly token: string; read
       hint: 'start a daemon with `parley up`',
     });
   }
-  const { http, httpToken: token } = left;
-  if (http && token) return { token, url: consoleUrl(http, token) };
+  const { http, httpToken: token, codeKey } = left;
+  if (http && token && codeKey) return { token, url: consoleUrl(http, codeKey) };
   throw new ParleyError('HTTP_TOKEN_MISSING', 'this daemon has no HTTP token of its own', {
     hint: http
       ? 'its tokens are in its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), or it requires none'

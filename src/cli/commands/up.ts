@@ -121,10 +121,10 @@ function announce(
     context.value({ event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) });
   } else {
     const typed = (words: string) => commandLine(io, { data: context.options.data }, words);
-    const { http, httpToken } = ready;
-    const url = http && httpToken ? consoleUrl(http, httpToken.reveal()) : http;
+    const { http, codeKey } = ready;
+    const url = http && codeKey ? consoleUrl(http, codeKey.reveal()) : http;
     // Other output is stored in a journal or a file, which must not get the token.
-    const page = http && httpToken && io.stdout.isTTY !== true ? typed('token --url') : url;
+    const page = http && codeKey && io.stdout.isTTY !== true ? typed('token --url') : url;
     const facts = { ...ready, data: config.daemon.data, chat: typed('chat'), console: page };
     context.line(renderBanner(facts, context.palette));
   }

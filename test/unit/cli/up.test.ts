@@ -73,9 +73,9 @@ describe('up', () => {
     expect(err).toContain('the model is offline');
   });
 
-  it('up prints an address that opens the console on a terminal, and never the HTTP token', async () => {
-    const httpToken = new Secret('geheim');
-    const begin = async () => ({ ...READY, http: 'http://h:1', httpToken });
+  it('up prints an address that opens the console on a terminal, and never the key of its code', async () => {
+    const codeKey = new Secret('geheim');
+    const begin = async () => ({ ...READY, http: 'http://h:1', codeKey });
     for (const [argv, isTerminal, expected] of [
       [['up'], true, 'http://h:1/#code='],
       [['up', '--data', '/d'], false, 'parley token --url --data /d'],

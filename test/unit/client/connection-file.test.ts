@@ -36,6 +36,7 @@ describe('the connection file', () => {
       tls,
       http: 'http://h:1',
       httpToken: 't',
+      codeKey: 'k',
     };
     await writeConnectionFile(directory, connection);
     expect(await readConnectionFile(directory)).toEqual(connection);
