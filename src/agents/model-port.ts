@@ -62,6 +62,9 @@ export type ModelDelta =
       readonly delta: string;
     };
 
+/** Most tool calls of one answer. Adapters may cut what exceeds it; the call then fails. */
+export const MAX_TOOL_CALLS = 256;
+
 export interface AnsweredCall {
   /** The provider's id, recorded only (L10). */
   readonly id: string;

@@ -1,6 +1,13 @@
 import { type Answer, type CallOutcome, type CallReport, finishReasonOf } from '../../conversation/index.ts';
 import { type Clock, messageOf, type NewId } from '../../kernel/index.ts';
-import type { Model, ModelAnswer, ModelDelta, ModelOutcome, ModelRequest } from '../model-port.ts';
+import {
+  MAX_TOOL_CALLS,
+  type Model,
+  type ModelAnswer,
+  type ModelDelta,
+  type ModelOutcome,
+  type ModelRequest,
+} from '../model-port.ts';
 import { costOf, type Price } from '../requests/cost.ts';
 import { callWithRetries, type RetryPolicy } from './retry.ts';
 
@@ -28,7 +35,7 @@ export async function callModel(
   context: CallContext,
 ): Promise<CallOutcome> {
   const startedAt = context.elapsed();
-  const outcome = await attempt(request, context);
+  const outcome = limited(await attempt(request, context));
   const report: CallReport = {
     agent: request.agent,
     turnId: request.turnId,
@@ -65,6 +72,19 @@ async function attempt(request: ModelRequest, context: CallContext): Promise<Mod
     const partial = { content: '', reasoning: '' };
     return { kind: 'failed', code: 'INTERNAL', message: messageOf(error), partial, retryable: false };
   }
+}
+
+/** An answer with too many calls fails: each of them would be entries, and all of them one append. */
+function limited(outcome: ModelOutcome): ModelOutcome {
+  if (outcome.kind !== 'answered' || outcome.answer.toolCalls.length <= MAX_TOOL_CALLS) return outcome;
+  const { content, reasoning = '' } = outcome.answer;
+  return {
+    kind: 'failed',
+    code: 'TOO_MANY_TOOL_CALLS',
+    message: `The answer calls more than ${MAX_TOOL_CALLS} tools, and none was run. Check whether the model repeats itself.`,
+    partial: { content: content ?? '', reasoning },
+    retryable: false,
+  };
 }
 
 function answerOf(answer: ModelAnswer, price: Price | null): Answer {

@@ -1,4 +1,4 @@
-import type { AnsweredCall, ModelDelta } from '../../agents/model-port.ts';
+import { type AnsweredCall, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
 import { isShallow, MAX_DEPTH } from '../../kernel/index.ts';
 import { isRecord, type JsonRecord, stringOf } from './json.ts';
 
@@ -13,6 +13,7 @@ import { isRecord, type JsonRecord, stringOf } from './json.ts';
  * TOOL-CALLS-5 The name is in one delta; the pieces of the arguments, concatenated, are the arguments.
  * TOOL-CALLS-6 A call with another index but the same id, name and arguments as an earlier call is a repetition. Calls
  *    that share an id and differ in anything else are distinct.
+ * TOOL-CALLS-7 Pieces after the first call above `MAX_TOOL_CALLS` are ignored: each piece is compared with every call.
  */
 export interface ToolCallAssembler {
   /** Reads the `tool_calls` of one chunk, valid or not. */
@@ -75,7 +76,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
   }
 
   function take(piece: Piece): ModelDelta[] {
-    if (isRepetition(piece)) return [];
+    if (calls.length > MAX_TOOL_CALLS || isRepetition(piece)) return []; // TOOL-CALLS-7
     const owner = ownerOf(piece);
     const call = owner === undefined || startsNewCall(piece, owner) ? begin(piece) : owner;
     if (call.id === '') call.id = piece.id;

@@ -8,6 +8,8 @@ import type { RemoteCall, RemoteChannel, RemoteEvent, RemoteMessage, RemoteResul
  *    else by its reply subject, which differs between accounts of a server. The newest repetition is answered.
  * REMOTE-SESSION-3 Silence is counted in ticks without an event, so that a daemon that was frozen itself does not mistake
  *    its own pause for silence of the agent.
+ * REMOTE-SESSION-4 Memory is bounded: of a streamed text the beginning is kept, and the turn of an agent fails if too many
+ *    messages are queued.
  */
 
 export type SessionEvent =
@@ -27,6 +29,11 @@ interface Pending {
 type ToolCallEvent = Extract<SessionEvent, { type: 'tool_call' }>;
 type ToolCallMessage = Extract<RemoteMessage, { type: 'tool_call' }>;
 
+/** REMOTE-SESSION-4. Characters, of a text and of all queued messages. */
+const MAX_TEXT = 16 * 1024 * 1024;
+const MAX_QUEUED = 256;
+const TOO_MANY = `more than ${MAX_QUEUED} messages, or ${MAX_TEXT} characters of them, arrived before they were expected`;
+
 /** REMOTE-SESSION-3: ticks without an event after which the agent counts as silent. */
 const TICKS = 4;
 
@@ -34,6 +41,7 @@ export class RemoteSession {
   readonly epoch: number;
   private readonly channel: RemoteChannel;
   private readonly queue: SessionEvent[] = [];
+  private queuedText = 0;
   private wake: (() => void) | null = null;
   private missed = 0;
   private text = { call: '', content: '' };
@@ -121,11 +129,16 @@ export class RemoteSession {
   }
 
   private addText(call: string, delta: string): void {
-    this.text = { call, content: this.text.call === call ? this.text.content + delta : delta };
+    const before = this.text.call === call ? this.text.content : '';
+    this.text = { call, content: before.length < MAX_TEXT ? before + delta : before }; // REMOTE-SESSION-4
   }
 
   private put(event: SessionEvent): void {
-    this.queue.push(event); // REMOTE-SESSION-1
+    if (this.queue.length === 0) this.queuedText = 0;
+    if (this.queue.length > MAX_QUEUED || this.queuedText > MAX_TEXT) return;
+    this.queuedText += JSON.stringify(event).length;
+    const isFull = this.queue.length === MAX_QUEUED || this.queuedText > MAX_TEXT; // REMOTE-SESSION-4
+    this.queue.push(isFull ? { type: 'invalid', reason: TOO_MANY } : event); // REMOTE-SESSION-1
     this.wake?.();
   }
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createAnswerReader } from '../../../src/models/openai/answer-reader.ts';
-import { faultOf } from './reading.ts';
+import { chunk } from '../../support/fake-provider.ts';
+import { bytesOf, call, calls, faultOf } from './reading.ts';
 
 const MOST_MS = 10_000;
 
@@ -16,6 +17,21 @@ it.each([
   for (let read = 0; read < count && performance.now() - began < MOST_MS; read += 10_000) reader.push(piece);
   expect(reader.end().result.kind).toBe('broken');
   expect(performance.now() - began).toBeLessThan(MOST_MS);
+});
+
+it('an answer of 200,000 calls of tools is read in time, and is not kept whole', () => {
+  const reader = createAnswerReader();
+  const began = performance.now();
+  for (let read = 0; read < 200 && performance.now() - began < MOST_MS; read++)
+    reader.push(
+      bytesOf(
+        calls(...Array.from({ length: 1_000 }, (_, at) => call({ index: read * 1_000 + at }, 'a', '{}'))),
+      ),
+    );
+  reader.push(bytesOf(chunk({}, 'tool_calls')));
+  const { result } = reader.end();
+  expect(performance.now() - began).toBeLessThan(MOST_MS);
+  expect(result.kind === 'whole' && result.answer.toolCalls.length).toBe(257);
 });
 
 it('an HTML error page is reported with its title, which is cut if it is long', () => {
