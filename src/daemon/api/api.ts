@@ -21,13 +21,14 @@ import {
 } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
+import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Runtime } from '../runtime.ts';
 import { approvalsPage, askedPost, isNameBound, operatorOf, refuseOther } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation } from './fork.ts';
 import { keepUnless } from './retention.ts';
-import { seedsOf } from './seeds.ts';
+import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { pageOf } from './watchers.ts';
 
 /** The request API: one handler for each verb of `src/bus/contract.ts`. */
@@ -79,6 +80,7 @@ export class Api {
   private readonly workers: Workers;
   private readonly posts: Posts;
   private readonly bus: Pick<Bus, 'isAgentConnected'>;
+  private readonly histories: PublisherLimits;
   /** The largest answer, in bytes. */
   readonly room: number;
   private readonly deadLetters: DeadLetterOffice;
@@ -96,6 +98,7 @@ export class Api {
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
+    this.histories = new PublisherLimits(runtime.publishers, () => false);
     this.room = bus.maxPayload * PAYLOAD_SHARE;
     this.deadLetters = new DeadLetterOffice(bus, posts, this.room);
   }
@@ -207,6 +210,9 @@ export class Api {
     const by = operatorOf(request, roster, isBound);
     const post = request.post && (await this.nextPost(request, request.post, sender));
     const agent = request.agent ?? roster.defaultAgent;
+    const from = { publisher: request.publisher ?? by.id, now: this.runtime.now() };
+    const beyond = refusalOfHistory(request.messages, this.histories, from);
+    if (beyond) throw asError(beyond);
     let after = 0;
     // An entry is larger than its message: it has an author and an index.
     const batches = seedsOf(request.messages, agent, { most: this.room / 2, newId: this.runtime.newId });

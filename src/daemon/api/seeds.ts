@@ -1,7 +1,22 @@
 import { closeStrayCalls, entriesFromMessages, type MessageEntry } from '../../conversation/index.ts';
-import { type NewId, ParleyError } from '../../kernel/index.ts';
+import { type NewId, ParleyError, type Refusal } from '../../kernel/index.ts';
+import type { PublisherLimits } from '../ingress/publisher-limits.ts';
 
 type Message = Readonly<Record<string, unknown>>;
+
+/** The post that follows a history counts as the first of its bytes. */
+const FREE_BYTES = 16 * 1_024;
+
+/** The refusal of a history over the rate of its publisher. Histories have a count of their own, apart from posts. */
+export function refusalOfHistory(
+  messages: readonly Message[],
+  limits: PublisherLimits,
+  { publisher, now }: { readonly publisher: string; readonly now: number },
+): Refusal | null {
+  const bytes = Buffer.byteLength(JSON.stringify(messages)) - FREE_BYTES;
+  const waitMs = bytes > 0 ? limits.count({ publisher, bytes, takenAt: now }) : 0;
+  return waitMs > 0 ? limits.tooFast(publisher, waitMs) : null;
+}
 
 /**
  * Messages as entries, in batches for one append each. No batch begins with the result of a call, so that a call and its

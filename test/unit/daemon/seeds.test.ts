@@ -78,3 +78,18 @@ it('a check refuses no post for the rate of its publisher that the log has alrea
   expect(await check({ ...post, id: 'other' })).toMatchObject({ refusal: { code: 'RATE_LIMITED' } });
   expect(await check(post)).toMatchObject({ ok: true });
 });
+
+it('a long history counts into the rate of its publisher, once for each 16 KiB, and a short one does not', async () => {
+  const world = createWorld({ alice: { postsPerMinute: 4 } });
+  onTestFinished(() => world.end());
+  const seed = (conversation: string, kilobytes: number, publisher = 'alice') => {
+    const messages = Array.from({ length: kilobytes }, () => ({ role: 'user', content: 'x'.repeat(1_000) }));
+    return world.request('seed', { conversation, messages, publisher, post: { content: 'And?' } });
+  };
+  expect(await seed('a', 60)).toMatchObject({ ok: true });
+  const beyond = { ok: false, refusal: { code: 'RATE_LIMITED', retryAfter: expect.any(Number) } };
+  expect(await seed('b', 60)).toMatchObject(beyond);
+  expect(await world.request('entries', { conversation: 'b' })).toMatchObject({ ok: false });
+  for (const short of ['c', 'd', 'e']) expect(await seed(short, 10)).toMatchObject({ ok: true });
+  expect(await seed('f', 60, 'bob')).toMatchObject({ ok: true });
+});
