@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConversationWorker } from '../src/daemon/conversations/worker.ts';
+import { ConversationWorker } from '../src/daemon/conversations/worker/worker.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { exampleHistory } from './support/history.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { connect } from 'nats';
 import { hasOutstandingWork } from '../src/conversation/index.ts';
 import { rowOf } from '../src/daemon/conversations/projections.ts';
-import { ConversationWorker } from '../src/daemon/conversations/worker.ts';
+import { ConversationWorker } from '../src/daemon/conversations/worker/worker.ts';
 import { appendHeaders } from '../src/persistence/jetstream/append-message.ts';
 import { openTestStore } from '../test/support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer } from '../test/support/nats-server.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Entry } from '../src/conversation/index.ts';
-import type { ConversationWorker } from '../src/daemon/conversations/worker.ts';
+import type { ConversationWorker } from '../src/daemon/conversations/worker/worker.ts';
 import type { ConversationStore } from '../src/persistence/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { createMemoryStore } from '../test/support/memory-store/memory-store.ts';

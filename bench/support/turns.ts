@@ -1,5 +1,5 @@
 import type { Entry } from '../../src/conversation/index.ts';
-import { ConversationWorker } from '../../src/daemon/conversations/worker.ts';
+import { ConversationWorker } from '../../src/daemon/conversations/worker/worker.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { exampleHistory, examplePost } from './history.ts';

@@ -47,7 +47,7 @@ export interface Peers {
 
 export interface SharedIngressOptions {
   /** A token that is neither kept nor acknowledged for so long is delivered again. */
-  readonly silenceMs: number;
+  readonly failureTimeoutMs: number;
   /** Where reading begins, if no daemon has read before; of another life of the stream: at its first post. */
   readonly after: StreamPosition | null;
   /** The store that posts go to. Posts that other stores settled are skipped (`settled.ts`). */
@@ -76,7 +76,7 @@ export interface SharedIngress {
    * time of the letter in milliseconds.
    */
   refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>>;
-  /** Extends the lease of the token by `silenceMs`. */
+  /** Extends the lease of the token by `failureTimeoutMs`. */
   keep(token: Token): void;
   /** SHARING-2 */
   acknowledge(token: Token): void;

@@ -16,10 +16,10 @@ import {
   type ViewPolicy,
 } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
-import { standingOf } from './tools/tool-policy.ts';
+import { availabilityOf } from './tools/tool-policy.ts';
 import { toolRules } from './tools/tool-rules.ts';
 
-/** From the configuration to what requests and decisions are made of. No model is needed for it: `explain` uses it too. */
+/** Converts the configuration to request sources and decision rules. It needs no model, so that `explain` can use it. */
 
 export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitions'>): RequestSources {
   const agents = config.agents.map((agent) => {
@@ -40,7 +40,7 @@ export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitio
     prompts: config.prompts,
     workflows: new Map(config.workflows.map((workflow) => [workflow.id, workflow])),
     tools: () => toolbox.definitions(),
-    availability: (agent, tool) => standingOf(config, agent, tool),
+    availability: (agent, tool) => availabilityOf(config, agent, tool),
     agents: new Map(agents),
   };
 }
@@ -63,7 +63,7 @@ export function conversationRules(
   };
 }
 
-/** The configured model of an agent; the configuration was checked to have it. */
+/** The configured model of an agent. Validation ensures that it exists. */
 export function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefined {
   return config.models[agent.model];
 }
@@ -88,12 +88,12 @@ function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
 function profileOf(config: Config, agent: AgentConfig): ModelProfile {
   const profile = modelProfile(agent.model, modelConfigOf(config, agent));
   if (agent.runtime === 'local') return profile;
-  // What is offered on the bus is the view as it is: whoever takes it knows its own provider.
+  // An agent on the bus gets the plain view: it knows its own provider.
   const session = { kind: 'header', name: SESSION_HEADER, by: 'agent' } as const;
   return { ...profile, session, form: PLAIN_FORM, strictTools: false };
 }
 
-/** What of a configured model stands in its requests. */
+/** The parts of a configured model that affect its requests. */
 export function modelProfile(name: string, model: ModelConfig | undefined): ModelProfile {
   const { contextTokens = 0, maxOutputTokens = 0 } = model ?? {};
   return {

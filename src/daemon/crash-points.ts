@@ -1,11 +1,11 @@
 import type { ArmedPoints, CrashPoint } from '../config/index.ts';
 
-/** Says that a place was reached, in the work on that conversation. Unless a test armed that place, this does nothing. */
+/** Marks a crash point in the work on that conversation. It does nothing unless a test armed the point. */
 export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;
 
 const PASS: ReachCrashPoint = () => undefined;
 
-/** Ends this process as `kill -9` does, at an armed point, when it is reached for the nth time. */
+/** Kills this process with SIGKILL when an armed point is reached for the nth time. */
 export function createCrashPoints(armed: ArmedPoints): ReachCrashPoint {
   if (armed === null) return PASS;
   const left = new Map(armed);

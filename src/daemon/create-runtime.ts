@@ -6,7 +6,7 @@ import { createIdSource, monotonicClock, systemClock } from '../kernel/index.ts'
 import type { ConversationStore } from '../persistence/index.ts';
 import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
-import { composeModels } from './compose.ts';
+import { composeModels } from './compose/compose.ts';
 import { createCrashPoints } from './crash-points.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
@@ -14,20 +14,17 @@ import type { RunningAgent, Runtime } from './runtime.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
 import { underPolicy } from './tools/tool-rules.ts';
 
-/**
- * From what a configuration says, and what was acquired for it, to what every conversation shares: the agents with their
- * models, the rules, and where what is appended is published.
- */
+/** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */
 
-/** What had to be acquired first, and what is told by it. */
+/** The resources that must be acquired first. */
 export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown'> {
   readonly bus: Bus;
   readonly watchers: Watchers;
-  /** Speaks for the agents that live in other processes. */
+  /** The model of all agents in other processes. */
   readonly remote: Model;
   readonly toolbox: Toolbox;
   readonly telemetry: TelemetrySink | undefined;
-  /** All posts are read again, so none counts as settled before it is. */
+  /** All posts are read again, so no stored position counts. */
   readonly isReplay: boolean;
 }
 
@@ -78,7 +75,7 @@ export async function createRuntime(
   };
 }
 
-/** A store that is a feed has published what it keeps: once more would be no part of any log. */
+/** A store that is also the log feed publishes with the append; a second publish would be in no log. */
 function feedsOf(
   store: ConversationStore,
   bus: Bus,

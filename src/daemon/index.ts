@@ -1,13 +1,22 @@
 /**
- * The daemon.
+ * The daemon: joins the conversation core, the bus, the stores, models, tools and HTTP. No domain rule is decided here.
  *
- * api/       the request API: api.ts has a handler for each verb; approvals, dead-letters, seeds and watchers are parts of
- *            it; erasure and retention remove texts of conversations that were deleted or are too old
+ *   daemon, serve, shutdown  start, read and answer, stop      runtime, create-runtime  what all conversations share
+ *   telemetry, metrics       events and their counts           data-directory          the directory, its HTTP token
+ *   agents                   configuration -> request sources  crash-points            SIGKILL points for tests
+ *
+ *   compose/        selects the adapters: server, store, bus, models, HTTP, tools, files. No other folder here names one.
+ *   conversations/  the open conversations: eviction, deletion, rows, ownership; worker/: decide, append, run effects
+ *   ingress/        delivery -> post -> command; publisher limits, floods, order, retries, posts that crash the daemon
+ *   cluster/        daemons that share the logs: membership, failure detector, leases, routing, takeover, row repair
+ *   api/            the request API, dead letters, erasure, retention, watchers
+ *   tools/          policy and rules for tool calls, one call with its audit records, large results
+ *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, nats-config
  */
 
-export { checkJetStream } from './compose.ts';
-export { composeEnclosureFault as enclosureFault } from './compose-enclosure.ts';
-export { type MigrateOptions, migrate } from './compose-migration.ts';
+export { checkJetStream } from './compose/compose.ts';
+export { type MigrateOptions, migrate } from './compose/migration.ts';
+export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';
 export { type ExplainOfflineOptions, explainOffline } from './offline/explain-offline.ts';
 export type { Finding } from './offline/findings.ts';

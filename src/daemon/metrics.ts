@@ -3,21 +3,20 @@ import type { Measurement, Measurements } from '../gateway/index.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
 
 /**
- * What the daemon has done since it started, counted from what it tells (`telemetry.ts`): names and numbers only.
- *
- * Labels are names of the configuration and outcomes, never of conversations: there are few of them.
+ * Counts the telemetry events of the daemon since its start (`telemetry.ts`). Labels are configured names and outcomes,
+ * never conversations, so that there are few of them.
  */
 export interface Gauges {
   readonly openConversations: number;
   readonly ingressUnsettled: number;
-  /** Null: nobody can say. */
+  /** Null: unknown. */
   readonly ingressLag: IngressLag | null;
 }
 
 export class Metrics {
   readonly #counters = new Map<string, Map<string, { labels: Record<string, string>; value: number }>>();
 
-  /** Counts, and passes on. */
+  /** Counts each event and forwards it. */
   sink(next: TelemetrySink | undefined): TelemetrySink {
     return (event) => {
       this.#count(event);
@@ -81,7 +80,7 @@ const COUNTERS = {
   parley_tokens_total: 'Tokens as the providers reported them; cached_input is part of input',
 };
 
-/** Without a value while the server cannot be asked: no number would be true. */
+/** Empty while the server cannot be asked. */
 function lagGauges(lag: IngressLag | null, now: number): Measurement[] {
   if (lag === null) return [];
   const age = lag.oldestTakenAt === null ? 0 : Math.max(0, now - lag.oldestTakenAt) / 1_000;

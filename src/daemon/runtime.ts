@@ -10,24 +10,24 @@ import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
 
-/** Where the daemon reports; pino fits. Fields never hold a secret. */
+/** The daemon's log; pino implements it. Fields never contain a secret. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-/** The limits that are watched while a turn runs (L15); the others are decided. */
+/** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
 export interface RunLimits {
   readonly turnSeconds: number;
   readonly tokensPerConversation: number | null;
   readonly usdPerConversation: number | null;
 }
 
-/** An agent with the model that speaks for it. */
+/** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;
-  /** Null: an extract that needs no model stands for what does not fit. */
+  /** Null: an extract without a model replaces what does not fit. */
   readonly summariser: Summariser | null;
 }
 
@@ -42,15 +42,15 @@ export interface Runtime {
   readonly agents: ReadonlyMap<string, RunningAgent>;
   readonly retry: RetryPolicy;
   readonly toolbox: Toolbox;
-  /** Publishers who may answer approvals; `*`: each. Empty: the operator alone. */
+  /** Publishers that may answer approvals; `*`: all. Empty: only the operator. */
   readonly approvers: readonly string[];
-  /** How long a call waits for a person's word; null: until somebody gives it. */
+  /** How long a call waits for an approval; null: without limit. */
   readonly approvalExpiryMs: number | null;
-  /** A managed server: whoever may publish there may sign with any name (PERSON-5). */
+  /** A managed server: every publisher may use any author name (PERSON-5). */
   readonly believesNames: boolean;
   readonly limits: RunLimits;
   readonly publishers: PublishersConfig;
-  /** Of the broker, in bytes: what is larger reaches nobody. */
+  /** Of the broker, in bytes. */
   readonly maxPayload: number;
   /** The wall clock: for dates. */
   readonly now: Clock;
@@ -59,13 +59,13 @@ export interface Runtime {
   readonly newId: NewId;
   readonly log: Log;
   readonly telemetry: Telemetry;
-  /** Aborted when the daemon's grace is over: what runs is dropped, the log owes it. */
+  /** Aborted when the grace period is over: running work is dropped and stays outstanding in the log. */
   readonly shutdown: AbortSignal;
-  /** Named places of the work, for tests that end the daemon there. */
+  /** Crash points, for tests. */
   readonly reach: ReachCrashPoint;
-  /** The newest post of a conversation in the ingress stream as it is now; sequence 0: it holds none. */
+  /** The newest post of a conversation in the ingress stream now; sequence 0: none. */
   lastPost(conversation: string): Promise<StreamPosition>;
-  /** The newest post of the ingress stream as it is now; sequence 0: it never had one. */
+  /** The newest post of the ingress stream now; sequence 0: it never had one. */
   ingressEnd(): Promise<StreamPosition>;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;

@@ -3,53 +3,54 @@ import type { CallOutcome, CallPlace, Decision, Entry, TurnOutcome, Usage } from
 import type { Clock } from '../kernel/index.ts';
 
 /**
- * What a daemon does, told to a program that watches.
+ * The telemetry events of the daemon.
  *
- * DAEMON-TELEMETRY-1 Every event is made here: those about entries from what was appended, once it is durable.
- * DAEMON-TELEMETRY-2 An event holds names, numbers, hashes and codes; never the text of anybody, nor what a tool was given or gave.
- * DAEMON-TELEMETRY-3 Watching changes nothing: a sink that throws is not heard of, and without one nothing is made.
+ * DAEMON-TELEMETRY-1  All events are made here; those about entries only after the entries are durable.
+ * DAEMON-TELEMETRY-2  An event contains names, numbers, hashes and codes; never message texts, tool arguments or results.
+ * DAEMON-TELEMETRY-3  Telemetry has no side effects: an exception of the sink is ignored, and without a sink no event is
+ *                     made.
  */
 
-interface Base {
+interface EventBase {
   /** ISO 8601, UTC, milliseconds. */
   readonly ts: string;
   readonly conversation: string;
 }
 
-interface OfTurn extends Base {
+interface TurnEvent extends EventBase {
   readonly agent: string;
   readonly turnId: string;
 }
 
 export type TelemetryEvent =
-  | (OfTurn & {
+  | (TurnEvent & {
       readonly type: 'turn_started';
       /** Of the entry. */
       readonly index: number;
-      /** Indexes of what the turn is to answer. */
+      /** Indexes of the entries that the turn answers. */
       readonly trigger: readonly number[];
-      /** It goes on after a crash or a wait. */
+      /** It continues after a crash or a wait. */
       readonly resumed: boolean;
       readonly requestHash?: string;
     })
-  | (OfTurn & {
+  | (TurnEvent & {
       readonly type: 'turn_ended';
       readonly index: number;
       readonly outcome: TurnOutcome;
       readonly lastProcessedMessageIndex: number;
     })
-  | (OfTurn & {
+  | (TurnEvent & {
       readonly type: 'tool_result_persisted';
       readonly index: number;
       readonly tool?: string;
       readonly call?: CallPlace;
-      /** Of what stands in the log, in UTF-8. */
+      /** Of the text in the log, in UTF-8. */
       readonly bytes: number;
       /** The whole result is a file; the log has a preview. */
       readonly isPreview: boolean;
       readonly durationMs: number;
     })
-  | (OfTurn & {
+  | (TurnEvent & {
       readonly type: 'view_built';
       readonly requestHash: string;
       readonly messages: number;
@@ -61,11 +62,11 @@ export type TelemetryEvent =
       /** Why the guard stopped it. */
       readonly refused?: string;
     })
-  | (OfTurn & {
+  | (TurnEvent & {
       readonly type: 'model_call';
       /** Its configured name. */
       readonly model: string;
-      /** Which one of the turn, from 1; absent where it was to write a summary. */
+      /** Ordinal within the turn, from 1; absent for a summary. */
       readonly call?: number;
       readonly outcome: 'answered' | 'failed' | 'aborted';
       /** Of a failure. */
@@ -77,19 +78,19 @@ export type TelemetryEvent =
       /** Retries included. */
       readonly durationMs: number;
     })
-  | (Base & {
+  | (EventBase & {
       readonly type: 'conversation_repair_applied';
-      /** Turns that go on. */
+      /** Turns that continue. */
       readonly resumed: number;
-      /** Results that the tool's runner had seen and the log lacked. */
+      /** Results from the audit log that were missing in the log. */
       readonly repaired: number;
-      /** Calls that are run once more. */
+      /** Calls that run again. */
       readonly retried: number;
-      /** Calls of which nobody knows whether they took effect. */
+      /** Calls whose effect is unknown. */
       readonly unknown: number;
     });
 
-/** Where events go. Called at once and in order: it must not take long. */
+/** Called synchronously and in order: it must be fast. */
 export type TelemetrySink = (event: TelemetryEvent) => void;
 
 export interface Telemetry {
@@ -105,14 +106,14 @@ export const NO_TELEMETRY: Telemetry = {
   modelCalled: () => undefined,
 };
 
-/** Without a sink: nothing is made of anything (DAEMON-TELEMETRY-3). */
+/** DAEMON-TELEMETRY-3 */
 export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Telemetry {
   if (!sink) return NO_TELEMETRY;
   const tell = (event: TelemetryEvent) => {
     try {
       sink(event);
     } catch {
-      // DAEMON-TELEMETRY-3: what is durable must not be undone because nobody could be told of it
+      // DAEMON-TELEMETRY-3: a durable append must not fail because of telemetry
     }
   };
   const time = () => new Date(now()).toISOString();
@@ -131,7 +132,7 @@ export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Te
   };
 }
 
-/** E1. Null: nobody is told of such an entry. */
+/** DAEMON-TELEMETRY-1. Null: the entry has no event. */
 function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
   const { createdAt: ts, index } = entry;
   if (entry.type === 'turn-started') {
@@ -159,7 +160,7 @@ function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
   };
 }
 
-/** Null: nothing was owed but a beginning, as at any start with posts that wait. */
+/** Null: nothing was repaired; for example, only waiting posts were started. */
 function repairOf(conversation: string, { entries, reply }: Decision, ts: string): TelemetryEvent | null {
   if (reply.kind !== 'recovered') return null;
   const { repaired, retried, unknown } = reply.count;
@@ -215,7 +216,7 @@ function callOf(
 
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 
-/** DAEMON-TELEMETRY-2: a model may write anything where a tool's name stands, and an agent elsewhere where a code does. */
+/** DAEMON-TELEMETRY-2: a model may invent a tool name, and a remote agent an error code. */
 function plainName(text: string | undefined): string | undefined {
   return text !== undefined && PLAIN_NAME.test(text) ? text : undefined;
 }

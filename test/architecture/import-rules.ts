@@ -7,7 +7,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  * I2 A room, and an adapter's folder, is entered by its `index.ts`. The one exception are ports: an adapter may name
  *    the file of the port that it fulfils, and the contract of the request API is a port. And the console takes single files of the core and the kernel, since a browser
  *    is sent whatever is imported.
- * I3 A room's own files do not know its adapters; in the daemon only `compose.ts` names one.
+ * I3 A room's own files do not know its adapters; in the daemon only `compose/` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
  *    for two directories, the store's and the managed server's, and those rooms may not import one another; so has
  *    `nats`, for the bus and for the store that is a stream, and MCP's, whose two ends we are.
@@ -202,8 +202,8 @@ export const RULES: readonly IForbiddenRuleType[] = [
   {
     name: 'only-compose-names-adapters',
     severity: 'error',
-    comment: 'I3: in the daemon, compose.ts and compose-….ts alone choose adapters',
-    from: { path: '^src/daemon/', pathNot: String.raw`^src/daemon/compose[a-z-]*\.ts$` },
+    comment: 'I3: in the daemon, only compose/ selects adapters',
+    from: { path: '^src/daemon/', pathNot: '^src/daemon/compose/' },
     to: { path: `^src/models/|^src/tools/|^${ADAPTERS}` },
   },
   ...vendorRules(),

@@ -43,7 +43,10 @@ const BREAKING: Readonly<Record<string, readonly [string, string]>> = {
   'room-of-the-package': ['src/index.ts', "import './cli/index.ts';"],
   'room-by-its-index': ['src/agents/b.ts', "import '../kernel/index-of.ts';"],
   'adapter-by-its-index': ['src/persistence/memory/a.ts', "import '../jsonl/inner.ts';"],
-  'adapter-by-its-index-from-outside': ['src/daemon/compose.ts', "import '../models/openai/inner.ts';"],
+  'adapter-by-its-index-from-outside': [
+    'src/daemon/compose/compose.ts',
+    "import '../../models/openai/inner.ts';",
+  ],
   'room-does-not-know-its-adapters': ['src/bus/b.ts', "import './nats/index.ts';"],
   'only-compose-names-adapters': ['src/daemon/b.ts', "import '../models/openai/index.ts';"],
   'vendor-a-a-js-sdk': ['src/gateway/ag-ui/a.ts', "import '@a2a-js/sdk/server';"],

@@ -52,7 +52,7 @@ describe('migrating all conversations', () => {
     );
     expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
     expect(await second.stop()).toBe(0);
-    expect((await toStreams()).stderr).toContain('holds conversations of its own');
+    expect((await toStreams()).stderr).toContain('contains conversations of its own');
 
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).stdout).toContain(
       'read back, and the same',

@@ -4,7 +4,7 @@ import { type Crowd, SILENCE_MS, startCrowd } from '../support/daemons.ts';
 import { until } from '../support/steps.ts';
 
 /** Daemons that share the work need the same configuration. */
-describe('a daemon that was started with another configuration', () => {
+describe('a daemon with a different configuration', () => {
   let crowd: Crowd;
   let site: Site;
   afterEach(async () => {

@@ -81,7 +81,7 @@ describe('the record of settled posts', () => {
       await keep();
       await post(first, 4, 6);
       const ingress: SharedIngress = await first.share('a').startIngress({
-        silenceMs: 2_000,
+        failureTimeoutMs: 2_000,
         after: null,
         owner: A,
         maxInFlight: 10,
@@ -108,7 +108,7 @@ describe('the record of settled posts', () => {
     const floors: number[] = [];
     let begun = 0;
     const ingress: SharedIngress = await bus.share('a').startIngress({
-      silenceMs: 1_000,
+      failureTimeoutMs: 1_000,
       after: null,
       owner: A,
       maxInFlight: 10,
@@ -145,7 +145,7 @@ describe('the record of settled posts', () => {
     const bus = await broker.bus({ store: 'jetstream' });
     const taken: number[] = [];
     const ingress: SharedIngress = await bus.share('a').startIngress({
-      silenceMs: 2_000,
+      failureTimeoutMs: 2_000,
       after: null,
       owner: A,
       maxInFlight: 10,
@@ -171,7 +171,7 @@ describe('the record of settled posts', () => {
       const bus = await broker.bus({ store: 'jetstream', log });
       const taken: number[] = [];
       const ingress: SharedIngress = await bus.share('a').startIngress({
-        silenceMs: 2_000,
+        failureTimeoutMs: 2_000,
         after: null,
         owner: A,
         maxInFlight: 10,

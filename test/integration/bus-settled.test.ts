@@ -130,7 +130,7 @@ describe('the record of settled posts on a real server', () => {
       const bus = await broker.bus({ store: 'jetstream', log });
       const taken: number[] = [];
       const ingress: SharedIngress = await bus.share('a').startIngress({
-        silenceMs: 2_000,
+        failureTimeoutMs: 2_000,
         after: null,
         owner: A,
         maxInFlight: 10,

@@ -92,7 +92,7 @@ describe('a daemon among others', () => {
     const taken: Token[] = [];
     const a = await share('a');
     const ingress: SharedIngress = await a.startIngress({
-      silenceMs: 1_000,
+      failureTimeoutMs: 1_000,
       after: null,
       owner: OWNER,
       maxInFlight: 10,
@@ -121,7 +121,7 @@ describe('a daemon among others', () => {
     const bus = await broker.bus({ store: 'jetstream', purgeMargin: 5, purgeEvery: 1 });
     const taken: number[] = [];
     const ingress: SharedIngress = await bus.share('a').startIngress({
-      silenceMs: 3_000,
+      failureTimeoutMs: 3_000,
       after: null,
       owner: OWNER,
       maxInFlight: 100,
@@ -153,7 +153,7 @@ describe('a daemon among others', () => {
     for (let n = 1; n <= 100; n++) await jetstream.publish('parley.in.alice.demo', `post ${n}`);
     let taken = 0;
     const ingress: SharedIngress = await bus.share('a').startIngress({
-      silenceMs: 10_000,
+      failureTimeoutMs: 10_000,
       after: null,
       owner: OWNER,
       maxInFlight: 1_000,

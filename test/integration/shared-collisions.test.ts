@@ -15,7 +15,7 @@ describe('two daemons that are forced onto the same conversations', () => {
       ingressLife: () => 'life-1',
       mayTakeOver: () => true,
       mayAct: async () => true,
-      gaveUp: () => undefined,
+      publishGivenUp: () => undefined,
     };
     const world = createWorld({ store: await aStore(url), self, reply: () => 'noted' });
     onTestFinished(() => world.end());

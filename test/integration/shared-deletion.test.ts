@@ -10,7 +10,7 @@ async function aDaemon(url: string, daemon: string) {
     ingressLife: () => LIFE,
     mayTakeOver: () => true,
     mayAct: async () => true,
-    gaveUp: () => undefined,
+    publishGivenUp: () => undefined,
   };
   const world = createWorld({ store: await aStore(url), self, reply: () => 'noted' });
   onTestFinished(() => world.end());

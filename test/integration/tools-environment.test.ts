@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Toolbox } from '../../src/agents/index.ts';
 import { loadConfig } from '../../src/config/index.ts';
-import { composeToolbox } from '../../src/daemon/compose.ts';
+import { composeToolbox } from '../../src/daemon/compose/tools.ts';
 import { NO_CONVERSATIONS } from '../../src/tools/builtin/tool.ts';
 
 /** The environment that a program of a tool gets from the daemon. */

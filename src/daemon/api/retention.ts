@@ -3,7 +3,7 @@ import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
 import { isOverdue, messageOf } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
-import type { Keep } from '../conversations/deletion.ts';
+import type { KeepCheck } from '../conversations/deletion.ts';
 import type { IngressProgress } from '../ingress/ingress-progress.ts';
 import type { Log } from '../runtime.ts';
 
@@ -158,7 +158,7 @@ export function keptBecause(state: ConversationState, lastEntryBefore: string): 
 }
 
 /** For a deletion by age: posts that wait to be read belong to the conversation, too. */
-export function keepUnless(lastEntryBefore: string, progress: Pick<IngressProgress, 'isSettled'>): Keep {
+export function keepUnless(lastEntryBefore: string, progress: Pick<IngressProgress, 'isSettled'>): KeepCheck {
   return (state, asked) =>
     progress.isSettled(asked)
       ? state

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Config } from '../../config/index.ts';
 
 /**
- * What daemons that share the work must be told alike, in a few words for each part: whichever of them works on a
- * conversation decides by its own. Of what belongs to one machine (paths, addresses, keys) nothing is in it.
+ * One hash for each part of the configuration that must be equal in all daemons that share the work. It covers nothing
+ * that belongs to one machine (paths, addresses, keys).
  */
 export type ConfigFingerprint = Readonly<Record<string, string>>;
 
@@ -21,7 +21,7 @@ export function fingerprintOf(config: Config): ConfigFingerprint {
   };
 }
 
-/** The parts in which another one differs; none for a daemon that says nothing of it. */
+/** The parts that differ; none if `other` is no fingerprint (an older daemon sends none). */
 export function differencesOf(own: ConfigFingerprint, other: unknown): string[] {
   if (typeof other !== 'object' || other === null) return [];
   return Object.keys(own).filter((part) => Reflect.get(other, part) !== own[part]);

@@ -12,65 +12,85 @@ import {
   moved,
   type Ownership,
 } from '../conversations/ownership.ts';
-import type { Self } from './self.ts';
 
 /** Between two checks of a claim that is being appended. */
 const CHECK_MS = 2;
 
+/** The daemon that claimed a conversation, and the ordinal of its claim. */
+export interface Claimant {
+  readonly daemon: string;
+  readonly epoch: number;
+}
+
+/** What a lease needs of this daemon. Each start has a new daemon id. */
+export interface LeaseHolder {
+  readonly daemon: string;
+  /** The identity of the ingress stream (its creation time); undefined until it is known. */
+  ingressLife(): string | undefined;
+  /** As far as is known, that claimant does not work on the conversation any more. */
+  mayTakeOver(conversation: string, from: Claimant): boolean;
+  /** False: another daemon owns the conversation by now (LEASE-4). True when `signal` is aborted. Does not reject. */
+  mayAct(conversation: string, signal: AbortSignal): Promise<boolean>;
+  /** Publishes dead letters for turns that are not retried. */
+  publishGivenUp(conversation: string, triggers: readonly number[]): void;
+}
+
 /** The ownership of a daemon that shares its logs with others. */
-export function leasedOwnership(self: Self): Ownership {
+export function leasedOwnership(holder: LeaseHolder): Ownership {
   return {
     isShared: true,
-    of: (conversation) => new Lease(conversation, self),
-    mayAct: (conversation, signal) => self.mayAct(conversation, signal),
+    of: (conversation) => new Lease(conversation, holder),
+    mayAct: (conversation, signal) => holder.mayAct(conversation, signal),
   };
 }
 
 /**
- * Whether a conversation is this daemon's to work on.
+ * Whether this daemon owns a conversation.
  *
- * LEASE-1 Every append follows an own claim: the first append of a daemon that is not the last claimant begins with it.
- * LEASE-2 A daemon that opens a log with outstanding work claims it again, even if the last claim is its own: it only
- *         continues work that it has started since.
- * LEASE-3 A lease that ended stays ended: its worker appends and starts nothing any more.
+ * LEASE-1  Every append follows an own claim: the first append of a daemon that is not the last claimant begins with it.
+ * LEASE-2  A daemon that opens a log with outstanding work claims it again, even if the last claim is its own: it only
+ *          continues work that it has started since.
+ * LEASE-3  A lease that ended stays ended: its worker appends and starts nothing any more.
+ * LEASE-4  A process may freeze between any two steps, and peers take over meanwhile. So it reads the log right before it
+ *          does anything that the log cannot refuse. A read older than half the failure timeout does not count.
  */
 class Lease implements ConversationOwner {
   readonly #conversation: string;
-  readonly #self: Self;
+  readonly #holder: LeaseHolder;
   #hasClaimed = false;
   #isClaiming = false;
 
-  constructor(conversation: string, self: Self) {
+  constructor(conversation: string, holder: LeaseHolder) {
     this.#conversation = conversation;
-    this.#self = self;
+    this.#holder = holder;
   }
 
   isOurs(state: ConversationState): boolean {
-    return this.#hasClaimed && state.claim?.daemon === this.#self.daemon;
+    return this.#hasClaimed && state.claim?.daemon === this.#holder.daemon;
   }
 
-  isBehind(state: ConversationState, known: number, newest: NewestAppend | null): boolean {
+  isStale(state: ConversationState, known: number, newest: NewestAppend | null): boolean {
     if (newest === null) return state.length > 0;
     const claim = newest.status?.claim;
-    const isOwn = claim?.daemon === this.#self.daemon && claim.epoch >= (state.claim?.epoch ?? 0);
+    const isOwn = claim?.daemon === this.#holder.daemon && claim.epoch >= (state.claim?.epoch ?? 0);
     return !isOwn && newest.sequence > known;
   }
 
   async claim({ state, commands, audited, isLeaving, reach }: ClaimRequest): Promise<ClaimCommand | null> {
-    // A copy is nobody's until it is complete (FORK-2).
+    // A copy has no owner until it is complete (FORK-2).
     if (!this.#needsClaim(state) || commands.every(({ type }) => type === 'copy')) return null;
-    if (isLeaving) throw moved(this.#conversation); // it takes over nothing any more
-    if (state.claim && !this.#self.mayTakeOver(this.#conversation, state.claim))
+    if (isLeaving) throw moved(this.#conversation); // a leaving daemon takes over nothing
+    if (state.claim && !this.#holder.mayTakeOver(this.#conversation, state.claim))
       throw moved(this.#conversation);
     const hasWork = hasOutstandingWork(state);
     if (hasWork) reach('before-recovery');
     const asked = commands.find((command) => command.type === 'claim');
     const found = hasWork ? await audited() : [];
-    this.#isClaiming = true; // after all that may fail: `claimEnded` must follow
+    this.#isClaiming = true; // nothing may fail after this: `claimEnded` must follow
     return {
       type: 'claim',
-      daemon: this.#self.daemon,
-      ingress: this.#self.ingressLife(),
+      daemon: this.#holder.daemon,
+      ingress: this.#holder.ingressLife(),
       handedOver: asked?.handedOver ?? false,
       audited: found,
     };
@@ -80,7 +100,7 @@ class Lease implements ConversationOwner {
     this.#hasClaimed = true;
     const reply = claim?.reply;
     if (reply?.kind !== 'recovered' || !reply.givenUp?.length) return;
-    this.#self.gaveUp(
+    this.#holder.publishGivenUp(
       this.#conversation,
       reply.givenUp.flatMap(({ trigger }) => trigger),
     );
@@ -94,7 +114,7 @@ class Lease implements ConversationOwner {
     while (this.#isClaiming) await sleep(CHECK_MS);
   }
 
-  standing(state: ConversationState): WorkStatus {
+  workStatus(state: ConversationState): WorkStatus {
     const { claim } = state;
     return {
       claim: claim && { daemon: claim.daemon, epoch: claim.epoch },
@@ -108,9 +128,9 @@ class Lease implements ConversationOwner {
 
   /** LEASE-1, LEASE-2. A stream of posts that was created again is claimed again: its sequences begin at 1. */
   #needsClaim(state: ConversationState): boolean {
-    const life = this.#self.ingressLife();
-    if (state.claim?.daemon !== this.#self.daemon) return true;
-    // Not while something runs: a claim would repair what runs here.
+    const life = this.#holder.ingressLife();
+    if (state.claim?.daemon !== this.#holder.daemon) return true;
+    // Not while there is outstanding work: a claim would repair work that runs here.
     if (life !== undefined && state.ingress.stream !== life && !hasOutstandingWork(state)) return true;
     return !this.#hasClaimed && hasOutstandingWork(state);
   }

@@ -10,72 +10,73 @@ import { messageOf } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
+import type { Claimant } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
-import type { Claimant } from './self.ts';
 
-/** Where a conversation is worked on. */
-export type Place = { readonly kind: 'here' } | { readonly kind: 'there'; readonly claim: Claimant };
+/** Which daemon works on a conversation: this one, or the claimant. */
+export type OwnerLocation = { readonly kind: 'here' } | { readonly kind: 'there'; readonly claim: Claimant };
 
-/** `invalid`: it answered, and this daemon cannot read the answer, or the other one not the question. */
+/** `invalid`: the peer answered, but one of the two daemons cannot read the message of the other. */
 export type Answered<V extends PeerVerb> =
   | Heard<PeerAnswerOf<V>>
   | { readonly kind: 'invalid'; readonly reason: string };
 
-const MOST_FREE = 10_000;
+const MAX_REMEMBERED = 10_000;
 const INVALID = 'the answer of another daemon is invalid; do all daemons have the same version?';
-const HERE: Place = { kind: 'here' };
+const HERE: OwnerLocation = { kind: 'here' };
 
 /**
  * Finds the daemon that works on a conversation.
  *
- * ROUTER-1 Whoever claimed it last works on it, as long as it answers and has it open. Else it may be claimed here.
- * ROUTER-2 A wrong answer costs time and nothing else: what is done in the wrong place is refused by the log.
- * ROUTER-3 Nobody claims what somebody may be working on: a claimant that answers has to have said that it is not, by then.
- * ROUTER-4 A log whose newest append names no claimant was put there by no daemon that shares (it was moved from another store):
- *    nobody works on it, whatever claims stand in it from where it was before.
+ * ROUTER-1  The last claimant owns the conversation while it answers and has it open. Otherwise it may be claimed here.
+ * ROUTER-2  A wrong answer only costs time: the log refuses appends of a daemon that is not the owner.
+ * ROUTER-3  A conversation of a claimant that is alive is claimed only after the claimant has answered that it does not
+ *           work on it.
+ * ROUTER-4  A log whose newest append names no claimant was copied from another store: no daemon works on it, whatever
+ *           claims it contains.
  */
 export class Router {
   readonly #daemon: string;
   readonly #logs: SharedLogs;
   readonly #workers: Workers;
-  readonly #members: PeerMonitor;
+  readonly #monitor: PeerMonitor;
   readonly #peers: Peers;
   readonly #log: Log;
-  /** By conversation: the claim of one who answers, and who has said that it does not work there (ROUTER-3). */
-  readonly #free = new Map<string, Claimant>();
-  /** Conversations whose newest append named no claimant when it was last looked at (ROUTER-4). */
+  /** By conversation: a claim whose daemon has answered that it does not work on it (ROUTER-3). */
+  readonly #released = new Map<string, Claimant>();
+  /** Conversations whose newest append named no claimant when it was last read (ROUTER-4). */
   readonly #unclaimed = new Set<string>();
-  /** How long another daemon may take to answer. */
+  /** For one request to a peer. */
   readonly timeoutMs: number;
 
   constructor(
     daemon: string,
-    parts: { logs: SharedLogs; workers: Workers; members: PeerMonitor; peers: Peers; log: Log },
-    silenceMs: number,
+    parts: { logs: SharedLogs; workers: Workers; monitor: PeerMonitor; peers: Peers; log: Log },
+    failureTimeoutMs: number,
   ) {
     this.#daemon = daemon;
     this.#logs = parts.logs;
     this.#workers = parts.workers;
-    this.#members = parts.members;
+    this.#monitor = parts.monitor;
     this.#peers = parts.peers;
     this.#log = parts.log;
-    this.timeoutMs = Math.min(5_000, silenceMs / 2);
+    this.timeoutMs = Math.min(5_000, failureTimeoutMs / 2);
   }
 
-  async place(conversation: string): Promise<Place> {
+  async locate(conversation: string): Promise<OwnerLocation> {
     if (this.#workers.holds(conversation)) return HERE;
     const newest = await this.#logs.newest(conversation);
     const claim = newest?.status?.claim ?? null;
-    this.seen(conversation, newest);
+    this.noteNewest(conversation, newest);
     if (claim === null || this.mayTakeOver(conversation, claim)) return HERE;
     return { kind: 'there', claim };
   }
 
-  /** R4. What the newest append says. */
-  seen(conversation: string, newest: NewestAppend | null): void {
+  /** ROUTER-4 */
+  noteNewest(conversation: string, newest: NewestAppend | null): void {
     if (newest === null || newest.status?.claim) this.#unclaimed.delete(conversation);
     else {
-      if (this.#unclaimed.size >= MOST_FREE) this.#unclaimed.clear(); // who needs to know looks again
+      if (this.#unclaimed.size >= MAX_REMEMBERED) this.#unclaimed.clear(); // costs another read
       this.#unclaimed.add(conversation);
     }
   }
@@ -83,31 +84,28 @@ export class Router {
   /** ROUTER-3, ROUTER-4 */
   mayTakeOver(conversation: string, { daemon, epoch }: Claimant): boolean {
     if (this.#unclaimed.has(conversation)) return true;
-    if (daemon === this.#daemon || this.#members.isSilent(daemon)) return true;
-    const free = this.#free.get(conversation);
+    if (daemon === this.#daemon || this.#monitor.isFailed(daemon)) return true;
+    const free = this.#released.get(conversation);
     return free?.daemon === daemon && free.epoch === epoch;
   }
 
-  /** That claimant has let go of the conversation. */
-  isFree(conversation: string, claim: Claimant): void {
-    if (this.#free.size >= MOST_FREE) this.#free.clear(); // who needs to know asks again
-    this.#free.set(conversation, claim);
+  /** That claimant has released the conversation. */
+  noteReleased(conversation: string, claim: Claimant): void {
+    if (this.#released.size >= MAX_REMEMBERED) this.#released.clear(); // costs another request
+    this.#released.set(conversation, claim);
   }
 
-  /**
-   * Asks another daemon, and remembers when it does not answer. One that falls silent meanwhile is not waited for: what
-   * follows would be done late by as long as it may take to answer.
-   */
+  /** Sends a request to a peer and notes a missing answer. Resolves at once when the peer fails meanwhile. */
   async ask<V extends PeerVerb>(daemon: string, verb: V, body: PeerRequestOf<V>): Promise<Answered<V>> {
     const askedAt = performance.now();
-    let unheard = () => {};
-    const silence = new Promise<Heard>((resolve) => {
-      unheard = this.#members.onSilence(daemon, () => resolve({ kind: 'silent' }));
+    let unsubscribe = () => {};
+    const failure = new Promise<Heard>((resolve) => {
+      unsubscribe = this.#monitor.onFailure(daemon, () => resolve({ kind: 'silent' }));
     });
-    const heard = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), silence]);
-    unheard();
+    const heard = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), failure]);
+    unsubscribe();
     if (heard.kind !== 'answered') {
-      this.#members.suspect(daemon, askedAt, heard.kind);
+      this.#monitor.suspect(daemon, askedAt, heard.kind);
       return heard;
     }
     try {

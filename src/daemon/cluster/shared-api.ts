@@ -18,25 +18,26 @@ import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 
 /**
- * The request API where several daemons answer it: whichever is asked.
+ * The request API when several daemons share the work: any of them answers any request.
  *
- * SHARED-API-1 What concerns one conversation is answered by the daemon that works on it; else from the log.
- * SHARED-API-2 What concerns all of them is put together from what each says. One that does not answer is left out; a list
- *    of conversations names it.
- * SHARED-API-3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
- *    others have taken up what that one left.
- * SHARED-API-4 A deletion covers the posts that the stream had when the first daemon received the request, whichever daemon does it.
+ * SHARED-API-1  A request about one conversation is answered by its owner; without an owner, from the log.
+ * SHARED-API-2  A request about all conversations merges the answers of all daemons. A daemon that does not answer is
+ *               left out; the conversation list names it.
+ * SHARED-API-3  An unknown approval may belong to a daemon that was killed or is frozen. It is reported as unknown only
+ *               after other daemons have taken over that daemon's work.
+ * SHARED-API-4  A deletion covers the posts that the stream had when the first daemon received the request, whichever
+ *               daemon executes it.
  */
 
-const MOST_TRIES = 8;
-/** Less than those wait who ask. */
-const LONGEST_SEARCH_MS = 8_000;
-const SEARCH_AGAIN_MS = 500;
+const MAX_ATTEMPTS = 8;
+/** Shorter than the request timeout of clients. */
+const MAX_SEARCH_MS = 8_000;
+const SEARCH_EVERY_MS = 500;
 
 export interface SharedApiParts {
   readonly workers: Workers;
   readonly router: Router;
-  readonly members: PeerMonitor;
+  readonly monitor: PeerMonitor;
   readonly logs: Pick<SharedLogs, 'all'>;
   readonly lastPost: Bus['lastPost'];
   readonly log: Log;
@@ -46,7 +47,7 @@ export class SharedApi {
   readonly #api: Api;
   readonly #workers: Workers;
   readonly #router: Router;
-  readonly #members: PeerMonitor;
+  readonly #monitor: PeerMonitor;
   readonly #logs: Pick<SharedLogs, 'all'>;
   readonly #lastPost: Bus['lastPost'];
   readonly #log: Log;
@@ -57,20 +58,20 @@ export class SharedApi {
     this.#lastPost = parts.lastPost;
     this.#workers = parts.workers;
     this.#router = parts.router;
-    this.#members = parts.members;
+    this.#monitor = parts.monitor;
     this.#log = parts.log;
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
     switch (request.endpoint) {
-      case 'post': // goes through the stream, to whoever works on it
+      case 'post': // goes through the stream to the owner
       case 'tools':
         return this.#api.handle(request);
       case 'agents':
-        return this.#fromAll('agents', request, agentsOf);
+        return this.#gather('agents', request, mergeAgents);
       case 'conversations':
-        return this.#fromAll('conversations', request, (pages, unheard) => ({
-          ...conversationsOf(pages, request.body),
+        return this.#gather('conversations', request, (pages, unheard) => ({
+          ...mergeConversations(pages, request.body),
           ...(unheard.length > 0 && { incomplete: unheard }),
         }));
       case 'answer':
@@ -80,64 +81,69 @@ export class SharedApi {
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
-      return this.#fromAll('approvals', request, (pages) => mergedApprovals(pages, this.#api.room));
+      return this.#gather('approvals', request, (pages) => mergedApprovals(pages, this.#api.room));
     return this.#api.handle(request);
   }
 
-  /** What another daemon asks of this one. Undefined: it does not work on that conversation. */
-  async asked(conversation: string | null, request: ApiRequest): Promise<{ answer: ApiAnswer | null }> {
+  /** A request from a peer. `answer` is null if this daemon does not own that conversation. */
+  async handleFromPeer(
+    conversation: string | null,
+    request: ApiRequest,
+  ): Promise<{ answer: ApiAnswer | null }> {
     if (conversation !== null && !(await this.#workers.willHold(conversation))) return { answer: null };
     return { answer: await this.#api.handle(request) };
   }
 
-  /** The conversation in which this daemon waits for an answer to an approval. */
-  async askedFor(approvalId: string): Promise<{ conversation: string | null }> {
+  /** The conversation of this daemon that contains the approval; null: none. */
+  async findApproval(approvalId: string): Promise<{ conversation: string | null }> {
     return { conversation: (await this.#workers.conversationOf(approvalId)) ?? null };
   }
 
   /** SHARED-API-1 */
   async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     for (let tries = 1; ; tries++) {
-      const place = await this.#router.place(conversation);
-      if (place.kind === 'there') {
-        const heard = await this.#router.ask(place.claim.daemon, 'api', { conversation, request });
+      const location = await this.#router.locate(conversation);
+      if (location.kind === 'there') {
+        const heard = await this.#router.ask(location.claim.daemon, 'api', { conversation, request });
         if (heard.kind === 'answered' && heard.body.answer) return heard.body.answer;
-        if (heard.kind === 'answered') this.#router.isFree(conversation, place.claim);
-        if (heard.kind === 'invalid') return unreadable(place.claim.daemon, heard.reason);
+        if (heard.kind === 'answered') this.#router.noteReleased(conversation, location.claim);
+        if (heard.kind === 'invalid') return unreadable(location.claim.daemon, heard.reason);
       }
       const answer = await this.#api.handle(request);
       const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
-      if (!isElsewhere || tries >= MOST_TRIES) return answer;
+      if (!isElsewhere || tries >= MAX_ATTEMPTS) return answer;
       await sleep(tries * 10);
     }
   }
 
   /** SHARED-API-4 */
   async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
-    const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // asked for again where it is done
+    const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // else the owner reads it
     return this.#route(conversation, { ...request, upTo });
   }
 
   /** SHARED-API-3 */
   async #answer(request: ApiRequest): Promise<ApiAnswer> {
     const approvalId = fieldOf(request.body, 'approvalId');
-    const givenUp = performance.now() + LONGEST_SEARCH_MS;
+    const givenUp = performance.now() + MAX_SEARCH_MS;
     for (;;) {
       if (approvalId === null || (await this.#workers.conversationOf(approvalId)) !== undefined)
         return this.#api.handle(request);
-      const { asker, answering } = await this.#askerOf(approvalId);
+      const { asker, answering } = await this.#ownerOfApproval(approvalId);
       if (asker !== null) {
         const answered = await this.#router.ask(asker, 'api', { conversation: null, request });
         return (answered.kind === 'answered' ? answered.body.answer : null) ?? unanswered(request);
       }
-      if (!(await this.#isSomethingLeft(answering))) return this.#api.handle(request);
-      if (performance.now() > givenUp) return comesLater(approvalId);
-      await sleep(SEARCH_AGAIN_MS);
+      if (!(await this.#hasOrphanedWork(answering))) return this.#api.handle(request);
+      if (performance.now() > givenUp) return notFoundYet(approvalId);
+      await sleep(SEARCH_EVERY_MS);
     }
   }
 
-  /** The other daemon that waits for an answer to this approval, and those that answered at all. */
-  async #askerOf(approvalId: string): Promise<{ asker: string | null; answering: ReadonlySet<string> }> {
+  /** The peer that owns this approval, and all peers that answered. */
+  async #ownerOfApproval(
+    approvalId: string,
+  ): Promise<{ asker: string | null; answering: ReadonlySet<string> }> {
     const answering = new Set<string>();
     let asker: string | null = null;
     const ask = async (daemon: string) => {
@@ -146,12 +152,12 @@ export class SharedApi {
       answering.add(daemon);
       if (heard.body.conversation !== null) asker = daemon;
     };
-    await Promise.all(this.#members.others.map(ask)); // one that is frozen makes nobody wait for it twice
+    await Promise.all(this.#monitor.others.map(ask)); // in parallel: a frozen peer costs one timeout
     return { asker, answering };
   }
 
-  /** A conversation owes something, and whoever worked on it does not answer: nobody has taken it over yet. */
-  async #isSomethingLeft(answering: ReadonlySet<string>): Promise<boolean> {
+  /** A conversation has outstanding work, its owner does not answer, and no daemon has taken it over yet. */
+  async #hasOrphanedWork(answering: ReadonlySet<string>): Promise<boolean> {
     for (const [id, { status }] of await this.#logs.all()) {
       const owner = status?.hasOutstandingWork ? status.claim?.daemon : undefined;
       if (owner !== undefined && !answering.has(owner) && !this.#workers.holds(id)) return true;
@@ -160,7 +166,7 @@ export class SharedApi {
   }
 
   /** SHARED-API-2 */
-  async #fromAll<V extends SharedList>(
+  async #gather<V extends SharedList>(
     verb: V,
     request: ApiRequest,
     merge: (pages: readonly PeerList<V>[], unheard: readonly string[]) => object,
@@ -169,7 +175,7 @@ export class SharedApi {
     if (!own.ok) return own;
     const unheard: string[] = [];
     const pages = await Promise.all(
-      this.#members.others.map(async (daemon) => {
+      this.#monitor.others.map(async (daemon) => {
         const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
         const answer = heard.kind === 'answered' ? heard.body.answer : null;
         try {
@@ -189,13 +195,13 @@ export class SharedApi {
 }
 
 function unanswered({ endpoint }: ApiRequest): ApiAnswer {
-  const message = `the daemon that has to answer ${endpoint} did not answer in time`;
-  return { ok: false, refusal: refusal('TIMEOUT', message, 'ask again: it may have been done') };
+  const message = `the daemon that owns the conversation did not answer ${endpoint} in time`;
+  return { ok: false, refusal: refusal('TIMEOUT', message, 'retry: the request may have been executed') };
 }
 
-function comesLater(approvalId: string): ApiAnswer {
-  const message = `no daemon that answers knows the approval ${approvalId}, and one that does not answer may`;
-  const hint = 'ask again in some seconds: others take up what it was doing';
+function notFoundYet(approvalId: string): ApiAnswer {
+  const message = `no daemon that answered knows the approval ${approvalId}; one that did not answer may`;
+  const hint = 'retry in some seconds: other daemons are taking over its work';
   return { ok: false, refusal: refusal('TIMEOUT', message, hint) };
 }
 
@@ -214,9 +220,8 @@ export function conversationIn(body: unknown): string | null {
   return id !== null && NAME_PATTERN.test(id) ? id : null;
 }
 
-/** Answers of several daemons to one request as one answer. The first is one's own. */
-
-export function agentsOf<Agent extends { readonly slug: string; readonly status: string }>(
+/** Merges the answers of several daemons; the first is this daemon's own. */
+export function mergeAgents<Agent extends { readonly slug: string; readonly status: string }>(
   pages: readonly { readonly agents: readonly Agent[] }[],
 ): { readonly agents: readonly Agent[] } {
   const [own, ...others] = pages;
@@ -231,8 +236,8 @@ export function agentsOf<Agent extends { readonly slug: string; readonly status:
   return { agents: agents ?? [] };
 }
 
-/** Of each conversation the row of whoever knows most of it. */
-export function conversationsOf<Row extends { readonly id: string; readonly length: number }>(
+/** Of each conversation, the row with the most entries. */
+export function mergeConversations<Row extends { readonly id: string; readonly length: number }>(
   pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
   asked: unknown,
 ): { readonly conversations: readonly Row[]; readonly next: string | null } {
@@ -241,11 +246,11 @@ export function conversationsOf<Row extends { readonly id: string; readonly leng
     if ((rows.get(row.id)?.length ?? 0) < row.length) rows.set(row.id, row);
   }
   const sorted = [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-  // Behind the end of a page that goes on, that daemon may have rows that it has not told.
+  // After the end of an incomplete page, that daemon may have further rows.
   const ends = pages.flatMap(({ next }) => (next === null ? [] : [next])).sort();
-  const told = ends[0] === undefined ? sorted : sorted.filter(({ id }) => id <= (ends[0] ?? ''));
-  const limit = limitIn(asked) ?? told.length;
-  const page = told.slice(0, limit);
+  const complete = ends[0] === undefined ? sorted : sorted.filter(({ id }) => id <= (ends[0] ?? ''));
+  const limit = limitIn(asked) ?? complete.length;
+  const page = complete.slice(0, limit);
   const hasMore = ends.length > 0 || page.length < sorted.length;
   return { conversations: page, next: hasMore ? (page.at(-1)?.id ?? null) : null };
 }

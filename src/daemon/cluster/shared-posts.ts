@@ -9,27 +9,27 @@ import type { Router } from './router.ts';
 import type { Suspects } from './suspects.ts';
 
 /**
- * From a token to durable entries, where several daemons take tokens.
+ * From a token to durable entries, when several daemons share the work. A token names one post of the ingress stream.
  *
- * SHARED-POSTS-1 A token goes to the daemon that works on its conversation; if there is none, the conversation is claimed here.
- * SHARED-POSTS-2 The posts of a conversation are taken in the order of the stream, from behind the newest one that its log holds,
- *    whichever token came first (L4 makes void what repeats).
- * SHARED-POSTS-3 A token is acknowledged when everything up to it is durable or refused, and not before.
- * SHARED-POSTS-4 Where another daemon turns out to have the conversation, the token goes there.
- * SHARED-POSTS-5 A post whose token comes again may have ended a daemon, and so may one that stands before it: what others marked of
- *    it is learnt before it is tried.
- * SHARED-POSTS-6 What was settled stays settled: a post that this daemon has dealt with is not delivered again for a token that comes
- *    late, or to two daemons; nor is one that another has refused, whose sender has its dead letter. Else it would count
- *    twice against its publisher's limits, have two letters, or be refused and then taken.
+ * SHARED-POSTS-1  A token goes to the daemon that owns its conversation; without an owner, this daemon claims it.
+ * SHARED-POSTS-2  The posts of a conversation are ingested in stream order, starting after the newest one in its log,
+ *                 whichever token arrives first (L4 drops repetitions).
+ * SHARED-POSTS-3  A token is acknowledged when everything up to it is durable or refused, and not before.
+ * SHARED-POSTS-4  If another daemon turns out to own the conversation, the token is passed on to it.
+ * SHARED-POSTS-5  A post whose token is redelivered may have crashed a daemon, and so may the posts before it: their
+ *                 attempt counts are read before they are tried.
+ * SHARED-POSTS-6  A settled post is not delivered again, whether this daemon settled it or another one refused it.
+ *                 Otherwise it would count twice against its publisher's limits, get two dead letters, or be refused and
+ *                 then accepted.
  */
 
-const MOST_TRIES = 12;
+const MAX_ATTEMPTS = 12;
 const RETRY_MS = 1_000;
-/** As many as can wait for an acknowledgement, and more. */
-const MOST_SETTLED = 100_000;
+/** More than can wait for an acknowledgement. */
+const MAX_SETTLED = 100_000;
 
-interface Letters {
-  /** Of posts that the stream took from then on. */
+interface KnownDeadLetters {
+  /** Complete for posts that the stream took at this time or later. */
   readonly from: number;
   readonly refused: ReadonlyMap<number, number>;
 }
@@ -40,9 +40,9 @@ export interface SharedPostsParts {
   readonly suspects: Suspects;
   readonly workers: Workers;
   readonly router: Router;
-  readonly silenceMs: number;
+  readonly failureTimeoutMs: number;
   readonly log: Log;
-  /** Aborted when this daemon leaves: it takes over nothing any more. */
+  /** Aborted when this daemon leaves: then it takes over nothing. */
   readonly leaving: AbortSignal;
 }
 
@@ -50,66 +50,70 @@ export class SharedPosts {
   readonly #parts: SharedPostsParts;
   /** SHARED-POSTS-2: one post of a conversation at a time. */
   readonly #lanes = new Map<string, Promise<unknown>>();
-  /** Up to where a conversation's posts were taken here: those that were refused are in no log. */
-  readonly #taken = new Map<string, StreamPosition>();
-  /** SHARED-POSTS-6: of the posts behind the floor that were settled here, by their place, when the stream took each. */
+  /** By conversation: the newest post ingested here. Refused posts are in no log. */
+  readonly #ingestedUpTo = new Map<string, StreamPosition>();
+  /** SHARED-POSTS-6: posts settled here, after the floor: by sequence, the time at which the stream took each. */
   readonly #settled = new Map<number, number>();
-  /** SHARED-POSTS-6: letters by conversation and publisher, as long as posts of that conversation are on their way here. */
-  readonly #letters = new Map<string, Map<string, Letters>>();
+  /** SHARED-POSTS-6: dead letters by conversation and publisher, while posts of that conversation are in progress here. */
+  readonly #deadLetters = new Map<string, Map<string, KnownDeadLetters>>();
   #floor: StreamPosition | null = null;
 
   constructor(parts: SharedPostsParts) {
     this.#parts = parts;
   }
 
-  /** Everything up to here is acknowledged, whoever did it. */
+  /** Everything up to here is acknowledged, by any daemon. */
   settledUpTo(floor: StreamPosition): void {
     this.#floor = floor;
-    for (const [conversation, taken] of this.#taken) {
-      if (taken.stream !== floor.stream || taken.sequence <= floor.sequence) this.#taken.delete(conversation);
+    for (const [conversation, taken] of this.#ingestedUpTo) {
+      if (taken.stream !== floor.stream || taken.sequence <= floor.sequence)
+        this.#ingestedUpTo.delete(conversation);
     }
     for (const sequence of this.#settled.keys()) {
       if (sequence <= floor.sequence) this.#settled.delete(sequence);
     }
   }
 
-  /** A token that the stream handed to this daemon, or another daemon did. Does not reject. */
-  async take(token: Token): Promise<void> {
-    const { silenceMs, log, leaving } = this.#parts;
+  /** A token from the stream or from a peer. Does not reject. */
+  async process(token: Token): Promise<void> {
+    const { failureTimeoutMs, log, leaving } = this.#parts;
     const ingress = this.#parts.ingress();
-    const keeping = setInterval(() => ingress.keep(token), silenceMs / 3);
+    const keeping = setInterval(() => ingress.keep(token), failureTimeoutMs / 3);
     try {
-      const isDone = await this.#bring(token);
+      const isDone = await this.#route(token);
       if (isDone) ingress.acknowledge(token); // SHARED-POSTS-3
     } catch (error) {
       const { conversation, sequence } = token;
       if (!leaving.aborted)
-        log.warn({ conversation, sequence, error: messageOf(error) }, 'a post is taken up again later');
+        log.warn(
+          { conversation, sequence, error: messageOf(error) },
+          'a post could not be ingested; its token is redelivered',
+        );
       ingress.giveBack(token, leaving.aborted ? 0 : RETRY_MS);
     } finally {
       clearInterval(keeping);
     }
   }
 
-  /** False: another daemon has it (SHARED-POSTS-1). */
-  async #bring(token: Token): Promise<boolean> {
+  /** False: another daemon has accepted the token (SHARED-POSTS-1). */
+  async #route(token: Token): Promise<boolean> {
     const { router, leaving, workers } = this.#parts;
     const { conversation } = token;
-    if (!NAME_PATTERN.test(conversation)) return this.#one(token); // it is refused for its name
+    if (!NAME_PATTERN.test(conversation)) return this.#ingestOne(token); // refused for its name
     for (let tries = 1; ; tries++) {
-      const place = await router.place(conversation);
-      if (place.kind === 'there') {
-        const heard = await router.ask(place.claim.daemon, 'adopt', token);
+      const location = await router.locate(conversation);
+      if (location.kind === 'there') {
+        const heard = await router.ask(location.claim.daemon, 'adopt', token);
         if (heard.kind === 'answered' && heard.body.taken) return false;
         if (heard.kind === 'invalid') throw new Error(heard.reason); // it may have the conversation open
-        if (heard.kind === 'answered') router.isFree(conversation, place.claim);
+        if (heard.kind === 'answered') router.noteReleased(conversation, location.claim);
       }
-      if (leaving.aborted && !workers.holds(conversation)) throw new Error('this daemon leaves');
+      if (leaving.aborted && !workers.holds(conversation)) throw new Error('this daemon is leaving');
       try {
         await this.#inLane(conversation, () => this.#ingest(token));
         return true;
       } catch (error) {
-        if (!isMoved(error) || tries >= MOST_TRIES) throw error; // SHARED-POSTS-4
+        if (!isMoved(error) || tries >= MAX_ATTEMPTS) throw error; // SHARED-POSTS-4
         await sleep(tries * 10);
       }
     }
@@ -123,7 +127,7 @@ export class SharedPosts {
       .then(() => {
         if (this.#lanes.get(conversation) !== settled) return;
         this.#lanes.delete(conversation);
-        this.#letters.delete(conversation);
+        this.#deadLetters.delete(conversation);
       });
     this.#lanes.set(conversation, settled);
     return lane;
@@ -136,12 +140,12 @@ export class SharedPosts {
     const worker = await workers.current(conversation);
     const inLog = worker.state.ingress;
     if (this.#settled.get(sequence) === token.takenAt) return; // SHARED-POSTS-6
-    const isOurs = this.#taken.has(conversation);
-    const known = [inLog, this.#taken.get(conversation), this.#floor];
+    const isOurs = this.#ingestedUpTo.has(conversation);
+    const known = [inLog, this.#ingestedUpTo.get(conversation), this.#floor];
     let after = Math.max(0, ...known.map((place) => (place?.stream === stream ? place.sequence : 0)));
     if (sequence <= after) {
-      // It came again. A log may be ahead of it only when it holds it, unless the stream has lost its end since.
-      await this.#one(token);
+      // Redelivered. The log contains it, unless the stream has lost its newest posts since.
+      await this.#ingestOne(token);
       return;
     }
     for (;;) {
@@ -151,40 +155,40 @@ export class SharedPosts {
       if (!((isOthers || token.isRepeated) && (await this.#wasRefused(delivery))))
         await this.#deliver(delivery, token);
       after = delivery.position.sequence;
-      this.#settledHere(delivery);
-      this.#taken.set(conversation, delivery.position);
+      this.#noteSettled(delivery);
+      this.#ingestedUpTo.set(conversation, delivery.position);
     }
   }
 
-  /** D3. Servers say that there is no message, too, when they fail to read one; asked for by its place, that is found out. */
+  /** SHARED-POSTS-3. Servers also answer "no message" when a read fails; a read by sequence tells the difference. */
   async #isGone({ sequence }: Token): Promise<void> {
     if ((await this.#parts.ingress().at(sequence)) !== null)
-      throw new Error(`the server did not give post ${sequence}, and has it`);
+      throw new Error(`the server has post ${sequence}, but did not deliver it`);
   }
 
-  async #one(token: Token): Promise<boolean> {
+  async #ingestOne(token: Token): Promise<boolean> {
     const delivery = await this.#parts.ingress().at(token.sequence);
     if (!delivery || (token.isRepeated && (await this.#wasRefused(delivery)))) return true;
     await this.#deliver(delivery, token);
-    this.#settledHere(delivery);
+    this.#noteSettled(delivery);
     return true;
   }
 
-  /** D6. A letter that is older than the post was of another, whose place in the stream this one has now. */
+  /** SHARED-POSTS-6. A dead letter older than the post belongs to an earlier post with the same sequence. */
   async #wasRefused(delivery: IngressDelivery): Promise<boolean> {
     const { conversation, publisher, takenAt, position } = delivery;
-    const letters = this.#letters.get(conversation) ?? new Map<string, Letters>();
+    const letters = this.#deadLetters.get(conversation) ?? new Map<string, KnownDeadLetters>();
     const known = letters.get(publisher);
     const refused =
       known && known.from <= takenAt ? known.refused : await this.#parts.ingress().refusedFrom(delivery);
     if (refused !== known?.refused)
-      this.#letters.set(conversation, letters.set(publisher, { from: takenAt, refused }));
+      this.#deadLetters.set(conversation, letters.set(publisher, { from: takenAt, refused }));
     return (refused.get(position.sequence) ?? 0) >= takenAt;
   }
 
-  #settledHere({ position, takenAt }: IngressDelivery): void {
+  #noteSettled({ position, takenAt }: IngressDelivery): void {
     const [oldest] = this.#settled.keys();
-    if (this.#settled.size >= MOST_SETTLED && oldest !== undefined) this.#settled.delete(oldest);
+    if (this.#settled.size >= MAX_SETTLED && oldest !== undefined) this.#settled.delete(oldest);
     this.#settled.set(position.sequence, takenAt);
   }
 

@@ -3,13 +3,13 @@ import type { SharedMarks } from '../../persistence/index.ts';
 import { dueAfter, type Suspect, untilDue } from '../ingress/fatal-posts.ts';
 
 /**
- * Posts that may have ended a daemon, where several share the work (`fatal-posts.ts`).
+ * Counts attempts at posts that may have crashed a daemon, when several daemons share the work (`fatal-posts.ts`).
  *
- * SUSPECTS-1 A post whose token comes again counts as tried once. Before it is tried again that is marked where all daemons see
- *    it; the mark goes when the daemon has survived it, whatever came of it, or when it is given up.
- * SUSPECTS-2 One that is marked waits longer each time, from when it is the next of its conversation: those behind it are not
- *    tried before, so they seldom have marks. One whose token merely came again does not wait.
- * SUSPECTS-3 What cannot be read or marked is not tried: its token comes again.
+ * SUSPECTS-1  A redelivered token counts as one attempt. Before the next attempt the count is stored where all daemons read
+ *             it. It is removed when the daemon survives the attempt, whatever its result, or when the post is given up.
+ * SUSPECTS-2  A counted post waits longer before each attempt, starting when it is the next of its conversation. Later
+ *             posts wait for it, so they seldom have a count. A token that was only redelivered does not wait.
+ * SUSPECTS-3  If the count cannot be read or stored, the post is not tried: its token is redelivered.
  */
 
 export class Suspects {
@@ -19,13 +19,13 @@ export class Suspects {
     this.#marks = marks;
   }
 
-  /** Null: nothing is known against it. */
+  /** Null: no failed attempt is known. */
   async suspect(position: StreamPosition, isRepeated: boolean): Promise<Suspect | null> {
     const before = (await this.#marks.attempts(position)) ?? (isRepeated ? 1 : 0); // SUSPECTS-1
     if (before === 0) return null;
     const due = dueAfter(before);
     const forget = () => {
-      this.#marks.saveAttempts(position, null).catch(() => undefined); // one mark too many costs a post some seconds
+      this.#marks.saveAttempts(position, null).catch(() => undefined); // a leftover count delays the post by seconds
     };
     return {
       before: () => before,

@@ -15,14 +15,13 @@ import type { Runtime } from '../runtime.ts';
  * DELETE-1  Each post that the ingress stream took before the request is void, whether it is in the log, being decided
  *           or still unread. A later post begins a new conversation.
  * DELETE-2  A request deletes nothing that began after the position of its newest post was read. So a deletion that a
- *           client repeats seldom covers the next post, and whoever posted that is told (`CONVERSATION_DELETED`).
+ *           client repeats seldom covers the next post; the publisher of such a post gets `CONVERSATION_DELETED`.
  * DELETE-3  Where logs are shared, another daemon may append the first entry of a log that was deleted meanwhile. A log
  *           whose first post is void is removed by the next daemon that opens it: the one that deletes does so at the end.
  * DELETE-4  A stream that lost its newest posts in a crash gives their sequences to other posts. So no deletion covers
  *           a sequence that the stream has not reached: it is cut when the loss is noticed, and capped when it is made.
  */
 
-/** The runtime of a deletion: what it reads and changes. */
 type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd' | 'reach'>;
 
 /** A conversation that was in memory, or whose log was read to be deleted. */
@@ -39,16 +38,16 @@ export interface Deleted extends Removed {
   /** False: there was no such conversation. */
   readonly existed: boolean;
   readonly entries: number;
-  /** Its posts up to here are of no use any more. */
+  /** Its posts up to here are void. */
   readonly posts: StreamPosition;
-  /** Why it was not deleted after all. */
+  /** Why it was kept. */
   readonly kept?: string;
 }
 
-/** Why a conversation stays; null: it may go. `state`: undefined where there is no log, or none that can be read. */
-export type Keep = (state: ConversationState | undefined, asked: StreamPosition) => string | null;
+/** Why a conversation is kept; null: delete it. `state`: undefined without a readable log. */
+export type KeepCheck = (state: ConversationState | undefined, asked: StreamPosition) => string | null;
 
-/** DELETE-2. Of what was there before `asked`, the streams may still hold texts. */
+/** DELETE-2. The streams may still contain posts from before `asked`. */
 export function nothingDeleted(asked: StreamPosition): Deleted {
   return { existed: false, entries: 0, records: 0, outputs: 0, posts: asked };
 }
@@ -62,33 +61,33 @@ export async function deleteConversation(
 ): Promise<Deleted> {
   await worker?.abandon();
   if (worker && beganAfter(worker, asked)) return nothingDeleted(asked); // DELETE-2
-  // Read when nothing can be appended any more.
+  // Only now: nothing can be appended any more.
   const reached = progress.reached(id, worker?.state.ingress);
   const isLater = reached !== null && reached.stream === asked.stream && reached.sequence > asked.sequence;
   const upTo = isLater ? earlier(reached, await ingressEnd()) : asked; // DELETE-4
   const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
   const isThere = Boolean(worker?.state.length) || (await store.exists(id));
   const hasPosts = isThere || isWaiting;
-  if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may just begin it
+  if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may be creating it
   const entries = worker?.state.length ?? (await storedLength(id, store));
   const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
   if (store.shared && (await store.exists(id))) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);
-  const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
+  const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void too
   return { ...removed, existed, entries, posts: upTo };
 }
 
-/** Of a log that is not in memory: its row was saved before it left. */
+/** Of a log that is not in memory, from its row. */
 async function storedLength(id: string, store: Runtime['store']): Promise<number> {
   return (await store.rows()).find((row) => row.id === id)?.length ?? 0;
 }
 
-/** DELETE-2: what runs there continues. */
+/** DELETE-2: the running conversation continues. */
 export function isSpared(worker: Deletable | null, asked: StreamPosition): boolean {
   return worker?.isOurs === true && beganAfter(worker, asked);
 }
 
-/** A log, and up to where the posts of its conversation are void. */
+/** Opens a log, with the position up to which the posts of its conversation are void. */
 export async function openLog(
   id: string,
   { store }: Pick<Runtime, 'store'>,
@@ -101,7 +100,7 @@ export async function openLog(
     await store.delete(id, deletedUpTo); // DELETE-3
     return { ...(await store.open(id)), deletedUpTo };
   } catch (error) {
-    await opened.log.close(); // else it can never be opened again
+    await opened.log.close(); // otherwise it could never be opened again
     throw error;
   }
 }

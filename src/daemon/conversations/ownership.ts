@@ -21,9 +21,9 @@ export interface Ownership {
 
 export interface ClaimRequest {
   readonly state: ConversationState;
-  /** What is about to be decided; a `claim` among them may hand the conversation over. */
+  /** The commands to decide; a `claim` among them may come from a handover. */
   readonly commands: readonly Command[];
-  /** What the audit log has of calls that a claim continues. */
+  /** The audit records of calls that a claim continues. */
   readonly audited: () => Promise<ClaimCommand['audited']>;
   /** The worker releases the conversation. */
   readonly isLeaving: boolean;
@@ -34,7 +34,7 @@ export interface ClaimRequest {
 export interface ConversationOwner {
   isOurs(state: ConversationState): boolean;
   /** `known`: the sequence of the newest append in memory. True: the log has more. */
-  isBehind(state: ConversationState, known: number, newest: NewestAppend | null): boolean;
+  isStale(state: ConversationState, known: number, newest: NewestAppend | null): boolean;
   /** The claim to append first; null: none is needed. Rejects with `CONVERSATION_MOVED`. `claimEnded` must follow. */
   claim(request: ClaimRequest): Promise<ClaimCommand | null>;
   /** The entries that were decided with `claim` are durable. */
@@ -43,7 +43,7 @@ export interface ConversationOwner {
   /** Resolves when no claim is being appended. */
   settled(): Promise<void>;
   /** Written with each append, for the other daemons. */
-  standing(state: ConversationState): WorkStatus | undefined;
+  workStatus(state: ConversationState): WorkStatus | undefined;
   /** Another process appended to the log first. */
   conflict(): ParleyError;
 }
@@ -53,12 +53,12 @@ export const SOLE_OWNER: Ownership = {
   isShared: false,
   of: (conversation) => ({
     isOurs: () => true,
-    isBehind: () => false,
+    isStale: () => false,
     claim: async () => null,
     appended: () => undefined,
     claimEnded: () => undefined,
     settled: async () => undefined,
-    standing: () => undefined,
+    workStatus: () => undefined,
     conflict: () =>
       new ParleyError('LOG_CONFLICT', `another process wrote to conversation ${conversation}`, {
         hint: 'only one daemon may write to a data directory',

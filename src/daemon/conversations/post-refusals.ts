@@ -1,17 +1,17 @@
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 
-/** What whoever posted is told of a post that is not, or not yet, in its log; `fatal-posts.ts` words the rest. */
+/** What the publisher gets for a post that is not, or not yet, in the log. See also `fatal-posts.ts`. */
 
-/** Room that the envelope of an entry needs beside the content. */
+/** For the fields of an entry besides its content. */
 const ENVELOPE_BYTES = 4_096;
 
-/** Null: as an entry it has room. */
+/** Null: it fits. */
 export function tooLarge(post: object, room: number): Refusal | null {
   const size = Buffer.byteLength(JSON.stringify(post)) + ENVELOPE_BYTES;
   if (size <= room) return null;
   return refusal(
     'TOO_LARGE',
-    `as an entry this post is ${size} bytes; the broker carries ${room}`,
+    `this post is ${size} bytes as an entry; the broker accepts ${room}`,
     'post a shorter text, or put it in a file and name the file',
   );
 }
@@ -25,22 +25,22 @@ export function isDeleted({ code }: Refusal): boolean {
 export function deleted(conversation: string): Refusal {
   return refusal(
     DELETED,
-    `conversation ${conversation} was deleted before this message could be kept`,
+    `conversation ${conversation} was deleted before this message was stored`,
     'post it again to begin a new one',
   );
 }
 
-/** No refusal of the post, which is tried again: only of the promise that it is durable. */
-export function stillWaits(error: unknown): Refusal {
+/** Not a refusal of the post, which is retried: it only reports that the post is not durable yet. */
+export function notYetDurable(error: unknown): Refusal {
   const hint = error instanceof ParleyError ? `${error.hint ?? ''} ` : '';
   return refusal(
     'POST_WAITS',
-    `the message was taken, but cannot be made durable yet: ${messageOf(error)}`,
-    `${hint}It waits in the ingress stream and is tried again by itself: no need to post it again.`,
+    `the message was accepted, but cannot be made durable yet: ${messageOf(error)}`,
+    `${hint}It waits in the ingress stream and is retried automatically: no need to post it again.`,
   );
 }
 
-/** Waiting mends no damaged log: its posts are kept as dead letters, and nobody else waits behind them. */
+/** A damaged log is not retryable: its posts become dead letters, and later posts do not wait. */
 export function damagedLog(error: unknown): Refusal | null {
   if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
   return refusal(error.code, error.message, error.hint);

@@ -11,7 +11,7 @@ import {
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
 
-/** What lists and documents show of a conversation: folded from its log, never the truth (L1). */
+/** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
 const TITLE_LENGTH = 60;
 
@@ -28,11 +28,11 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     usd: state.usd,
     waiting: withStatus(state, 'waiting'),
     limited: withStatus(state, 'limited'),
-    stopped: withStatus(state, 'stopped').filter((slug) => holdsWork(state, slug)),
+    stopped: withStatus(state, 'stopped').filter((slug) => hasWork(state, slug)),
   };
 }
 
-/** The title that was set, else the first words of the first message. */
+/** The explicit title, else the first words of the first message. */
 export function titleOf(state: ConversationState, entries: readonly Entry[]): string | null {
   if (state.title !== null) return state.title;
   const first = entries.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
@@ -51,23 +51,23 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   return limitedBy === null ? 'idle' : 'limited';
 }
 
-/** A row as the list shows it. */
+/** A row with the slugs of agents that run, that wait for an answer, that a limit halted, and that are stopped with work. */
 export type ListedRow = AnswerOf<'conversations'>['conversations'][number];
 
-/** `state`: of a conversation that is in memory; what is not in memory has no running turn. */
-export function listed(row: ConversationRow, state?: ConversationState): ListedRow {
+/** `state`: of a conversation in memory; others have no running turn. */
+export function listedRow(row: ConversationRow, state?: ConversationState): ListedRow {
   const running = state ? withStatus(state, 'running') : [];
   const { waiting = [], limited = [], stopped = [] } = row;
   return { ...row, mode: row.mode as Mode, running, waiting, limited, stopped }; // `rowOf` wrote it
 }
 
-/** It has the fields of this version. */
+/** The row has all fields of this version. */
 export function isComplete({ waiting, limited, stopped }: ConversationRow): boolean {
   return waiting !== undefined && limited !== undefined && stopped !== undefined;
 }
 
 /** Messages wait for this agent, or the run is at its node. */
-function holdsWork(state: ConversationState, slug: string): boolean {
+function hasWork(state: ConversationState, slug: string): boolean {
   return agentState(state, slug).waiting.length > 0 || state.run?.agent === slug;
 }
 
@@ -83,7 +83,7 @@ export function phasesPage(phases: PhaseTable): AnswerOf<'phases'> {
   return { phases: Object.entries(phases).map(([phase, spec]) => ({ phase, ...spec })) };
 }
 
-/** The answer of endpoint `workflows`: what a run goes through; the briefs are for its agents. */
+/** The answer of endpoint `workflows`; without the briefs, which are for the agents. */
 export function workflowsPage(workflows: Workflows): AnswerOf<'workflows'> {
   const page = [...workflows.values()].map(({ id, start, nodes }) => ({
     id,
@@ -132,7 +132,7 @@ export function conversationDocument(
   };
 }
 
-/** Where a run is; `awaitsInput`: its first message is missing. */
+/** `awaitsInput`: the first message of the run is missing. */
 function runOf({ run }: ConversationState): AnswerOf<'conversation'>['run'] {
   if (!run) return null;
   const { runId, workflowId: workflow, node, agent, awaitsInput = false } = run;

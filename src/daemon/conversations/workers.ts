@@ -10,18 +10,20 @@ import {
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { type Deleted, deleteConversation, isSpared, type Keep, nothingDeleted } from './deletion.ts';
+import { listConversations, rebuildRows } from './conversation-list.ts';
+import { type Deleted, type KeepCheck, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted } from './post-refusals.ts';
-import { isComplete, type ListedRow, listed, rowOf } from './projections.ts';
-import { ConversationWorker } from './worker.ts';
+import type { ListedRow } from './projections.ts';
+import { ConversationWorker } from './worker/worker.ts';
+import { deleteWithWorker } from './worker-deletion.ts';
 
 /**
- * The conversations that are in memory.
+ * The conversations in memory.
  *
- * WORKERS-1 A conversation is open once at a time: opening, closing and deleting wait for one another.
- * WORKERS-2 Idle ones leave memory; opening one reads its own log only.
- * WORKERS-3 A start takes up every conversation that was marked, and reads no other log (all, if the marks are missing).
+ * WORKERS-1  A conversation has at most one open worker: opening, closing and deleting wait for each other.
+ * WORKERS-2  Idle workers are evicted. Opening one reads only its own log.
+ * WORKERS-3  A start opens every marked conversation and reads no other log (all logs if the marks are missing).
  */
 
 const SWEEP_MS = 10_000;
@@ -44,12 +46,12 @@ export class Workers {
     return this.open.size;
   }
 
-  /** Takes up what the last run left (WORKERS-3). */
+  /** Continues the outstanding work of the last run (WORKERS-3). */
   async recover(): Promise<void> {
     const { store, log } = this.runtime;
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
     this.sweeper.unref();
-    if (this.runtime.ownership.isShared) return; // a conversation has to be claimed first
+    if (this.runtime.ownership.isShared) return; // the reconciler claims conversations
     const marks = await store.openMarks();
     const ids = marks ?? (await store.conversations());
     if (marks === null && ids.length > 0) {
@@ -63,17 +65,17 @@ export class Workers {
       try {
         await this.use(id);
       } catch (error) {
-        // One damaged log must not keep the others from being served.
+        // One damaged log must not block the others.
         log.error(
           { conversation: id, error: messageOf(error) },
-          'this conversation cannot be opened; the others go on',
+          'a conversation cannot be opened; the others continue',
         );
       }
     }
     if (marks === null) await store.initialiseMarks();
   }
 
-  /** `post`: where the ingress stream has the post that the command is made of; one that is deleted changes nothing. */
+  /** `post`: the position of the command's post in the ingress stream; a void post is refused. */
   async submit(
     conversation: string,
     command: Command,
@@ -86,9 +88,9 @@ export class Workers {
     return worker.submit(command, onDurable);
   }
 
-  /** The worker of a conversation, opened if need be. Use it at once: it may be closed when nobody asked for long. */
+  /** Opens the conversation if needed. Use the worker at once: an idle one may be closed. */
   async use(id: string): Promise<ConversationWorker> {
-    // Another closing may have begun by the time that one is over (WORKERS-1).
+    // Another close may have begun when the first one ends (WORKERS-1).
     for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
     this.open.worker(id)?.touch();
     const known = this.open.opening(id);
@@ -101,46 +103,46 @@ export class Workers {
     return opening;
   }
 
-  /** As `use`, but only if the conversation has entries: one whose every post was refused does not exist. */
+  /** As `use`, but rejects if the conversation has no entries: one whose posts were all refused does not exist. */
   async existing(id: string): Promise<ConversationWorker> {
     if (this.open.opening(id) || (await this.runtime.store.exists(id))) {
       const worker = await this.current(id, true);
       if (worker.state.length > 0) return worker;
     }
     throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
-      hint: 'post a message to begin one; `parley ls` lists what there is',
+      hint: 'post a message to begin one; `parley ls` lists the conversations',
     });
   }
 
   /**
-   * As `use`, and what is in memory is what the log holds: where logs are shared, others may have appended. One's own
-   * need not be looked at before an append, which finds that out; `always`: before it is shown, it is.
+   * As `use`, reopened if another daemon has appended. An owned conversation is not compared with its log, since an append
+   * detects a conflict; `always`: it is, before it is shown.
    */
   async current(id: string, always = false): Promise<ConversationWorker> {
     const worker = await this.use(id);
     const { shared } = this.runtime.store;
     if (shared === null || (worker.isOurs && !always)) return worker;
-    if (!worker.isBehind(await shared.newest(id))) return worker;
+    if (!worker.isStale(await shared.newest(id))) return worker;
     this.drop(worker);
     return this.use(id);
   }
 
-  /** It is open here, and nobody else works on it; or it is being deleted here. */
+  /** This daemon owns it, or is deleting it. */
   holds(id: string): boolean {
     return this.deleting.has(id) || this.open.worker(id)?.isOurs === true;
   }
 
-  /** As `holds`; a claim that is on its way is waited for. */
+  /** As `holds`, after a claim in progress. */
   async willHold(id: string): Promise<boolean> {
     return this.deleting.has(id) || (await this.open.worker(id)?.willBeOurs()) === true;
   }
 
-  /** The conversations that are this daemon's to work on. */
+  /** The conversations that this daemon owns. */
   get held(): readonly string[] {
     return this.open.workers.filter((worker) => worker.isOurs).map(({ id }) => id);
   }
 
-  /** What is in memory of a conversation is of no use any more: another daemon has it. Again is fine. */
+  /** Discards a worker whose conversation another daemon owns. Idempotent. */
   drop(worker: ConversationWorker): void {
     if (this.open.worker(worker.id) !== worker) return;
     this.open.delete(worker.id);
@@ -148,22 +150,22 @@ export class Workers {
     this.exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
       this.runtime.log.error(
         { conversation: worker.id, error: messageOf(error) },
-        'a conversation could not be let go',
+        'a conversation could not be released',
       ),
     );
   }
 
-  /** Something is owed or under way there; false for what is not in memory. */
-  isAtWork(id: string): boolean {
+  /** Has outstanding work or a command in progress; false if it is not in memory. */
+  isBusy(id: string): boolean {
     return this.open.opening(id) !== undefined && !this.open.worker(id)?.isIdle;
   }
 
-  /** The same of a conversation in memory; false for another. */
-  remembers(conversation: string, id: string): boolean {
+  /** As `knows`, but false if the conversation is not in memory. */
+  knowsInMemory(conversation: string, id: string): boolean {
     return this.open.worker(conversation)?.knows(id) === true;
   }
 
-  /** An entry of that conversation has this id. False where the log cannot be read. */
+  /** An entry of that conversation has this id. False if the log cannot be read. */
   async knows(conversation: string, id: string): Promise<boolean> {
     try {
       return (await this.existing(conversation)).knows(id);
@@ -172,60 +174,41 @@ export class Workers {
     }
   }
 
-  /** What is durable of a conversation in memory: one whose turn runs is, unless it is just being deleted. */
+  /** Durable entries of a conversation in memory. One with a running turn is in memory, unless it is being deleted. */
   async entriesOf(id: string): Promise<readonly Entry[]> {
     const opening = this.open.opening(id);
     if (opening) return (await opening).entries();
     throw new ParleyError('NOT_FOUND', `the conversation ${id} is not open`);
   }
 
-  /** The list of conversations by id: what is stored, corrected by what is in memory. */
-  async rows(): Promise<ListedRow[]> {
-    const rows = new Map((await this.runtime.store.rows()).map((row) => [row.id, listed(row)]));
-    for (const worker of await this.open.all()) {
-      // Of one that others work on, or have deleted, what is in memory says nothing.
-      if (worker.isOurs && worker.state.length > 0) {
-        const row = rowOf(worker.id, worker.state, worker.entries(0, 50));
-        rows.set(worker.id, listed(row, worker.state));
-      }
-    }
-    return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  /** The conversation list. */
+  rows(): Promise<ListedRow[]> {
+    return listConversations(this.runtime.store, this.open);
   }
 
-  /** As it is stored, whatever is in memory. */
+  /** Without memory. */
   storedRows(): Promise<ConversationRow[]> {
     return this.runtime.store.rows();
   }
 
-  /** Saves the row of a conversation that somebody left without doing so. */
-  async listAnew(id: string): Promise<void> {
+  /** Saves the row of a conversation whose daemon was killed before it did. */
+  async refreshRow(id: string): Promise<void> {
     const worker = await this.current(id);
-    if (worker.isOurs) return; // its row is saved when it is closed
+    if (worker.isOurs) return; // saved when it is closed
     await worker.saveProjections();
     await this.close(worker);
   }
 
-  /**
-   * Rebuilds rows that are missing from the list or were written by an older version, from the logs (L1). Logs in mode run
-   * are opened too: the configuration may no longer have what their run needs.
-   */
-  async rebuildRows(): Promise<void> {
-    const rows = await this.runtime.store.rows();
-    const known = new Set(rows.filter((row) => isComplete(row) && row.mode !== 'run').map((row) => row.id));
-    for (const id of await this.runtime.store.conversations()) {
-      if (known.has(id) || this.runtime.shutdown.aborted) continue;
-      await this.use(id)
-        .then(async (worker) => {
-          await worker.saveProjections();
-          await this.close(worker);
-        })
-        .catch((error: unknown) =>
-          this.runtime.log.error({ conversation: id, error: messageOf(error) }, 'cannot be listed'),
-        );
-    }
+  /** Rebuilds missing and outdated rows from the logs. */
+  rebuildRows(): Promise<void> {
+    return rebuildRows(this.runtime, async (id) => {
+      const worker = await this.use(id);
+      await worker.saveProjections();
+      await this.close(worker);
+    });
   }
 
-  /** The calls that wait for a person's word. Their conversations are marked, so a start opens them and none leaves memory. */
+  /** The pending approvals. Their conversations are marked, so they are always in memory. */
   async approvals(): Promise<{ readonly conversation: string; readonly pending: PendingApproval }[]> {
     return (await this.open.all()).flatMap((worker) =>
       worker.isOurs
@@ -234,7 +217,7 @@ export class Workers {
     );
   }
 
-  /** The conversation in memory whose log asked for this approval, answered or not. */
+  /** The conversation in memory whose log contains this approval, answered or not. */
   async conversationOf(approvalId: string): Promise<string | undefined> {
     const isAsked = (entry: Entry) =>
       entry.type === 'approval-requested' && !entry.copiedFrom && entry.approvalId === approvalId;
@@ -242,27 +225,16 @@ export class Workers {
   }
 
   /**
-   * `upTo`: the newest post that goes with it; default: the newest of now. `keep`: why it stays after all, by what its
-   * log holds when nothing else can happen to it. Again is fine.
+   * `upTo`: the newest post to delete with it; default: the newest now. `keep` decides on the final state of the log.
+   * Idempotent.
    */
-  async delete(id: string, upTo?: StreamPosition, keep?: Keep): Promise<Deleted> {
+  async delete(id: string, upTo?: StreamPosition, keep?: KeepCheck): Promise<Deleted> {
     const asked = upTo ?? (await this.runtime.lastPost(id));
     if (keep && (await this.runtime.store.exists(id))) await this.current(id, true);
+    const { runtime, open, marked } = this;
     let deleted = nothingDeleted(asked);
     const deletion = this.exclusively(id, async () => {
-      const known = (await this.open.opening(id)?.catch(() => null)) ?? null;
-      while (known?.settling) await known.settling;
-      if (isSpared(known, asked)) return;
-      let kept = keep?.(known?.state, asked) ?? null;
-      const worker = kept === null ? await this.takeOut(id, known) : null;
-      if (worker !== known) kept ??= keep?.(worker?.state, asked) ?? null; // it was read again
-      if (kept !== null) {
-        if (worker !== known) await worker?.abandon();
-        deleted = { ...nothingDeleted(asked), existed: true, kept };
-        return;
-      }
-      deleted = await deleteConversation(id, this.runtime, asked, worker);
-      this.marked.delete(id);
+      deleted = await deleteWithWorker(id, { runtime, open, marked }, asked, keep);
     });
     this.deleting.set(id, deletion);
     await deletion.finally(() => {
@@ -277,19 +249,7 @@ export class Workers {
     for (const worker of await this.open.all()) await worker.readDeletion();
   }
 
-  /**
-   * The worker of a conversation that is to be deleted; it is no longer in memory. Where logs are shared, what others
-   * may have appended to is read again: the log may be a later one.
-   */
-  private async takeOut(id: string, known: ConversationWorker | null): Promise<ConversationWorker | null> {
-    this.open.delete(id);
-    known?.retire();
-    if (this.runtime.store.shared === null || known?.isOurs) return known;
-    await known?.abandon();
-    return ConversationWorker.open(id, this.runtime, false).catch(() => null); // a damaged log can be deleted
-  }
-
-  /** Lets what runs reach a durable point. */
+  /** Resolves when running work has reached a durable point. */
   async drain(onReleased: (id: string, claim: Claim | null) => void = () => undefined): Promise<void> {
     if (this.sweeper) clearInterval(this.sweeper);
     await Promise.all(
@@ -298,7 +258,7 @@ export class Workers {
         await worker?.drain();
         if (!worker || !this.runtime.ownership.isShared) return;
         const claim = worker.isOurs && worker.hasOutstandingWork ? worker.state.claim : null;
-        await this.close(worker, true); // others need not wait for the slowest
+        await this.close(worker, true); // peers take it over at once
         onReleased(worker.id, claim);
       }),
     );
@@ -316,7 +276,7 @@ export class Workers {
 
   private async close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
     if (!evenIfBusy && !worker.isIdle) return;
-    // By now another worker of the same conversation may stand in its place: that one is not this caller's to close.
+    // Another worker may have replaced it meanwhile; the caller does not close that one.
     if (this.open.worker(worker.id) !== worker) return;
     this.open.delete(worker.id);
     worker.retire();

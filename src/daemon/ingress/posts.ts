@@ -12,7 +12,7 @@ import {
 } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
+import { damagedLog, isDeleted, notYetDurable, tooLarge } from '../conversations/post-refusals.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
@@ -94,7 +94,7 @@ export class Posts {
     this.log = log;
     this.reach = reach;
     this.believesNames = believesNames;
-    this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
+    this.limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
     const isKnown = (post: ReadPost) => this.isKnown(post);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
       this.waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
@@ -115,7 +115,7 @@ export class Posts {
 
   private isKnown(post: ReadPost): boolean {
     const id = quickIdOf(post, QUICK_BYTES);
-    return id !== null && this.workers.remembers(post.conversation, id);
+    return id !== null && this.workers.knowsInMemory(post.conversation, id);
   }
 
   /** Decides on posts that are not read; null: they are to be read. */
@@ -232,7 +232,7 @@ export class Posts {
       this.log.error(fields, 'a post could not be made durable; trying again');
       // Whoever waits is told why, and need not guess from a silence; the post itself is not given up. Told each time:
       // who asked again meanwhile has not heard it.
-      if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: stillWaits(error) });
+      if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: notYetDurable(error) });
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
       if (this.shutdown.aborted) throw error; // POSTS-1
       try {

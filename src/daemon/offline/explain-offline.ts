@@ -2,7 +2,8 @@ import { type Explanation, explain } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { requestSources } from '../agents.ts';
-import { composeBuiltInTools, composeLogReader } from '../compose.ts';
+import { composeLogReader } from '../compose/files.ts';
+import { composeBuiltInTools } from '../compose/tools.ts';
 
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;
@@ -12,10 +13,7 @@ export interface ExplainOfflineOptions {
   readonly at?: number;
 }
 
-/**
- * The same bytes as a daemon would show, but for tools of MCP servers, from the log file alone; takes no lock and
- * changes nothing.
- */
+/** Explains a request from the log file alone, without the tools of MCP servers. Takes no lock and changes nothing. */
 export async function explainOffline(options: ExplainOfflineOptions): Promise<Explanation> {
   const { dataDirectory, config, conversation, agent, at } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
@@ -31,7 +29,7 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
   throw new ParleyError(code, message, { hint });
 }
 
-/** Servers are not started for it, and what they offer may differ from one day to the next. */
+/** MCP servers are not started, and their tools may change at any time. */
 function withNote({ messages, report }: Explanation): Explanation {
   const unasked = report.tools_missing.filter((name) => name.startsWith('mcp__'));
   if (unasked.length === 0) return { messages, report };

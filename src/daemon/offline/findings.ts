@@ -15,11 +15,11 @@ import type { ConversationRow, Inspection } from '../../persistence/index.ts';
 import { rowOf } from '../conversations/projections.ts';
 
 /**
- * What is wrong with one conversation's files, by their own words alone.
+ * Finds faults in the files of one conversation.
  *
- * OFFLINE-FINDINGS-1 Lagging is no fault of a projection: it is one when it does not follow from the beginning of the log that it
- *    speaks of (L1).
- * OFFLINE-FINDINGS-2 A log that holds what is no entry is held against nothing else: the laws speak of entries.
+ * OFFLINE-FINDINGS-1  A projection may lag. It is faulty if it does not follow from the first entries of the log, as many
+ *                     as it names (L1).
+ * OFFLINE-FINDINGS-2  A log with an invalid entry is not checked further: the laws are defined on entries.
  */
 
 export type FindingKind =
@@ -37,10 +37,10 @@ export type FindingKind =
 
 export interface Finding {
   readonly kind: FindingKind;
-  /** The entry that it is about; null: no single one. */
+  /** The index of the entry; null: not one entry. */
   readonly index: number | null;
   readonly text: string;
-  /** What a repair does about it; null: it can do nothing, since history is never edited. */
+  /** What a repair does; null: nothing, since history is never edited. */
   readonly repair: string | null;
 }
 
@@ -67,7 +67,7 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
   ];
 }
 
-/** `path`: what is left of a conversation that was deleted. */
+/** `path`: a leftover of a deleted conversation. */
 export function leftoverFinding(path: string): Finding {
   return finding('deleted', `${path} is left of a conversation that was deleted`, 'removes it');
 }
@@ -80,7 +80,7 @@ function finding(kind: FindingKind, text: string, repair: string | null = null):
 function lawFindings(entries: readonly Entry[]): Finding[] {
   const strays = closeStrayCalls(entries, { newId: () => '', createdAt: '' });
   const isStray = (text: string) => text.endsWith('and no turn that could bring it');
-  // A restored log goes on with another stream, whose numbers begin anew: only a claim says which one it is.
+  // A restored log continues with another stream, whose sequences begin again: only a claim names the stream.
   const namesStream = entries.some((entry) => entry.type === 'claim' && entry.ingress !== undefined);
   const isRestored = (text: string) => !namesStream && text.endsWith(': a post out of order');
   return [

@@ -13,14 +13,14 @@ import { stateOf } from './findings.ts';
 /**
  * Moves all conversations of one store into another.
  *
- * MIGRATE-1 The target refuses everybody else from before the first write until everything was read back and compared.
- * MIGRATE-2 A move that was ended in the middle goes on when it is begun again: what is there and the same stays, whatever
- *    else there is of a conversation is removed and copied anew. So the result is the same.
- * MIGRATE-3 Nothing of the target's own is lost: one that holds what the source does not is refused before anything is written.
- * MIGRATE-4 The source is only read.
- * MIGRATE-5 What has no entry is no conversation: a stream of logs may keep the feed of a daemon with the file store.
- * MIGRATE-6 Of two runs into one target one has the mark. The other one may have ended between the check and the mark, so the
- *    check is repeated after the mark: a target that was filled meanwhile is refused, and left as it is.
+ * MIGRATE-1  The target is closed to daemons and other migrations until everything is read back and compared.
+ * MIGRATE-2  An interrupted migration continues when it is started again: an equal conversation is kept, any other content
+ *            of the target is removed and copied again.
+ * MIGRATE-3  A target that contains anything that the source does not is refused before the first write.
+ * MIGRATE-4  The source is only read.
+ * MIGRATE-5  A log without entries is no conversation: the stream of logs may be the feed of a daemon with the file store.
+ * MIGRATE-6  The mark of the target excludes a second run. The second may have ended between the check and the mark, so the
+ *            check is repeated after the mark: a target that was filled meanwhile is refused and left as it is.
  */
 
 export interface MigrationReport {
@@ -30,15 +30,15 @@ export interface MigrationReport {
   /** Of them, those that had to be copied. */
   readonly copied: number;
   readonly entries: number;
-  /** Of calls of tools. */
+  /** Of tool calls. */
   readonly records: number;
   readonly outputs: number;
   readonly deletions: number;
 }
 
-/** Conversations under way at once: a server answers one of them while it reads another. */
-const SIDE_BY_SIDE = 4;
-/** Bytes of one append and of one group of records: with its envelope less than the least payload that brokers have. */
+/** Conversations copied at once: the server answers one while it reads another. */
+const CONCURRENCY = 4;
+/** Bytes of one append or group of records; with its envelope less than the smallest broker payload. */
 const GROUP_BYTES = 32 * 1_024;
 
 interface Content {
@@ -54,14 +54,14 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
   const deletions = newestLife(await source.deletions());
-  const places = placesOf(await archive.deletions());
+  const places = positionsOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
-    if (!isPlace(upTo, places.get(conversation))) await store.delete(conversation, upTo);
+    if (!isSamePosition(upTo, places.get(conversation))) await store.delete(conversation, upTo);
   }
   const there = new Set(goesOn ? await archive.conversations() : []);
   const known = new Set(ids);
   for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
-  await sideBySide(ids, async (id) => {
+  await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return; // MIGRATE-5
     moved.add(id);
@@ -88,7 +88,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   return { from, to: archive.name, deletions: deletions.length, ...totals };
 }
 
-/** True: something may be there already, of an earlier run or of one that was complete. */
+/** True: the target may contain conversations of an earlier run. */
 async function begin(
   source: StoreArchive,
   target: MigrationTarget,
@@ -109,30 +109,33 @@ async function begin(
   }
 }
 
-/** M3. False: it is empty. */
+/** MIGRATE-3. False: the target is empty. */
 async function holdsSame(
   source: StoreArchive,
   target: StoreArchive,
   ids: readonly string[],
 ): Promise<boolean> {
   const there = await target.conversations();
-  const [stranger] = await strangers(target, new Set(ids));
+  const [stranger] = await foreignConversations(target, new Set(ids));
   if (stranger !== undefined)
     throw notEmpty(target.name, `conversation ${stranger} is not in ${source.name}`);
-  const deletions = placesOf(newestLife(await source.deletions()));
-  const deleted = (await target.deletions()).find((one) => !isPlace(one, deletions.get(one.conversation)));
+  const deletions = positionsOf(newestLife(await source.deletions()));
+  const deleted = (await target.deletions()).find(
+    (one) => !isSamePosition(one, deletions.get(one.conversation)),
+  );
   if (deleted) throw notEmpty(target.name, `it knows that conversation ${deleted.conversation} was deleted`);
   const [own, position] = [await target.ingressPosition(), await source.ingressPosition()];
-  if (own !== null && !isPlace(own, position)) throw notEmpty(target.name, 'it has read posts of its own');
-  await sideBySide(there, async (id) => {
+  if (own !== null && !isSamePosition(own, position))
+    throw notEmpty(target.name, 'it has read posts of its own');
+  await concurrently(there, async (id) => {
     if (isSame(await contentOf(source, id), await contentOf(target, id))) return;
     throw notEmpty(target.name, `conversation ${id} is another one there`);
   });
   return there.length > 0;
 }
 
-/** M5. What an archive holds besides these. */
-async function strangers(archive: StoreArchive, known: ReadonlySet<string>): Promise<string[]> {
+/** MIGRATE-5. The conversations of an archive besides these. */
+async function foreignConversations(archive: StoreArchive, known: ReadonlySet<string>): Promise<string[]> {
   const found: string[] = [];
   for (const id of await archive.conversations()) {
     if (!known.has(id) && (await archive.entries(id)).length > 0) found.push(id);
@@ -144,7 +147,7 @@ async function contentOf(archive: StoreArchive, id: string): Promise<Content> {
   const outputs: (readonly [string, string])[] = [];
   for (const entryId of await archive.outputs(id)) {
     const content = await archive.output(id, entryId);
-    if (content !== null) outputs.push([entryId, content]); // null: a crash before it was kept, and nothing names it
+    if (content !== null) outputs.push([entryId, content]); // null: a crash before it was stored, and no entry names it
   }
   return { entries: await archive.entries(id), audit: await archive.audit(id), outputs };
 }
@@ -166,7 +169,7 @@ async function copy({ store }: MigrationTarget, id: string, content: Content): P
     await Promise.all(appends);
   } catch (cause) {
     throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
-      hint: 'see to the cause and run the same command again: it goes on where it was ended',
+      hint: 'fix the cause and run the same command again: it continues where it was interrupted',
       cause,
     });
   } finally {
@@ -174,7 +177,7 @@ async function copy({ store }: MigrationTarget, id: string, content: Content): P
   }
 }
 
-/** What is large stands alone: two records of one group must not overtake one another, nor entries exceed a message. */
+/** A large item is a group of its own: an append must fit one message. */
 function* groups<T>(items: readonly T[]): Generator<T[]> {
   let group: T[] = [];
   let bytes = 0;
@@ -190,7 +193,7 @@ function* groups<T>(items: readonly T[]): Generator<T[]> {
   if (group.length > 0) yield group;
 }
 
-/** The projections, and the mark by which the next start finds what is owed. */
+/** Writes the projections, and the mark by which the next start finds outstanding work. */
 async function project({ store }: MigrationTarget, id: string, entries: readonly Entry[]): Promise<void> {
   const state = stateOf(entries);
   if (hasOutstandingWork(state)) await store.markOpen(id);
@@ -202,11 +205,11 @@ async function verify(archive: StoreArchive, id: string, wanted: Content): Promi
   const found = await contentOf(archive, id);
   for (const kind of ['entries', 'audit', 'outputs'] as const) {
     const at = differsAt(wanted[kind], found[kind]);
-    if (at !== null) throw unlike(`conversation ${id}: ${kind} differ at ${at}`);
+    if (at !== null) throw differs(`conversation ${id}: ${kind} differ at ${at}`);
   }
 }
 
-/** The first place, from 0, where two lists differ; null: they are the same. */
+/** The first index at which two lists differ; null: they are equal. */
 function differsAt(wanted: readonly unknown[], found: readonly unknown[]): number | null {
   for (let at = 0; at < Math.max(wanted.length, found.length); at++) {
     if (JSON.stringify(wanted[at]) !== JSON.stringify(found[at])) return at;
@@ -222,35 +225,35 @@ interface Rest {
 
 async function verifyRest(archive: StoreArchive, { ids, deletions, position }: Rest): Promise<void> {
   const there = new Set(await archive.conversations());
-  const others = await strangers(archive, ids);
+  const others = await foreignConversations(archive, ids);
   const found = [...ids].filter((id) => there.has(id)).length + others.length;
-  if (found !== ids.size || others.length > 0) throw unlike(`${found} conversations instead of ${ids.size}`);
-  const known = placesOf(await archive.deletions());
-  const missing = deletions.find((one) => !isPlace(one, known.get(one.conversation)));
-  if (missing) throw unlike(`that conversation ${missing.conversation} was deleted is not known there`);
+  if (found !== ids.size || others.length > 0) throw differs(`${found} conversations instead of ${ids.size}`);
+  const known = positionsOf(await archive.deletions());
+  const missing = deletions.find((one) => !isSamePosition(one, known.get(one.conversation)));
+  if (missing) throw differs(`that conversation ${missing.conversation} was deleted is not known there`);
   const place = await archive.ingressPosition();
-  if (position !== null && !isPlace(position, place))
-    throw unlike('the position in the ingress stream differs');
+  if (position !== null && !isSamePosition(position, place))
+    throw differs('the position in the ingress stream differs');
 }
 
-/** Those of another life of the stream than the newest: their posts are gone with it, and stores may forget them. */
+/** Deletions of the newest stream. Older streams are gone with their posts, and stores may drop their deletions. */
 function newestLife(deletions: readonly Deletion[]): Deletion[] {
   const newest = Math.max(...deletions.map(({ stream }) => Date.parse(stream) || 0));
   return deletions.filter(({ stream }) => (Date.parse(stream) || 0) === newest);
 }
 
-function placesOf(deletions: readonly Deletion[]): ReadonlyMap<string, IngressPosition> {
+function positionsOf(deletions: readonly Deletion[]): ReadonlyMap<string, IngressPosition> {
   return new Map(deletions.map((one) => [one.conversation, one]));
 }
 
-function isPlace(one: IngressPosition, other: IngressPosition | null | undefined): boolean {
+function isSamePosition(one: IngressPosition, other: IngressPosition | null | undefined): boolean {
   return one.stream === other?.stream && one.sequence === other.sequence;
 }
 
-async function sideBySide<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+async function concurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const waiting = items.values(); // shared: each takes the next
   await Promise.all(
-    Array.from({ length: SIDE_BY_SIDE }, async () => {
+    Array.from({ length: CONCURRENCY }, async () => {
       for (const item of waiting) await work(item);
     }),
   );
@@ -259,20 +262,20 @@ async function sideBySide<T>(items: readonly T[], work: (item: T) => Promise<voi
 function otherSource(to: string, from: string, own: string): ParleyError {
   return new ParleyError(
     'MIGRATION_UNFINISHED',
-    `${to} holds a part of what is being moved from ${from}, not from ${own}`,
+    `${to} contains an unfinished migration from ${from}, not from ${own}`,
     {
-      hint: 'end that move first, by the same command with its source',
+      hint: 'finish that migration first: run the same command with its source',
     },
   );
 }
 
 function notEmpty(to: string, why: string): ParleyError {
-  return new ParleyError('MIGRATION_TARGET_IN_USE', `${to} holds conversations of its own: ${why}`, {
-    hint: 'nothing was changed: move into an empty directory, or under another --prefix',
+  return new ParleyError('MIGRATION_TARGET_IN_USE', `${to} contains conversations of its own: ${why}`, {
+    hint: 'nothing was changed: migrate into an empty directory, or under another --prefix',
   });
 }
 
-function unlike(what: string): ParleyError {
+function differs(what: string): ParleyError {
   return new ParleyError('MIGRATION_NOT_SAME', `what was read back is not what was written: ${what}`, {
     hint: 'the target stays closed to daemons: check its disk, and run the same command again',
   });

@@ -9,9 +9,10 @@ import {
 import { loadNatsUsers, type NatsUser, type NatsUsers } from '../../config/index.ts';
 import { type NatsTenant, renderNscCommands, tenantsOf } from './nsc-commands.ts';
 
-/** The configuration of a nats-server whose users may do what they need and nothing else. */
-
-/** `isNsc`: as commands of nsc, for a server that knows its users by JWTs. Throws `CONFIG_INVALID`. */
+/**
+ * Renders the configuration of a nats-server with least-privilege users. `isNsc`: as nsc commands, for a server with JWT
+ * users. Throws `CONFIG_INVALID`.
+ */
 export async function natsConfig(file: string, isNsc = false): Promise<string> {
   const users = await loadNatsUsers(file);
   return isNsc ? renderNscCommands(tenantsOf(users)) : renderNatsConfig(users);

@@ -9,10 +9,7 @@ import {
 } from '../../bus/index.ts';
 import type { NatsUser, NatsUsers } from '../../config/index.ts';
 
-/**
- * The same accounts and users as `nats-config.ts` has, as commands of nsc, for a server that knows them by JWTs. A user
- * without an nkey in the description gets one from nsc.
- */
+/** The accounts and users of `nats-config.ts` as nsc commands. nsc creates the nkey of a user that has none. */
 export function renderNscCommands(tenants: readonly NatsTenant[]): string {
   return [
     '#!/bin/sh -eu',
@@ -63,8 +60,7 @@ function renderImport(account: Account, { kind, subject, from }: Account['import
   return `nsc add import --account ${account.name} --src-account "$(id ${from})" --remote-subject '${subject}'${service}`;
 }
 
-/** The tenants of a described server with their accounts, however these are written down. */
-
+/** A tenant with its accounts, for both output formats. */
 export interface NatsTenant {
   readonly name: string;
   readonly disk: string | undefined;
@@ -82,7 +78,7 @@ export function tenantsOf({ tenants }: NatsUsers): NatsTenant[] {
   });
 }
 
-/** The user of the bus that a described one is, whatever the server knows it by. */
+/** Converts a described user to a user of the bus. */
 function userOf(name: string, { role, conversations = [], slug = name }: NatsUser): User {
   if (role === 'publisher') return { role, name, conversations };
   if (role === 'agent') return { role, name, slug };

@@ -12,17 +12,17 @@ import {
 } from '../../conversation/index.ts';
 import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
-import { composeLogReader, composeOwnStore, composeQuarantine } from '../compose.ts';
+import { composeLogReader, composeOwnStore, composeQuarantine } from '../compose/files.ts';
 import { rowOf } from '../conversations/projections.ts';
 import { stateOf } from './findings.ts';
 
 /**
- * Conversations out of a data directory and into one, by files.
+ * Exports conversations from a data directory, and imports them from files.
  *
- * TRANSFER-1 What is exported and imported is exported the same again. A post's place in the ingress stream is left out: it
- *    means nothing beside another stream.
- * TRANSFER-2 An import is one append: all of it or nothing. The same again changes nothing (L4).
- * TRANSFER-3 What is refused is kept, and its place is named.
+ * TRANSFER-1  Exporting an import gives the same file. The ingress sequence of a post is left out: it is meaningless with
+ *             another stream.
+ * TRANSFER-2  An import is one append: all or nothing. A repetition changes nothing (L4).
+ * TRANSFER-3  A refused file is kept in quarantine, and the error names its path.
  */
 
 export async function exportConversation(
@@ -40,7 +40,7 @@ function portable({ ingressSequence: _, ...entry }: Entry): Entry {
   return entry as Entry;
 }
 
-const FORMS =
+const ACCEPTED_FORMS =
   'an import takes one array of messages, [{"role":"user","content":"…"}, …], or the lines that ' +
   '`parley export --format jsonl` prints';
 
@@ -48,7 +48,7 @@ export interface ImportOptions {
   readonly dataDirectory: string;
   readonly file: string;
   readonly conversation: string;
-  /** Who said what names no agent. */
+  /** The author of answers that name no agent. */
   readonly agent: string;
 }
 
@@ -66,7 +66,7 @@ export async function importConversation(options: ImportOptions) {
   } catch (error) {
     const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // TRANSFER-3
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
-      hint: `${FORMS}\nnothing was changed; a copy is kept in ${kept}`,
+      hint: `${ACCEPTED_FORMS}\nnothing was changed; a copy is kept in ${kept}`,
       cause: error,
     });
   }
@@ -79,7 +79,7 @@ export async function importConversation(options: ImportOptions) {
   }
 }
 
-/** True: it was there. */
+/** True: it was already there. */
 async function append(store: ConversationStore, id: string, imported: readonly Entry[]): Promise<boolean> {
   const { log, entries: existing } = await store.open(id);
   try {
@@ -104,12 +104,12 @@ async function append(store: ConversationStore, id: string, imported: readonly E
   }
 }
 
-/** What has no time of its own was kept when it was imported. */
+/** An entry without a time gets the time of its import. */
 function timed(entry: Entry, by: { readonly createdAt: string } | undefined): Entry {
   return entry.createdAt === '' && by ? { ...entry, createdAt: by.createdAt } : entry;
 }
 
-/** Throws what is wrong, with its place. */
+/** Throws the first fault with its position. */
 function read(bytes: Buffer, agent: string): Entry[] {
   const text = utf8(bytes);
   refuseOtherForm(text);
@@ -120,15 +120,15 @@ function read(bytes: Buffer, agent: string): Entry[] {
   return entries;
 }
 
-/** One JSON value that is neither an array nor an entry: told before its end or its fields are. */
+/** Refuses a JSON value that is neither an array nor an entry, before its syntax or its fields are checked. */
 function refuseOtherForm(text: string): void {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return; // several lines, or what is told with its place
+    return; // several lines, or an error that is reported with its position
   }
-  if (Array.isArray(value) || !isShallow(value, 2 * MOST_NESTED)) return;
+  if (Array.isArray(value) || !isShallow(value, 2 * MAX_DEPTH)) return;
   const object = typeof value === 'object' && value !== null ? value : {};
   if ('index' in object || 'type' in object) return;
   if ('messages' in object && Array.isArray(object.messages))
@@ -136,8 +136,8 @@ function refuseOtherForm(text: string): void {
   throw new Error('it is neither an array of messages nor JSON Lines of entries');
 }
 
-/** Deeper than anybody means it, and far less than what overflows the stack. */
-const MOST_NESTED = 500;
+/** Deeper than any sensible message, and far below a stack overflow. */
+const MAX_DEPTH = 500;
 const TOO_DEEP = 'it is nested too deep';
 
 function utf8(bytes: Buffer): string {
@@ -149,7 +149,7 @@ function utf8(bytes: Buffer): string {
 
 function readMessages(text: string, agent: string): Entry[] {
   const messages = JSON.parse(text) as unknown[];
-  const deep = messages.findIndex((message) => !isShallow(message, MOST_NESTED));
+  const deep = messages.findIndex((message) => !isShallow(message, MAX_DEPTH));
   if (deep !== -1) throw new Error(`message ${deep} (from 0): ${TOO_DEEP}`);
   for (const [at, message] of messages.entries()) refuseInfinity(message, `message ${at} (from 0)`);
   const made = entriesFromMessages(messages, agent);
@@ -176,12 +176,12 @@ function readLines(text: string): Entry[] {
       } catch (error) {
         throw new Error(`${place}: ${messageOf(error)}`);
       }
-      if (!isShallow(value, 2 * MOST_NESTED)) throw new Error(`${place}: ${TOO_DEEP}`); // TRANSFER-1: `meta` holds messages
+      if (!isShallow(value, 2 * MAX_DEPTH)) throw new Error(`${place}: ${TOO_DEEP}`); // TRANSFER-1: `meta` holds messages
       refuseInfinity(value, place);
       const parsed = entrySchema.safeParse(value);
       if (parsed.success) return portable(value as Entry);
       const [issue] = parsed.error.issues;
-      throw new Error(`${place} is no entry: ${issue ? fieldFault(issue, value) : 'unknown'}`);
+      throw new Error(`${place} is not an entry: ${issue ? fieldFault(issue, value) : 'unknown'}`);
     });
 }
 

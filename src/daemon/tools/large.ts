@@ -3,39 +3,39 @@ import { messageOf } from '../../kernel/index.ts';
 import type { Runtime } from '../runtime.ts';
 
 /**
- * What is too large to stand in the log as it is: it is kept as a file first, and the entry holds a preview that names
- * the file. An entry that the broker cannot carry would reach no follower, and no model could be shown it again.
+ * Stores a text that is too large for an entry as a file; the entry gets a preview that names the file. An entry larger
+ * than the broker's payload would reach no follower.
  *
- * LARGE-1 The file is durable before anything names it. What cannot be kept is cut, and says so.
- * LARGE-2 Only as much of an answer becomes files as must: the largest texts first.
- * LARGE-3 A call whose arguments became a file is refused, never run with what is left of them (`isKeptApart`).
+ * LARGE-1  The file is durable before an entry names it. A text that cannot be stored is cut, and the preview says so.
+ * LARGE-2  Only as many texts of an answer become files as necessary, the largest first.
+ * LARGE-3  A call whose arguments became a file is refused, never run with a part of them (`hasReplacedArguments`).
  */
 
-/** Longer results of tools, in bytes of UTF-8, are kept in a file. */
+/** Bytes of UTF-8. Longer tool results become a file. */
 export const INLINE_BYTES = 51_200;
-/** What an entry may take of the broker's payload; the fields around its texts, and the envelope, need some. */
+/** Of the broker's payload; the rest is for the other fields and the envelope. */
 const PAYLOAD_SHARE = 0.9;
-/** A shorter text is no shorter as a preview. */
-const WORTH_KEEPING = 1_000;
-/** Of a tool's name in a call: no tool has a longer one. */
-const LONGEST_NAME = 256;
+/** A preview of a shorter text would save nothing. */
+const MIN_KEPT_LENGTH = 1_000;
+/** Longer than the name of any tool. */
+const MAX_NAME = 256;
 
-const KEPT_APART = 'arguments_too_large';
+const TOO_LARGE_FIELD = 'arguments_too_large';
 
 export interface Kept {
   readonly text: string;
-  /** Of the file, and of the entry whose text it is; absent when it could not be kept. */
+  /** Of the file and of the entry; absent when it could not be stored. */
   readonly id?: string;
   readonly fullOutputPath?: string;
 }
 
-type Keeper = Pick<Runtime, 'store' | 'newId' | 'maxPayload'>;
+type OutputContext = Pick<Runtime, 'store' | 'newId' | 'maxPayload'>;
 
-/** A result of a tool as it stands in the log. */
+/** A tool result as it is written to the log. */
 export async function keptResult(
   conversation: string,
   content: string,
-  keeper: Keeper,
+  keeper: OutputContext,
 ): Promise<Kept | { readonly error: string }> {
   const fits = Buffer.byteLength(content) <= INLINE_BYTES && sizeOf(content) <= roomOf(keeper);
   if (fits) return { text: content };
@@ -46,11 +46,11 @@ export async function keptResult(
   }
 }
 
-/** A report of a model call as it can stand in the log: the same one, unless it is too large. */
+/** The report of a model call, with texts that are too large replaced. */
 export async function keptReport(
   conversation: string,
   command: CallOutcome,
-  keeper: Keeper,
+  keeper: OutputContext,
 ): Promise<CallOutcome> {
   if (command.type === 'model-answered') {
     return { ...command, answer: await keptAnswer(conversation, command.answer, keeper) };
@@ -59,17 +59,17 @@ export async function keptReport(
   return { ...command, partial: (await keepOrCut(conversation, command.partial, keeper)).text };
 }
 
-/** Whether a followed entry with these fields reaches everybody. */
+/** Whether an entry with these fields fits the broker's payload. */
 export function fitsPayload(fields: object, keeper: Pick<Runtime, 'maxPayload'>): boolean {
   return sizeOf(fields) <= roomOf(keeper);
 }
 
-/** LARGE-3: the call that these arguments are of was too large to be kept in the log. */
-export function isKeptApart(given: Readonly<Record<string, unknown>>): boolean {
-  return Object.hasOwn(given, KEPT_APART);
+/** LARGE-3 */
+export function hasReplacedArguments(given: Readonly<Record<string, unknown>>): boolean {
+  return Object.hasOwn(given, TOO_LARGE_FIELD);
 }
 
-async function keptAnswer(conversation: string, answer: Answer, keeper: Keeper): Promise<Answer> {
+async function keptAnswer(conversation: string, answer: Answer, keeper: OutputContext): Promise<Answer> {
   const room = roomOf(keeper);
   let kept = answer;
   while (sizeOf(kept) > room) {
@@ -104,28 +104,28 @@ function largestText(answer: Answer): LargeText | null {
       return [
         {
           text: called.arguments,
-          replaced: ({ text }: Kept) => replaced({ arguments: JSON.stringify({ [KEPT_APART]: text }) }),
+          replaced: ({ text }: Kept) => replaced({ arguments: JSON.stringify({ [TOO_LARGE_FIELD]: text }) }),
         },
         {
           text: called.name,
-          replaced: () => replaced({ name: firstCodePoints(called.name, LONGEST_NAME) }),
+          replaced: () => replaced({ name: firstCodePoints(called.name, MAX_NAME) }),
         },
       ];
     }),
   ];
   const [largest] = texts.sort((a, b) => b.text.length - a.text.length);
-  return largest && largest.text.length > WORTH_KEEPING ? largest : null;
+  return largest && largest.text.length > MIN_KEPT_LENGTH ? largest : null;
 }
 
 /** LARGE-1 */
-async function keep(conversation: string, content: string, keeper: Keeper): Promise<Kept> {
+async function keep(conversation: string, content: string, keeper: OutputContext): Promise<Kept> {
   const id = keeper.newId();
   await keeper.store.toolRecords.saveOutput(conversation, id, content);
   const fullOutputPath = `@state/logs/tool-results/${conversation}/${id}.json`;
   return { text: `${preview(content)}\n[Full output: ${fullOutputPath}]`, id, fullOutputPath };
 }
 
-async function keepOrCut(conversation: string, content: string, keeper: Keeper): Promise<Kept> {
+async function keepOrCut(conversation: string, content: string, keeper: OutputContext): Promise<Kept> {
   try {
     return await keep(conversation, content, keeper);
   } catch (error) {

@@ -7,13 +7,13 @@ import { keptResult } from './large.ts';
 import { parse } from './tool-rules.ts';
 
 /**
- * One call of a tool, from the audit log's first word to the result that the model reads.
+ * Runs one tool call, from its first audit record to the result that the model reads.
  *
- * RUN-TOOL-1 What is to be run is in the audit log, synced, before it runs; what came of it before it is reported.
- *    Where the daemon owns the logs alone, the request is there before the log has the start, so that a request without a
- *    start proves after a crash that nothing ran (L12). Where logs are shared, an append that is refused would leave it.
- * RUN-TOOL-2 A call always ends in a result; only a shutdown leaves it open, for the log owes it then.
- * RUN-TOOL-3 A large result is a file first, and then a preview in the log that names it.
+ * RUN-TOOL-1  The request is in the audit log, synced, before the call runs; the result is there before it is reported.
+ *             With its own logs, a daemon writes the request before the log contains the start, so that a missing start
+ *             proves after a crash that nothing ran (L12). With shared logs it does not: the append may be refused.
+ * RUN-TOOL-2  A call always ends with a result, except at a shutdown: then it stays outstanding in the log.
+ * RUN-TOOL-3  A large result becomes a file first, then a preview in the log that names it (`large.ts`).
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
@@ -24,12 +24,12 @@ export interface ToolResult {
   readonly fullOutputPath?: string;
 }
 
-/** Requests that are in the audit log and were not published yet, by the call's place. */
+/** Unpublished requests in the audit log, by wire call id. */
 export type Requests = ReadonlyMap<string, AuditRecord>;
 
 /**
- * Records what the effects are about to run, before its start is appended (RUN-TOOL-1). `known`: what was recorded for a batch
- * that could not be appended, and is reused. What fails here is tried again by `runTool`.
+ * Records requests before their start is appended (RUN-TOOL-1). `known`: records of a batch that could not be appended;
+ * they are reused. `runTool` retries what fails here.
  */
 export async function recordRequests(
   conversation: string,
@@ -57,7 +57,7 @@ export async function recordRequests(
   } catch (error) {
     runtime.log.warn(
       { conversation, error: messageOf(error) },
-      'requests of tools are not in the audit log yet',
+      'tool requests could not be recorded in the audit log; retrying',
     );
   }
   return recorded;
@@ -76,7 +76,7 @@ function recordOf(
   return { type, call: { entry, position }, tool, at: new Date(now()).toISOString(), ...more };
 }
 
-/** `requested`: the call's request, if it is in the audit log. Null: the daemon stops; nothing is reported (RUN-TOOL-2). */
+/** `requested`: the request, if it is in the audit log. Null: the daemon stops, and nothing is reported (RUN-TOOL-2). */
 export async function runTool(
   conversation: string,
   effect: ToolEffect,
@@ -84,20 +84,20 @@ export async function runTool(
   signal: AbortSignal,
   requested?: AuditRecord,
 ): Promise<ToolResult | null> {
-  const say = async (record: AuditRecord) => {
-    if (record !== requested) await runtime.store.toolRecords.append(conversation, [record]);
-    runtime.publishAudit(conversation, record); // only what is durable
+  const record = async (entry: AuditRecord) => {
+    if (entry !== requested) await runtime.store.toolRecords.append(conversation, [entry]);
+    runtime.publishAudit(conversation, entry); // only durable records
   };
   try {
     runtime.reach('before-tool-record');
-    await say(requested ?? requestOf(effect, runtime));
-    await say(recordOf('ToolCallStarted', effect, runtime)); // RUN-TOOL-1
+    await record(requested ?? requestOf(effect, runtime));
+    await record(recordOf('ToolCallStarted', effect, runtime)); // RUN-TOOL-1
   } catch (error) {
     return {
       result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
     };
   }
-  // Recorded and not run, though others may read it as started: they say that it is unknown, which it never is too often.
+  // Recorded but not run: the new owner reports its outcome as unknown, which is always safe.
   if (!(await runtime.ownership.mayAct(conversation, signal))) return null;
   runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
@@ -105,8 +105,11 @@ export async function runTool(
   if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null; // RUN-TOOL-2
   const result = await inline(conversation, textOf(outcome), runtime);
   const completed = recordOf('ToolCallCompleted', effect, runtime, { result: result.result });
-  await say(completed).catch((error: unknown) => {
-    runtime.log.warn({ conversation, error: messageOf(error) }, 'a result is not in the audit log');
+  await record(completed).catch((error: unknown) => {
+    runtime.log.warn(
+      { conversation, error: messageOf(error) },
+      'a result could not be recorded in the audit log',
+    );
   });
   runtime.reach('after-tool-record');
   return result;

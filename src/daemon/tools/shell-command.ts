@@ -1,16 +1,16 @@
 import { parse } from 'shell-quote';
 
 /**
- * A command of the shell as rules of the policy read it.
+ * Normalizes shell commands for the rules of the policy.
  *
- * SHELL-COMMAND-1 A plain command is one command with its arguments, in which every shell reads every character alike: no operator,
- *    redirection, expansion, pattern, comment, escape or assignment. Only that can be released by a pattern.
- * SHELL-COMMAND-2 It is written in one way, whatever quotes it came in: a word of harmless characters as it is, any other in '…'.
- * SHELL-COMMAND-3 A list of plain commands is read completely. Of anything else only a part may be seen, so it is never released
- *    while a rule might forbid it.
+ * SHELL-COMMAND-1  A plain command is one command with arguments that every shell parses alike: no operator, redirection,
+ *                  expansion, pattern, comment, escape or assignment. Only a plain command can match an allow rule.
+ * SHELL-COMMAND-2  It has one normal form, whatever its quotes: words of safe characters unquoted, others in '…'.
+ * SHELL-COMMAND-3  A list of plain commands is parsed completely. Of other input only a part may be visible, so it is
+ *                  never allowed while a rule might forbid it.
  */
 
-/** No quotes are needed around these, in any shell. */
+/** These characters need no quotes in any shell. */
 const BARE = String.raw`A-Za-z0-9_@%+=:,.\/\-`;
 const UNSEEN = String.raw`\p{C}\p{Zl}\p{Zp}`;
 const QUOTED = String.raw`'[^'${UNSEEN}]*'|"[^"$\x60\\${UNSEEN}]*"`;
@@ -19,7 +19,7 @@ const LIST = new RegExp(`^(?:[${BARE} \\t;&|]|${QUOTED})*$`, 'u');
 const BARE_WORD = new RegExp(`^[${BARE}]+$`, 'u');
 
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/u;
-/** Words that begin no simple command: the shell reads on after them, or reads its arguments as commands. */
+/** After these words the shell expects a command, or it runs their arguments as commands. */
 const KEYWORDS: ReadonlySet<string> = new Set(
   'if then else elif fi for while until do done case esac in function select time coproc eval exec command builtin trap alias source .'.split(
     ' ',
@@ -35,7 +35,7 @@ export function plainCommand(text: string): string | null {
   return inOneForm(words);
 }
 
-/** Every command that can be seen in the text, each in one form (SHELL-COMMAND-2), and whether that is all of it (SHELL-COMMAND-3). */
+/** The visible commands in normal form (SHELL-COMMAND-2); `isAll`: there are no others (SHELL-COMMAND-3). */
 export function commandsIn(text: string): { readonly commands: readonly string[]; readonly isAll: boolean } {
   const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
   const isAll = LIST.test(text) && !commands.some(([name = '']) => KEYWORDS.has(name));
@@ -56,7 +56,7 @@ function tokensOf(text: string): ReturnType<typeof parse> {
   try {
     return parse(text);
   } catch {
-    return []; // a substitution that no shell reads either
+    return []; // a substitution that no shell accepts either
   }
 }
 

@@ -4,14 +4,14 @@ import { coversTool, forTool } from '../../conversation/index.ts';
 import { foldPath, inTime } from '../../kernel/index.ts';
 import { commandsIn, plainCommand } from './shell-command.ts';
 
-/** `tools.policy` and `tools.risk` of the configuration, read for one agent and one tool. */
+/** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 
-/** What is configured wins over what the tool says of itself. */
+/** The configured risk overrides the tool's own. */
 export function riskOf(config: Config, { name, risk }: ToolDefinition): ToolRisk {
   return forTool(config.tools.risk, name) ?? risk;
 }
 
-export function standingOf(config: Config, agent: string, tool: ToolDefinition): ToolAvailability {
+export function availabilityOf(config: Config, agent: string, tool: ToolDefinition): ToolAvailability {
   const rules: Rule[] = [];
   const subject = tool.subject ? { subject: tool.subject } : {};
   for (const rule of config.tools.policy) {
@@ -29,19 +29,18 @@ export function standingOf(config: Config, agent: string, tool: ToolDefinition):
 type Rule = ToolAvailability['rules'][number];
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** `unknown`: a pattern was cut off. `hidden`: the command may contain others that cannot be seen. */
+/** `unknown`: the match was interrupted. `hidden`: the command may contain invisible ones. */
 type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
 
 /**
- * What becomes of a call with these arguments: the first rule that fits decides. `place`: where its path leads.
+ * The ruling on a call with these arguments: the first matching rule decides. `place`: the resolved path.
  *
- * POLICY-1  Where it is not known whether a rule fits, nothing is released; a rule that forbids and whose pattern is cut
- *           off forbids as if it fitted.
- * POLICY-2  A rule that allows fits a path if it fits what is written and where that leads; one that forbids if it fits
- *           either. What differs from a forbidden path in case or in Unicode form only is forbidden too.
- * POLICY-3  A call that writes to a protected path is released only by a rule whose pattern names that path.
- * POLICY-4  Of an argument that is no text (a list, a number), a rule that forbids is compared with each value in it and
- *           with the whole as JSON. A rule that allows fits texts alone.
+ * POLICY-1  If a match is unknown, the call is not allowed. A forbid rule whose match was interrupted counts as matching.
+ * POLICY-2  An allow rule matches a path if it matches the path as written and as resolved; a forbid rule if it matches
+ *           either. A path that differs from a forbidden one only in case or Unicode form is forbidden too.
+ * POLICY-3  A call that writes to a protected path is allowed only by a rule whose pattern names that path.
+ * POLICY-4  A forbid rule is compared with each value of an argument that is not a text (a list, a number), and with the
+ *           argument as JSON. An allow rule matches only texts.
  */
 export function rulingOn(standing: ToolAvailability, given: Arguments, place?: ResolvedPath): Ruling {
   let isSure = true;
@@ -66,7 +65,7 @@ function isGuarded(
   return place.protectedBy.some((name) => !named.includes(name));
 }
 
-/** For all patterns of one rule, in milliseconds: much more than any that was meant to end takes. */
+/** For all patterns of one rule: much more than a sound pattern needs. */
 const MATCH_MS = 250;
 
 function fitOf(
@@ -89,7 +88,7 @@ function fitOf(
       return fits.find((fit) => fit === 'no') ?? fits.find((fit) => fit === 'hidden') ?? 'yes';
     }, MATCH_MS);
   } catch {
-    return 'unknown'; // a pattern that was cut off, or ran out of stack
+    return 'unknown'; // out of time or out of stack
   }
 }
 

@@ -16,13 +16,12 @@ import {
   type ToolRules,
 } from '../../conversation/index.ts';
 import { inOneLine } from '../../kernel/index.ts';
-import { isKeptApart } from './large.ts';
-import { riskOf, rulingOn, standingOf } from './tool-policy.ts';
+import { hasReplacedArguments } from './large.ts';
+import { availabilityOf, riskOf, rulingOn } from './tool-policy.ts';
 
 /**
- * What may be run without asking: the toolbox knows a tool's risk, the configuration overrides it and has the policy.
- * The first rule of the policy that fits decides; without one a safe call is run and a risky one asked for. A tool that
- * the policy forbids an agent altogether is none that it has.
+ * Decides which tool calls run without an approval. The first matching rule of the policy decides; without one a safe call
+ * runs and a risky one needs an approval. A tool that the policy forbids an agent entirely is not available to it.
  */
 
 export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
@@ -36,11 +35,11 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   const { agent, name, available } = request;
   const definitions = toolbox.definitions();
   const definition = definitions.get(name);
-  const standing = definition && standingOf(config, agent, definition);
+  const standing = definition && availabilityOf(config, agent, definition);
   if (!definition || !standing || isForbidden(standing) || !listsTool(available, name)) {
     const usable = expandTools(available, definitions.keys()).filter((one) => {
       const other = definitions.get(one);
-      return other ? !isForbidden(standingOf(config, agent, other)) : isConversationTool(one);
+      return other ? !isForbidden(availabilityOf(config, agent, other)) : isConversationTool(one);
     });
     const why = `you have no tool ${name}; you have ${usable.join(', ') || 'none'}`;
     return refuse('TOOL_NOT_AVAILABLE', why);
@@ -48,7 +47,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   const parsed = parse(request.arguments);
   if (!parsed.ok)
     return refuse('INVALID_ARGUMENTS', `the arguments of ${name} are not a JSON object: ${parsed.why}`);
-  if (isKeptApart(parsed.value)) {
+  if (hasReplacedArguments(parsed.value)) {
     return refuse(
       'ARGUMENTS_TOO_LARGE',
       `the arguments of ${name} were too large, so it was not run: do it in smaller steps`,
@@ -83,20 +82,20 @@ function reasonToAsk(
   return { why: `${name} would change ${inOneLine(place.path)}, a protected path` };
 }
 
-/** What a person approves is named in the call: a link could lead elsewhere when the call runs. */
+/** A person approves only a path named in the call: a link could be changed before the call runs. */
 function linked({ path }: ResolvedPath): string {
   return `a link leads from there to ${inOneLine(path)}, which needs a person's approval: name that path`;
 }
 
 /**
- * The toolbox under the policy: what a call opens is judged again by where it really is, so that a link that is
- * exchanged after the ruling or the approval releases nothing. A file that a search found is only refused if a rule forbids it.
+ * The toolbox under the policy: each path that a call opens is judged again after it is resolved, so that a link changed
+ * after the ruling gives no access. A file found by a search is refused only if a rule forbids it.
  */
 export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
   const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: ResolvedPath): boolean => {
     const definition = toolbox.definitions().get(name);
     if (!definition) return false;
-    const standing = standingOf(config, agent, definition);
+    const standing = availabilityOf(config, agent, definition);
     const at =
       place.isBelow && standing.subject ? { ...given, [standing.subject.argument]: place.path } : given;
     const ruling = rulingOn(standing, at, place);

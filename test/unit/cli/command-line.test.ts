@@ -58,7 +58,7 @@ describe('commands with --data', () => {
   });
 
   it('commands with --data complete the commands that a daemon suggests', async () => {
-    const hint = 'post a message to begin one; `parley ls` lists what there is';
+    const hint = 'post a message to begin one; `parley ls` lists the conversations';
     const daemon = fakeDaemon({ agents: new ParleyError('NOT_FOUND', 'there is none', { hint }) });
     const ran = await parley(['agents', '--nats', 'nats://h:1'], { daemon });
     expect(ran.err).toContain('`parley ls --nats nats://h:1` lists');

@@ -59,8 +59,8 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-describe('an approval that nobody gives', () => {
-  it('waits for ever where nothing else is configured', async () => {
+describe('an unanswered approval', () => {
+  it('waits without limit by default', async () => {
     const world = open(undefined);
     await ask(world);
     await pass(24 * HOUR);
@@ -86,7 +86,7 @@ describe('an approval that nobody gives', () => {
     expect(await answers(world)).toEqual(['deny']);
   });
 
-  it('is counted from when it was asked, over a restart', async () => {
+  it('is counted from its request, across a restart', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);
@@ -124,7 +124,7 @@ describe('an approval that nobody gives', () => {
     expect(await answers(world)).toEqual(['expired']);
   });
 
-  it('waits no longer than the whole after a restart with a clock that was set back', async () => {
+  it('waits no longer than its limit after a restart with a clock that was set back', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);
@@ -146,7 +146,7 @@ describe('an approval that nobody gives', () => {
     expect(await answers(world)).toEqual(['expired']);
   });
 
-  it('is not expired by a daemon that stops: its log owes it', async () => {
+  it('is not expired by a daemon that stops', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);

@@ -9,7 +9,7 @@ describe('a post', () => {
   });
   afterEach(() => world.end());
 
-  it('of a conversation that was deleted since changes nothing when it comes again, and says nothing (POSTS-4)', async () => {
+  it('of a conversation that was deleted since has no effect and no error when it is redelivered (POSTS-4)', async () => {
     const disk = createMemoryDisk();
     const first = createWorld({ disk });
     const old = [1, 2].map((n) => first.bus.delivery('alice', 'demo', { id: `m${n}`, content: 'secret' }));
@@ -28,7 +28,7 @@ describe('a post', () => {
     await second.end();
   });
 
-  it('for a conversation that never was makes nothing void when that is deleted', async () => {
+  it('is not void after the deletion of a conversation that never existed', async () => {
     const disk = createMemoryDisk();
     const first = createWorld({ disk });
     await first.posts.deliver(first.bus.delivery('alice', 'demo', 'hello'));
@@ -37,7 +37,7 @@ describe('a post', () => {
     expect(disk.deleted.size).toBe(0);
   });
 
-  it('that was acknowledged before a deletion and is read after it is deleted, too; a later one begins anew', async () => {
+  it('that was acknowledged before a deletion and is read after it is void; a later one begins anew', async () => {
     const unread = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
     expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
       body: { deleted: true, existed: true },
@@ -51,7 +51,7 @@ describe('a post', () => {
     expect(world.bus.dead).toEqual([]);
   });
 
-  it('that another store settled is no conversation here, and is deleted all the same when it is read on purpose', async () => {
+  it('that another store settled is no conversation here, but a deletion covers it in a replay', async () => {
     const old = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
     world.runtime.progress.skips(({ sequence }) => sequence === old.position.sequence);
     expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
@@ -66,7 +66,7 @@ describe('a post', () => {
     });
   });
 
-  it('that is tried again while its conversation is deleted is deleted with it', async () => {
+  it('that is retried during the deletion of its conversation is deleted with it', async () => {
     vi.useFakeTimers();
     try {
       world.faults.push(new Error('no space left'));
@@ -81,7 +81,7 @@ describe('a post', () => {
     }
   });
 
-  it('that began a conversation after the deletion was received is answered, though the deletion comes late (DELETE-2)', async () => {
+  it('that began a conversation after the deletion was received is answered although the deletion is executed later (DELETE-2)', async () => {
     const asked = await world.runtime.lastPost('demo');
     const posting = world.deliver({ id: 'm1', content: 'a new beginning' });
     expect(await world.workers.delete('demo', asked)).toMatchObject({ existed: false }); // the post is being appended

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { FreezeWatch } from '../../../src/daemon/cluster/self.ts';
+import { FreezeWatch } from '../../../src/daemon/cluster/freeze-watch.ts';
 
-describe('a daemon that watches the time', () => {
+describe('the freeze watch', () => {
   const LONGEST_GAP_MS = 1_000;
   let watch: FreezeWatch | undefined;
   afterEach(() => {
@@ -23,7 +23,7 @@ describe('a daemon that watches the time', () => {
     return { watch, freezes, freeze };
   }
 
-  it('finds that it was frozen, once, and for how long', () => {
+  it('reports a freeze once, with its duration', () => {
     const { freezes, freeze } = startWatch();
     vi.advanceTimersByTime(5 * LONGEST_GAP_MS);
     expect(freezes).toEqual([]);
@@ -32,18 +32,18 @@ describe('a daemon that watches the time', () => {
     expect(freezes).toEqual([expect.closeTo(30_000, -3)]);
   });
 
-  it('takes what is shorter for a busy moment', () => {
+  it('ignores a shorter gap', () => {
     const { freezes, freeze } = startWatch();
     freeze(LONGEST_GAP_MS / 2);
     vi.advanceTimersByTime(LONGEST_GAP_MS);
     expect(freezes).toEqual([]);
   });
 
-  it('knows of a freeze before any timer runs, when it is told to look', () => {
+  it('detects a freeze before any timer runs when it is checked', () => {
     const { watch, freezes, freeze } = startWatch();
     freeze(30_000);
-    watch.look();
-    watch.look();
+    watch.check();
+    watch.check();
     expect(freezes).toHaveLength(1);
   });
 });

@@ -43,7 +43,7 @@ describe('fsck of a data directory', () => {
       findings.map(({ kind, repaired }) => (repaired ? `${kind}, mended` : kind)),
     );
 
-  it('finds nothing in what a daemon leaves, and changes nothing', async () => {
+  it('finds nothing in the files of a stopped daemon, and changes nothing', async () => {
     await keep(talk());
     const before = await readFile(file('log.jsonl'));
     expect(await run()).toEqual([{ conversation: 'work', findings: [] }]);
@@ -79,7 +79,7 @@ describe('fsck of a data directory', () => {
     expect(kinds(await run())).toEqual([]);
   });
 
-  it('finds damage in the middle by its line; a repair leaves the log as it is, and mends the others', async () => {
+  it('finds damage in the middle by its line; a repair leaves the log as it is, and repairs the others', async () => {
     await keep(talk());
     await keep(talk(), 'other');
     const text = await readFile(file('log.jsonl'), 'utf8');
@@ -91,7 +91,7 @@ describe('fsck of a data directory', () => {
     expect(await readFile(file('log.jsonl'), 'utf8')).toBe(text.replace('"two"', '"too"'));
   });
 
-  it('lets projections lag; those that contradict the log are written again (L1)', async () => {
+  it('accepts projections that lag; those that contradict the log are rewritten (L1)', async () => {
     const entries = talk();
     await keep(entries);
     const lagging = { id: 'work', ...stateOf(entries.slice(0, 2)) };
@@ -112,7 +112,7 @@ describe('fsck of a data directory', () => {
     length,
   });
 
-  it('finds a log that owes a turn and is not marked; a repair marks it for the next start', async () => {
+  it('finds a log with an outstanding turn that is not marked; a repair marks it for the next start', async () => {
     await keep(talk().slice(0, 2));
     expect(kinds(await run())).toEqual(['mark']);
     expect(kinds(await run(true))).toEqual(['mark, mended']);
@@ -121,7 +121,7 @@ describe('fsck of a data directory', () => {
     expect(kinds(await run())).toEqual([]); // without marks every log is read
   });
 
-  it('finds a call that nobody will answer; a repair appends an error result (L13)', async () => {
+  it('finds a call that will get no result; a repair appends an error result (L13)', async () => {
     const log = new Log();
     const tool_calls = [{ id: 'a', type: 'function', function: { name: 'shell', arguments: '{}' } }];
     const author = { kind: 'agent', id: 'pm', name: 'Pm' };
@@ -132,7 +132,7 @@ describe('fsck of a data directory', () => {
     expect(await readFile(file('log.jsonl'), 'utf8')).toContain('NO_RESULT');
   });
 
-  it('finds an output that is named and not there, and what the audit log has and the log has not', async () => {
+  it('finds a missing output file, and audit records that are missing in the log', async () => {
     const path = '@state/logs/tool-results/work/out-1.json';
     await keep(talk().map((entry) => (entry.index === 2 ? { ...entry, fullOutputPath: path } : entry)));
     const record = { type: 'ToolCallStarted', call: { entry: 9, position: 0 }, tool: 'shell', at: '' };
@@ -148,7 +148,7 @@ describe('fsck of a data directory', () => {
     ]);
   });
 
-  it('looks beside a running daemon, and repairs only without one', async () => {
+  it('checks beside a running daemon, and repairs only without one', async () => {
     await keep(talk());
     const store = await openFileStore(data);
     try {
@@ -162,7 +162,7 @@ describe('fsck of a data directory', () => {
     }
   });
 
-  it('refuses what is no data directory as wrong usage, and a conversation that is not there as not found', async () => {
+  it('refuses a directory that is no data directory as wrong usage, and an unknown conversation as not found', async () => {
     await expect(run(true)).rejects.toMatchObject({ code: 'USAGE_NO_DATA' });
     expect(await readdir(data)).toEqual([]);
     await keep(talk());

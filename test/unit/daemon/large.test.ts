@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
-import { isKeptApart, keptReport } from '../../../src/daemon/tools/large.ts';
+import { hasReplacedArguments, keptReport } from '../../../src/daemon/tools/large.ts';
 import { createMemoryStore } from '../../support/memory-store/memory-store.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -27,7 +27,7 @@ const called = (name: string, text: string) => ({
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 describe('an answer of a model', () => {
-  it('that the broker carries stands in the log as it is', async () => {
+  it('that fits the broker payload is written to the log unchanged', async () => {
     const { report, store } = setUp();
     const saved = vi.spyOn(store.toolRecords, 'saveOutput');
     const answer = { content: 'x'.repeat(900_000), toolCalls: [] };
@@ -45,7 +45,7 @@ describe('an answer of a model', () => {
     expect((await file(id)) === content).toBe(true);
   });
 
-  it('keeps its small texts: only what is largest becomes a file', async () => {
+  it('keeps its small texts, and only the largest text becomes a file', async () => {
     const { report } = setUp();
     const small = called('fs_read', '{"path":"@project/a"}');
     const large = called('fs_write', JSON.stringify({ path: '@project/b', content: 'x'.repeat(2 * MIB) }));
@@ -55,7 +55,7 @@ describe('an answer of a model', () => {
     const [, after] = kept.toolCalls;
     expect(after?.function.name).toBe('fs_write');
     const given = JSON.parse(after?.function.arguments ?? '');
-    expect(isKeptApart(given)).toBe(true);
+    expect(hasReplacedArguments(given)).toBe(true);
     expect(JSON.stringify(given)).toContain('[Full output: @state/');
   });
 
@@ -73,7 +73,7 @@ describe('an answer of a model', () => {
     }
   });
 
-  it('that cannot be kept is cut, and says so', async () => {
+  it('that cannot be stored is cut, and says so', async () => {
     const { report, store } = setUp();
     vi.spyOn(store.toolRecords, 'saveOutput').mockRejectedValue(new Error('ENOSPC'));
     const kept = await report({ content: 'x'.repeat(2 * MIB), toolCalls: [] });
@@ -100,7 +100,7 @@ describe('a conversation with a huge answer', () => {
   let world: World;
   afterEach(() => world.end());
 
-  it('goes on: the entry reaches followers and the next request fits', async () => {
+  it('continues: the entry reaches followers and the next request fits', async () => {
     world = createWorld();
     const ended = () =>
       expect.poll(async () => (await world.entries()).at(-1)?.type, { timeout: 10_000 }).toBe('turn-ended');

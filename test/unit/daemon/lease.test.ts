@@ -1,23 +1,22 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
-import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import { createMemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 /** One daemon of several, as others know it; nobody else has anything. */
-const ALONE: Self = {
+const ALONE: LeaseHolder = {
   daemon: 'one',
   ingressLife: () => undefined,
   mayTakeOver: () => true,
   mayAct: async () => true,
-  gaveUp: () => undefined,
+  publishGivenUp: () => undefined,
 };
 
 describe('a claim', () => {
   let world: World;
   afterEach(() => world.end());
 
-  it('is over, and starts nothing, when others have appended behind its append before its answer came', async () => {
+  it('is lost, and starts nothing, when another daemon appended after it before the answer arrived', async () => {
     world = createWorld();
     const { runtime, workers } = world;
     Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
@@ -29,7 +28,7 @@ describe('a claim', () => {
     expect(workers.holds('demo')).toBe(false);
   });
 
-  it('that could not be decided is over: who asks whose the conversation is is answered', async () => {
+  it('that could not be decided does not block a request for the owner of the conversation', async () => {
     const disk = createMemoryDisk();
     world = createWorld({ disk });
     await world.workers.submit('demo', postCommand('m1', 'hello'));

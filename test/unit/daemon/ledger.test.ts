@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Ledger } from '../../../src/daemon/conversations/ledger.ts';
+import { Ledger } from '../../../src/daemon/conversations/worker/ledger.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
-describe('the book of a conversation', () => {
+describe('the ledger of a conversation', () => {
   let disk: MemoryDisk;
   let world: World;
   beforeEach(() => {
@@ -21,7 +21,7 @@ describe('the book of a conversation', () => {
     return { ledger, steps, decide };
   }
 
-  it('shows what is durable, and nothing that is only decided (LEDGER-1)', async () => {
+  it('shows durable entries, and no entries that are only decided (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
     const entries = decide('m1');
     expect([ledger.entries(0, 10), ledger.state.length, ledger.hasOutstandingWork]).toEqual([[], 0, false]);
@@ -35,32 +35,32 @@ describe('the book of a conversation', () => {
     expect(ledger.entries(0, 1)).toEqual(entries.slice(0, 1));
   });
 
-  it('takes back what could not be appended, and decides as if it had never been (LEDGER-1)', async () => {
+  it('undoes entries that could not be appended (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
     world.faults.push(new Error('no space left'));
     await expect(ledger.append(0, decide('m1'))).rejects.toThrow('no space left');
-    ledger.takeBack(0);
+    ledger.truncate(0);
     expect([ledger.conversation.has('m1'), ledger.state.length]).toEqual([false, 0]);
     const again = decide('m1');
     expect(again.map(({ index }) => index)).toEqual([0, 1]);
     expect(await ledger.append(0, again)).toBe(true);
   });
 
-  it('says so when others have appended, and shows nothing of what it decided', async () => {
+  it('reports an append of another process, and shows none of its own decided entries', async () => {
     const { ledger, decide } = await openLedger();
     world.faults.push({ kind: 'conflict', length: 7 });
     expect(await ledger.append(0, decide('m1'))).toBe(false);
     expect(ledger.entries(0, 10)).toEqual([]);
   });
 
-  it('leaves to others what it appended when they have appended behind it before the answer came', async () => {
+  it('leaves its entries to the daemon that appended after them before the answer arrived', async () => {
     const { ledger, decide } = await openLedger();
     world.faults.push({ kind: 'appended', length: 2 }); // and the log is not as long as that says
     expect(await ledger.append(0, decide('m1'))).toBe(false);
     expect([ledger.state.length, ledger.hasOutstandingWork]).toEqual([0, false]);
   });
 
-  it('marks the conversation once, before its first entry that owes something (LEDGER-2)', async () => {
+  it('marks the conversation once, before its first entry with outstanding work (LEDGER-2)', async () => {
     const { ledger, steps, decide } = await openLedger();
     await ledger.append(0, decide('m1'));
     await ledger.append(2, decide('m2'));
@@ -73,15 +73,15 @@ describe('the book of a conversation', () => {
     ]);
   });
 
-  it('lifts the mark where nothing is owed any more, and nowhere else (LEDGER-2)', async () => {
+  it('clears the mark only without outstanding work (LEDGER-2)', async () => {
     const { ledger, decide } = await openLedger();
     await ledger.append(0, decide('m1'));
-    await ledger.liftMark();
+    await ledger.clearMark();
     expect([ledger.isMarked, [...disk.marks]]).toEqual([true, ['demo']]);
     disk.marks.add('other');
     const { store, rules, reach } = world.runtime;
     const other = new Ledger('other', { store, rules, reach }, true, await store.open('other'));
-    await other.liftMark();
+    await other.clearMark();
     expect([other.isMarked, [...disk.marks]]).toEqual([false, ['demo']]);
   });
 });

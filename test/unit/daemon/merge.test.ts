@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { mergedApprovals } from '../../../src/daemon/api/approvals.ts';
-import { agentsOf, conversationsOf } from '../../../src/daemon/cluster/shared-api.ts';
+import { mergeAgents, mergeConversations } from '../../../src/daemon/cluster/shared-api.ts';
 
-describe('answers of several daemons as one', () => {
-  it('say that an agent runs if it does so at any of them', () => {
+describe('merged answers of several daemons', () => {
+  it('show an agent as running if it runs at any daemon', () => {
     const agent = (slug: string, status: string) => ({ slug, name: slug, status });
     const own = { agents: [agent('pm', 'idle'), agent('dev', 'idle')] };
     const other = { agents: [agent('pm', 'running'), agent('dev', 'idle')] };
     const merged = { agents: [agent('pm', 'running'), agent('dev', 'idle')] };
-    expect(agentsOf([own, other])).toEqual(merged);
-    expect(agentsOf([other, own])).toEqual(merged);
-    expect(agentsOf([])).toEqual({ agents: [] });
+    expect(mergeAgents([own, other])).toEqual(merged);
+    expect(mergeAgents([other, own])).toEqual(merged);
+    expect(mergeAgents([])).toEqual({ agents: [] });
   });
 
   describe('list conversations', () => {
@@ -20,26 +20,26 @@ describe('answers of several daemons as one', () => {
       next,
     });
 
-    it('once each, by id, as told by whoever knows most of it', () => {
-      const merged = conversationsOf(
+    it('contains each conversation once, by id, as the daemon with the longest log reports it', () => {
+      const merged = mergeConversations(
         [page(null, row('b', 3), row('c', 1)), page(null, row('a', 2), row('b', 9))],
         {},
       );
       expect(merged).toEqual(page(null, row('a', 2), row('b', 9), row('c', 1)));
     });
 
-    it('only up to where each of them has told all', () => {
-      const merged = conversationsOf(
+    it('ends where the page of any daemon ends', () => {
+      const merged = mergeConversations(
         [page('b', row('a', 1), row('b', 1)), page('d', row('c', 1), row('d', 1))],
         {},
       );
       expect(merged).toEqual(page('b', row('a', 1), row('b', 1)));
     });
 
-    it('as many as were asked for, with where to go on', () => {
+    it('contains as many as requested, with the next cursor', () => {
       const pages = [page(null, row('a', 1), row('c', 1)), page(null, row('b', 1))];
-      expect(conversationsOf(pages, { limit: 2 })).toEqual(page('b', row('a', 1), row('b', 1)));
-      expect(conversationsOf(pages, { limit: 3 })).toMatchObject({ next: null });
+      expect(mergeConversations(pages, { limit: 2 })).toEqual(page('b', row('a', 1), row('b', 1)));
+      expect(mergeConversations(pages, { limit: 3 })).toMatchObject({ next: null });
     });
   });
 
@@ -47,7 +47,7 @@ describe('answers of several daemons as one', () => {
     const approval = (id: string, bytes = 10) => ({ approvalId: id, arguments: 'x'.repeat(bytes) });
     const sizeOf = (value: object) => Buffer.byteLength(JSON.stringify(value));
 
-    it('once each, and sum up what was left out', () => {
+    it('contains each approval once and sums up what was left out', () => {
       const pages = [
         { approvals: [approval('1'), approval('2')], more: 3 },
         { approvals: [approval('2'), approval('3')] },
@@ -56,7 +56,7 @@ describe('answers of several daemons as one', () => {
       expect(mergedApprovals(pages, 10_000)).toEqual(merged);
     });
 
-    it('whole or not at all: what does not fit is counted, and hides no smaller one', () => {
+    it('counts an approval that does not fit, and still shows a smaller one', () => {
       const pages = [
         { approvals: [approval('a', 4_000)] },
         { approvals: [approval('b', 4_000), approval('c')] },
@@ -65,7 +65,7 @@ describe('answers of several daemons as one', () => {
       expect(merged).toEqual({ approvals: [approval('a', 4_000), approval('c')], more: 1 });
     });
 
-    it('with as many as fit, and with one at least', () => {
+    it('contains as many as fit, and at least one', () => {
       const pages = ['a', 'b', 'c'].map((name) => ({
         approvals: Array.from({ length: 20 }, (_, n) => approval(`${name}${n}`, 1_000)),
         more: 1,

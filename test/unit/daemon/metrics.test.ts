@@ -34,7 +34,7 @@ describe('the metrics', () => {
     await gateway.close();
   });
 
-  it('count what the daemon tells, and pass it on', () => {
+  it('count the telemetry events and forward them', () => {
     const metrics = new Metrics();
     const passed: TelemetryEvent[] = [];
     const tell = metrics.sink((event) => void passed.push(event));

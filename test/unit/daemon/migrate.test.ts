@@ -8,7 +8,7 @@ import { openFileSource, openFileStore, openFileTarget } from '../../../src/pers
 import { batch } from '../../contract/samples.ts';
 
 /** From one directory into another, which no command offers: the same work without a server. */
-describe('a move of all conversations', () => {
+describe('a migration of all conversations', () => {
   let root: string;
   let source: MigrationSource;
   let target: MigrationTarget;
@@ -44,7 +44,7 @@ describe('a move of all conversations', () => {
   });
   const move = () => migrateStore(source.archive, target);
 
-  it('goes on where it was ended: a part is copied anew, and what is gone from the source since is removed', async () => {
+  it('continues after an interruption: it copies a part again and removes what the source has deleted since', async () => {
     await target.begin(source.archive.name);
     await fill('one', 2);
     await fill('two', 3);
@@ -56,7 +56,7 @@ describe('a move of all conversations', () => {
     await (await openFileStore(join(root, 'to'))).close();
   });
 
-  it('leaves out what has no entry, such as the feed of another store in a stream of logs', async () => {
+  it('leaves out logs without entries, such as the feed of another store', async () => {
     expect(await migrateStore(withFeed(source.archive), target)).toMatchObject({
       conversations: 2,
       copied: 2,
@@ -65,12 +65,12 @@ describe('a move of all conversations', () => {
     expect(await target.archive.conversations()).toEqual(['one', 'two']);
   });
 
-  it('takes a target for empty that has only the feed of another store', async () => {
+  it('treats a target with only the feed of another store as empty', async () => {
     const archive = withFeed(target.archive);
     expect(await migrateStore(source.archive, { ...target, archive })).toMatchObject({ conversations: 2 });
   });
 
-  it('is refused where something else is, and changes nothing there', async () => {
+  it('is refused when the target has other conversations, and changes nothing', async () => {
     await fill('one', 2);
     await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
     expect(await target.archive.entries('one')).toEqual(batch(0, 2));
@@ -87,7 +87,7 @@ describe('a move of all conversations', () => {
     await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
   });
 
-  it('is refused while another one into the same place is not complete', async () => {
+  it('is refused while another migration into the same target is unfinished', async () => {
     await target.begin('jetstream:OTHER_LOG');
     await expect(move()).rejects.toMatchObject({
       code: 'MIGRATION_UNFINISHED',
@@ -95,7 +95,7 @@ describe('a move of all conversations', () => {
     });
   });
 
-  it('looks again once the target is marked: what was filled meanwhile is not changed, nor closed', async () => {
+  it('checks again after the target is marked, and leaves a target that was filled meanwhile unchanged and open', async () => {
     const writes: string[] = [];
     const store = new Proxy(target.store, {
       get: (real, name) => {
@@ -120,7 +120,7 @@ describe('a move of all conversations', () => {
     expect(await target.archive.migration()).toBeNull();
   });
 
-  it('keeps the target closed when what is read back is not what was written', async () => {
+  it('keeps the target closed when the content read back differs', async () => {
     const archive: StoreArchive = { ...target.archive, entries: async () => batch(0, 2) };
     await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject({
       code: 'MIGRATION_NOT_SAME',
@@ -151,7 +151,7 @@ describe('a move of all conversations', () => {
     await expect(migrateStore(from, { ...target, archive })).rejects.toThrow(expected);
   });
 
-  it('says which conversation could not be copied, and why', async () => {
+  it('reports which conversation could not be copied, and why', async () => {
     const store = Object.create(target.store) as MigrationTarget['store'];
     store.delete = (...given) => target.store.delete(...given);
     store.open = async (id) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OpenWorkers } from '../../../src/daemon/conversations/open-workers.ts';
-import type { ConversationWorker } from '../../../src/daemon/conversations/worker.ts';
+import type { ConversationWorker } from '../../../src/daemon/conversations/worker/worker.ts';
 
 const NOW = 1_000_000;
 
@@ -17,18 +17,18 @@ async function withOpen(...workers: { id: string; length?: number; unusedMs?: nu
 const named = (workers: readonly ConversationWorker[]) => workers.map(({ id }) => id);
 
 describe('workers in memory', () => {
-  it('may leave when nobody used them for a minute', async () => {
+  it('may be evicted when they were idle for a minute', async () => {
     const open = await withOpen({ id: 'new' }, { id: 'old', unusedMs: 60_001 });
     expect(open.isFull).toBe(false);
     expect(named(open.idle(NOW))).toEqual(['old']);
   });
 
-  it('may leave at once when there are many', async () => {
+  it('may be evicted at once when there are many', async () => {
     const open = await withOpen(...Array.from({ length: 501 }, (_, n) => ({ id: `c${n}` })));
     expect([open.isFull, open.idle(NOW).length]).toEqual([true, 501]);
   });
 
-  it('may leave when the logs of idle ones are long: those that were not used for longest', async () => {
+  it('may be evicted when the logs of idle ones are long, the least recently used first', async () => {
     const open = await withOpen(
       { id: 'third', length: 100_000, unusedMs: 33_000 },
       { id: 'at-work', length: 900_000, isIdle: false },
@@ -39,7 +39,7 @@ describe('workers in memory', () => {
     expect([open.isFull, named(open.idle(NOW))]).toEqual([true, ['third', 'fourth']]);
   });
 
-  it('may stay while they are in use, however long their logs are', async () => {
+  it('stay while they are in use, however long their logs are', async () => {
     const open = await withOpen(
       { id: 'long', length: 900_000, unusedMs: 5_000 },
       { id: 'longer', length: 900_001, unusedMs: 19_000 },
@@ -65,7 +65,7 @@ describe('workers in memory', () => {
     expect(await open.find(({ id }) => id === 'd')).toBeUndefined();
   });
 
-  it('are not there any more when their log cannot be read', async () => {
+  it('are removed when their log cannot be read', async () => {
     const open = await withOpen({ id: 'demo' });
     const failed = Promise.reject(new Error('damaged'));
     open.add('bad', failed);
@@ -73,7 +73,7 @@ describe('workers in memory', () => {
     expect([named(await open.all()), open.opening('bad'), open.size]).toEqual([['demo'], undefined, 1]);
   });
 
-  it('stay when an opening fails in whose place they came', async () => {
+  it('stay when an earlier opening that they replaced fails', async () => {
     const open = await withOpen();
     let reject = (_: Error): void => {};
     const promise = new Promise<ConversationWorker>((_, fail) => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus, Heard } from '../../../src/bus/index.ts';
+import { Membership, type MemberWork } from '../../../src/daemon/cluster/membership.ts';
 import type { PeerMonitor } from '../../../src/daemon/cluster/peer-monitor.ts';
 import { Router } from '../../../src/daemon/cluster/router.ts';
-import { Share, type Work } from '../../../src/daemon/cluster/share.ts';
 import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shared-api.ts';
 import type { SharedLogs } from '../../../src/persistence/index.ts';
 
@@ -15,9 +15,9 @@ const log = {
 beforeEach(() => void logged.splice(0));
 
 /** PEER-CONTRACT-1, PEER-CONTRACT-2 */
-describe('a message of another daemon', () => {
+describe('a message from another daemon', () => {
   type Hear = (verb: string, body: unknown) => Promise<unknown>;
-  const open: Share[] = [];
+  const open: Membership[] = [];
   afterEach(async () => {
     for (const share of open.splice(0)) {
       share.leave();
@@ -35,8 +35,8 @@ describe('a message of another daemon', () => {
       onLost: () => undefined,
     };
     const bus = { share: () => ({ peers, startIngress: async () => ({ stop: async () => undefined }) }) };
-    const share = new Share({
-      ...{ daemon: 'a', bus: bus as unknown as Bus, silenceMs: 60_000, likeness: {}, log },
+    const share = new Membership({
+      ...{ daemon: 'a', bus: bus as unknown as Bus, failureTimeoutMs: 60_000, fingerprint: {}, log },
       logs: { all: async () => new Map() } as unknown as SharedLogs,
     });
     const work = {
@@ -48,7 +48,7 @@ describe('a message of another daemon', () => {
       posts: { joinOthers: () => undefined, told: (told: unknown) => void asked.push(told) },
       leaving: new AbortController().signal,
     };
-    await share.join(work as unknown as Work);
+    await share.join(work as unknown as MemberWork);
     open.push(share);
     return hear;
   }
@@ -71,7 +71,7 @@ describe('a message of another daemon', () => {
     expect(asked).toEqual([]);
   });
 
-  it('is handled when it has fields of a later version, or lacks those of this one', async () => {
+  it('is handled when it has fields of a later version or lacks fields of this version', async () => {
     const asked: unknown[] = [];
     const hear = await listen(asked);
     expect(await hear('holds', { conversations: ['demo'], since: 'later' })).toEqual({ held: ['demo'] });
@@ -88,11 +88,11 @@ describe('a message of another daemon', () => {
 describe('the answer of another daemon', () => {
   function routerThat(hears: Heard) {
     const suspected: string[] = [];
-    const members = {
-      onSilence: () => () => undefined,
+    const monitor = {
+      onFailure: () => () => undefined,
       suspect: (daemon: string) => void suspected.push(daemon),
     } as unknown as PeerMonitor;
-    const parts = { members, peers: { ask: async () => hears }, log };
+    const parts = { monitor, peers: { ask: async () => hears }, log };
     return { router: new Router('a', parts as never, 1_000), suspected };
   }
 
@@ -101,7 +101,7 @@ describe('the answer of another daemon', () => {
     [{ invalid: 'conversations: missing' }, /^it refused the request: conversations: missing$/],
     [null, /^expected an object/],
   ])(
-    'is not used when it is invalid (%j): it is logged, and that daemon is not taken for silent',
+    'is not used when it is invalid (%j): it is logged, and that daemon does not count as failed',
     async (body, reason) => {
       const { router, suspected } = routerThat({ kind: 'answered', body });
       const answer = await router.ask('b', 'holds', { conversations: ['demo'] });
@@ -120,27 +120,27 @@ describe('the answer of another daemon', () => {
   });
 
   function apiBeside(heard: object, body: unknown = null) {
-    const freed: string[] = [];
+    const released: string[] = [];
     const router = {
       ask: async () => heard,
-      place: async () => ({ kind: 'there', claim: { daemon: 'b', epoch: 1 } }),
-      isFree: (conversation: string) => void freed.push(conversation),
+      locate: async () => ({ kind: 'there', claim: { daemon: 'b', epoch: 1 } }),
+      noteReleased: (conversation: string) => void released.push(conversation),
     };
-    const parts = { router, members: { others: ['b'] }, log } as unknown as SharedApiParts;
+    const parts = { router, monitor: { others: ['b'] }, log } as unknown as SharedApiParts;
     const api = new SharedApi({ handle: async () => ({ ok: true, body }) } as never, parts);
     return {
-      freed,
+      released,
       handle: (endpoint: string, asked: object) => api.handle({ endpoint, publisher: null, body: asked }),
     };
   }
 
-  it('about a conversation that it works on is an error when it is invalid: nothing is done here instead', async () => {
-    const { handle, freed } = apiBeside({ kind: 'invalid', reason: 'answer: missing' });
+  it('is an error when it is invalid and about a conversation of that daemon: this daemon does not act instead', async () => {
+    const { handle, released } = apiBeside({ kind: 'invalid', reason: 'answer: missing' });
     expect(await handle('conversation', { conversation: 'demo' })).toMatchObject({
       ok: false,
       refusal: { code: 'INTERNAL', message: expect.stringMatching(/daemon b.*answer: missing/) },
     });
-    expect(freed).toEqual([]);
+    expect(released).toEqual([]);
   });
 
   it('is left out of a list when it is invalid, and the list names that daemon', async () => {
@@ -151,7 +151,7 @@ describe('the answer of another daemon', () => {
     expect(logged).toMatchObject([{ daemon: 'b', verb: 'conversations' }]);
   });
 
-  it('joins a list with what an older daemon knows of each conversation, and nothing of it is lost', async () => {
+  it('is merged into a list unchanged when an older daemon sends rows with fewer fields', async () => {
     const own = { conversations: [], next: null };
     const older = { conversations: [{ id: 'one', length: 3, title: 'Hello' }], next: null };
     const { handle } = apiBeside({ kind: 'answered', body: { answer: { ok: true, body: older } } }, own);

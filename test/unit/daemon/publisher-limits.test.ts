@@ -128,7 +128,7 @@ describe('a post beyond its publisher’s limits', () => {
     expect(await posted('two')).toEqual(['b', 'd']);
     expect(codes().length).toBe(1);
     world.calls[0]?.answer('done');
-    await expect.poll(() => world.workers.isAtWork('one')).toBe(false);
+    await expect.poll(() => world.workers.isBusy('one')).toBe(false);
     await post('c', 'three');
     expect(await posted('three')).toEqual(['e', 'c']);
   });

@@ -8,7 +8,7 @@ const unanswered = () => new ParleyError('STORE_UNAVAILABLE', 'could not read st
 function scene(
   faults: { look?: Error[]; takeOver?: Error[] },
   others: readonly string[] = [],
-  isSilent = () => true,
+  isFailed = () => true,
 ) {
   const done: string[] = [];
   const lines: string[] = [];
@@ -16,7 +16,7 @@ function scene(
   let hasOutstandingWork = true;
   const parts = {
     daemon: 'one',
-    silenceMs: 10_000,
+    failureTimeoutMs: 10_000,
     log: { info: write, warn: write, error: write },
     logs: {
       all: async () => {
@@ -31,7 +31,7 @@ function scene(
     workers: {
       holds: () => false,
       storedRows: async () => [],
-      listAnew: async () => undefined,
+      refreshRow: async () => undefined,
       current: async () => ({ isOurs: false, hasOutstandingWork: true }),
       submit: async () => {
         const fault = faults.takeOver?.shift();
@@ -40,14 +40,18 @@ function scene(
         hasOutstandingWork = false;
       },
     },
-    members: { awake: others, isSilent },
-    router: { isFree: () => undefined, seen: () => undefined, ask: async () => ({ kind: 'silent' }) },
+    monitor: { responsive: others, isFailed },
+    router: {
+      noteReleased: () => undefined,
+      noteNewest: () => undefined,
+      ask: async () => ({ kind: 'silent' }),
+    },
   };
   return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };
 }
 
 /** When a look is made again. */
-describe('what a daemon left behind', () => {
+describe('orphaned work', () => {
   let reconciler: Reconciler;
   beforeEach(() => void vi.useFakeTimers());
   afterEach(async () => {
@@ -55,7 +59,7 @@ describe('what a daemon left behind', () => {
     vi.useRealTimers();
   });
 
-  it('is taken over at the first look', async () => {
+  it('is taken over in the first pass', async () => {
     const staged = scene({});
     reconciler = staged.reconciler;
     await reconciler.start();
@@ -64,7 +68,7 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'taken over']);
   });
 
-  it('is taken over soon after by another, if whoever is meant to be first does not do it (RECONCILER-2)', async () => {
+  it('is taken over by another daemon a little later if the first choice does not do it (RECONCILER-2)', async () => {
     const first = ['two', 'three', 'four', 'five', 'six']; // one of them at least is before this one
     const staged = scene({}, first);
     reconciler = staged.reconciler;
@@ -76,7 +80,7 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
   });
 
-  it('is looked for again soon, if the server did not answer (RECONCILER-3)', async () => {
+  it('is searched again after one second if the server did not answer (RECONCILER-3)', async () => {
     const staged = scene({ look: [unanswered(), unanswered()] });
     reconciler = staged.reconciler;
     await reconciler.start();
@@ -87,19 +91,19 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
   });
 
-  it('is looked for again soon, if it cannot be said yet whether that daemon is silent (RECONCILER-3)', async () => {
-    let isSilent = false;
-    const staged = scene({}, [], () => isSilent);
+  it('is searched again soon if it is not yet known whether its owner failed (RECONCILER-3)', async () => {
+    let isFailed = false;
+    const staged = scene({}, [], () => isFailed);
     reconciler = staged.reconciler;
     await reconciler.start();
-    isSilent = true;
+    isFailed = true;
     await vi.advanceTimersByTimeAsync(2_400);
     expect(staged.done).toEqual(['look']);
     await vi.advanceTimersByTimeAsync(200);
     expect(staged.done).toEqual(['look', 'look', 'taken over']);
   });
 
-  it('is taken over again soon, if the server did not answer then (RECONCILER-3)', async () => {
+  it('is retried soon if the server did not answer the takeover (RECONCILER-3)', async () => {
     const staged = scene({ takeOver: [unanswered()] });
     reconciler = staged.reconciler;
     await reconciler.start();
@@ -110,16 +114,16 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'failed', 'look', 'taken over', 'look']);
   });
 
-  it('is not tried without end, if it is damaged', async () => {
+  it('is not retried if its log is damaged', async () => {
     const staged = scene({ takeOver: [new ParleyError('LOG_CORRUPT', 'no append')] });
     reconciler = staged.reconciler;
     await reconciler.start();
     await vi.advanceTimersByTimeAsync(5_000);
     expect(staged.done).toEqual(['look', 'failed']);
-    expect(staged.lines).toContain('this conversation cannot be taken over');
+    expect(staged.lines).toContain('a conversation could not be taken over');
   });
 
-  it('is left alone by one that stops', async () => {
+  it('is not taken over by a daemon that is stopping', async () => {
     const staged = scene({ look: [unanswered()] });
     reconciler = staged.reconciler;
     await reconciler.start();

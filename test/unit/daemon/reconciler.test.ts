@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Heard } from '../../../src/bus/index.ts';
-import { EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/cluster/reconciler.ts';
+import { PASS_EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/cluster/reconciler.ts';
 import { moved } from '../../../src/daemon/conversations/ownership.ts';
 import type { NewestAppend } from '../../../src/persistence/index.ts';
 
-/** What a daemon takes up that another one left, and what it leaves alone. */
-describe('what is owed', () => {
-  const SILENCE_MS = 1_000;
+/** Which orphaned work a daemon takes over. */
+describe('the reconciler', () => {
+  const TIMEOUT_MS = 1_000;
   const running: Reconciler[] = [];
   beforeEach(() => void vi.useFakeTimers());
   afterEach(async () => {
@@ -63,7 +63,7 @@ describe('what is owed', () => {
             limited: [],
             stopped: [],
           })),
-        listAnew: async (id: string) => void listed.push(id),
+        refreshRow: async (id: string) => void listed.push(id),
         async current(id: string) {
           read.push(id);
           return { isOurs: false, hasOutstandingWork: given.logs[id]?.status?.hasOutstandingWork ?? false };
@@ -73,13 +73,13 @@ describe('what is owed', () => {
           taken.push(id);
         },
       },
-      members: { awake: others, isSilent: (daemon: string) => given.silent.includes(daemon) },
+      monitor: { responsive: others, isFailed: (daemon: string) => given.silent.includes(daemon) },
       router: {
-        seen: () => undefined,
-        isFree: (id: string) => void free.push(id),
+        noteNewest: () => undefined,
+        noteReleased: (id: string) => void free.push(id),
         ask: async () => heard?.() ?? { kind: 'nobody' },
       },
-      silenceMs: SILENCE_MS,
+      failureTimeoutMs: TIMEOUT_MS,
       log: { info: write, warn: write, error: write },
     };
     const reconciler = new Reconciler(parts as unknown as ReconcilerParts);
@@ -87,42 +87,42 @@ describe('what is owed', () => {
     return { reconciler, given, taken, free, read, said, listed };
   }
 
-  it('by one that is silent is taken up, and what owes nothing is left', async () => {
+  it('takes over outstanding work of a failed daemon, and nothing else', async () => {
     const { reconciler, taken, read } = reconcile({
       logs: { one: owing('b'), two: owing('b', false), three: owing(null) },
       silent: ['b'],
     });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(taken).toEqual(['three', 'one']);
     expect(read).toEqual(['three', 'one']);
   });
 
-  it('by one that answers is left where it has it open, and free where it says that it has not', async () => {
+  it('leaves a conversation to its live owner, and notes it as released when the owner does not have it open', async () => {
     const { reconciler, taken, free } = reconcile({
       logs: { one: owing('b'), two: owing('b') },
       others: ['b'],
       heard: () => ({ kind: 'answered', body: { held: ['one'] } }),
     });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect([taken, free]).toEqual([['two'], ['two']]);
   });
 
-  it('by one that cannot be asked now is left, and looked at again a silence later', async () => {
+  it('leaves work of a daemon that cannot be reached, and checks again one failure timeout later', async () => {
     const { reconciler, given, taken, free } = reconcile({ logs: { one: owing('b'), two: owing('c') } });
-    await reconciler.pass({ isFirst: true, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: true, handedOver: false });
     expect([taken, free]).toEqual([[], []]);
     given.silent = ['b', 'c'];
-    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect([taken, free]).toEqual([['two', 'one'], []]);
   });
 
-  it('by itself is taken up where it has not got it open, as by another at its place', async () => {
+  it('takes over its own work when the conversation is not open here', async () => {
     const { reconciler, taken } = reconcile({ logs: { one: owing('a'), two: owing('a') }, open: ['two'] });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(taken).toEqual(['one']);
   });
 
-  it('is no more than its row where a daemon ended that had not saved it, and nobody has it open', async () => {
+  it('repairs the row of a conversation whose daemon was killed before it saved the row', async () => {
     const { reconciler, listed } = reconcile({
       logs: {
         ...{ one: owing('b', false, 6), same: owing('b', false, 4), mine: owing('a', false, 6) },
@@ -134,46 +134,46 @@ describe('what is owed', () => {
       others: ['c'],
       heard: () => ({ kind: 'answered', body: { held: ['held', 'unknown'] } }),
     });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     await vi.advanceTimersByTimeAsync(0);
     expect(listed).toEqual(['one', 'free']);
   });
 
-  it('is not even a row where the conversation was deleted', async () => {
+  it('removes the row of a conversation that was deleted', async () => {
     const logs = { one: owing('a', false, 6) };
     const { reconciler, listed, said } = reconcile({ logs, rows: { one: 6, deleted: 5 }, open: ['one'] });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     await vi.advanceTimersByTimeAsync(0);
     expect([listed, said]).toEqual([['not deleted'], []]);
   });
 
-  it('is for one of them to take up first, and the others look a little later', async () => {
+  it('has one first choice for each conversation; the other daemons check a little later', async () => {
     const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
     const [a, b] = ['a', 'b'].map((self) =>
       reconcile({ logs, self, others: [self === 'a' ? 'b' : 'a'], silent: ['gone'] }),
     ) as [ReturnType<typeof reconcile>, ReturnType<typeof reconcile>];
     await Promise.all([
-      a.reconciler.pass({ isFirst: true, handedOver: false }),
-      b.reconciler.pass({ isFirst: true, handedOver: false }),
+      a.reconciler.pass({ isFirstChoiceOnly: true, handedOver: false }),
+      b.reconciler.pass({ isFirstChoiceOnly: true, handedOver: false }),
     ]);
     expect([...a.taken, ...b.taken].sort()).toEqual(Object.keys(logs).sort());
     expect(Math.min(a.taken.length, b.taken.length)).toBeGreaterThan(0);
     a.taken.length = 0;
     a.reconciler.gone(false);
-    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect(new Set(a.taken)).toEqual(new Set(Object.keys(logs)));
   });
 
-  it('is taken up at a start, too, when another one was meant to be first and did not', async () => {
+  it('takes over at a start what the first choice has not taken over', async () => {
     const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
     const { reconciler, taken } = reconcile({ logs, self: 'a', others: ['b'], silent: ['gone'] });
     await reconciler.start();
     expect(taken.length).toBeLessThan(40);
-    await vi.advanceTimersByTimeAsync(SILENCE_MS / 2);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 2);
     expect(new Set(taken)).toEqual(new Set(Object.keys(logs)));
   });
 
-  it('is looked at again behind a daemon that is gone, also by one that is alone: what was refused as moved may not have moved', async () => {
+  it('checks again after a daemon is gone, since a takeover that was refused as moved may not have moved', async () => {
     let refusals = 1;
     const { reconciler, taken } = reconcile({
       logs: { one: owing('gone') },
@@ -183,11 +183,11 @@ describe('what is owed', () => {
       },
     });
     reconciler.gone(false);
-    await vi.advanceTimersByTimeAsync(SILENCE_MS / 2);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 2);
     expect(taken).toEqual(['one']);
   });
 
-  it('is looked at again each second while it is refused as moved and its claim has not changed', async () => {
+  it('retries each second while a takeover is refused as moved and the claim has not changed', async () => {
     let refusals = 3;
     const { reconciler, taken } = reconcile({
       logs: { one: owing('gone') },
@@ -196,13 +196,13 @@ describe('what is owed', () => {
         if (refusals-- > 0) throw moved('one');
       },
     });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(taken).toEqual([]);
     await vi.advanceTimersByTimeAsync(3_000);
     expect(taken).toEqual(['one']);
   });
 
-  it('is left to the daemon that has claimed it when it was refused as moved', async () => {
+  it('leaves a conversation to the daemon that has claimed it meanwhile', async () => {
     const logs: Record<string, NewestAppend> = { one: owing('gone') };
     const { reconciler, read } = reconcile({
       logs,
@@ -216,51 +216,51 @@ describe('what is owed', () => {
         throw moved('one');
       },
     });
-    await reconciler.pass({ isFirst: false, handedOver: false });
-    await vi.advanceTimersByTimeAsync(EVERY_MS / 2);
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    await vi.advanceTimersByTimeAsync(PASS_EVERY_MS / 2);
     expect(read).toEqual(['one']);
   });
 
-  it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
+  it('reads a log without a stored status once for each newest append', async () => {
     const silentLog = { status: null, sequence: 5, length: 5 };
     const { reconciler, given, read } = reconcile({ logs: { old: silentLog } });
-    await reconciler.pass({ isFirst: false, handedOver: false });
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(read).toEqual(['old']);
     given.logs = { old: { status: null, sequence: 6, length: 6 } };
-    await reconciler.pass({ isFirst: false, handedOver: false });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(read).toEqual(['old', 'old']);
   });
 
-  it('is looked at by itself every so often', async () => {
+  it('runs a pass periodically', async () => {
     const { reconciler, taken } = reconcile({ logs: { one: owing(null) } });
     await reconciler.start();
-    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect(taken).toEqual(['one', 'one']);
-    await vi.advanceTimersByTimeAsync(EVERY_MS * 1.25);
+    await vi.advanceTimersByTimeAsync(PASS_EVERY_MS * 1.25);
     expect(taken).toEqual(['one', 'one', 'one']);
   });
 
-  it('is said to be unknown when it could not be looked up', async () => {
+  it('logs a failed search for outstanding work', async () => {
     const { reconciler, given, said } = reconcile({ logs: { one: owing(null) } });
     given.fault = new Error('no server');
     await reconciler.start();
-    expect(said).toEqual(['what is owed could not be looked up; trying again']);
+    expect(said).toEqual(['the search for outstanding work failed; retrying']);
   });
 
-  it('that another takes first is left to it, and what cannot be taken is said', async () => {
+  it('leaves work that another daemon takes first, and logs a takeover that failed', async () => {
     const first = reconcile({ logs: { one: owing(null) }, submit: () => Promise.reject(moved('one')) });
-    await first.reconciler.pass({ isFirst: false, handedOver: false });
+    await first.reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(first.said).toEqual(['taking over a conversation']);
     const damaged = reconcile({
       logs: { one: owing(null) },
       submit: () => Promise.reject(new Error('damaged')),
     });
-    await damaged.reconciler.pass({ isFirst: false, handedOver: false });
-    expect(damaged.said).toContain('this conversation cannot be taken over');
+    await damaged.reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    expect(damaged.said).toContain('a conversation could not be taken over');
   });
 
-  it('and let go of by its daemon is taken up at once', async () => {
+  it('takes over a released conversation at once', async () => {
     const { reconciler, taken, free } = reconcile({ logs: { one: owing('b') }, others: ['b'] });
     await reconciler.released('one', { daemon: 'b', epoch: 3 });
     expect([taken, free]).toEqual([['one'], ['one']]);

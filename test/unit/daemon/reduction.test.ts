@@ -36,7 +36,7 @@ const told = (content: string, finishReason = 'stop'): ModelOutcome => ({
   answer: { content, toolCalls: [], usage, model: 'small-1', finishReason },
 });
 
-const EXTRACT_INSTEAD = 'warn the summary model gave no summary; an extract takes its place';
+const EXTRACT_INSTEAD = 'warn the summary model returned no summary; an extract replaces it';
 
 const summaries = (entries: readonly Entry[]) => entries.filter((entry) => entry.type === 'summary');
 

@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
-import { leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
-import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
 import { createWorld } from './world.ts';
@@ -62,7 +61,7 @@ describe('running one call of a tool', () => {
     });
   });
 
-  it('is published step by step, as it stands in the audit log', async () => {
+  it('is published step by step, as it is in the audit log', async () => {
     const { call, records, world } = giving('two files');
     await call();
     const expected = (await records.read('demo')).records.map((record) => ({
@@ -90,7 +89,7 @@ describe('running one call of a tool', () => {
     expect(run).not.toHaveBeenCalled();
   });
 
-  it('is left open by a shutdown: nothing is reported, and no end is in the audit log', async () => {
+  it('is left open by a shutdown, with no report and no end in the audit log', async () => {
     const { call, audit, world } = setUp(async () => {
       world.shutdown.abort();
       return { kind: 'aborted' };
@@ -107,7 +106,7 @@ describe('running one call of a tool', () => {
     expect(world.audited).toEqual([]);
   });
 
-  it('reports its result even when the audit log does not take it', async () => {
+  it('reports its result even when the audit log cannot store it', async () => {
     const { call, records, world } = giving('done');
     const append = records.append.bind(records);
     vi.spyOn(records, 'append').mockImplementation(async (id, list) => {
@@ -120,26 +119,26 @@ describe('running one call of a tool', () => {
 });
 
 describe('a call where several daemons share the work', () => {
-  const beside = (mayAct: Self['mayAct']) => {
+  const beside = (mayAct: LeaseHolder['mayAct']) => {
     const called = giving('ran');
     const self = {
       daemon: 'a',
       ingressLife: () => undefined,
       mayTakeOver: () => false,
-      gaveUp: () => undefined,
+      publishGivenUp: () => undefined,
     };
     Object.assign(called.world.runtime, { ownership: leasedOwnership({ ...self, mayAct }) });
     return called;
   };
 
-  it('does not run when the conversation is another daemon’s by then, and nothing is reported', async () => {
+  it('does not run or report when another daemon owns the conversation by then', async () => {
     const { call, run, audit } = beside(async () => false);
     expect(await call()).toBeNull();
     expect(run).not.toHaveBeenCalled();
     expect((await audit()).map(([type]) => type)).toEqual(['ToolCallRequested', 'ToolCallStarted']);
   });
 
-  it('looks last of all, and then runs', async () => {
+  it('checks the ownership last, and then runs', async () => {
     const seen: unknown[] = [];
     const { call, audit, run } = beside(async () => {
       seen.push(await audit(), run.mock.calls.length);
@@ -157,7 +156,7 @@ describe('a call where several daemons share the work', () => {
 });
 
 describe('a large result', () => {
-  it('stands in the log up to 51,200 bytes', async () => {
+  it('is written to the log up to 51,200 bytes', async () => {
     expect(INLINE_BYTES).toBe(51_200);
     for (const content of ['x'.repeat(51_200), 'é'.repeat(25_600)]) {
       expect(await giving(content).call()).toEqual({ result: content });
@@ -185,14 +184,14 @@ describe('a large result', () => {
     expect(content.startsWith(preview)).toBe(true);
   });
 
-  it('is a file too where the broker carries less', async () => {
+  it('also becomes a file when the broker payload is smaller', async () => {
     const { call, world } = giving('\u0001'.repeat(3_000)); // six bytes each as JSON
     expect((await call())?.fullOutputPath).toBeUndefined();
     Object.assign(world.runtime, { maxPayload: 16_384 });
     expect((await call())?.fullOutputPath).toMatch(/^@state/);
   });
 
-  it('that cannot be kept is an error result', async () => {
+  it('that cannot be stored becomes an error result', async () => {
     const { call, records } = giving('x'.repeat(60_000));
     vi.spyOn(records, 'saveOutput').mockRejectedValue(new Error('ENOSPC'));
     expect(await call()).toEqual({ result: expect.stringMatching(/OUTPUT_NOT_KEPT.*ENOSPC/s) });

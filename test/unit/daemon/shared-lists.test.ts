@@ -10,7 +10,7 @@ it.each([
 ])('a list of conversations names a daemon that shares the work and was %s', async (kind, expected) => {
   const heard = kind === 'answered' ? { kind, body: { answer: { ok: true, body: page } } } : { kind };
   const api = { handle: async () => ({ ok: true, body: page }) };
-  const parts = { members: { others: ['other'] }, router: { ask: async () => heard } };
+  const parts = { monitor: { others: ['other'] }, router: { ask: async () => heard } };
   const shared = new SharedApi(api as never, parts as unknown as SharedApiParts);
   const request = { endpoint: 'conversations', body: {}, publisher: null };
   expect(await shared.handle(request)).toEqual({ ok: true, body: { ...page, ...expected } });

@@ -29,8 +29,8 @@ async function take(next: (typeof POST | null)[], at: typeof POST | null) {
       holds: () => true,
       current: async () => ({ state: { ingress: { stream: 's', sequence: 3 } } }),
     },
-    router: { place: async () => ({ kind: 'here' }) },
-    silenceMs: 1_000,
+    router: { locate: async () => ({ kind: 'here' }) },
+    failureTimeoutMs: 1_000,
     log: {
       info: () => undefined,
       warn: (fields: object) => done.push(JSON.stringify(fields)),
@@ -38,7 +38,7 @@ async function take(next: (typeof POST | null)[], at: typeof POST | null) {
     },
     leaving: new AbortController().signal,
   };
-  await new SharedPosts(parts as unknown as SharedPostsParts).take(TOKEN);
+  await new SharedPosts(parts as unknown as SharedPostsParts).process(TOKEN);
   return done;
 }
 
@@ -47,9 +47,9 @@ describe('a token whose post may be gone', () => {
     expect(await take([POST], POST)).toEqual(['delivered', 'acknowledged']);
   });
 
-  it('is given back when the server does not give the post, and has it (SHARED-POSTS-3)', async () => {
+  it('is given back when the server has the post, but does not deliver it (SHARED-POSTS-3)', async () => {
     const [warned, ...done] = await take([null], POST);
-    expect(warned).toContain('the server did not give post 7, and has it');
+    expect(warned).toContain('the server has post 7, but did not deliver it');
     expect(done).toEqual(['given back for 1000 ms']);
   });
 

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commandsIn, plainCommand } from '../../../src/daemon/tools/shell-command.ts';
 
-describe('a plain command is written in one form', () => {
+describe('the normal form of a plain command', () => {
   it.each([
     ['npm test', 'npm test'],
     ['  npm \t test ', 'npm test'],
@@ -106,7 +106,7 @@ describe('the commands of a text', () => {
 });
 
 /** Random texts in a real shell, in an empty folder, where each program on the PATH leaves a trace. */
-describe('what is plain, in a real shell', () => {
+describe('a plain command in a real shell', () => {
   let folder: string;
   let programs: string;
   beforeAll(async () => {
@@ -191,7 +191,7 @@ describe('what is plain, in a real shell', () => {
   );
   const text = fc.array(part, { maxLength: 8 }).map((parts) => parts.join(''));
 
-  it('whatever is released as ^echo( [a-z]+)*$ runs echo with these words, and nothing else', async () => {
+  it('that matches ^echo( [a-z]+)*$ runs echo with these words, and nothing else', async () => {
     const rule = /^echo( [a-z]+)*$/u;
     let released = 0;
     fc.assert(
@@ -209,7 +209,7 @@ describe('what is plain, in a real shell', () => {
     expect(await readdir(join(folder, 'work'))).toEqual([]);
   });
 
-  it('gets the same words as in its one form', async () => {
+  it('gets the same words as in its normal form', async () => {
     let plains = 0;
     const show = `show() { for word; do printf '<%s>' "$word"; done; }; show`;
     fc.assert(

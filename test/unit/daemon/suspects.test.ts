@@ -4,7 +4,7 @@ import { tryAgain } from '../../../src/daemon/ingress/fatal-posts.ts';
 import type { IngressPosition } from '../../../src/persistence/index.ts';
 
 /** What several daemons know of posts that may have ended one of them. */
-describe('a post that comes again where several daemons share the work', () => {
+describe('a redelivered post when several daemons share the work', () => {
   const position = { stream: 's1', sequence: 7 };
 
   function share(marked: number | null = null) {
@@ -30,27 +30,27 @@ describe('a post that comes again where several daemons share the work', () => {
     return { kept, leaving, giveUp, deliver, seen, bring };
   }
 
-  it('is marked while it is tried, and no more when the daemon has survived it', async () => {
+  it('has a stored count while it is tried, and none after the daemon has survived it', async () => {
     const { bring, seen, kept } = share();
     await bring();
     expect(seen).toEqual([2]);
     await expect.poll(() => kept.begun).toBeNull();
   });
 
-  it('is no suspect any more though it failed: the daemon is there', async () => {
+  it('is no suspect after a failed attempt that the daemon survived', async () => {
     const { bring, deliver, kept } = share();
     deliver.mockRejectedValueOnce(new Error('no room'));
     await expect(bring()).rejects.toThrow('no room');
     await expect.poll(() => kept.begun).toBeNull();
   });
 
-  it('is only looked up where an earlier one may have been meant', async () => {
+  it('has its count read only when an earlier post may have one', async () => {
     const { bring, seen } = share();
     await bring(false);
     expect(seen).toEqual([null]);
   });
 
-  it('counts on from what another daemon marked, and is given up after five', async () => {
+  it('continues the count of another daemon, and is given up after five attempts', async () => {
     const two = share(2);
     await two.bring();
     expect(two.seen).toEqual([3]);
@@ -63,7 +63,7 @@ describe('a post that comes again where several daemons share the work', () => {
     await expect.poll(() => five.kept.begun).toBeNull();
   });
 
-  it('is tried after five times too if the log has it: that changes nothing', async () => {
+  it('is tried after five attempts too if it is in the log, which changes nothing', async () => {
     vi.useFakeTimers();
     const { bring, giveUp, seen, kept } = share(5);
     giveUp.mockResolvedValueOnce(false);
@@ -75,7 +75,7 @@ describe('a post that comes again where several daemons share the work', () => {
     expect([seen, kept.begun]).toEqual([[6], null]);
   });
 
-  it('is not tried when its mark cannot be read or made, or the daemon leaves', async () => {
+  it('is not tried when its count cannot be read or stored, or the daemon leaves', async () => {
     const { bring, kept, deliver } = share();
     kept.fault = new Error('no server');
     await expect(bring()).rejects.toThrow('no server');

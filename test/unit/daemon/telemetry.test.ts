@@ -55,7 +55,7 @@ const recovered = (count: Partial<Record<'repaired' | 'retried' | 'unknown', num
 });
 
 describe('telemetry', () => {
-  it('tells of the beginning and the end of a turn, and of the results of its tools', () => {
+  it('reports the start and the end of a turn, and its tool results', () => {
     const { events, telemetry } = watched();
     const ended = entry({
       type: 'turn-ended',
@@ -80,7 +80,7 @@ describe('telemetry', () => {
     ]);
   });
 
-  it('tells nothing of what people and agents say', () => {
+  it('contains no text of people or agents', () => {
     const { events, telemetry } = watched();
     const said = ['user', 'assistant', 'system'].map((role) =>
       entry({ type: 'message', role, content: 'x' }),
@@ -104,13 +104,13 @@ describe('telemetry', () => {
     expect(repairs).toEqual(counts ? [{ ...base, ...zeros, ...counts }] : []);
   });
 
-  it('tells of no repair when a turn goes on that an agent or a person held up', () => {
+  it('reports no repair when a turn continues that waited for an agent or a person', () => {
     const { events, telemetry } = watched();
     telemetry.applied('demo', decided([started({ resumed: true })]));
     expect(events.map(({ type }) => type)).toEqual(['turn_started']);
   });
 
-  it('leaves out a name that a model or an agent elsewhere wrote as it pleased', () => {
+  it('leaves out a name that a model or a remote agent invented', () => {
     const { events, telemetry } = watched();
     telemetry.applied('demo', decided([result({ toolName: 'send "the password"' })]));
     const report = { agent: 'pm', turnId: 't1', duration: 5, requestHash: 'abc', upTo: 4 };
@@ -126,7 +126,7 @@ describe('telemetry', () => {
     expect(JSON.stringify(events)).not.toMatch(/password|secret|my key/);
   });
 
-  it('tells of a request that the guard stopped, and why', () => {
+  it('reports a request that the guard refused, with the reason', () => {
     const { events, telemetry } = watched();
     const request = { conversation: 'demo', agent: 'pm', turnId: 't1', hash: 'abc', headers: {} };
     const assembled: Assembled = {
@@ -151,7 +151,7 @@ describe('telemetry', () => {
     ]);
   });
 
-  it('is nothing at all without somebody to tell (DAEMON-TELEMETRY-3)', () => {
+  it('makes no events without a sink (DAEMON-TELEMETRY-3)', () => {
     expect(createTelemetry(undefined, Date.now)).toBe(NO_TELEMETRY);
   });
 });
@@ -166,7 +166,7 @@ describe('telemetry of a conversation at work', () => {
   afterEach(() => world.end());
   const types = () => events.map(({ type }) => type);
 
-  it('follows a turn from its beginning to its end', async () => {
+  it('follows a turn from its start to its end', async () => {
     setUp();
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
@@ -180,7 +180,7 @@ describe('telemetry of a conversation at work', () => {
     expect(events[2]).toMatchObject({ model: 'default', call: 1, outcome: 'answered', requestHash: hash });
   });
 
-  it('tells nothing of what could not be made durable', async () => {
+  it('reports nothing that could not be made durable', async () => {
     setUp();
     const worker = await world.workers.use('demo');
     world.faults.push(new Error('no space left'));
@@ -203,7 +203,7 @@ describe('telemetry of a conversation at work', () => {
     },
   );
 
-  it('tells of a repair at the next start, and not at the one after', async () => {
+  it('reports a repair at the next start, and not at the one after', async () => {
     const disk = createMemoryDisk();
     setUp({ disk });
     await (await world.workers.use('demo')).submit(postCommand('m1', 'hello'));
@@ -220,7 +220,7 @@ describe('telemetry of a conversation at work', () => {
     expect(events).toEqual([]);
   });
 
-  it('goes on when the one who is told throws (DAEMON-TELEMETRY-3)', async () => {
+  it('continues when the sink throws (DAEMON-TELEMETRY-3)', async () => {
     setUp({
       telemetry: () => {
         throw new Error('no ear');

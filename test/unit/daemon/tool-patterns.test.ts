@@ -4,7 +4,7 @@ import { toolsOf } from '../../../src/agents/requests/requests.ts';
 import type { Config } from '../../../src/config/index.ts';
 import { createRoster } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/agents.ts';
-import { riskOf, standingOf } from '../../../src/daemon/tools/tool-policy.ts';
+import { availabilityOf, riskOf } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { createToolbox } from '../../../src/tools/index.ts';
 import { cardOf } from '../agents/support.ts';
@@ -93,9 +93,9 @@ describe('a pattern for the tools of an MCP server', () => {
       { tool: 'mcp__web__*', allow: false },
     ];
     const config = configured(['mcp__web__*'], { policy });
-    expect(standingOf(config, 'dev', definition('mcp__web__get')).otherwise).toBe('runs');
-    expect(standingOf(config, 'dev', definition('mcp__web__post')).otherwise).toBe('forbidden');
-    expect(standingOf(config, 'dev', definition('mcp__webhooks__send')).otherwise).toBe('asks');
+    expect(availabilityOf(config, 'dev', definition('mcp__web__get')).otherwise).toBe('runs');
+    expect(availabilityOf(config, 'dev', definition('mcp__web__post')).otherwise).toBe('forbidden');
+    expect(availabilityOf(config, 'dev', definition('mcp__webhooks__send')).otherwise).toBe('asks');
     expect(ownedBy(config)).toMatchObject({ offered: ['mcp__web__get'], forbidden: ['mcp__web__post'] });
   });
 

@@ -1,17 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import type { Self } from '../../../src/daemon/cluster/self.ts';
-import { audited } from '../../../src/daemon/conversations/worker-items.ts';
+import type { LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
+import { audited } from '../../../src/daemon/conversations/worker/worker-items.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
 import { createMemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
-const SHARED: Self = {
+const SHARED: LeaseHolder = {
   daemon: 'one',
   ingressLife: () => undefined,
   mayTakeOver: () => true,
   mayAct: async () => true,
-  gaveUp: () => undefined,
+  publishGivenUp: () => undefined,
 };
 const TOOLS = {
   judge: () => ({ kind: 'run', risk: 'safe' }) as const,
@@ -63,7 +63,7 @@ describe('the requests of tools in the audit log', () => {
     expect(published).toEqual(happened.filter((text) => isOf(text, 'ToolCall')).sort());
   });
 
-  it('are reused when the append that they precede fails and is made again', async () => {
+  it('are reused when the append after them fails and is retried', async () => {
     let failures = 0;
     const happened = await calling({}, ([first]) => {
       if (first?.type === 'ToolCallRequested' && failures++ === 0) world.faults.push(new Error('disk full'));
@@ -73,7 +73,7 @@ describe('the requests of tools in the audit log', () => {
     expect(happened.filter((text) => isOf(text, ENDED))).toHaveLength(2);
   });
 
-  it('are tried again, call by call, when they could not be written before', async () => {
+  it('are retried call by call when they could not be written before', async () => {
     let failures = 0;
     const happened = await calling({}, ([first]) => {
       if (first?.type === 'ToolCallRequested' && failures++ === 0) throw new Error('disk full');
@@ -82,7 +82,7 @@ describe('the requests of tools in the audit log', () => {
     expect(happened.filter((text) => isOf(text, 'ToolCallRequested', ENDED))).toHaveLength(4);
   });
 
-  it('follow the starts where logs are shared: an append that another daemon refuses leaves none', async () => {
+  it('follow the starts with shared logs, so that a refused append leaves none', async () => {
     const happened = await calling({ self: SHARED });
     expect(happened[0]).toMatch(/^appended/);
     expect(happened.filter((text) => isOf(text, 'ToolCallRequested', ENDED))).toHaveLength(4);
@@ -90,7 +90,7 @@ describe('the requests of tools in the audit log', () => {
 });
 
 describe('a request without a start', () => {
-  it.each<[string, Self | null, readonly number[], (string | null)[]]>([
+  it.each<[string, LeaseHolder | null, readonly number[], (string | null)[]]>([
     ['proves that nothing ran, in an audit log of this daemon alone', null, [], [null]],
     ['proves nothing where a line cannot be read', null, [2], []],
     ['proves nothing where logs are shared: the daemon before may still write', SHARED, [], []],

@@ -42,7 +42,7 @@ describe('conversations as files', () => {
     return lines.split('\n').map((line) => JSON.parse(line));
   }
 
-  it('takes a messages.json, keeps whatever it does not know, and closes what has no result', async () => {
+  it('imports a messages.json, keeps unknown fields, and closes calls without a result', async () => {
     expect(await bring(LEGACY)).toEqual({ conversation: 'old', entries: 9, duplicate: false });
     const entries = await entriesOf();
     expect(entries.slice(0, 7)).toMatchObject([
@@ -122,7 +122,7 @@ describe('conversations as files', () => {
     },
   );
 
-  it('keeps every entry of a log, turns and all, but its places in the stream', async () => {
+  it('keeps every entry of a log except its ingress sequences', async () => {
     const log = new Log();
     log.answer('pm', log.start('pm', log.person('one')), 'two');
     Object.assign(log.entries[0] ?? {}, { ingressSequence: 5 });
@@ -132,14 +132,14 @@ describe('conversations as files', () => {
     expect(await entriesOf()).toEqual([first, ...log.entries.slice(1)]);
   });
 
-  it('gives whoever owes an answer to the next start', async () => {
+  it('leaves an outstanding answer to the next start', async () => {
     const log = new Log();
     log.start('pm', log.person('one'));
     await bring(log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
     expect(await readdir(join(data, 'open'))).toContain('old');
   });
 
-  it('does nothing when it is there already, and refuses to mix two conversations (L4)', async () => {
+  it('does nothing when the conversation is there already, and refuses to mix two conversations (L4)', async () => {
     await bring(LEGACY);
     const before = await readFile(join(data, 'conversations', 'old', 'log.jsonl'));
     expect(await bring(LEGACY)).toMatchObject({ duplicate: true });
@@ -182,7 +182,7 @@ describe('conversations as files', () => {
     ['is empty', '[]', /no message/],
     ['ends within a line', '{"index":0', /last line is cut short/],
     ['has a broken line', '{"index":0\n', /line 1: /],
-    ['has a line that is no entry', '{"index":0,"type":"message"}\n', /line 1 is no entry: id/],
+    ['has a line that is no entry', '{"index":0,"type":"message"}\n', /line 1 is not an entry: id/],
     ['breaks a law', `${JSON.stringify({ ...sample(), index: 4 })}\n`, /line 0 has index 4/],
   ])('refuses a file that %s, names the place, and keeps a copy', async (_, content, reason) => {
     const refused = await bring(content).catch((error: unknown) => error);
@@ -203,12 +203,12 @@ describe('conversations as files', () => {
     [
       'a message on each line',
       '{"role":"user","content":"x"}\n{"role":"user","content":"y"}\n',
-      /line 1 is no entry: type: expected one of message, .*, got nothing/,
+      /line 1 is not an entry: type: expected one of message, .*, got nothing/,
     ],
     [
       'an entry with a field of another type',
       `${JSON.stringify({ ...sample(), content: 3 })}\n`,
-      /line 1 is no entry: content: expected a text, got 3/,
+      /line 1 is not an entry: content: expected a text, got 3/,
     ],
     [
       'a message whose call has no type',

@@ -45,7 +45,7 @@ describe('one conversation at work', () => {
     });
   });
 
-  it('appends together what waits together, and decides in order (WORKER-1)', async () => {
+  it('appends waiting commands together, and decides them in order (WORKER-1)', async () => {
     const worker = await world.workers.use('demo');
     const replies = await Promise.all(
       [1, 2, 3].map((n) => worker.submit(postCommand(`m${n}`, `number ${n}`))),
@@ -55,7 +55,7 @@ describe('one conversation at work', () => {
     expect(types(worker.entries())).toEqual(['message', 'turn-started', 'message', 'message']);
   });
 
-  it('appends nothing for what changes nothing', async () => {
+  it('appends nothing for a command without effect', async () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
     const before = world.appends.length;
@@ -70,7 +70,7 @@ describe('one conversation at work', () => {
     expect(world.appends.length).toBe(before);
   });
 
-  it('undoes what could not be appended: its senders are told, nothing is published, no call is made', async () => {
+  it('undoes entries that could not be appended: the senders get the error, nothing is published, no call is made', async () => {
     const worker = await world.workers.use('demo');
     world.faults.push(new Error('no space left'));
     const outcomes = await Promise.allSettled([
@@ -89,7 +89,7 @@ describe('one conversation at work', () => {
     expect(world.calls[0]?.request.messages.at(-1)?.content).toBe('one');
   });
 
-  it('tells the sender of a conflict, and acts on nothing (L3)', async () => {
+  it('rejects the command at a conflict, and starts no effect (L3)', async () => {
     const worker = await world.workers.use('demo');
     world.faults.push({ kind: 'conflict', length: 7 });
     await expect(worker.submit(postCommand('m1', 'one'))).rejects.toMatchObject({
@@ -100,7 +100,7 @@ describe('one conversation at work', () => {
     expect([world.calls.length, worker.state.length]).toEqual([0, 0]);
   });
 
-  it('shows nobody what is not durable', async () => {
+  it('shows only durable entries', async () => {
     const worker = await world.workers.use('demo');
     const submitted = worker.submit(postCommand('m1', 'one'));
     expect([worker.state.length, worker.entries().length]).toEqual([0, 0]);
@@ -108,7 +108,7 @@ describe('one conversation at work', () => {
     expect([worker.state.length, worker.entries().length]).toEqual([2, 2]);
   });
 
-  it('makes the same request after an undone append as if nothing had been', async () => {
+  it('makes the same request after an undone append', async () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
     world.calls[0]?.answer('first');
@@ -123,7 +123,7 @@ describe('one conversation at work', () => {
     ]);
   });
 
-  it('keeps a report whose append failed, and sends it again', async () => {
+  it('retries a report whose append failed', async () => {
     vi.useFakeTimers();
     try {
       const worker = await world.workers.use('demo');
@@ -142,7 +142,7 @@ describe('one conversation at work', () => {
     }
   });
 
-  it('turns a failing model into an entry and goes on (L16)', async () => {
+  it('records a failing model as an entry and continues (L16)', async () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
     world.calls[0]?.say('half ');
@@ -155,7 +155,7 @@ describe('one conversation at work', () => {
     expect(worker.entries().at(-1)).toMatchObject({ outcome: 'failed' });
   });
 
-  it('aborts a running call when a person stops it, and keeps what it said', async () => {
+  it('aborts a running call when a person stops it, and keeps its partial answer', async () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
     world.calls[0]?.say('half ');
@@ -168,7 +168,7 @@ describe('one conversation at work', () => {
     expect(worker.entries().at(-2)).toMatchObject({ type: 'message', content: 'half ' });
   });
 
-  it('does not call a model whose request the guard stops, and says so in the log (L13)', async () => {
+  it('does not call a model whose request the guard refuses, and records that in the log (L13)', async () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', '中'.repeat(120_000)));
     await expect.poll(() => worker.state.length).toBe(4);
@@ -179,8 +179,8 @@ describe('one conversation at work', () => {
   });
 });
 
-describe('a conversation from one life to the next', () => {
-  it('goes on after a stop in the middle of a call: same request, one answer, nothing lost', async () => {
+describe('a conversation across restarts', () => {
+  it('continues after a stop during a call with the same request, one answer and no loss', async () => {
     const disk = createMemoryDisk();
     const first = createWorld({ disk });
     await first.workers.recover();
@@ -220,7 +220,7 @@ describe('a conversation from one life to the next', () => {
     await third.end();
   });
 
-  it('lets a turn that runs finish while it drains, and starts no further one', async () => {
+  it('finishes a running turn while it drains, and starts no further one', async () => {
     const disk = createMemoryDisk();
     const world = createWorld({ disk });
     await world.workers.submit('demo', postCommand('m1', 'hello'));
@@ -293,7 +293,7 @@ describe('a conversation from one life to the next', () => {
     const second = createWorld({ disk });
     await second.workers.recover();
     expect(second.calls.map(({ request }) => request.conversation)).toEqual(['good']);
-    expect(second.lines.join('\n')).toMatch(/error this conversation cannot be opened.*"bad"/);
+    expect(second.lines.join('\n')).toMatch(/error a conversation cannot be opened.*"bad"/);
     await second.end();
   });
 });

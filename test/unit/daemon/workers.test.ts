@@ -15,7 +15,7 @@ describe('the conversations in memory', () => {
     vi.useRealTimers();
   });
 
-  it('leave memory when nobody used them for long and they owe nothing (WORKERS-2)', async () => {
+  it('are evicted when they are idle and have no outstanding work (WORKERS-2)', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     const busy = await world.workers.use('demo');
@@ -34,7 +34,7 @@ describe('the conversations in memory', () => {
     expect(await world.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({ duplicate: true });
   });
 
-  it('can be opened again when they could not be listed as they left memory', async () => {
+  it('can be opened again when their row could not be saved at the eviction', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
@@ -47,13 +47,13 @@ describe('the conversations in memory', () => {
     };
     await vi.advanceTimersByTimeAsync(200_000);
     expect(worker.isRetired).toBe(true);
-    expect(world.lines.join('\n')).toMatch(/warn the list says .*demo.*no answer/);
+    expect(world.lines.join('\n')).toMatch(/warn a conversation list entry is stale.*demo.*no answer/);
     store.saveRow = saveRow;
     expect((await world.workers.use('demo')).state.length).toBe(5);
     expect(await world.workers.submit('demo', postCommand('m2', 'again'))).toMatchObject({ kind: 'posted' });
   });
 
-  it('stay in memory while somebody reads them (WORKERS-2)', async () => {
+  it('stay in memory while they are read (WORKERS-2)', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
@@ -65,12 +65,12 @@ describe('the conversations in memory', () => {
     }
   });
 
-  it('are opened once, however many ask (WORKERS-1)', async () => {
+  it('are opened once for concurrent callers (WORKERS-1)', async () => {
     const [first, second] = await Promise.all([world.workers.use('demo'), world.workers.use('demo')]);
     expect(first).toBe(second);
   });
 
-  it('can be asked for while they are deleted: the answer is a new life, never a half', async () => {
+  it('can be opened during their deletion, and are then new and empty', async () => {
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     const deleted = world.workers.delete('demo');
     const posted = world.workers.submit('demo', postCommand('m2', 'again'));
@@ -83,7 +83,7 @@ describe('the conversations in memory', () => {
     expect(entries.some(({ id }) => id === 'm1')).toBe(false);
   });
 
-  it('that are deleted while a report waits for room on the disk are done with: nothing is tried again', async () => {
+  it('that are deleted while a report waits for disk space retry nothing', async () => {
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.faults.push(new Error('no space left'));
     world.calls[0]?.answer('hi');
@@ -97,7 +97,7 @@ describe('the conversations in memory', () => {
     expect((await world.entries()).map(({ type }) => type)).toEqual(['message', 'turn-started']);
   });
 
-  it('are not closed in the place of one that has been opened anew meanwhile', async () => {
+  it('are not closed when a new worker has replaced them meanwhile', async () => {
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(10);
@@ -118,20 +118,20 @@ describe('the conversations in memory', () => {
     expect(await workers.use('demo')).toBe(anew[0]);
   });
 
-  it('that could not be taken up while the disk was full are taken up when they are asked for', async () => {
+  it('that could not be resumed on a full disk are resumed when they are opened', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     await world.end();
     world = createWorld({ disk });
     world.faults.push(new Error('no space left'));
     await world.workers.recover();
-    expect(world.lines.join('\n')).toMatch(/error this conversation cannot be opened.*no space left/);
+    expect(world.lines.join('\n')).toMatch(/error a conversation cannot be opened.*no space left/);
     expect(world.calls.length).toBe(0);
     expect((await world.workers.use('demo')).state.length).toBe(3);
     expect(world.calls.length).toBe(1);
   });
 
-  it('are listed as they are, the stored ones as they were', async () => {
+  it('are listed with their state in memory, the others with their stored row', async () => {
     await world.workers.submit('b', postCommand('m1', 'hello'));
     disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 9 });
     disk.rows.set('b', { ...EMPTY_ROW, id: 'b', length: 1 });
@@ -141,7 +141,7 @@ describe('the conversations in memory', () => {
     ]);
   });
 
-  it('that are missing in the list are listed again from their logs (L1)', async () => {
+  it('that are missing in the list are rebuilt from their logs (L1)', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
@@ -152,7 +152,7 @@ describe('the conversations in memory', () => {
     expect((await world.workers.rows()).map(({ title }) => title)).toEqual(['hello']);
   });
 
-  it('leave no timer behind when they are closed', async () => {
+  it('leave no timer after they are closed', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     await world.workers.delete('demo');

@@ -23,8 +23,7 @@ import {
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api/api.ts';
 import { Erasure } from '../../../src/daemon/api/erasure.ts';
-import { leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
-import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import { SOLE_OWNER } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
@@ -62,7 +61,7 @@ export interface WorldOptions {
   /** Default: one in memory. */
   readonly store?: ConversationStore;
   /** Among others that share the work. */
-  readonly self?: Self;
+  readonly self?: LeaseHolder;
   readonly maxPayload?: number;
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;

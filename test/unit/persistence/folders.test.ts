@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { composeLogReader } from '../../../src/daemon/compose.ts';
+import { composeLogReader } from '../../../src/daemon/compose/files.ts';
 import { folderOf, idOf } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { inspectFiles, openFileSource, openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { foldCase } from '../../support/folding-disk.mjs';

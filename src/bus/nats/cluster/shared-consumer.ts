@@ -8,7 +8,7 @@ export interface SharedConsumerOptions {
   /** The id of the logs that it reads for (`begin-reading.ts`). */
   readonly logs: string;
   /** A post without acknowledgement or keep-alive is delivered again after this time. */
-  readonly silenceMs: number;
+  readonly failureTimeoutMs: number;
   /** A new consumer starts after this sequence. */
   readonly behind: number;
 }
@@ -19,14 +19,14 @@ export interface SharedConsumerOptions {
  */
 export async function ensureSharedConsumer(
   { manager, subjects, stream }: IngressSources,
-  { logs, silenceMs, behind }: SharedConsumerOptions,
+  { logs, failureTimeoutMs, behind }: SharedConsumerOptions,
 ): Promise<boolean> {
   const config: Partial<ConsumerConfig> = {
     durable_name: SHARED_CONSUMER,
     description: logs,
     ack_policy: AckPolicy.Explicit,
     replay_policy: ReplayPolicy.Instant,
-    ack_wait: nanos(silenceMs),
+    ack_wait: nanos(failureTimeoutMs),
     max_deliver: -1,
     max_ack_pending: MOST_PENDING,
   };

@@ -260,8 +260,8 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#detectLoss(info);
     await this.#options.onBegin?.();
     const behind = this.#floor?.stream === info.created ? this.#floor.sequence : 0;
-    const { owner, silenceMs } = this.#options;
-    return ensureSharedConsumer(this.#sources, { logs: owner.id, silenceMs, behind });
+    const { owner, failureTimeoutMs } = this.#options;
+    return ensureSharedConsumer(this.#sources, { logs: owner.id, failureTimeoutMs, behind });
   }
 
   /** SHARED-INGRESS-5. True: the stream lost its end. */
@@ -282,7 +282,7 @@ export class NatsSharedIngress implements SharedIngress {
 
   async #watchFloor(): Promise<void> {
     const { signal } = this.#stopping;
-    const every = Math.min(5_000, this.#options.silenceMs / 2);
+    const every = Math.min(5_000, this.#options.failureTimeoutMs / 2);
     while (!signal.aborted) {
       await pause(every, undefined, { signal }).catch(() => undefined);
       if (!signal.aborted) await this.#pollFloor();

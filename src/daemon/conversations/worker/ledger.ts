@@ -3,22 +3,22 @@ import {
   type ConversationState,
   type Entry,
   hasOutstandingWork,
-} from '../../conversation/index.ts';
-import type { ConversationLog, OpenedLog, WorkStatus } from '../../persistence/index.ts';
-import type { Runtime } from '../runtime.ts';
-import { saveProjections } from './projections.ts';
+} from '../../../conversation/index.ts';
+import type { ConversationLog, OpenedLog, WorkStatus } from '../../../persistence/index.ts';
+import type { Runtime } from '../../runtime.ts';
+import { saveProjections } from '../projections.ts';
 
 /**
- * The book of one conversation: what was decided, and what of it is durable.
+ * The log of one conversation in memory: the decided state and the durable state.
  *
- * LEDGER-1 Nothing but what is durable is shown. What was decided and could not be appended is taken back.
- * LEDGER-2 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
+ * LEDGER-1  Only durable entries are shown. Decided entries that could not be appended are undone.
+ * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
  */
 
 type LedgerRuntime = Pick<Runtime, 'store' | 'rules' | 'reach'>;
 
 export class Ledger {
-  /** What is decided on: ahead of what is durable while that is on its way. */
+  /** The decided state: ahead of the durable one while an append is in progress. */
   readonly conversation: Conversation;
   readonly #id: string;
   readonly #runtime: LedgerRuntime;
@@ -40,17 +40,17 @@ export class Ledger {
     return this.#durable;
   }
 
-  /** Something durable is under way or waits. */
+  /** In the durable state. */
   get hasOutstandingWork(): boolean {
     return hasOutstandingWork(this.#durable);
   }
 
-  /** The store knows that this conversation owes something (LEDGER-2). */
+  /** LEDGER-2 */
   get isMarked(): boolean {
     return this.#isMarked;
   }
 
-  /** Where the store counts: of the newest append; else 0. */
+  /** Sequence of the newest append; 0 if the store has none. */
   get newestSequence(): number {
     return this.#log.newestSequence ?? 0;
   }
@@ -60,7 +60,7 @@ export class Ledger {
     return this.conversation.entries.slice(from, Math.min(this.#durable.length, from + limit));
   }
 
-  /** Makes durable what was decided since the log had this length. False: others have appended. */
+  /** Appends the entries decided since the log had length `before`. False: another process appended first. */
   async append(before: number, entries: readonly Entry[], standing?: WorkStatus): Promise<boolean> {
     const { store, reach } = this.#runtime;
     if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
@@ -71,14 +71,14 @@ export class Ledger {
     reach('before-append');
     const outcome = await this.#log.append(before, entries, standing);
     reach('after-append');
-    // Others may have appended behind it before its answer came: then it stands, and what it asks for is theirs to do.
+    // Another daemon may have appended after it before the answer arrived: then the entries count, and it runs their effects.
     if (outcome.kind !== 'appended' || this.#log.length !== before + entries.length) return false;
     this.#durable = this.conversation.state;
     return true;
   }
 
   /** LEDGER-1 */
-  takeBack(length: number): void {
+  truncate(length: number): void {
     this.conversation.truncate(length);
   }
 
@@ -86,8 +86,8 @@ export class Ledger {
     await saveProjections(this.#id, this.#durable, this.conversation.entries, this.#runtime.store);
   }
 
-  /** LEDGER-2: of one that owes nothing any more. */
-  async liftMark(): Promise<void> {
+  /** LEDGER-2: only without outstanding work. */
+  async clearMark(): Promise<void> {
     if (!this.#isMarked || this.hasOutstandingWork) return;
     await this.#runtime.store.clearOpen(this.#id);
     this.#isMarked = false;

@@ -8,17 +8,17 @@ import {
   type Requests,
   type Reservation,
   reservationFor,
-} from '../../agents/index.ts';
-import type { Conversation, Effect } from '../../conversation/index.ts';
-import type { Refusal } from '../../kernel/index.ts';
-import type { Runtime } from '../runtime.ts';
+} from '../../../agents/index.ts';
+import type { Conversation, Effect } from '../../../conversation/index.ts';
+import type { Refusal } from '../../../kernel/index.ts';
+import type { Runtime } from '../../runtime.ts';
 import type { TurnTimes } from './turn-times.ts';
 
-/** What a model call comes to before it is made: a request, a reduction that must come first, or why there is none. */
+/** Prepares a model call: a request, a reduction that must come first, or the reason why there is none. */
 
 export type PreparedCall =
   | ReadyCall
-  /** The view is too large: something is taken out of it first, and then the call is asked for again. */
+  /** The view is too large: it is reduced first, then the call is requested again. */
   | ReducingCall
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly upTo: number }
   | { readonly kind: 'limited'; readonly limit: LimitReached; readonly upTo: number };
@@ -33,9 +33,9 @@ export interface ReadyCall {
   readonly number: number;
   /** When the turn's time is over, by the monotonic clock. */
   readonly deadline: number;
-  /** What it may use at most; kept aside while it runs. */
+  /** The maximum that it may use; reserved while it runs. */
   readonly reservation: Reservation;
-  /** What to do when the provider says that it is too long all the same; null: that was tried. */
+  /** The reduction after a provider refused the request as too long; null: that was tried already. */
   tooLong(): ReducingCall | null;
 }
 
@@ -45,9 +45,9 @@ export interface ReducingCall {
   readonly upTo: number;
   /** When the turn's time is over, by the monotonic clock. */
   readonly deadline: number;
-  /** Whether the conversation's limits leave so much for a summary, now. */
+  /** Whether the limits of the conversation allow this reservation now. */
   allows(reservation: Reservation): boolean;
-  /** Set where a provider refused the request as too long. */
+  /** Set after a provider refused the request as too long. */
   readonly tokenRatio?: number;
 }
 
@@ -56,7 +56,6 @@ export interface LimitReached {
   readonly message: string;
 }
 
-/** What was assembled, and what it comes to. */
 export interface PreparedRequest {
   readonly assembled: Assembled;
   readonly call: PreparedCall;
@@ -69,11 +68,11 @@ export interface PrepareContext {
   readonly requests: Requests;
   readonly runtime: Runtime;
   readonly times: TurnTimes;
-  /** What the calls that are out now may still use. */
+  /** Of the running calls. */
   reserved(): readonly Reservation[];
 }
 
-/** Requests are made before the append, so that a turn's start can carry the hash of its request. */
+/** Runs before the append, so that the entry of a turn's start can contain the hash of its request. */
 export function prepareCalls(
   effects: readonly Effect[],
   context: PrepareContext,
@@ -151,7 +150,7 @@ function ready(
   };
 }
 
-/** The provider knows better than the estimate: what it refused was more than the window holds. */
+/** The estimate was too low: the refused request was larger than the window. */
 function reduceFurther(
   effect: CallEffect,
   upTo: number,

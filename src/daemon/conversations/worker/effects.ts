@@ -1,24 +1,24 @@
-import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../../agents/index.ts';
-import { type Command, type Effect, wireCallId } from '../../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../../kernel/index.ts';
-import type { AuditRecord } from '../../persistence/index.ts';
-import type { RunningAgent, Runtime } from '../runtime.ts';
-import { fitsPayload, keptReport } from '../tools/large.ts';
-import { recordRequests, runTool } from '../tools/run-tool.ts';
+import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../../../agents/index.ts';
+import { type Command, type Effect, wireCallId } from '../../../conversation/index.ts';
+import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../../../kernel/index.ts';
+import type { AuditRecord } from '../../../persistence/index.ts';
+import type { RunningAgent, Runtime } from '../../runtime.ts';
+import { fitsPayload, keptReport } from '../../tools/large.ts';
+import { recordRequests, runTool } from '../../tools/run-tool.ts';
 import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
 
 /**
- * Runs what a conversation decided, beside its mailbox: a stop or a new message never waits behind a model.
+ * Runs the effects of decisions outside the mailbox: a stop or a new message never waits for a model.
  *
- * EFFECTS-1 An effect is started only after the entries that ask for it are durable (L9).
- * EFFECTS-2 An effect reports back by a command; what reports nothing (a shutdown) is owed by the log.
- * EFFECTS-3 Every turn has one abort, below the daemon's own, and it is unlinked when the effect ends.
+ * EFFECTS-1  An effect starts only after the entries that request it are durable (L9).
+ * EFFECTS-2  An effect reports its result as a command. Without a report (at a shutdown) it stays outstanding in the log.
+ * EFFECTS-3  Each effect has its own abort, linked to the daemon's, and unlinked when the effect ends.
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 
-/** `setTimeout` takes no more. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The maximum of `setTimeout`. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Effects {
   private readonly running = new Map<string, Set<LinkedAbort>>();
@@ -44,7 +44,7 @@ export class Effects {
     await Promise.all(this.settled);
   }
 
-  /** To be called before the entries that ask for these effects are appended. */
+  /** Must be called before the entries that request these effects are appended. */
   async announce(effects: readonly Effect[]): Promise<void> {
     this.requests = await recordRequests(this.conversation, effects, this.requests, this.runtime);
   }
@@ -55,12 +55,12 @@ export class Effects {
     else if (prepared) this.track(this.call(effect, prepared));
   }
 
-  /** What the calls that are out now may still use. */
+  /** Of the running calls. */
   get reservations(): Reservation[] {
     return [...this.reserved.values()];
   }
 
-  /** Drops everything without a report: the conversation is being deleted. */
+  /** Aborts everything without a report: the conversation is being deleted. */
   abortAll(): void {
     for (const turnId of this.running.keys()) this.abortTurn(turnId, 'deleted');
   }
@@ -98,7 +98,7 @@ export class Effects {
     }
   }
 
-  /** Words what is taken out of a view: with the summarising model's help, if there is one. */
+  /** Writes the summary for a reduced view, with the summary model if one is configured. */
   private async reduce(effect: CallEffect, call: ReducingCall, setup: RunningAgent): Promise<void> {
     const { agent, turnId } = effect;
     const { reduction, upTo, tokenRatio } = call;
@@ -122,11 +122,11 @@ export class Effects {
   private warnOfExtract(agent: string, { summariser }: RunningAgent, reason: string): void {
     this.runtime.log.warn(
       { conversation: this.conversation, agent, model: summariser?.profile.name, reason },
-      'the summary model gave no summary; an extract takes its place',
+      'the summary model returned no summary; an extract replaces it',
     );
   }
 
-  /** Within what is left of the turn's time and of the conversation's limits, as every model call (L15). */
+  /** Within the remaining time of the turn and the limits of the conversation (L15). */
   private async summarise(
     { agent, turnId }: CallEffect,
     { reduction, deadline, allows }: ReducingCall,
@@ -135,7 +135,7 @@ export class Effects {
   ): Promise<Prose | null> {
     if (!summariser) return null;
     const { runtime, conversation } = this;
-    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.elapsed(), LONGEST_TIMER_MS));
+    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.elapsed(), MAX_TIMER_MS));
     try {
       return await summarise(
         reduction,
@@ -157,7 +157,7 @@ export class Effects {
     }
   }
 
-  /** One model call, within what is left of its turn's time (L15). */
+  /** One model call within the remaining time of its turn (L15). */
   private async callWithin(effect: CallEffect, prepared: ReadyCall, setup: RunningAgent): Promise<void> {
     const { request, upTo, deadline, estimatedTokens } = prepared;
     const { runtime } = this;
@@ -170,7 +170,7 @@ export class Effects {
         limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
         abort.abort('the turn took too long');
       },
-      Math.max(0, Math.min(deadline - runtime.elapsed(), LONGEST_TIMER_MS)),
+      Math.max(0, Math.min(deadline - runtime.elapsed(), MAX_TIMER_MS)),
     );
     try {
       runtime.reach('before-model-call');
@@ -196,7 +196,7 @@ export class Effects {
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // EFFECTS-2
       const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
       if (shorter) {
-        this.reserved.delete(request.turnId); // it used nothing
+        this.reserved.delete(request.turnId); // the refused call used nothing
         return await this.reduce(effect, shorter, setup);
       }
       this.report(wasAborted && limit ? { ...command, limit } : command);
@@ -207,7 +207,7 @@ export class Effects {
     }
   }
 
-  /** Runs one call of a tool. The audit log has what its runner saw, before and after (L9). */
+  /** Runs one tool call. The audit log records it before and after (L9). */
   private async runTool(effect: ToolEffect): Promise<void> {
     const { agent, turnId, call } = effect;
     const requested = this.requests.get(wireCallId(call));
@@ -238,7 +238,7 @@ export class Effects {
   }
 }
 
-/** The provider took nothing of it. */
+/** The provider refused the request before it produced any output. */
 function isTooLong({ code, partial }: Extract<Command, { type: 'model-failed' }>): boolean {
   return code === 'CONTEXT_TOO_LONG' && partial === '';
 }

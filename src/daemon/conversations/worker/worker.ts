@@ -1,39 +1,24 @@
-import { Requests } from '../../agents/index.ts';
 import {
   type Command,
   type ConversationState,
   type Decision,
-  type Effect,
   type Entry,
   missingForRun,
   pendingApprovals,
   type Reply,
-} from '../../conversation/index.ts';
-import { Mailbox, messageOf, type ParleyError } from '../../kernel/index.ts';
-import { type IngressPosition, isCovered, type NewestAppend } from '../../persistence/index.ts';
-import type { Runtime } from '../runtime.ts';
+} from '../../../conversation/index.ts';
+import { Mailbox, messageOf, type ParleyError } from '../../../kernel/index.ts';
+import { type IngressPosition, isCovered, type NewestAppend } from '../../../persistence/index.ts';
+import type { Runtime } from '../../runtime.ts';
+import { isVoidLog, openLog } from '../deletion.ts';
+import { type ConversationOwner, moved } from '../ownership.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
-import { isVoidLog, openLog } from './deletion.ts';
+import { Decider } from './decider.ts';
 import { Effects } from './effects.ts';
 import { Ledger } from './ledger.ts';
-import { type ConversationOwner, moved } from './ownership.ts';
-import { type PreparedRequest, prepareCalls } from './prepare.ts';
-import { TurnTimes } from './turn-times.ts';
-import {
-  audited,
-  type Item,
-  isPost,
-  isTooLarge,
-  keepReporting,
-  NOBODY,
-  NOTHING,
-  observe,
-  sequencesOf,
-  tellModels,
-  undecided,
-} from './worker-items.ts';
+import { audited, type Item, isPost, isTooLarge, observe, retryReport } from './worker-items.ts';
 
-/** `draining`: it starts no effects. `closed`: the file is released, or about to be; nothing can be appended. */
+/** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
 type Lifecycle = 'open' | 'draining' | 'closed';
 
 /**
@@ -43,7 +28,7 @@ type Lifecycle = 'open' | 'draining' | 'closed';
  * WORKER-2 Append, then act, then answer. Entries that could not be appended are undone, and the senders get the error.
  * WORKER-3 Only durable entries are shown. Outstanding work is marked in the store first (`ledger.ts`).
  * WORKER-4 When several daemons share the logs, every append follows an own claim (`ownership.ts`). When another daemon
- *          has claimed the conversation, this worker aborts its effects, and reports and appends nothing any more.
+ *          has claimed the conversation, this worker aborts its effects and reports and appends nothing.
  * WORKER-5 While it decides on posts, a note names them (`attempts.ts`).
  */
 export class ConversationWorker {
@@ -51,16 +36,15 @@ export class ConversationWorker {
   /** By the monotonic clock. */
   lastUsedAt: number;
   private readonly ledger: Ledger;
-  private requests: Requests;
+  private readonly decider: Decider;
   private readonly runtime: Runtime;
   private readonly mailbox = new Mailbox<Item>(async (items) => void (await this.handle(items)));
   private readonly effects: Effects;
-  private readonly times: TurnTimes;
   private readonly expiry: ApprovalExpiry;
   private readonly owner: ConversationOwner;
   private readonly onFenced: () => void;
   private lifecycle: Lifecycle = 'open';
-  /** It is being closed: ask for another. */
+  /** It is being closed: callers must request a new worker. */
   isRetired = false;
   private deletedUpTo: IngressPosition | null;
 
@@ -77,16 +61,16 @@ export class ConversationWorker {
     this.owner = runtime.ownership.of(id);
     this.onFenced = () => onFenced(this);
     this.ledger = new Ledger(id, runtime, marked || runtime.ownership.isShared, opened);
-    this.requests = new Requests(id, runtime.sources);
     this.lastUsedAt = runtime.elapsed();
-    this.times = new TurnTimes(runtime.elapsed);
     this.effects = new Effects(id, runtime, (command) => this.report(command));
+    const { ledger, owner } = this;
+    this.decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.effects.reservations });
     this.expiry = new ApprovalExpiry(runtime.approvalExpiryMs, runtime.now, (approvalId) =>
       this.report({ type: 'expire-approval', approvalId }),
     );
   }
 
-  /** Opens a log and takes up what it owes; where logs are shared, the first who works on it does that (WORKER-4). */
+  /** Opens a log and continues its outstanding work. With shared logs, that follows the first claim (WORKER-4). */
   static async open(
     id: string,
     runtime: Runtime,
@@ -103,7 +87,7 @@ export class ConversationWorker {
       }
       return worker;
     } catch (error) {
-      await opened.log.close(); // else nobody could open it again
+      await opened.log.close(); // otherwise it could never be opened again
       throw error;
     }
   }
@@ -122,7 +106,7 @@ export class ConversationWorker {
     return this.ledger.conversation.has(id);
   }
 
-  /** Where logs are shared: the place of the newest append that is known here. */
+  /** With shared logs: the sequence of the newest append known here. */
   get newestSequence(): number {
     return this.ledger.newestSequence;
   }
@@ -137,7 +121,7 @@ export class ConversationWorker {
     this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id);
   }
 
-  /** Somebody has use for it. */
+  /** Delays its eviction. */
   touch(): void {
     this.lastUsedAt = this.runtime.elapsed();
   }
@@ -146,45 +130,42 @@ export class ConversationWorker {
     this.isRetired = true;
   }
 
-  /** The store knows that this conversation owes something (WORKER-3). */
   get isMarked(): boolean {
     return this.ledger.isMarked;
   }
 
-  /** Something is under way or waits. */
   get hasOutstandingWork(): boolean {
     return this.ledger.hasOutstandingWork;
   }
 
   get isIdle(): boolean {
-    const isQuiet = this.mailbox.isIdle && this.effects.isIdle;
-    return isQuiet && (!this.isOurs || !this.hasOutstandingWork);
+    return this.mailbox.isIdle && this.effects.isIdle && !(this.isOurs && this.hasOutstandingWork);
   }
 
-  /** Until all that was asked of it is in the log, or refused; null: it is. */
+  /** Resolves when all commands are appended or refused; null: they are. */
   get settling(): Promise<void> | null {
     return this.mailbox.isIdle ? null : this.mailbox.idle();
   }
 
-  /** Nobody else works on it, as far as is known here. */
+  /** As far as is known here, no other daemon owns it. */
   get isOurs(): boolean {
     return this.lifecycle !== 'closed' && this.owner.isOurs(this.state);
   }
 
-  /** As `isOurs`; a claim that is on its way is waited for, since others may see it already. */
+  /** As `isOurs`, after a claim in progress: other daemons may see it already. */
   async willBeOurs(): Promise<boolean> {
     await this.owner.settled();
     return this.isOurs;
   }
 
-  /** What is in memory is not what the log holds: another daemon has appended since, or the log was deleted. */
-  isBehind(newest: NewestAppend | null): boolean {
-    return this.owner.isBehind(this.state, this.ledger.newestSequence, newest);
+  /** The log is newer than memory: another daemon has appended, or the log was deleted. */
+  isStale(newest: NewestAppend | null): boolean {
+    return this.owner.isStale(this.state, this.ledger.newestSequence, newest);
   }
 
   /**
-   * Resolves once what was decided is durable; rejects if it could not be made so. `onDurable` is called before
-   * anything else can happen to the conversation.
+   * Resolves when the decision is durable; rejects if it could not be appended. `onDurable` is called before anything
+   * else happens to the conversation.
    */
   submit(command: Command, onDurable?: () => void): Promise<Reply> {
     if (this.lifecycle === 'closed' && this.isShared) return Promise.reject(moved(this.id));
@@ -199,107 +180,69 @@ export class ConversationWorker {
     await this.mailbox.idle();
   }
 
-  /** Writes the projections, lifts the mark if nothing is owed, releases the file: that in any case, or nobody could open it. */
+  /** Saves the projections, clears the mark, and releases the log. The last step is never skipped. */
   async close(): Promise<void> {
     this.expiry.stop();
     await this.mailbox.idle();
     try {
       if (this.isOurs) await this.saveProjections();
-      if (!this.isShared) await this.ledger.liftMark();
+      if (!this.isShared) await this.ledger.clearMark();
     } catch (error) {
       const fields = { conversation: this.id, error: messageOf(error) };
-      this.runtime.log.warn(fields, 'the list says of a conversation what it was before; its log is whole');
+      this.runtime.log.warn(fields, 'a conversation list entry is stale; the log is intact');
     }
     this.enter('closed');
     await this.ledger.close();
   }
 
-  /** Drops what runs and releases the file: the conversation is about to be deleted. */
+  /** Aborts its effects and releases the log without saving: the conversation moved or is being deleted. */
   async abandon(): Promise<void> {
     this.enter('draining');
     this.effects.abortAll();
-    await this.effects.idle();
-    await this.mailbox.idle();
+    await this.drain();
     this.enter('closed');
     await this.ledger.close();
   }
 
-  /** Answers what could not be appended for, if anything. */
+  /** Returns the error of a failed append, else undefined. */
   private async handle(items: Item[]): Promise<unknown> {
     const before = this.ledger.conversation.entries.length;
     let taking: Decision | null;
     try {
-      taking = await this.takeOver(items);
+      if (this.lifecycle === 'closed' && this.isShared) throw moved(this.id);
+      taking = await this.decider.takeOver(items, this.lifecycle !== 'open');
     } catch (error) {
-      this.undo(before);
+      this.decider.undo(before);
       for (const item of items) item.reject(error);
       return error;
     }
-    const decided = this.decide(items);
-    const isAsked = items.some(({ command }) => command.type === 'claim');
-    if (taking && (isAsked || decided.some(({ decision }) => decision.entries.length > 0)))
-      decided.unshift({ item: NOBODY, decision: taking });
-    else if (taking) this.undo(before); // nothing comes of it: there is nothing to be claimed for
+    const decided = this.decider.decide(items, taking, before);
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
-      const prepared = this.prepared(effects);
+      const prepared = this.decider.prepare(effects);
       await this.effects.announce(effects);
       await this.append(before, entries);
       if (before === 0 && entries.length > 0 && this.isShared) await this.refuseDeleted();
       if (entries.length > 0) this.owner.appended(taking);
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
-      tellModels(decided, this.runtime);
+      observe(this.id, this.runtime, { decided, prepared });
       this.expiry.watch(pendingApprovals(this.state));
-      observe(this.id, this.runtime, decided, prepared);
-      if (this.lifecycle === 'open') {
+      if (this.lifecycle === 'open')
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
-      }
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
     } catch (error) {
-      this.undo(before);
+      this.decider.undo(before);
       if (decided.length > 1 && isTooLarge(error)) return this.handleEach(decided.map(({ item }) => item));
       for (const { item } of decided) item.reject(error);
-      // A post that stands behind one that failed fails with it, or it would overtake it.
+      // Later posts fail with it; otherwise they would overtake it.
       for (const item of this.mailbox.takeBack(isPost)) item.reject(error);
       return error;
     } finally {
       this.owner.claimEnded();
     }
-  }
-
-  private decide(items: readonly Item[]): { readonly item: Item; readonly decision: Decision }[] {
-    this.runtime.attempts.deciding(sequencesOf(items)); // WORKER-5
-    const { conversation } = this.ledger;
-    return items.flatMap((item) => {
-      const length = conversation.entries.length;
-      try {
-        if (this.isShared && item.command.type === 'claim') return [{ item, decision: NOTHING }];
-        if (isPost(item)) this.runtime.reach('before-decision', this.id);
-        return [{ item, decision: conversation.decide(item.command, this.runtime.now()) }];
-      } catch (error) {
-        this.undo(length); // it may have been folded in part
-        item.reject(undecided(error));
-        return [];
-      }
-    });
-  }
-
-  /** WORKER-4: decided before anything else, if it has to be. */
-  private async takeOver(items: readonly Item[]): Promise<Decision | null> {
-    const { id, runtime, state } = this;
-    if (this.lifecycle === 'closed' && this.isShared) throw moved(id);
-    const command = await this.owner.claim({
-      state,
-      commands: items.map((item) => item.command),
-      audited: () => audited(id, runtime),
-      isLeaving: this.lifecycle !== 'open',
-      reach: runtime.reach,
-    });
-    if (command === null) return null;
-    return this.ledger.conversation.decide(command, runtime.now());
   }
 
   /** WORKER-4: another daemon has claimed the conversation, or deleted it. */
@@ -322,20 +265,7 @@ export class ConversationWorker {
     if (this.lifecycle !== 'closed') this.lifecycle = next;
   }
 
-  private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
-    const { requests, runtime, times } = this;
-    const { conversation } = this.ledger;
-    try {
-      const reserved = () => this.effects.reservations;
-      return prepareCalls(effects, { conversation, requests, runtime, times, reserved });
-    } catch (error) {
-      throw undecided(error);
-    } finally {
-      runtime.attempts.decided(); // WORKER-5
-    }
-  }
-
-  /** Each with an append of its own. */
+  /** One append for each item. */
   private async handleEach(items: readonly Item[]): Promise<unknown> {
     let failure: unknown;
     for (const item of items) {
@@ -347,25 +277,19 @@ export class ConversationWorker {
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const standing = this.owner.standing(this.ledger.conversation.state);
+    const standing = this.owner.workStatus(this.ledger.conversation.state);
     if (!(await this.ledger.append(before, entries, standing))) throw this.fence();
   }
 
-  /** DELETE-3. The first append may be a claim alone: then the posts that follow it are compared. */
+  /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */
   private async refuseDeleted(): Promise<void> {
     this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id).catch(() => this.deletedUpTo);
     if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), this.deletedUpTo)) throw this.fence();
   }
 
-  /** WORKER-2: what could not be appended is forgotten. */
-  private undo(length: number): void {
-    this.ledger.takeBack(length);
-    this.requests = new Requests(this.id, this.runtime.sources);
-  }
-
   private report(command: Command): void {
     const isOver = () => this.lifecycle === 'closed';
-    keepReporting(this.id, () => this.submit(command), isOver, this.runtime);
+    retryReport(this.id, () => this.submit(command), isOver, this.runtime);
   }
 
   saveProjections(): Promise<void> {

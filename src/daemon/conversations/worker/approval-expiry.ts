@@ -1,10 +1,10 @@
-import type { PendingApproval } from '../../conversation/index.ts';
+import type { PendingApproval } from '../../../conversation/index.ts';
 
 /**
- * Counts the time of one conversation's approvals, if the configuration lets them expire.
+ * Expires the approvals of one conversation, if the configuration sets a limit.
  *
- * APPROVAL-EXPIRY-1 A wait is counted from when the person was asked, over restarts, and never lasts longer than it was meant to.
- * APPROVAL-EXPIRY-2 Within a life of the daemon it is counted by a clock that nobody sets: `expire` decides nothing, the log does.
+ * APPROVAL-EXPIRY-1  The limit counts from the request, across restarts, and is never exceeded.
+ * APPROVAL-EXPIRY-2  While the daemon runs, it is measured by the monotonic clock. `expire` only asks for a decision.
  */
 export class ApprovalExpiry {
   private readonly timers = new Map<string, NodeJS.Timeout>();
@@ -19,7 +19,7 @@ export class ApprovalExpiry {
     this.expire = expire;
   }
 
-  /** What waits now: counts what is new, forgets what is gone. */
+  /** Starts a timer for each new pending approval, and stops those of the others. */
   watch(pending: readonly PendingApproval[]): void {
     if (this.expireAfterMs === null || this.stopped) return;
     for (const [id, timer] of this.timers) {
@@ -43,7 +43,7 @@ export class ApprovalExpiry {
   }
 }
 
-/** APPROVAL-EXPIRY-1: a clock that was set back, or an entry from the future, buys nothing beyond the whole. */
+/** APPROVAL-EXPIRY-1: a clock that was set back, or an entry from the future, never extends the limit. */
 function leftOf(whole: number, since: number, now: number): number {
   return Math.max(0, Math.min(whole, since + whole - now));
 }

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '../../../src/bus/index.ts';
-import { Share, type Work } from '../../../src/daemon/cluster/share.ts';
+import { Membership, type MemberWork } from '../../../src/daemon/cluster/membership.ts';
 import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
 
 /** TOOL-FILES-1: what a daemon finds out right before it does something that no log can refuse. */
 describe('whether a daemon may still act in a conversation', () => {
-  const SILENCE_MS = 1_000;
-  const shares: Share[] = [];
+  const TIMEOUT_MS = 1_000;
+  const shares: Membership[] = [];
   afterEach(() => {
     for (const share of shares.splice(0)) share.leave();
     vi.restoreAllMocks();
@@ -28,8 +28,8 @@ describe('whether a daemon may still act in a conversation', () => {
     });
     const bus = { share: () => ({ peers: { tellAll: () => undefined } }) } as unknown as Bus;
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-    const share = new Share({
-      ...{ daemon: 'a', bus, silenceMs: SILENCE_MS, likeness: {}, log },
+    const share = new Membership({
+      ...{ daemon: 'a', bus, failureTimeoutMs: TIMEOUT_MS, fingerprint: {}, log },
       logs: { newest } as unknown as SharedLogs,
     });
     shares.push(share);
@@ -38,9 +38,9 @@ describe('whether a daemon may still act in a conversation', () => {
   }
 
   it.each<[string, NewestAppend | null, boolean]>([
-    ['while its own claim stands last', claimOf('a'), true],
-    ['and not behind the claim of another', claimOf('b'), false],
-    ['and not in a log that was deleted', null, false],
+    ['while its own claim is the newest', claimOf('a'), true],
+    ['but not after the claim of another daemon', claimOf('b'), false],
+    ['but not in a log that was deleted', null, false],
   ])('is read from the log: it may %s', async (_, newest, may) => {
     expect(await ask(newest).mayAct()).toBe(may);
   });
@@ -51,17 +51,17 @@ describe('whether a daemon may still act in a conversation', () => {
     expect(newest).toHaveBeenCalledTimes(3);
   });
 
-  it('is looked up again when the answer took long enough for others to take over', async () => {
+  it('is read again when the answer took so long that others may have taken over', async () => {
     const { mayAct, newest } = ask(claimOf('a'), claimOf('b'));
     const now = performance.now();
     vi.spyOn(performance, 'now')
       .mockReturnValueOnce(now)
-      .mockReturnValue(now + SILENCE_MS / 2);
+      .mockReturnValue(now + TIMEOUT_MS / 2);
     expect(await mayAct()).toBe(false);
     expect(newest).toHaveBeenCalledTimes(2);
   });
 
-  it('is of no matter behind an abort, which ends the waiting too', async () => {
+  it('is not checked after an abort, which also ends the wait', async () => {
     const { mayAct, stop } = ask(new Error('no server'));
     const waiting = mayAct();
     stop.abort();
@@ -70,7 +70,7 @@ describe('whether a daemon may still act in a conversation', () => {
 });
 
 describe('a daemon that was frozen', () => {
-  it('knows that before it makes anything of what came meanwhile', async () => {
+  it('detects the freeze before it processes the messages that arrived meanwhile', async () => {
     type Hear = (verb: string, body: unknown) => Promise<unknown>;
     let hear: Hear = async () => undefined;
     const peers = {
@@ -83,8 +83,8 @@ describe('a daemon that was frozen', () => {
     const bus = { share: () => ({ peers, startIngress: async () => ({ stop: async () => undefined }) }) };
     const said: string[] = [];
     const say = (_: object, line: string) => void said.push(line);
-    const share = new Share({
-      ...{ daemon: 'a', bus: bus as unknown as Bus, silenceMs: 60_000, likeness: {} },
+    const share = new Membership({
+      ...{ daemon: 'a', bus: bus as unknown as Bus, failureTimeoutMs: 60_000, fingerprint: {} },
       log: { info: say, warn: say, error: say },
       logs: { all: async () => new Map() } as unknown as SharedLogs,
     });
@@ -93,11 +93,11 @@ describe('a daemon that was frozen', () => {
       posts: { joinOthers: () => undefined },
       leaving: new AbortController().signal,
     };
-    await share.join(work as unknown as Work);
+    await share.join(work as unknown as MemberWork);
     const now = performance.now();
     const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 600_000);
     void hear('alive', { daemon: 'b', isNew: false });
-    expect(said).toEqual([expect.stringMatching(/did not run for a while/)]);
+    expect(said).toEqual([expect.stringMatching(/was frozen/)]);
     clock.mockRestore();
     share.leave();
     await share.stopIngress();

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Grace } from '../../../src/daemon/grace.ts';
+import { Grace } from '../../../src/daemon/shutdown.ts';
 
-describe('the grace of a stop', () => {
+describe('the grace period of a stop', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
   const never = new Promise<void>(() => undefined);
 
-  it('is one for everything that is waited for, one after the other', async () => {
+  it('is shared by all consecutive waits', async () => {
     const grace = new Grace(1_000);
     let over = '';
     const waiting = (async () => {
@@ -23,7 +23,7 @@ describe('the grace of a stop', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is not waited for when the work is done, and leaves no timer behind', async () => {
+  it('ends with the work, and leaves no timer', async () => {
     const grace = new Grace(1_000);
     await grace.within(Promise.resolve());
     grace.end();

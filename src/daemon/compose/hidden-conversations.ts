@@ -1,15 +1,16 @@
 import { hostname } from 'node:os';
-import { createSubjects } from '../bus/index.ts';
-import { closeConnection, openNats, urlWithoutSecrets, watchConnection } from '../bus/nats/index.ts';
-import type { Config } from '../config/index.ts';
-import { messageOf, ParleyError } from '../kernel/index.ts';
-import type { ConversationStore } from '../persistence/index.ts';
-import { openStreamSource } from '../persistence/jetstream/index.ts';
-import { type Composition, composeInspector } from './compose.ts';
+import { createSubjects } from '../../bus/index.ts';
+import { closeConnection, openNats, urlWithoutSecrets, watchConnection } from '../../bus/nats/index.ts';
+import type { Config } from '../../config/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
+import { openStreamSource } from '../../persistence/jetstream/index.ts';
+import type { Composition } from './compose.ts';
+import { composeInspector } from './files.ts';
 
-/** Conversations of the store that a daemon does not use: in its data directory, or in streams of its server. */
+/** Finds conversations in the other store: in the data directory, or in the streams of the server. */
 
-/** For people: which store it is. */
+/** The store in words. */
 export function storeName({
   daemon,
   subjectPrefix,
@@ -21,7 +22,7 @@ export function storeName({
   return `store jetstream, stream ${createSubjects(subjectPrefix).logStream}`;
 }
 
-/** Reads what the other store has; changes nothing. What cannot be looked at is not worth a failed start. */
+/** Reads the other store and changes nothing. A failed read does not prevent the start. */
 export async function warnOfHidden(composition: Composition, store: ConversationStore): Promise<void> {
   const { config, log } = composition;
   const { data, nats, store: kind } = config.daemon;
@@ -36,10 +37,10 @@ export async function warnOfHidden(composition: Composition, store: Conversation
     const url = nats.kind === 'managed' ? 'URL' : urlWithoutSecrets(nats.url);
     log.warn(
       { conversations: hidden.length, in: from },
-      `these conversations are in the other store and not shown; \`parley migrate --from ${from} --to ${to} --nats ${url}\` moves all into an empty one`,
+      `these conversations are in the other store and are not shown; \`parley migrate --from ${from} --to ${to} --nats ${url}\` moves all into an empty one`,
     );
   } catch (error) {
-    log.info({ reason: messageOf(error) }, 'whether the other store has conversations cannot be seen');
+    log.info({ reason: messageOf(error) }, 'the other store could not be checked for conversations');
   }
 }
 

@@ -1,4 +1,4 @@
-import { createSubjects } from '../bus/index.ts';
+import { createSubjects } from '../../bus/index.ts';
 import {
   afterLeaderElection,
   closeConnection,
@@ -10,25 +10,25 @@ import {
   reserveSubjects,
   transferSettledRecord,
   watchConnection,
-} from '../bus/nats/index.ts';
-import { messageOf, ParleyError, Releasers } from '../kernel/index.ts';
-import type { MigrationSource, MigrationTarget } from '../persistence/index.ts';
-import { openStreamSource, openStreamTarget } from '../persistence/jetstream/index.ts';
-import { openFileSource, openFileTarget } from '../persistence/jsonl/index.ts';
-import { storeName } from './compose-hidden.ts';
-import { type MigrationReport, migrateStore } from './offline/migrate.ts';
-import type { Log } from './runtime.ts';
+} from '../../bus/nats/index.ts';
+import { messageOf, ParleyError, Releasers } from '../../kernel/index.ts';
+import type { MigrationSource, MigrationTarget } from '../../persistence/index.ts';
+import { openStreamSource, openStreamTarget } from '../../persistence/jetstream/index.ts';
+import { openFileSource, openFileTarget } from '../../persistence/jsonl/index.ts';
+import { type MigrationReport, migrateStore } from '../offline/migrate.ts';
+import type { Log } from '../runtime.ts';
+import { storeName } from './hidden-conversations.ts';
 
-/** Both stores of a move, held so that no daemon serves either of them meanwhile. */
+/** Opens both stores of a migration, locked so that no daemon serves either of them meanwhile. */
 
 export interface MigrateOptions {
-  /** Which way. */
+  /** The target. */
   readonly to: 'file' | 'jetstream';
   /** The data directory. */
   readonly directory: string;
   readonly nats: NatsOptions;
   readonly prefix?: string;
-  /** Of the target's streams; null: as they are. */
+  /** Of the target's streams; null: unchanged. */
   readonly replicas: number | null;
   readonly log: Log;
 }
@@ -44,7 +44,7 @@ export async function migrate(options: MigrateOptions): Promise<MigrationReport>
     throw withOwnHint(error);
   } finally {
     for (const failure of await releasers.release())
-      options.log.error({ failure }, 'something was not released');
+      options.log.error({ failure }, 'a resource was not released');
   }
 }
 
@@ -70,7 +70,7 @@ async function passOn({ to, directory, prefix, log }: MigrateOptions, stores: St
   );
 }
 
-/** The directory first: it is refused at once if a daemon has it, and made last where it is the target. */
+/** A source directory is locked first, so that a running daemon is noticed at once; a target directory is created last. */
 async function bothStores(
   { to, directory, nats, prefix, replicas, log }: MigrateOptions,
   releasers: Releasers,
@@ -96,10 +96,10 @@ async function bothStores(
   return { source, target, connection };
 }
 
-/** What another daemon would be told fits nobody here. */
+/** Replaces hints that are meant for a starting daemon. */
 function withOwnHint(error: unknown): unknown {
   if (!(error instanceof ParleyError)) return error;
   if (!['DATA_DIRECTORY_IN_USE', 'DAEMON_ALREADY_SERVING'].includes(error.code)) return error;
-  const hint = 'conversations are moved while nobody writes to them: stop that daemon first';
+  const hint = 'a migration needs exclusive access: stop that daemon first';
   return new ParleyError(error.code, error.message, { hint, cause: error });
 }

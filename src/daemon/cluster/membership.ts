@@ -1,0 +1,267 @@
+import type { Bus, Owner, PeerRequestOf, SharedIngress, StreamPosition } from '../../bus/index.ts';
+import { messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
+import type { Api } from '../api/api.ts';
+import type { Follow } from '../api/watchers.ts';
+import type { Ownership } from '../conversations/ownership.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Posts } from '../ingress/posts.ts';
+import type { Log } from '../runtime.ts';
+import type { ConfigFingerprint } from './config-fingerprint.ts';
+import { FreezeWatch } from './freeze-watch.ts';
+import { type Claimant, leasedOwnership } from './lease.ts';
+import { PeerMonitor } from './peer-monitor.ts';
+import { answerPeer, peerHandlers } from './peer-requests.ts';
+import { Reconciler } from './reconciler.ts';
+import { Router } from './router.ts';
+import { SharedApi } from './shared-api.ts';
+import { SharedPosts } from './shared-posts.ts';
+import { Suspects } from './suspects.ts';
+
+/**
+ * Connects this daemon with the others on the same server and prefix that share its logs
+ * (docs/decisions/0011-shared-work.md).
+ *
+ * MEMBERSHIP-1  It answers peers before it takes over work, and reads posts before it searches for orphaned work.
+ * MEMBERSHIP-2  To leave, it takes no more posts, lets running work finish, hands over each conversation as soon
+ *               as it is idle, and announces that it leaves when it has none left.
+ */
+
+const READ_RETRY_MS = 250;
+const CONFIG_DIFFERS =
+  'another daemon has a different configuration: the result depends on which daemon works on a conversation';
+/** Time for the peers' first heartbeats. */
+const GREETING_MS = 200;
+
+export interface MembershipParts {
+  readonly daemon: string;
+  readonly bus: Bus;
+  readonly logs: SharedLogs;
+  readonly failureTimeoutMs: number;
+  readonly fingerprint: ConfigFingerprint;
+  readonly log: Log;
+}
+
+export interface MemberWork {
+  readonly workers: Workers;
+  readonly posts: Posts;
+  readonly api: Api;
+  readonly maxInFlight: number;
+  readonly after: StreamPosition | null;
+  readonly owner: Owner;
+  readonly isReplay: boolean;
+  readonly onFloor: (position: StreamPosition) => void;
+  readonly onSkip: (isElsewhere: (position: StreamPosition) => boolean) => void;
+  /** Aborted when this daemon leaves. */
+  readonly leaving: AbortSignal;
+}
+
+export class Membership {
+  readonly ownership: Ownership;
+  readonly daemon: string;
+  readonly #parts: MembershipParts;
+  readonly #freezes: FreezeWatch;
+  #work: MemberWork | null = null;
+  #monitor: PeerMonitor | null = null;
+  #router: Router | null = null;
+  #reconciler: Reconciler | null = null;
+  #ingress: SharedIngress | null = null;
+
+  constructor(parts: MembershipParts) {
+    this.#parts = parts;
+    this.daemon = parts.daemon;
+    this.#freezes = new FreezeWatch(parts.failureTimeoutMs / 2, (frozenMs) => this.#resumed(frozenMs));
+    this.ownership = leasedOwnership({
+      daemon: parts.daemon,
+      ingressLife: () => this.#ingress?.life,
+      mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
+      mayAct: (conversation, signal) => this.#mayAct(conversation, signal),
+      publishGivenUp: (conversation, triggers) => void this.#publishGivenUp(conversation, triggers),
+    });
+  }
+
+  /** Follows a conversation, whichever daemon publishes it. */
+  readonly follow: Follow = (conversation, tell) =>
+    this.#parts.bus.share(this.#parts.daemon).follow(conversation, {
+      entries: (entries) => tell({ kind: 'entries', entries }),
+      live: (agent, chunk) => tell({ kind: 'live', agent, chunk }),
+    });
+
+  /** MEMBERSHIP-1. Returns the request API of the whole cluster. */
+  async join(work: MemberWork): Promise<SharedApi> {
+    const { daemon, bus, logs, failureTimeoutMs, fingerprint, log } = this.#parts;
+    this.#work = work;
+    const { workers, posts, leaving } = work;
+    const { peers, startIngress } = sharingOf(bus, daemon);
+    const monitor = new PeerMonitor({
+      daemon,
+      peers,
+      failureTimeoutMs,
+      fingerprint,
+      onConfigDifference: (other, differs) => log.warn({ daemon: other, differs }, CONFIG_DIFFERS),
+      onGone: (gone, handedOver) => {
+        log.info({ daemon: gone, handedOver }, 'a daemon is gone');
+        this.#reconciler?.gone(handedOver);
+      },
+      onBack: () => this.#recheckAll(),
+    });
+    this.#monitor = monitor;
+    const router = new Router(daemon, { logs, workers, monitor, peers, log }, failureTimeoutMs);
+    this.#router = router;
+    const ingress = () => required(this.#ingress);
+    const suspects = new Suspects(logs);
+    const shared = new SharedPosts({
+      ingress,
+      posts,
+      suspects,
+      workers,
+      router,
+      failureTimeoutMs,
+      log,
+      leaving,
+    });
+    const api = new SharedApi(work.api, {
+      workers,
+      router,
+      monitor,
+      logs,
+      log,
+      lastPost: (id) => bus.lastPost(id),
+    });
+    posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
+    const reconciler = () => this.#reconciler;
+    const handlers = peerHandlers({ daemon, workers, posts, shared, api, monitor, reconciler });
+    await peers.listen(async (verb, body) => {
+      this.#freezes.check();
+      return answerPeer(verb, body, handlers, log);
+    });
+    monitor.start();
+    await sleep(GREETING_MS);
+    if (work.isReplay && monitor.others.length > 0) throw replayBesideOthers(monitor.others.length);
+    this.#ingress = await startIngress({
+      failureTimeoutMs,
+      after: work.after,
+      owner: work.owner,
+      isReplay: work.isReplay,
+      maxInFlight: work.maxInFlight,
+      onToken: async (token) => shared.process(token),
+      onFloor(position) {
+        shared.settledUpTo(position);
+        work.onFloor(position);
+      },
+      onBegin: () => workers.cutDeletions(),
+      onSkip: work.onSkip,
+    });
+    this.#reconciler = new Reconciler({ daemon, logs, workers, monitor, router, failureTimeoutMs, log });
+    await this.#reconciler.start();
+    return api;
+  }
+
+  /** Takes no more posts; resolves when those in progress are settled. */
+  async stopIngress(): Promise<void> {
+    await this.#reconciler?.stop();
+    await this.#ingress?.stop();
+  }
+
+  /** No other daemon works on that conversation, and its last claimant is not alive: it is asked. */
+  readonly isOurs = async (conversation: string): Promise<boolean> => {
+    const router = required(this.#router);
+    const location = await router.locate(conversation);
+    if (location.kind === 'here') return true;
+    const { kind } = await router.ask(location.claim.daemon, 'there', {}); // notes a missing answer
+    return (kind === 'nobody' || kind === 'silent') && (await router.locate(conversation)).kind === 'here';
+  };
+
+  /** MEMBERSHIP-2: offers a released conversation to a random peer. */
+  readonly released = (conversation: string, claim: Claimant | null): void => {
+    if (!claim) return;
+    const { responsive = [] } = this.#monitor ?? {};
+    const next = responsive[Math.floor(Math.random() * responsive.length)];
+    const message: PeerRequestOf<'released'> = { conversation, claim };
+    if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', message);
+  };
+
+  /** MEMBERSHIP-2 */
+  leave(): void {
+    const { bus, daemon } = this.#parts;
+    this.#freezes.stop();
+    this.#monitor?.stop();
+    bus.share(daemon).peers.tellAll('left', { daemon } satisfies PeerRequestOf<'left'>);
+  }
+
+  async #mayAct(conversation: string, signal: AbortSignal): Promise<boolean> {
+    const { daemon, logs, failureTimeoutMs } = this.#parts;
+    while (!signal.aborted) {
+      const askedAt = performance.now();
+      const newest = await logs.newest(conversation).catch(() => 'unknown' as const);
+      const isFresh = performance.now() - askedAt < failureTimeoutMs / 2; // LEASE-4
+      if (newest === 'unknown') await sleep(READ_RETRY_MS, signal);
+      else if (newest?.status?.claim?.daemon !== daemon) {
+        this.#recheck(conversation);
+        return false;
+      } else if (isFresh) return true;
+    }
+    return true; // the caller starts nothing after an abort
+  }
+
+  #resumed(frozenMs: number): void {
+    this.#monitor?.resumed(frozenMs);
+    this.#parts.log.warn({}, 'this daemon was frozen; checking what other daemons have taken over');
+    this.#recheckAll();
+  }
+
+  /** Compares every conversation of this daemon with its log: peers may have taken it over (FREEZE-WATCH-1). */
+  #recheckAll(): void {
+    for (const id of this.#work?.workers.held ?? []) this.#recheck(id);
+  }
+
+  /** Drops the worker if another daemon has taken over. */
+  #recheck(conversation: string): void {
+    this.#work?.workers.current(conversation, true).catch((error: unknown) => {
+      this.#parts.log.warn(
+        { conversation, error: messageOf(error) },
+        'the log of a conversation could not be read',
+      );
+    });
+  }
+
+  async #publishGivenUp(conversation: string, triggers: readonly number[]): Promise<void> {
+    const { bus, log } = this.#parts;
+    const why = refusal(
+      'TOO_MANY_ATTEMPTS',
+      'each daemon that worked on it ended before it finished',
+      'find the cause in the logs of the daemons; post it again when it is fixed',
+    );
+    try {
+      const entries = await required(this.#work).workers.entriesOf(conversation);
+      for (const index of triggers) {
+        const entry = entries[index];
+        if (entry?.type !== 'message' || entry.ingressSequence === undefined) continue;
+        const delivery = await required(this.#ingress).at(entry.ingressSequence);
+        if (delivery?.conversation === conversation) await bus.publishDead(delivery, why, entry.id);
+      }
+    } catch (error) {
+      log.error({ conversation, error: messageOf(error) }, 'a dead letter could not be stored');
+    }
+  }
+}
+
+function sharingOf(bus: Bus, daemon: string) {
+  const sharing = bus.share(daemon);
+  return { peers: sharing.peers, startIngress: sharing.startIngress.bind(sharing) };
+}
+
+function replayBesideOthers(others: number): ParleyError {
+  return new ParleyError(
+    'REPLAY_REFUSED',
+    `--replay beside ${others} other daemons that read the same posts`,
+    {
+      hint: 'stop the others first; start them again, without --replay, once this one is ready',
+    },
+  );
+}
+
+function required<T>(value: T | null): T {
+  if (value === null) throw new Error('this daemon has not joined the others yet');
+  return value;
+}

@@ -1,0 +1,70 @@
+import { handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Posts } from '../ingress/posts.ts';
+import type { Log } from '../runtime.ts';
+import type { PeerMonitor } from './peer-monitor.ts';
+import type { Reconciler } from './reconciler.ts';
+import type { SharedApi } from './shared-api.ts';
+import type { SharedPosts } from './shared-posts.ts';
+
+/** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
+
+export interface PeerRequestParts {
+  /** The id of this daemon. */
+  readonly daemon: string;
+  readonly workers: Workers;
+  readonly posts: Posts;
+  readonly shared: SharedPosts;
+  readonly api: SharedApi;
+  readonly monitor: PeerMonitor;
+  /** Null until this daemon reads posts. */
+  readonly reconciler: () => Reconciler | null;
+}
+
+export function peerHandlers({
+  daemon: self,
+  workers,
+  posts,
+  shared,
+  api,
+  monitor,
+  reconciler,
+}: PeerRequestParts): PeerHandlers {
+  return {
+    alive: ({ daemon, isNew = false, likeness }) => monitor.noteHeartbeat(daemon, isNew, likeness),
+    left: ({ daemon }) => (daemon === self ? undefined : monitor.noteLeft(daemon)),
+    there: () => ({}),
+    async adopt(token) {
+      const taken = await workers.willHold(token.conversation);
+      if (taken) void shared.process(token);
+      return { taken };
+    },
+    holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
+    released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
+    settled: (told) => posts.told(told),
+    api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),
+    approval: ({ approvalId }) => api.findApproval(approvalId),
+  };
+}
+
+/** PEER-CONTRACT-1 */
+export async function answerPeer(
+  verb: string,
+  body: unknown,
+  handlers: PeerHandlers,
+  log: Pick<Log, 'warn'>,
+): Promise<unknown> {
+  try {
+    return await handlePeerMessage(verb, body, handlers);
+  } catch (error) {
+    if (!(error instanceof ParleyError && error.code === 'BAD_REQUEST')) throw error;
+    log.warn({ verb, reason: error.message }, 'a message of another daemon is refused as invalid');
+    return invalidAnswer(error.message);
+  }
+}
+
+async function heldOf(workers: Workers, ids: readonly string[]): Promise<string[]> {
+  const held = await Promise.all(ids.map((id) => workers.willHold(id)));
+  return ids.filter((_, place) => held[place]);
+}

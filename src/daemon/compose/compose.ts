@@ -1,0 +1,234 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Model } from '../../agents/index.ts';
+import { type Bus, createSubjects, decodeRequest, statusOf } from '../../bus/index.ts';
+import {
+  afterLeaderElection,
+  closeConnection,
+  createNatsBus,
+  enforceReplicas,
+  type NatsOptions,
+  openNats,
+  requireReplicas,
+  urlWithoutSecrets,
+  watchConnection,
+} from '../../bus/nats/index.ts';
+import {
+  locateNatsServer,
+  type ManagedLog,
+  type ManagedServer,
+  startManagedServer,
+} from '../../bus/nats/managed/index.ts';
+import { type Config, type HttpToken, type ModelConfig, revealed } from '../../config/index.ts';
+import type { Gateway } from '../../gateway/index.ts';
+import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from '../../kernel/index.ts';
+import { createRemoteModel, createScriptedModel, loadScript, type RemoteModel } from '../../models/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
+import { openJetStreamStore } from '../../persistence/jetstream/index.ts';
+import { holdDirectory, nodeLogFiles, onFullDisk, openFileStore } from '../../persistence/jsonl/index.ts';
+import type { Watchers } from '../api/watchers.ts';
+import { fingerprintOf } from '../cluster/config-fingerprint.ts';
+import { Membership } from '../cluster/membership.ts';
+import type { Log } from '../runtime.ts';
+
+export { checkJetStream } from '../../bus/nats/index.ts';
+
+/**
+ * Selects the server, the store, the bus, the models and HTTP for a configuration. Adapters with large dependencies are
+ * loaded only if they are configured.
+ */
+
+/** Until the first delta of a provider, and between deltas. */
+const MODEL_TIMEOUT_MS = 120_000;
+
+/** The same path from `src/` and from `dist/`. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../../dist/console', import.meta.url));
+
+/** Shared by the parts of one daemon. */
+export interface Composition {
+  readonly config: Config;
+  readonly log: Log;
+  readonly releasers: Releasers;
+  /** Aborted when waits must end. */
+  readonly shutdown: AbortSignal;
+  /** The server; a managed one is started at the first call. */
+  readonly server: () => Promise<ComposedServer>;
+}
+
+export interface ComposedServer {
+  /** For display: without credentials; several are separated by commas. */
+  readonly url: string;
+  /** For connections to the same server. */
+  readonly address: NatsOptions & { readonly url: string };
+}
+
+/** `mayInstall`: whether a missing nats-server may be installed for `managed`. */
+export function compose(
+  config: Config,
+  log: Log,
+  releasers: Releasers,
+  shutdown: AbortSignal,
+  mayInstall: boolean,
+): Composition {
+  let server: Promise<ComposedServer> | null = null;
+  return {
+    config,
+    log,
+    releasers,
+    shutdown,
+    server: () => {
+      server ??= composeServer(config, log, releasers, mayInstall);
+      return server;
+    },
+  };
+}
+
+export async function composeStore(composition: Composition): Promise<ConversationStore> {
+  const { config, log } = composition;
+  const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
+  if (config.daemon.store === 'file') {
+    const files = config.fullDisk === null ? nodeLogFiles : onFullDisk(nodeLogFiles, config.fullDisk);
+    return openFileStore(config.daemon.data, { log: report, files });
+  }
+  const { releasers, shutdown } = composition;
+  const directory = await holdDirectory(config.daemon.data); // before its managed server, which another daemon may be using
+  releasers.add('data directory', () => directory.release());
+  const { address } = await composition.server();
+  const connection = await openNats({ ...address, name: 'parleyd-store', waitForServer: false });
+  releasers.add('nats-store', () => closeConnection(connection));
+  requireReplicas(connection, config.replicas);
+  const options = {
+    connection,
+    watch: watchConnection(connection, log, () => undefined),
+    names: createSubjects(config.subjectPrefix),
+    isFenced: config.isFenced,
+    log: report,
+    signal: shutdown,
+  };
+  return afterLeaderElection(connection, () => openJetStreamStore(options));
+}
+
+export async function composeBus(composition: Composition): Promise<Bus> {
+  const { config, log, releasers } = composition;
+  const { address } = await composition.server();
+  const options = { ...address, name: 'parleyd', waitForServer: false };
+  // Each is registered for release at once: a later step may fail, and an open connection keeps the process alive.
+  const connection = await openNats(options);
+  releasers.add('nats', () => closeConnection(connection));
+  const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
+  releasers.add('nats-feeds', () => closeConnection(feedConnection));
+  requireReplicas(connection, config.replicas);
+  const subjects = createSubjects(config.subjectPrefix);
+  const busOptions = {
+    subjects,
+    log,
+    feedConnection,
+    version: VERSION,
+    store: config.daemon.store,
+    ingressBytes: config.ingress.maxBytes,
+  };
+  const bus = await afterLeaderElection(connection, () => createNatsBus(connection, busOptions));
+  releasers.add('bus', () => bus.close());
+  await afterLeaderElection(connection, () => enforceReplicas(connection, subjects, config.replicas, log)); // after the store: all streams exist
+  return bus;
+}
+
+/** Null: the logs are not shared. */
+export function composeMembership(
+  config: Config,
+  store: ConversationStore,
+  bus: Bus,
+  log: Log,
+): Membership | null {
+  if (store.shared === null) return null;
+  const daemon = createIdSource()();
+  const { silenceMs: failureTimeoutMs } = config.sharing;
+  return new Membership({
+    ...{ daemon, bus, logs: store.shared, log },
+    failureTimeoutMs,
+    fingerprint: fingerprintOf(config),
+  });
+}
+
+async function composeServer(
+  config: Config,
+  log: Log,
+  releasers: Releasers,
+  mayInstall: boolean,
+): Promise<ComposedServer> {
+  const managed = await startServer(config, log, mayInstall);
+  if (managed) releasers.add('nats-server', () => managed.stop());
+  const address = addressOf(config, managed);
+  return { url: urlWithoutSecrets(address.url), address };
+}
+
+async function startServer(config: Config, log: Log, mayInstall: boolean): Promise<ManagedServer | null> {
+  if (config.daemon.nats.kind !== 'managed') return null;
+  const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
+  const { data, natsBinary } = config.daemon;
+  const env = natsBinary ? { NATS_BIN: natsBinary } : {};
+  const { path } = await locateNatsServer({ env, log: say, mayInstall });
+  return startManagedServer({ directory: join(data, 'nats'), log: say, binary: path });
+}
+
+function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {
+  if (managed) return { url: managed.url, nkey: managed.nkey, managed: true };
+  const { nats } = config.daemon;
+  if (nats.kind === 'managed') throw new ParleyError('INTERNAL', 'the managed server was not started');
+  return revealed(nats);
+}
+
+/** One model for each configured name. */
+export async function composeModels(config: Config): Promise<ReadonlyMap<string, Model>> {
+  const models = new Map<string, Model>();
+  for (const [name, model] of Object.entries(config.models)) models.set(name, await composeModel(model));
+  return models;
+}
+
+async function composeModel(model: ModelConfig): Promise<Model> {
+  if (model.provider === 'scripted') return createScriptedModel(await loadScript(model.script ?? undefined));
+  const { createOpenAiModel } = await import('../../models/openai/index.ts');
+  return createOpenAiModel({
+    baseURL: model.baseURL,
+    apiKey: model.apiKey?.reveal(),
+    timeoutMs: MODEL_TIMEOUT_MS,
+  });
+}
+
+/** One model for all agents in other processes. */
+export function composeRemoteModel({ remoteAgents }: Config, bus: Bus, watchers: Watchers): RemoteModel {
+  const openChannel = (agent: string) =>
+    bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
+  return createRemoteModel({ openChannel, ...remoteAgents });
+}
+
+/** The default payload limit of the broker. */
+const MAX_BODY_BYTES = 1_048_576;
+
+/** Proxies close a connection that is idle for one minute. */
+const HEARTBEAT_MS = 15_000;
+
+export async function composeGateway(config: Config, log: Log, own?: HttpToken): Promise<Gateway | null> {
+  const { http } = config.daemon;
+  if (http === null) return null;
+  const { startGateway } = await import('../../gateway/index.ts');
+  return startGateway({
+    host: http.host,
+    port: http.port,
+    tokens: [...http.tokens, ...(own ? [own] : [])].map(({ secret, ...token }) => ({
+      ...token,
+      secret: secret.reveal(),
+    })),
+    ownToken: own?.secret.reveal() ?? null,
+    known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
+    maxBodyBytes: MAX_BODY_BYTES,
+    requestsPerSecond: http.requestsPerSecond,
+    readers: http.readers,
+    readersPerCaller: http.readersPerCaller,
+    heartbeatMs: HEARTBEAT_MS,
+    consoleFolder: CONSOLE_FOLDER,
+    wire: { decode: decodeRequest, statusOf },
+    version: VERSION,
+    onFault: (error, path) => log.error({ path, error: messageOf(error) }, 'an HTTP request failed'),
+  });
+}

@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import type { Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { ConversationStore, StoreInspector } from '../../persistence/index.ts';
+import {
+  checkFormat,
+  inspectFiles,
+  keepAside,
+  openFileStore,
+  readerPaths,
+  readLogFile,
+  refuseFile,
+  refuseUnfinishedMigration,
+} from '../../persistence/jsonl/index.ts';
+
+/** Opens the files of a data directory for commands that run without a daemon. */
+
+/** Reads the log of a conversation without a daemon. Takes no lock and changes nothing. */
+export async function composeLogReader(
+  dataDirectory: string,
+  conversation: string,
+): Promise<readonly Entry[]> {
+  await checkFormat(dataDirectory);
+  await refuseUnfinishedMigration(dataDirectory);
+  const { entries } = await readLogFile((await readerPaths(dataDirectory)).log(conversation));
+  return entries;
+}
+
+/** Inspects a data directory. Takes no lock and changes nothing. */
+export function composeInspector(dataDirectory: string): StoreInspector {
+  return inspectFiles(dataDirectory);
+}
+
+/** Keeps a refused file, once per content; resolves to its path. */
+export async function composeQuarantine(
+  dataDirectory: string,
+  name: string,
+  content: Buffer,
+): Promise<string> {
+  await refuseFile(dataDirectory);
+  return keepAside(join(dataDirectory, 'quarantine'), name, content);
+}
+
+/** Opens the store of a data directory that no daemon uses. */
+export function composeOwnStore(dataDirectory: string): Promise<ConversationStore> {
+  return openFileStore(dataDirectory).catch((error: unknown) => {
+    if (!(error instanceof ParleyError) || error.code !== 'DATA_DIRECTORY_IN_USE') throw error;
+    throw new ParleyError(error.code, error.message, {
+      hint: 'this command changes files that a running daemon owns: stop that daemon first',
+      cause: error,
+    });
+  });
+}

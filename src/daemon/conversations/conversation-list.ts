@@ -1,0 +1,35 @@
+import { messageOf } from '../../kernel/index.ts';
+import type { Runtime } from '../runtime.ts';
+import type { OpenWorkers } from './open-workers.ts';
+import { isComplete, type ListedRow, listedRow, rowOf } from './projections.ts';
+
+/** The rows of all conversations by id: the stored rows, updated from memory. */
+export async function listConversations(store: Runtime['store'], open: OpenWorkers): Promise<ListedRow[]> {
+  const rows = new Map((await store.rows()).map((row) => [row.id, listedRow(row)]));
+  for (const worker of await open.all()) {
+    // The memory of a conversation that another daemon owns or deleted is stale.
+    if (worker.isOurs && worker.state.length > 0) {
+      const row = rowOf(worker.id, worker.state, worker.entries(0, 50));
+      rows.set(worker.id, listedRow(row, worker.state));
+    }
+  }
+  return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/**
+ * Rebuilds missing rows, and rows of an older version, from the logs (L1). Logs in mode run are opened too: the
+ * configuration may lack what their run needs. `save` opens a conversation, saves its row and closes it.
+ */
+export async function rebuildRows(
+  { store, shutdown, log }: Pick<Runtime, 'store' | 'shutdown' | 'log'>,
+  save: (id: string) => Promise<void>,
+): Promise<void> {
+  const rows = await store.rows();
+  const known = new Set(rows.filter((row) => isComplete(row) && row.mode !== 'run').map((row) => row.id));
+  for (const id of await store.conversations()) {
+    if (known.has(id) || shutdown.aborted) continue;
+    await save(id).catch((error: unknown) =>
+      log.error({ conversation: id, error: messageOf(error) }, 'a conversation cannot be listed'),
+    );
+  }
+}

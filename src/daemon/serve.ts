@@ -1,0 +1,133 @@
+import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
+import type { Config } from '../config/index.ts';
+import { messageOf, monotonicClock, type Releasers } from '../kernel/index.ts';
+import { Api } from './api/api.ts';
+import { Erasure } from './api/erasure.ts';
+import { Retention } from './api/retention.ts';
+import type { Membership } from './cluster/membership.ts';
+import type { Workers } from './conversations/workers.ts';
+import { createLagMeter } from './ingress/ingress-progress.ts';
+import { Posts } from './ingress/posts.ts';
+import type { Runtime } from './runtime.ts';
+import type { Grace } from './shutdown.ts';
+
+/** Reads posts and answers requests, alone or with the other daemons of the cluster; removes old texts. */
+
+/** Deliveries in progress: enough for many conversations, bounded for memory. */
+const MAX_IN_FLIGHT = 1_000;
+/** Of one publisher: a flood leaves capacity for others. */
+const MAX_IN_FLIGHT_OF_ONE = 750;
+/** Of one publisher: opening a conversation delays all other publishers (`fair-queue.ts`). */
+const MAX_CONVERSATIONS_OF_ONE = 32;
+/** 1000 posts of the maximum payload would be a gigabyte. */
+const MAX_BYTES_IN_FLIGHT = 32 * 1_024 * 1_024;
+
+export interface Serving {
+  readonly runtime: Runtime;
+  readonly workers: Workers;
+  readonly bus: Bus;
+  readonly membership: Membership | null;
+  readonly releasers: Releasers;
+  readonly grace: Grace;
+  readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
+}
+
+export async function serve({
+  runtime,
+  workers,
+  bus,
+  membership,
+  releasers,
+  grace,
+  reading,
+}: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
+  const stopping = new AbortController();
+  const posts = new Posts(bus, workers, runtime, stopping.signal);
+  const erasure = new Erasure(bus.eraser, runtime);
+  const api = new Api(runtime, workers, posts, bus, erasure);
+  releasers.add('ingress', () => {
+    stopping.abort(); // do not wait for posts that cannot be made durable: they are redelivered
+    return grace.within(membership ? membership.stopIngress() : bus.stopIngress());
+  });
+  releasers.add('erasure', () => erasure.stop());
+  const after = await runtime.store.ingressPosition();
+  const onPosition = onPositionOf(runtime);
+  const onSkip: IngressOptions['onSkip'] = (isElsewhere) => runtime.progress.skips(isElsewhere);
+  if (membership) {
+    const leaving = stopping.signal;
+    const parts = { workers, posts, api, ...reading };
+    const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
+    const shared = await membership.join(work);
+    await bus.serve(VERBS, (request) => shared.handle(request));
+    erasure.start();
+    return { api: shared, posts };
+  }
+  await bus.startIngress({
+    ...reading,
+    after,
+    maxInFlight: MAX_IN_FLIGHT,
+    maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,
+    maxConversationsPerPublisher: MAX_CONVERSATIONS_OF_ONE,
+    maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
+    onRead: (post) => posts.read(post),
+    onUnread: (unread) => posts.skip(unread),
+    onDelivery: (delivery) => posts.deliver(delivery),
+    onPosition,
+    onSkip,
+    onBegin: () => workers.cutDeletions(),
+  });
+  await bus.serve(VERBS, (request) => api.handle(request));
+  erasure.start();
+  return { api, posts };
+}
+
+/** Called when everything up to a position is settled. */
+function onPositionOf(runtime: Runtime): (position: StreamPosition) => void {
+  return (position) => {
+    runtime.reach('post-settled');
+    runtime.progress.settledUpTo(position);
+    runtime.attempts.settledUpTo(position);
+    const saved = runtime.store.saveIngressPosition(position);
+    saved.then(
+      () => runtime.reach('position-saved'),
+      (error: unknown) => {
+        runtime.log.warn(
+          { error: messageOf(error) },
+          'the position in the ingress stream was not saved; posts may come again',
+        );
+      },
+    );
+  };
+}
+
+/** Returns how to stop it. */
+export function startRetention(
+  { retention: config, sharing }: Pick<Config, 'retention' | 'sharing'>,
+  {
+    runtime,
+    workers,
+    bus,
+    membership,
+    api,
+  }: Pick<Serving, 'runtime' | 'workers' | 'bus' | 'membership'> & { readonly api: Pick<Api, 'handle'> },
+): () => Promise<void> {
+  const { now, log } = runtime;
+  const retention = new Retention({
+    ...{ config, now, log, eraser: bus.eraser },
+    rows: () => workers.rows(),
+    handle: (request) => api.handle(request),
+    firstAfterMs: membership ? 2 * sharing.silenceMs : 0,
+    isOurs: membership ? membership.isOurs : async () => true,
+  });
+  retention.start();
+  return () => retention.stop();
+}
+
+export function gaugesOf(bus: Bus, workers: Workers, posts: Posts) {
+  const lag = createLagMeter(() => bus.ingressLag(), monotonicClock);
+  return async () => ({
+    openConversations: workers.size,
+    ingressUnsettled: posts.underWay,
+    ingressLag: await lag(),
+  });
+}
