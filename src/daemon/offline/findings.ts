@@ -54,14 +54,16 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
   const misshapen = checkShapes(entries).map((text) => finding('law', text));
   if (misshapen.length > 0) return [...unreadable, ...misshapen]; // OFFLINE-FINDINGS-2
   const torn = tornTail
-    ? `${tornTail.bytes} bytes behind the last whole append were never acknowledged`
+    ? `${tornTail.bytes} bytes after the last complete append were never acknowledged`
     : null;
   return [
     ...unreadable,
-    ...(torn ? [finding('torn-tail', torn, 'cuts them off and keeps them in a file of their own')] : []),
+    ...(torn ? [finding('torn-tail', torn, 'cuts them off and keeps them in a separate file')] : []),
     ...lawFindings(entries),
     ...checkAudit(entries, inspection.audit).map((text) => finding('audit', text)),
-    ...inspection.badAuditLines.map((line) => finding('audit', `line ${line} of audit.jsonl is no record`)),
+    ...inspection.badAuditLines.map((line) =>
+      finding('audit', `line ${line} of audit.jsonl is not a record`),
+    ),
     ...missingOutputs(entries, inspection),
     ...projectionFindings(conversation, inspection, log),
   ];
@@ -69,7 +71,7 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
 
 /** `path`: a leftover of a deleted conversation. */
 export function leftoverFinding(path: string): Finding {
-  return finding('deleted', `${path} is left of a conversation that was deleted`, 'removes it');
+  return finding('deleted', `${path} remains from a deleted conversation`, 'removes it');
 }
 
 function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
@@ -105,24 +107,22 @@ function missingOutputs(entries: readonly Entry[], { hasOutput }: Inspection): F
     if (entry.type !== 'message' && entry.type !== 'note') return [];
     const name = OUTPUT_PATH.exec(entry.fullOutputPath ?? '')?.[1];
     if (name === undefined || hasOutput(name)) return [];
-    return [
-      finding('output', `entry ${entry.index}: its whole output is not there (${entry.fullOutputPath})`),
-    ];
+    return [finding('output', `entry ${entry.index}: its full output is missing (${entry.fullOutputPath})`)];
   });
 }
 
 function projectionFindings(conversation: string, inspection: Inspection, { entries }: WholeLog): Finding[] {
   const found: Finding[] = [];
-  const rebuilt = 'writes it again from the log';
+  const rebuilt = 'rebuilds it from the log';
   const row = faultOf(inspection.row, (value) => rowFault(conversation, value, entries));
-  const removed = 'takes it out of index.json, unless its folder is still there';
+  const removed = 'removes it from index.json, unless its folder still exists';
   if (row)
     found.push(finding('row', `its row in index.json ${row}`, entries.length === 0 ? removed : rebuilt));
   const state = faultOf(inspection.state, (value) => stateFault(conversation, value, entries));
   if (state) found.push(finding('state', `state.json ${state}`, rebuilt));
   if (!inspection.isMarked && hasOutstandingWork(stateOf(entries))) {
-    const text = 'the log owes work and is not marked: the next start would not take it up';
-    found.push(finding('mark', text, 'marks it, so that the next start takes it up'));
+    const text = 'the log has outstanding work and is not marked: the next start would not resume it';
+    found.push(finding('mark', text, 'marks it, so that the next start resumes it'));
   }
   return found;
 }
@@ -162,9 +162,9 @@ function mismatch(
   made: (known: readonly Entry[]) => object,
   found: unknown,
 ): string | null {
-  if (!(length <= entries.length)) return `speaks of ${length} entries; the log has ${entries.length}`;
+  if (!(length <= entries.length)) return `names ${length} entries; the log has ${entries.length}`;
   const due = made(entries.slice(0, length));
   return JSON.stringify(found) === JSON.stringify(due)
     ? null
-    : `is not what the first ${length} entries of the log come to`;
+    : `does not follow from the first ${length} entries of the log`;
 }

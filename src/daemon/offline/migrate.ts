@@ -50,15 +50,15 @@ interface Content {
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
   const { archive, store } = target;
   const ids = await source.conversations();
-  const goesOn = await begin(source, target, ids); // MIGRATE-1
+  const isResumed = await begin(source, target, ids); // MIGRATE-1
   const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
-  const deletions = newestLife(await source.deletions());
-  const places = positionsOf(await archive.deletions());
+  const deletions = ofNewestStream(await source.deletions());
+  const deletedThere = positionsOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
-    if (!isSamePosition(upTo, places.get(conversation))) await store.delete(conversation, upTo);
+    if (!isSamePosition(upTo, deletedThere.get(conversation))) await store.delete(conversation, upTo);
   }
-  const there = new Set(goesOn ? await archive.conversations() : []);
+  const there = new Set(isResumed ? await archive.conversations() : []);
   const known = new Set(ids);
   for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
   await concurrently(ids, async (id) => {
@@ -67,7 +67,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
     moved.add(id);
     const isThere = there.has(id) && isSame(content, await contentOf(archive, id));
     if (!isThere) {
-      if (goesOn) await store.delete(id); // MIGRATE-2: tool records may stand there without a log
+      if (isResumed) await store.delete(id); // MIGRATE-2: tool records may exist without a log
       await copy(target, id, content);
       await verify(archive, id, content);
       totals.copied += 1;
@@ -102,7 +102,7 @@ async function begin(
   if (from !== null) return true;
   try {
     if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled; // MIGRATE-6
-    throw notEmpty(archive.name, 'another move filled it since this one began');
+    throw notEmpty(archive.name, 'another migration filled it after this one began');
   } catch (error) {
     await target.end();
     throw error;
@@ -116,20 +116,18 @@ async function holdsSame(
   ids: readonly string[],
 ): Promise<boolean> {
   const there = await target.conversations();
-  const [stranger] = await foreignConversations(target, new Set(ids));
-  if (stranger !== undefined)
-    throw notEmpty(target.name, `conversation ${stranger} is not in ${source.name}`);
-  const deletions = positionsOf(newestLife(await source.deletions()));
+  const [foreign] = await foreignConversations(target, new Set(ids));
+  if (foreign !== undefined) throw notEmpty(target.name, `conversation ${foreign} is not in ${source.name}`);
+  const deletions = positionsOf(ofNewestStream(await source.deletions()));
   const deleted = (await target.deletions()).find(
     (one) => !isSamePosition(one, deletions.get(one.conversation)),
   );
-  if (deleted) throw notEmpty(target.name, `it knows that conversation ${deleted.conversation} was deleted`);
+  if (deleted) throw notEmpty(target.name, `it has a deletion of conversation ${deleted.conversation}`);
   const [own, position] = [await target.ingressPosition(), await source.ingressPosition()];
-  if (own !== null && !isSamePosition(own, position))
-    throw notEmpty(target.name, 'it has read posts of its own');
+  if (own !== null && !isSamePosition(own, position)) throw notEmpty(target.name, 'it has read other posts');
   await concurrently(there, async (id) => {
     if (isSame(await contentOf(source, id), await contentOf(target, id))) return;
-    throw notEmpty(target.name, `conversation ${id} is another one there`);
+    throw notEmpty(target.name, `its conversation ${id} has other content`);
   });
   return there.length > 0;
 }
@@ -230,14 +228,14 @@ async function verifyRest(archive: StoreArchive, { ids, deletions, position }: R
   if (found !== ids.size || others.length > 0) throw differs(`${found} conversations instead of ${ids.size}`);
   const known = positionsOf(await archive.deletions());
   const missing = deletions.find((one) => !isSamePosition(one, known.get(one.conversation)));
-  if (missing) throw differs(`that conversation ${missing.conversation} was deleted is not known there`);
-  const place = await archive.ingressPosition();
-  if (position !== null && !isSamePosition(position, place))
+  if (missing) throw differs(`the deletion of conversation ${missing.conversation} is missing`);
+  const stored = await archive.ingressPosition();
+  if (position !== null && !isSamePosition(position, stored))
     throw differs('the position in the ingress stream differs');
 }
 
 /** Deletions of the newest stream. Older streams are gone with their posts, and stores may drop their deletions. */
-function newestLife(deletions: readonly Deletion[]): Deletion[] {
+function ofNewestStream(deletions: readonly Deletion[]): Deletion[] {
   const newest = Math.max(...deletions.map(({ stream }) => Date.parse(stream) || 0));
   return deletions.filter(({ stream }) => (Date.parse(stream) || 0) === newest);
 }
@@ -276,7 +274,7 @@ function notEmpty(to: string, why: string): ParleyError {
 }
 
 function differs(what: string): ParleyError {
-  return new ParleyError('MIGRATION_NOT_SAME', `what was read back is not what was written: ${what}`, {
+  return new ParleyError('MIGRATION_NOT_SAME', `the copy differs from the source: ${what}`, {
     hint: 'the target stays closed to daemons: check its disk, and run the same command again',
   });
 }

@@ -42,7 +42,7 @@ function renderServer({ listen, store, disk, sync, tls }: ServerFile): string[] 
   return [
     `listen: ${quote(listen)}`,
     'max_payload: 1MB',
-    '# A hung client is let go after 10 s, one that reads too slowly after 5 s.',
+    '# A hung client is disconnected after 10 s, one that reads too slowly after 5 s.',
     'ping_interval: "5s"',
     'ping_max: 2',
     'write_deadline: "5s"',

@@ -87,8 +87,8 @@ async function append(store: ConversationStore, id: string, imported: readonly E
       const known = (entry: Entry, at: number) =>
         JSON.stringify(timed(entry, existing[at])) === JSON.stringify(existing[at] && portable(existing[at]));
       if (imported.every(known)) return true; // TRANSFER-2
-      throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, and is another one`, {
-        hint: 'import under an id of its own, or `parley rm` the other first',
+      throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, with other content`, {
+        hint: 'import under another id, or `parley rm` this one first',
       });
     }
     const now = new Date().toISOString();
@@ -114,7 +114,7 @@ function read(bytes: Buffer, agent: string): Entry[] {
   const text = utf8(bytes);
   refuseOtherForm(text);
   const entries = text.trimStart().startsWith('[') ? readMessages(text, agent) : readLines(text);
-  if (entries.length === 0) throw new Error('it holds no message');
+  if (entries.length === 0) throw new Error('it contains no message');
   const [fault] = checkLaws(entries);
   if (fault !== undefined) throw new Error(fault);
   return entries;

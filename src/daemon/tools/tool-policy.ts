@@ -42,16 +42,16 @@ type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
  * POLICY-4  A forbid rule is compared with each value of an argument that is not a text (a list, a number), and with the
  *           argument as JSON. An allow rule matches only texts.
  */
-export function rulingOn(standing: ToolAvailability, given: Arguments, place?: ResolvedPath): Ruling {
+export function rulingOn(availability: ToolAvailability, given: Arguments, place?: ResolvedPath): Ruling {
   let isSure = true;
-  const rule = standing.rules.find((tried) => {
-    const fit = fitOf(tried, given, standing, place);
+  const rule = availability.rules.find((tried) => {
+    const fit = fitOf(tried, given, availability, place);
     if (fit === 'unknown' || fit === 'hidden') isSure = false;
     return fit === 'yes' || (fit === 'unknown' && tried.ruling === 'forbidden');
   });
-  const ruling = rule?.ruling ?? standing.otherwise;
+  const ruling = rule?.ruling ?? availability.otherwise;
   if (ruling !== 'runs') return ruling;
-  return isSure && !isGuarded(standing, rule, place) ? 'runs' : 'asks';
+  return isSure && !isGuarded(availability, rule, place) ? 'runs' : 'asks';
 }
 
 /** POLICY-3 */
@@ -71,13 +71,13 @@ const MATCH_MS = 250;
 function fitOf(
   rule: Rule,
   given: Arguments,
-  standing: ToolAvailability,
+  availability: ToolAvailability,
   place: ResolvedPath | undefined,
 ): Fit {
   try {
     return inTime(() => {
       const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {
-        const kind = standing.subject?.argument === key ? standing.subject.kind : null;
+        const kind = availability.subject?.argument === key ? availability.subject.kind : null;
         const byDefault = kind === 'path' ? place?.path : undefined;
         const value = Object.hasOwn(given, key) ? given[key] : byDefault;
         if (typeof value !== 'string') return fitOfNoText(rule.ruling, pattern, value);

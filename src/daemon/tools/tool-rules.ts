@@ -35,8 +35,8 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   const { agent, name, available } = request;
   const definitions = toolbox.definitions();
   const definition = definitions.get(name);
-  const standing = definition && availabilityOf(config, agent, definition);
-  if (!definition || !standing || isForbidden(standing) || !listsTool(available, name)) {
+  const availability = definition && availabilityOf(config, agent, definition);
+  if (!definition || !availability || isForbidden(availability) || !listsTool(available, name)) {
     const usable = expandTools(available, definitions.keys()).filter((one) => {
       const other = definitions.get(one);
       return other ? !isForbidden(availabilityOf(config, agent, other)) : isConversationTool(one);
@@ -57,7 +57,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   if (wrong) return refuse('INVALID_ARGUMENTS', wrong);
   const located = toolbox.locate?.(name, parsed.value) ?? null;
   if (located?.kind === 'refused') return refuse(located.code, located.message);
-  switch (rulingOn(standing, parsed.value, located?.place)) {
+  switch (rulingOn(availability, parsed.value, located?.place)) {
     case 'runs':
       return { kind: 'run', risk: riskOf(config, definition) };
     case 'asks':
@@ -95,10 +95,12 @@ export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
   const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: ResolvedPath): boolean => {
     const definition = toolbox.definitions().get(name);
     if (!definition) return false;
-    const standing = availabilityOf(config, agent, definition);
+    const availability = availabilityOf(config, agent, definition);
     const at =
-      place.isBelow && standing.subject ? { ...given, [standing.subject.argument]: place.path } : given;
-    const ruling = rulingOn(standing, at, place);
+      place.isBelow && availability.subject
+        ? { ...given, [availability.subject.argument]: place.path }
+        : given;
+    const ruling = rulingOn(availability, at, place);
     const isNamed = isApproved === true && !place.isLinked;
     return ruling === 'runs' || (ruling === 'asks' && (isNamed || place.isBelow === true));
   };

@@ -15,7 +15,7 @@ async function setupOf(model: string, frontMatter = '') {
 const fieldsOf = async (model: string) => (await setupOf(model)).profile.fields;
 
 describe('a request of a configured model', () => {
-  it('has the fields that its profile wants', async () => {
+  it('has the fields of its profile', async () => {
     const usage = { stream_options: { include_usage: true } };
     expect(await fieldsOf('')).toEqual({ model: 'm', stream: true, ...usage, max_tokens: 9 });
     expect(await fieldsOf('profile: openai')).toEqual({
@@ -28,7 +28,7 @@ describe('a request of a configured model', () => {
     expect(await fieldsOf('stream: false')).toEqual({ model: 'm', stream: false, max_tokens: 9 });
   });
 
-  it('has a form, and a view, that its profile wants', async () => {
+  it('has the form and the view of its profile', async () => {
     const { profile, viewPolicy } = await setupOf('profile: kimi, callIds: nine, strictTools: true');
     expect(profile.form).toEqual({
       ...PLAIN_FORM,
@@ -49,7 +49,7 @@ describe('a request of a configured model', () => {
     expect(await Promise.all([4_096, 19_999, 128_000].map(awayTokens))).toEqual([409, 1_999, 2_000]);
   });
 
-  it('is the view as it is for an agent in another process, but for the role of others', async () => {
+  it('is the plain view for an agent in another process, except for the role of others', async () => {
     const keys = 'profile: mistral, sendReasoning: always, strictTools: true';
     const { profile, viewPolicy } = await setupOf(keys, 'runtime: bus\n');
     expect(profile).toMatchObject({ form: PLAIN_FORM, strictTools: false });

@@ -21,7 +21,7 @@ describe('a clock that is set forward and back', () => {
     vi.useRealTimers();
   });
 
-  it('changes no order: that comes from the indexes', async () => {
+  it('does not change the order of entries, which follows from their indexes', async () => {
     const disk = createMemoryDisk();
     let asked = 0;
     const now = () => START + [0, -DAY, 5, DAY, -3 * DAY, 1][asked++ % 6]!;
@@ -46,7 +46,7 @@ describe('a clock that is set forward and back', () => {
   it.each([
     ['back', -DAY],
     ['forward', DAY],
-  ])('gives a turn no other time than it has, set %s', async (_, jump) => {
+  ])('does not change the remaining time of a turn when it is set %s', async (_, jump) => {
     const world: World = open({
       limits: { turnSeconds: 10 },
       now: () => (world?.happened.some((what) => what.startsWith('published')) ? START + jump : START),
@@ -59,22 +59,25 @@ describe('a clock that is set forward and back', () => {
     expect(await ended()).toMatchObject({ outcome: 'limited' });
   });
 
-  it.each([-DAY, DAY])('measures a call by its own time, set by %d ms', async (jump) => {
-    let wall = START;
-    let elapsed = 0;
-    const world = open({ now: () => wall, elapsed: () => elapsed });
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    wall += jump;
-    elapsed += 1_500;
-    world.calls[0]?.answer('hello yourself');
-    await vi.waitFor(async () => expect((await world.workers.use('demo')).isIdle).toBe(true));
-    const answer = (await world.entries()).find(
-      (entry) => entry.type === 'message' && entry.role === 'assistant',
-    );
-    expect(answer).toMatchObject({ duration: 1_500 });
-  });
+  it.each([-DAY, DAY])(
+    'does not change the measured duration of a call when it is set by %d ms',
+    async (jump) => {
+      let wall = START;
+      let elapsed = 0;
+      const world = open({ now: () => wall, elapsed: () => elapsed });
+      await world.workers.submit('demo', postCommand('m1', 'hello'));
+      wall += jump;
+      elapsed += 1_500;
+      world.calls[0]?.answer('hello yourself');
+      await vi.waitFor(async () => expect((await world.workers.use('demo')).isIdle).toBe(true));
+      const answer = (await world.entries()).find(
+        (entry) => entry.type === 'message' && entry.role === 'assistant',
+      );
+      expect(answer).toMatchObject({ duration: 1_500 });
+    },
+  );
 
-  it('counts what a turn worked before a restart, and not the time in between', async () => {
+  it('does not change the working time of a turn, which excludes the time without a daemon', async () => {
     const disk = createMemoryDisk();
     const limits = { turnSeconds: 10 };
     let elapsed = 5_000_000;
@@ -95,7 +98,7 @@ describe('a clock that is set forward and back', () => {
     expect(await ended()).toMatchObject({ outcome: 'limited' });
   });
 
-  it('keeps no conversation in memory that rests, and closes none that does not', async () => {
+  it('does not delay the eviction of idle conversations, and evicts no busy one', async () => {
     let wall = START;
     let elapsed = 0;
     const world = open({ now: () => wall, elapsed: () => elapsed, reply: () => 'done' });

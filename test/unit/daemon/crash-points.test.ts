@@ -5,7 +5,7 @@ describe('the crash points of a daemon', () => {
   const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
   afterEach(() => kill.mockClear());
 
-  it('do nothing when none is armed, nor at others than the armed one', () => {
+  it('do nothing when none is armed, and at points other than the armed one', () => {
     createCrashPoints(null)('before-tool');
     createCrashPoints(new Map([['after-tool', 1]]))('before-tool');
     expect(kill).not.toHaveBeenCalled();
@@ -20,7 +20,7 @@ describe('the crash points of a daemon', () => {
     expect(kill.mock.calls).toEqual([[process.pid, 'SIGKILL']]);
   });
 
-  it('can be those of one conversation', () => {
+  it('can be limited to one conversation', () => {
     const reach = createCrashPoints(new Map([['before-decision@demo', 1]]));
     reach('before-decision');
     reach('before-decision', 'other');

@@ -10,7 +10,7 @@ import { Log } from '../agents/support.ts';
 
 const MOVED = '.deleted-cix+7-20260101T000000000Z';
 
-describe('fsck of what is left of deleted conversations', () => {
+describe('fsck of the remains of deleted conversations', () => {
   let data: string;
   beforeEach(async () => {
     data = await mkdtemp(join(tmpdir(), 'parley-fsck-deleted-'));
@@ -44,7 +44,7 @@ describe('fsck of what is left of deleted conversations', () => {
     reports.flatMap(({ conversation, findings }) =>
       findings.map(({ kind, text, repaired }) => `${conversation} ${kind} ${repaired}: ${text}`),
     );
-  const left = (path: string) => `${path} is left of a conversation that was deleted`;
+  const left = (path: string) => `${path} remains from a deleted conversation`;
 
   it('finds a folder that a deletion moved away and did not remove; a repair removes it', async () => {
     await mkdir(place(MOVED));
@@ -58,7 +58,7 @@ describe('fsck of what is left of deleted conversations', () => {
     expect(found(await run())).toEqual([]);
   });
 
-  it('finds such a folder whose name says no conversation', async () => {
+  it('finds such a folder although its name contains no conversation id', async () => {
     await mkdir(place('.deleted-odd name'));
     expect(found(await run(true))).toEqual([
       `.deleted-odd name deleted true: ${left('conversations/.deleted-odd name/')}`,
@@ -82,7 +82,7 @@ describe('fsck of what is left of deleted conversations', () => {
     expect(await run()).toEqual([{ conversation: 'kept', findings: [] }]);
   });
 
-  it('leaves a conversation alone that began anew after its deletion', async () => {
+  it('does not touch a conversation that began again after its deletion', async () => {
     await tombstones('kept', 'opened');
     await mkdir(place('opened'));
     await writeFile(place('opened', 'log.jsonl'), ''); // a post is about to begin it
@@ -90,7 +90,7 @@ describe('fsck of what is left of deleted conversations', () => {
     expect(await readFile(place('kept', 'log.jsonl'), 'utf8')).toContain('two');
   });
 
-  it('does not report a deletion that is under way', async () => {
+  it('does not report a deletion in progress', async () => {
     await mkdir(place(MOVED));
     const looking = run();
     setTimeout(() => void rm(place(MOVED), { recursive: true }), 100);

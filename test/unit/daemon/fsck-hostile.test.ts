@@ -10,7 +10,7 @@ import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { Log } from '../agents/support.ts';
 
 /** What somebody, or a broken disk, made of a data directory: each of it is told, and hides nothing else. */
-describe('fsck of what no daemon leaves', () => {
+describe('fsck of files that no daemon writes', () => {
   let data: string;
   beforeEach(async () => {
     data = await mkdtemp(join(tmpdir(), 'parley-fsck-hostile-'));
@@ -54,7 +54,7 @@ describe('fsck of what no daemon leaves', () => {
       { type: 'summary', agent: 'pm', entries: [[0, 2 ** 52]], fromIndex: 0, toIndex: 2 ** 52, content: 's' },
       /entry 4: the summary names ranges that are not ascending and before it/,
     ],
-  ])('names the entry that has %s, and looks at the others', async (_, fields, text) => {
+  ])('names the entry that has %s, and checks the others', async (_, fields, text) => {
     const entry = {
       index: 4,
       id: 'odd',
@@ -69,14 +69,14 @@ describe('fsck of what no daemon leaves', () => {
     expect(reports[0]?.findings).toEqual([]);
   });
 
-  it('lets a kind of entry be that a newer minor version added', async () => {
+  it('accepts an entry type of a newer minor version', async () => {
     const author = { kind: 'system', id: 'parley', name: 'Parley' };
     const entry = { index: 4, id: 'new', createdAt: '', type: 'hologram', author, more: [1] };
     await keep([...talk(), entry as unknown as Entry]);
     expect(texts(await run())).toEqual([]);
   });
 
-  it('says of each file that it cannot read which one it is, and goes on', async () => {
+  it('names each file that it cannot read, and continues', async () => {
     await keep(talk());
     await keep(talk(), 'folder');
     await keep(talk(), 'link');
@@ -97,32 +97,30 @@ describe('fsck of what no daemon leaves', () => {
     ]);
   });
 
-  it('takes for a record of the audit log only what is one', async () => {
+  it('accepts only valid records of the audit log', async () => {
     await keep(talk());
     await writeFile(file('audit.jsonl'), 'null\n5\n[]\n{"type":"ToolCallStarted","call":null}\nhalf');
     expect(texts(await run())).toEqual(
-      [1, 2, 3, 4].map((line) => `work audit: line ${line} of audit.jsonl is no record`),
+      [1, 2, 3, 4].map((line) => `work audit: line ${line} of audit.jsonl is not a record`),
     );
   });
 
-  it('misses a conversation that is listed, was not deleted, and has no log; a repair takes it off the list', async () => {
+  it('reports a listed conversation without a log that was not deleted; a repair removes it from the list', async () => {
     const row = { ...rowOf('gone', stateOf(talk()), talk()) };
     const index = join(data, 'conversations', 'index.json');
     await writeFile(index, JSON.stringify({ rows: [row] }));
-    expect(texts(await run())).toEqual([
-      'gone row: its row in index.json speaks of 4 entries; the log has 0',
-    ]);
+    expect(texts(await run())).toEqual(['gone row: its row in index.json names 4 entries; the log has 0']);
     expect((await run(true))[0]?.findings).toMatchObject([{ kind: 'row', repaired: true }]);
     expect(JSON.parse(await readFile(index, 'utf8'))).toEqual({ rows: [] });
     await writeFile(index, JSON.stringify({ rows: [row] }));
     const deleted = { deleted: [{ id: 'gone', stream: 's', sequence: 3 }] };
     await writeFile(join(data, 'deleted.json'), JSON.stringify(deleted));
     expect(texts(await run())).toEqual([
-      'gone deleted: its row in conversations/index.json is left of a conversation that was deleted',
+      'gone deleted: its row in conversations/index.json remains from a deleted conversation',
     ]);
   });
 
-  it('lets the posts of a restored log be numbered anew, since its daemon has another stream', async () => {
+  it('accepts lower post sequences in a restored log, since its daemon has another stream', async () => {
     const log = new Log();
     for (const ingressSequence of [7, 2]) {
       log.answer('pm', log.start('pm', log.person('one')), 'two');
@@ -132,7 +130,7 @@ describe('fsck of what no daemon leaves', () => {
     expect(texts(await run())).toEqual([]);
   });
 
-  it('refuses data of another major version by name, and changes nothing', async () => {
+  it('refuses data of another major version, names it, and changes nothing', async () => {
     const format = join(data, 'conversations', 'format.json');
     await writeFile(format, '{"format":{"major":3,"minor":0},"writtenBy":"parleyd 3.0.0"}');
     await expect(run()).rejects.toMatchObject({

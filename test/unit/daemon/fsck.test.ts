@@ -100,8 +100,8 @@ describe('fsck of a data directory', () => {
     await writeFile(file('state.json'), JSON.stringify({ ...lagging, phase: 'execute' }));
     await writeFile(join(data, 'conversations', 'index.json'), JSON.stringify({ rows: [row(entries, 9)] }));
     expect((await run())[0]?.findings.map(({ text }) => text)).toEqual([
-      'its row in index.json speaks of 9 entries; the log has 4',
-      'state.json is not what the first 2 entries of the log come to',
+      'its row in index.json names 9 entries; the log has 4',
+      'state.json does not follow from the first 2 entries of the log',
     ]);
     expect(kinds(await run(true))).toEqual(['row, mended', 'state, mended']);
     expect(kinds(await run())).toEqual([]);
@@ -143,8 +143,8 @@ describe('fsck of a data directory', () => {
     const texts = (await run())[0]?.findings.map(({ text }) => text) ?? [];
     expect(texts).toEqual([
       'audit record 0 (ToolCallStarted of c9_0): the log has no such call',
-      'line 2 of audit.jsonl is no record',
-      `entry 2: its whole output is not there (${path})`,
+      'line 2 of audit.jsonl is not a record',
+      `entry 2: its full output is missing (${path})`,
     ]);
   });
 

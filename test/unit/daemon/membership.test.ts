@@ -51,7 +51,7 @@ describe('whether a daemon may still act in a conversation', () => {
     expect(newest).toHaveBeenCalledTimes(3);
   });
 
-  it('is read again when the answer took so long that others may have taken over', async () => {
+  it('is read again when the answer took so long that peers may have taken over', async () => {
     const { mayAct, newest } = ask(claimOf('a'), claimOf('b'));
     const now = performance.now();
     vi.spyOn(performance, 'now')

@@ -133,7 +133,7 @@ describe('a migration of all conversations', () => {
   it.each([
     ['a conversation', { conversations: async () => ['one'] }, /1 conversations instead of 2/],
     ['a place', { ingressPosition: async () => null }, /position/],
-    ['a deletion', { deletions: async () => [] }, /conversation gone was deleted/],
+    ['a deletion', { deletions: async () => [] }, /the deletion of conversation gone is missing/],
   ])('notices that %s is missing at the end', async (_, lacking, expected) => {
     const place = { stream: '2026-11-22T00:00:00.000Z', sequence: 4 };
     const from: StoreArchive = {

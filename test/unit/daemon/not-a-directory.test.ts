@@ -29,13 +29,16 @@ describe('a data directory that is a file', () => {
       importConversation({ dataDirectory, file, conversation: 'one', agent: 'assistant' }),
     'up --store jetstream': holdDirectory,
   };
-  it.each(Object.keys(commands))('is refused by %s as no directory, with a hint', async (name) => {
-    for (const data of [file, join(file, 'below')]) {
-      await expect(commands[name]?.(data)).rejects.toMatchObject({
-        code: expect.stringMatching(/^(USAGE_NO_DATA|DATA_DIRECTORY_UNWRITABLE)$/),
-        message: `${data} is not a directory`,
-        hint: expect.stringContaining('--data DIR'),
-      });
-    }
-  });
+  it.each(Object.keys(commands))(
+    'is refused by %s with a hint, since it is not a directory',
+    async (name) => {
+      for (const data of [file, join(file, 'below')]) {
+        await expect(commands[name]?.(data)).rejects.toMatchObject({
+          code: expect.stringMatching(/^(USAGE_NO_DATA|DATA_DIRECTORY_UNWRITABLE)$/),
+          message: `${data} is not a directory`,
+          hint: expect.stringContaining('--data DIR'),
+        });
+      }
+    },
+  );
 });

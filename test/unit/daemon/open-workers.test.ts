@@ -39,7 +39,7 @@ describe('workers in memory', () => {
     expect([open.isFull, named(open.idle(NOW))]).toEqual([true, ['third', 'fourth']]);
   });
 
-  it('stay while they are in use, however long their logs are', async () => {
+  it('are not evicted while they are in use, however long their logs are', async () => {
     const open = await withOpen(
       { id: 'long', length: 900_000, unusedMs: 5_000 },
       { id: 'longer', length: 900_001, unusedMs: 19_000 },
@@ -73,7 +73,7 @@ describe('workers in memory', () => {
     expect([named(await open.all()), open.opening('bad'), open.size]).toEqual([['demo'], undefined, 1]);
   });
 
-  it('stay when an earlier opening that they replaced fails', async () => {
+  it('are not removed when an earlier opening that they replaced fails', async () => {
     const open = await withOpen();
     let reject = (_: Error): void => {};
     const promise = new Promise<ConversationWorker>((_, fail) => {

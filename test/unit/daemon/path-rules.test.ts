@@ -105,7 +105,7 @@ describe('a rule about a path', () => {
     expect(rulingOn(standing, { path: written }, { path: led, protectedBy: [] })).toBe(expected);
   });
 
-  it('compares a path that was left out by its default', () => {
+  it('compares the default path when a call names none', () => {
     const rules = [{ match: { path: '^@project$' }, ruling: 'forbidden' as const }];
     const standing = { rules, otherwise: 'runs' as const, subject: READS };
     expect(rulingOn(standing, { query: 'x' }, { path: '@project', protectedBy: [] })).toBe('forbidden');
@@ -179,13 +179,13 @@ it.each<[string, Partial<ResolvedPath>, object]>([
   expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toMatchObject(expected);
 });
 
-it('a call whose path leads to where tools may not go is refused before a person is asked', () => {
+it('a call whose path leads to a closed folder is refused before an approval is requested', () => {
   const refused = { code: 'PATH_REFUSED', message: 'that leads to where tools may not go' };
   const toolbox = toolboxOf({ locate: () => ({ kind: 'refused', ...refused }) });
   expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toEqual({ kind: 'refuse', ...refused });
 });
 
-describe('a place that is reached when the call runs', () => {
+describe('a path that is resolved when the call runs', () => {
   /** Whether the run of a call on `@project/docs/a` may touch this place. */
   async function permits(place: ResolvedPath, isApproved?: true): Promise<boolean | undefined> {
     let answer: boolean | undefined;

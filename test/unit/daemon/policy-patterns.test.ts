@@ -27,7 +27,7 @@ describe('a pattern of the policy that does not end', () => {
     expect(rulingOn({ rules, otherwise }, given)).toBe(expected);
   });
 
-  it('is no matter where it ends: what fits decides, and what is missing or no text fits nothing', () => {
+  it('decides normally when it ends in time; a missing argument or one that is not a text does not match', () => {
     const standing = { rules: [rule('runs')], otherwise: 'asks' as const };
     expect(rulingOn(standing, { command: 'aaa' })).toBe('runs');
     expect(rulingOn(standing, { command: 'b' })).toBe('asks');
@@ -48,16 +48,16 @@ describe('a rule that forbids', () => {
     ['^true$', true],
     ['^null$', null],
     ['"force":true', { force: true }],
-  ])('with %j fits %j, which is no text', (pattern, id) => {
+  ])('with %j matches %j, which is not a text', (pattern, id) => {
     expect(ruled(pattern, id)).toBe('forbidden');
   });
 
-  it('fits no other value that is no text, and none that is not given', () => {
+  it('matches no other value that is not a text, and no missing one', () => {
     expect(ruled('^5$', [55, '15', { a: 6 }])).toBe('runs');
     expect(ruled('undefined', undefined)).toBe('runs');
   });
 
-  it('forbids what is nested too deeply to be read', () => {
+  it('forbids a value that is nested too deeply to be read', () => {
     const depth = 100_000;
     expect(ruled('^5$', JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`))).toBe('forbidden');
   });

@@ -74,7 +74,7 @@ describe('a view that outgrows its window', () => {
     expect(texts.at(-1)).toContain('the last');
   });
 
-  it('is summed up by the summarising model, whose tokens and money count', async () => {
+  it('is summarised by the summary model, whose tokens and cost count', async () => {
     const { asked, summariser } = handSummariser();
     const worker = await fillAndAsk({ summariser });
     await expect.poll(() => asked.length).toBe(1);
@@ -88,7 +88,7 @@ describe('a view that outgrows its window', () => {
     expect(worker.state).toMatchObject({ tokens: 10, usd: 10 });
   });
 
-  it('is reported to telemetry with the call of the summarising model, which has no number in the turn', async () => {
+  it('is reported to telemetry with the call of the summary model, which has no ordinal in the turn', async () => {
     const calls: TelemetryEvent[] = [];
     const telemetry = (event: TelemetryEvent) => event.type === 'model_call' && calls.push(event);
     const { asked, summariser } = handSummariser();
@@ -116,7 +116,7 @@ describe('a view that outgrows its window', () => {
     ['says nothing', 'its answer has no text', told(' ')],
     ['is cut', 'its answer was cut: length', told('The first half', 'length')],
   ] as const)(
-    'gets an extract where the summarising model %s, and the log has the reason',
+    'gets an extract when the summary model %s, and the log has the reason',
     async (_, reason, outcome) => {
       const { asked, summariser } = handSummariser();
       const broken: Model = { call: () => Promise.reject(new Error('a bug')) };
@@ -136,7 +136,7 @@ describe('a view that outgrows its window', () => {
     },
   );
 
-  it('waits for the summarising model no longer than its time, or than what is left of the turn', async () => {
+  it('waits for the summary model no longer than its timeout or the remaining time of the turn', async () => {
     for (const options of [{ timeoutMs: 20 }, {}]) {
       const { asked, summariser } = handSummariser(options);
       const limits = options.timeoutMs ? {} : { turnSeconds: 1 };
@@ -151,7 +151,7 @@ describe('a view that outgrows its window', () => {
     }
   });
 
-  it('L15: asks no summarising model for which the limits of the conversation leave nothing', async () => {
+  it('L15: does not call a summary model that would exceed the limits of the conversation', async () => {
     const { asked, summariser } = handSummariser();
     const worker = await fillAndAsk({ summariser, limits: { usdPerConversation: 5 } });
     await expect.poll(() => world.calls.length).toBe(5);
@@ -160,7 +160,7 @@ describe('a view that outgrows its window', () => {
     expect(world.lines).toEqual([]);
   });
 
-  it('is not sent where prefix and trigger alone are too large, and nothing is paid for', async () => {
+  it('is not sent when prefix and trigger alone are too large, and costs nothing', async () => {
     const { asked, summariser } = handSummariser();
     world = createWorld({ window: { contextTokens: 300, maxOutputTokens: 100 }, summariser });
     const worker = await world.workers.use('demo');
@@ -170,7 +170,7 @@ describe('a view that outgrows its window', () => {
     expect([asked.length, world.calls.length]).toEqual([0, 0]);
   });
 
-  it('has a summary that the broker carries, where its bytes are many more than its tokens', async () => {
+  it('has a summary that fits the broker payload, even with many more bytes than tokens', async () => {
     const maxPayload = 20_000;
     world = createWorld({ window: { contextTokens: 10_000, maxOutputTokens: 100 }, maxPayload });
     const worker = await world.workers.use('demo');
@@ -187,7 +187,7 @@ describe('a view that outgrows its window', () => {
     }
   });
 
-  it('keeps to the hard limits, whatever the window', async () => {
+  it('respects the hard limits, whatever the window', async () => {
     const historyLimits = { maxMessages: 4, maxChars: null };
     await fill({ historyLimits, window: { contextTokens: 100_000 } }, 5);
     for (const { request } of world.calls) expect(request.messages.length).toBeLessThanOrEqual(1 + 4);
@@ -203,7 +203,7 @@ describe('while a summary is written', () => {
     return { worker, asked };
   }
 
-  it('a stop ends the turn: nothing is summed up, and no call is made', async () => {
+  it('a stop ends the turn: no summary is written, and no call is made', async () => {
     const { worker, asked } = await writing();
     await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'alice', name: 'Alice' } });
     await expect
@@ -213,7 +213,7 @@ describe('while a summary is written', () => {
     expect([summaries(worker.entries()).length, world.calls.length]).toEqual([0, 4]);
   });
 
-  it('a message that interrupts ends the turn and gets its own, which is reduced first', async () => {
+  it('a message that interrupts ends the turn and starts a new one, which is reduced first', async () => {
     const { worker, asked } = await writing();
     const post = postCommand('now', 'at once');
     await worker.submit({
@@ -228,7 +228,7 @@ describe('while a summary is written', () => {
   });
 
   it.each(['steer', 'queue'] as const)(
-    'a message that is to %s waits, unseen and not summed up',
+    'a message in mode %s waits and is not part of the summary',
     async (delivery) => {
       const { worker, asked } = await writing();
       const post = postCommand('more', 'one thing more');
@@ -245,7 +245,7 @@ describe('while a summary is written', () => {
     },
   );
 
-  it('a shutdown leaves the turn owed: the next daemon goes on, and sums up once', async () => {
+  it('a shutdown leaves the turn outstanding: the next daemon continues it, and summarises once', async () => {
     const disk = createMemoryDisk();
     await writing({ disk });
     await world.end();
@@ -262,7 +262,7 @@ describe('while a summary is written', () => {
 });
 
 describe('a request that the provider refuses as too long', () => {
-  it('is reduced by what that says of the estimate, once, and the turn goes on', async () => {
+  it('is reduced once, with a corrected estimate, and the turn continues', async () => {
     const worker = await fill();
     await worker.submit(postCommand('last', 'short'));
     await expect.poll(() => world.calls.length).toBe(4);
@@ -277,7 +277,7 @@ describe('a request that the provider refuses as too long', () => {
     expect(JSON.stringify(worker.entries().at(-2))).toContain('CONTEXT_TOO_LONG');
   });
 
-  it('ends no conversation by a word that was wrong: the next turn is estimated as before', async () => {
+  it('has no effect on the next turn, which is estimated as before', async () => {
     const worker = await fill({ window: { contextTokens: 100_000 } });
     await worker.submit(postCommand('last', 'short'));
     await expect.poll(() => world.calls.length).toBe(4);

@@ -95,7 +95,7 @@ describe('telemetry', () => {
     ['runs a call once more', [], recovered({ retried: 1 }), { retried: 1 }],
     ['does not know of a call', [], recovered({ unknown: 1 }), { unknown: 1 }],
     ['only begins what waited', [started()], recovered(), null],
-  ])('tells of a repair that %s, once', (_, entries, reply, counts) => {
+  ])('reports a repair that %s, once', (_, entries, reply, counts) => {
     const { events, telemetry } = watched();
     telemetry.applied('demo', decided(entries, reply));
     const repairs = events.filter(({ type }) => type === 'conversation_repair_applied');
@@ -188,20 +188,17 @@ describe('telemetry of a conversation at work', () => {
     expect(events).toEqual([]);
   });
 
-  it.each(['answered', 'failed', 'aborted'] as const)(
-    'tells of a model call that was %s',
-    async (outcome) => {
-      setUp();
-      const worker = await world.workers.use('demo');
-      await worker.submit(postCommand('m1', 'hello'));
-      if (outcome === 'answered') world.calls[0]?.answer('hi');
-      else if (outcome === 'failed') world.calls[0]?.fail('RATE_LIMITED');
-      else await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'a', name: 'A' } });
-      await expect.poll(types).toContain('turn_ended');
-      const code = outcome === 'failed' ? { code: 'RATE_LIMITED' } : {};
-      expect(events.filter(({ type }) => type === 'model_call')).toMatchObject([{ outcome, ...code }]);
-    },
-  );
+  it.each(['answered', 'failed', 'aborted'] as const)('reports a model call that was %s', async (outcome) => {
+    setUp();
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'hello'));
+    if (outcome === 'answered') world.calls[0]?.answer('hi');
+    else if (outcome === 'failed') world.calls[0]?.fail('RATE_LIMITED');
+    else await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'a', name: 'A' } });
+    await expect.poll(types).toContain('turn_ended');
+    const code = outcome === 'failed' ? { code: 'RATE_LIMITED' } : {};
+    expect(events.filter(({ type }) => type === 'model_call')).toMatchObject([{ outcome, ...code }]);
+  });
 
   it('reports a repair at the next start, and not at the one after', async () => {
     const disk = createMemoryDisk();

@@ -87,7 +87,7 @@ describe('a pattern for the tools of an MCP server', () => {
     expect(judge('mcp__web__*')).toMatchObject({ kind: 'refuse' });
   });
 
-  it('in a policy rule covers each tool of the server; the first rule that fits still decides', () => {
+  it('in a policy rule covers each tool of the server; the first rule that matches still decides', () => {
     const policy = [
       { tool: 'mcp__web__get', allow: true },
       { tool: 'mcp__web__*', allow: false },
@@ -99,7 +99,7 @@ describe('a pattern for the tools of an MCP server', () => {
     expect(ownedBy(config)).toMatchObject({ offered: ['mcp__web__get'], forbidden: ['mcp__web__post'] });
   });
 
-  it('in tools.risk gives way to a longer pattern and to the name, in the policy and in the toolbox', () => {
+  it('in tools.risk is overridden by a longer pattern and by the name, in the policy and in the toolbox', () => {
     const risk = { 'mcp__web__*': 'safe', 'mcp__web__p*': 'risky', mcp__files__read: 'safe' } as const;
     const config = configured([], { risk });
     const risks = OFFERED.map((name) => riskOf(config, definition(name)));

@@ -103,8 +103,8 @@ const settings = fc.record({
   risk: fc.dictionary(fc.constantFrom<string>(...NAMES), fc.constantFrom('safe' as const, 'risky' as const)),
 });
 
-describe('what an agent is told of its tools', () => {
-  it.each([false, true])('is what it is let do, whatever the policy (in a run: %s)', (inRun) => {
+describe('the description of its tools that an agent gets', () => {
+  it.each([false, true])('matches what the policy permits (in a run: %s)', (inRun) => {
     fc.assert(
       fc.property(settings, (tools) => {
         const { prompt, offered, judged } = told(configured(tools), inRun);
@@ -127,7 +127,7 @@ describe('what an agent is told of its tools', () => {
     );
   });
 
-  it('names each case, in words', () => {
+  it('describes each case in words', () => {
     const { prompt, offered, tools } = told(
       configured({
         policy: [
@@ -153,7 +153,7 @@ describe('what an agent is told of its tools', () => {
     expect(tools).toMatchObject({ forbidden: ['looks'], missing: ['mcp__away__tool'] });
   });
 
-  it('says nothing of tools when all of them are forbidden', () => {
+  it('does not mention tools when all of them are forbidden', () => {
     const config = configured({ policy: NAMES.map((tool) => ({ tool, allow: false })) });
     Object.assign(config.agents[0] ?? {}, { tools: NAMES });
     const { prompt, offered } = told(config);

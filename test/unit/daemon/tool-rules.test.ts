@@ -53,7 +53,7 @@ it.each<[string, string, object]>([
   ['shell', '{"command":"ls"}', { kind: 'ask', accepts: 'd1' }],
   ['shell', '{"command":"rm x"}', { kind: 'refuse', code: 'FORBIDDEN' }],
 ])(
-  'a changed tool is asked for whatever allows it, and what is forbidden stays so: %s %s',
+  'a changed tool needs an approval even if a rule allows it, and stays forbidden if a rule forbids it: %s %s',
   (name, text, expected) => {
     const config = {
       tools: { risk: { fs_read: 'safe', shell: 'safe' }, policy: POLICY },

@@ -74,7 +74,7 @@ describe('conversations as files', () => {
     ]);
   });
 
-  it('gives the results of calls that share an id to them in their order, of the newest message first (L10)', async () => {
+  it('assigns results to calls that share an id in order, newest message first (L10)', async () => {
     const asks = (...names: string[]) => ({
       role: 'assistant',
       content: null,
@@ -104,7 +104,7 @@ describe('conversations as files', () => {
     expect(behind).toEqual(['do it', null, 'of one', 'of two', 'of three', null, 'of four', 'of five']);
   });
 
-  it('counts what an agent said in it as said with everything before known (V10)', async () => {
+  it('treats each answer of an agent as given with knowledge of everything before it (V10)', async () => {
     await bring([...LEGACY.slice(0, 2), { role: 'assistant', agentId: 'pm', content: 'done' }]);
     const entries = await entriesOf();
     const knowledge = new Knowledge('pm', { includeCollapsed: false });
@@ -139,7 +139,7 @@ describe('conversations as files', () => {
     expect(await readdir(join(data, 'open'))).toContain('old');
   });
 
-  it('does nothing when the conversation is there already, and refuses to mix two conversations (L4)', async () => {
+  it('does nothing when the conversation exists already, and refuses to mix two conversations (L4)', async () => {
     await bring(LEGACY);
     const before = await readFile(join(data, 'conversations', 'old', 'log.jsonl'));
     expect(await bring(LEGACY)).toMatchObject({ duplicate: true });
@@ -184,7 +184,7 @@ describe('conversations as files', () => {
     ['has a broken line', '{"index":0\n', /line 1: /],
     ['has a line that is no entry', '{"index":0,"type":"message"}\n', /line 1 is not an entry: id/],
     ['breaks a law', `${JSON.stringify({ ...sample(), index: 4 })}\n`, /line 0 has index 4/],
-  ])('refuses a file that %s, names the place, and keeps a copy', async (_, content, reason) => {
+  ])('refuses a file that %s, names the position, and keeps a copy', async (_, content, reason) => {
     const refused = await bring(content).catch((error: unknown) => error);
     expect(refused).toMatchObject({ code: 'IMPORT_INVALID', message: expect.stringMatching(reason) });
     await bring(content).catch(() => undefined);
@@ -215,7 +215,7 @@ describe('conversations as files', () => {
       '[{"role":"assistant","tool_calls":[{"id":"a"}]}]',
       /its tool_calls are not calls: 0\.type: expected one of function, got nothing/,
     ],
-  ])('refuses %s with the place and the form that an import takes', async (_, content, reason) => {
+  ])('refuses %s with the position and the accepted forms', async (_, content, reason) => {
     const refused = await bring(content).catch((error: unknown) => error);
     expect(refused).toMatchObject({ code: 'IMPORT_INVALID', message: expect.stringMatching(reason) });
     expect(refused).toMatchObject({ hint: expect.stringContaining('[{"role":"user","content":"…"}, …]') });
@@ -253,7 +253,7 @@ describe('conversations as files', () => {
     await expect(refused).rejects.toThrow('it is not UTF-8 at byte 29 (from 0)');
   });
 
-  it('gives no message an id that the file gives another', async () => {
+  it('gives no message an id that the file gives to another one', async () => {
     await bring([
       { id: 'import-1', role: 'user', content: 'one' },
       { role: 'assistant', content: 'two' },
@@ -266,7 +266,7 @@ describe('conversations as files', () => {
     ['by as many people', (at) => ({ role: 'user', name: `N${at}`, content: 'words' })],
     ['with calls of one id', (at) => (at % 2 === 0 ? ask : { role: 'user', content: 'words' })],
   ])(
-    'takes 100,000 messages %s in time',
+    'imports 100,000 messages %s in time',
     async (_, message) => {
       const { entries } = await bring(Array.from({ length: 100_000 }, (__, at) => message(at)));
       expect(entries).toBeGreaterThanOrEqual(100_000);
@@ -280,7 +280,7 @@ describe('conversations as files', () => {
     return log.entries[0] as Entry;
   }
 
-  it('refuses a file that is not there, and a directory that a daemon has', async () => {
+  it('refuses a missing file, and a directory that a daemon uses', async () => {
     const missing = { dataDirectory: data, file: join(data, 'no'), conversation: 'old', agent: 'a' };
     await expect(importConversation(missing)).rejects.toMatchObject({ code: 'USAGE_FILE' });
     const store = await openFileStore(data);

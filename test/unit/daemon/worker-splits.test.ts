@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
-describe('commands that are too much for one append', () => {
+describe('commands that are too large for one append', () => {
   let world: World;
   beforeEach(() => {
     world = createWorld();
@@ -25,14 +25,14 @@ describe('commands that are too much for one append', () => {
     expect(texts).toEqual(['m1', 'm2', 'm3']);
   });
 
-  it('fail with a post before them that fails alone, which they would overtake', async () => {
+  it('fail with an earlier post that fails alone, since they would overtake it', async () => {
     world.faults.push(tooLarge, new Error('no space left'));
     const outcomes = await submitTogether();
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     expect(world.appends).toEqual([]);
   });
 
-  it('are refused when one alone is too much', async () => {
+  it('are refused when one alone is too large', async () => {
     world.faults.push(tooLarge);
     const worker = await world.workers.use('demo');
     await expect(worker.submit(postCommand('m1', 'one'))).rejects.toBe(tooLarge);

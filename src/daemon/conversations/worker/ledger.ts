@@ -61,7 +61,7 @@ export class Ledger {
   }
 
   /** Appends the entries decided since the log had length `before`. False: another process appended first. */
-  async append(before: number, entries: readonly Entry[], standing?: WorkStatus): Promise<boolean> {
+  async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
     const { store, reach } = this.#runtime;
     if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
       await store.markOpen(this.#id); // LEDGER-2
@@ -69,7 +69,7 @@ export class Ledger {
       reach('marked');
     }
     reach('before-append');
-    const outcome = await this.#log.append(before, entries, standing);
+    const outcome = await this.#log.append(before, entries, status);
     reach('after-append');
     // Another daemon may have appended after it before the answer arrived: then the entries count, and it runs their effects.
     if (outcome.kind !== 'appended' || this.#log.length !== before + entries.length) return false;

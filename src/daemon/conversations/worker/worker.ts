@@ -277,8 +277,8 @@ export class ConversationWorker {
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const standing = this.owner.workStatus(this.ledger.conversation.state);
-    if (!(await this.ledger.append(before, entries, standing))) throw this.fence();
+    const status = this.owner.workStatus(this.ledger.conversation.state);
+    if (!(await this.ledger.append(before, entries, status))) throw this.fence();
   }
 
   /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */
