@@ -1,17 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Broker, bytes, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { describe, expect } from 'vitest';
+import { it } from '../support/broker.ts';
+import { bytes, collector, recordingLog, until } from '../unit/bus/support.ts';
 
 const MIB = 1_024 * 1_024;
 
 /** Posts of every size, on a server with a large payload limit. */
 describe('reading posts', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker(`max_payload: ${16 * MIB}`);
-  });
-  afterEach(() => broker.stop());
+  it.override({ brokerConfig: `max_payload: ${16 * MIB}` });
 
-  it('reading continues over more bytes, and over a larger post, than are requested at once', async () => {
+  it('reading continues over more bytes, and over a larger post, than are requested at once', async ({
+    broker,
+  }) => {
     const sizes = [1, 3, 3, 3, 3, 12, 12, 0, 3].map((mib) => mib * MIB + 10);
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });

@@ -1,16 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createSubjects, type IngressDelivery } from '../../src/bus/index.ts';
-import { type Broker, bytes, collector, OWNER, startBroker, text, until } from '../unit/bus/support.ts';
-
-let broker: Broker;
-afterEach(() => broker.stop());
+import { it } from '../support/broker.ts';
+import { bytes, collector, OWNER, text, until } from '../unit/bus/support.ts';
 
 describe('reading posts from a real server', () => {
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-
-  it('5,000 posts of several publishers are delivered in the order of the stream, each once', async () => {
+  it('5,000 posts of several publishers are delivered in the order of the stream, each once', async ({
+    broker,
+  }) => {
     const daemon = await broker.bus();
     const jetstream = broker.plain.jetstream();
     const seen = collector();
@@ -36,7 +32,7 @@ describe('reading posts from a real server', () => {
     await until('the position is the end', () => seen.positions.at(-1)?.sequence === 5_000);
   });
 
-  it('the backlog includes read and unread posts that are not settled, and their age', async () => {
+  it('the backlog includes read and unread posts that are not settled, and their age', async ({ broker }) => {
     const daemon = await broker.bus();
     expect(await daemon.ingressLag()).toBeNull();
     for (const n of [1, 2, 3]) await daemon.post('alice', 'demo', bytes(`${n}`));
@@ -63,7 +59,7 @@ describe('reading posts from a real server', () => {
     expect((await daemon.ingressLag())?.oldestTakenAt).toBeNull();
   });
 
-  it('a delivered post has publisher, conversation, body and header', async () => {
+  it('a delivered post has publisher, conversation, body and header', async ({ broker }) => {
     const daemon = await broker.bus();
     await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
     const place = await daemon.post('bob', 'other', bytes('hi'));
@@ -81,7 +77,9 @@ describe('reading posts from a real server', () => {
     });
   });
 
-  it('reading resumes after the stored position, with the same fallback ids for the same posts', async () => {
+  it('reading resumes after the stored position, with the same fallback ids for the same posts', async ({
+    broker,
+  }) => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 10; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const first = collector();
@@ -97,7 +95,7 @@ describe('reading posts from a real server', () => {
     );
   });
 
-  it('reading pauses while the unsettled posts have as many bytes as allowed', async () => {
+  it('reading pauses while the unsettled posts have as many bytes as allowed', async ({ broker }) => {
     const daemon = await broker.bus();
     for (let n = 0; n < 200; n += 1) await daemon.post('alice', 'demo', bytes('x'.repeat(10_000)));
     const open: (() => void)[] = [];
@@ -113,7 +111,9 @@ describe('reading posts from a real server', () => {
     expect(seen.deliveries.length).toBe(200);
   });
 
-  it('reading keeps at most maxInFlight unsettled posts, and continues as they are settled', async () => {
+  it('reading keeps at most maxInFlight unsettled posts, and continues as they are settled', async ({
+    broker,
+  }) => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 20; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const open: (() => void)[] = [];
@@ -135,7 +135,7 @@ describe('reading posts from a real server', () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  it('the position never passes a post that is not settled', async () => {
+  it('the position never passes a post that is not settled', async ({ broker }) => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 5; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
     let release = () => {};
@@ -151,7 +151,7 @@ describe('reading posts from a real server', () => {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 5);
   });
 
-  it('a stop waits for running work, and delivers nothing after it', async () => {
+  it('a stop waits for running work, and delivers nothing after it', async ({ broker }) => {
     const daemon = await broker.bus();
     await daemon.post('alice', 'demo', bytes('1'));
     let release = () => {};
@@ -175,7 +175,7 @@ describe('reading posts from a real server', () => {
     expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
   });
 
-  it('a purge removes only posts before the settled position, and keeps its margin', async () => {
+  it('a purge removes only posts before the settled position, and keeps its margin', async ({ broker }) => {
     const daemon = await broker.bus({ purgeMargin: 20, purgeEvery: 10 });
     const manager = await broker.plain.jetstreamManager();
     let release = () => {};
@@ -200,7 +200,7 @@ describe('reading posts from a real server', () => {
     expect((await manager.streams.info('PARLEY_IN')).state.messages).toBe(20);
   });
 
-  it('streams of different prefixes are separate', async () => {
+  it('streams of different prefixes are separate', async ({ broker }) => {
     const one = await broker.bus({ subjects: createSubjects('team.one') });
     const two = await broker.bus({ subjects: createSubjects('team.two') });
     await one.post('alice', 'demo', bytes('for one'));
@@ -212,7 +212,7 @@ describe('reading posts from a real server', () => {
     expect([seenByOne.contents(), seenByTwo.contents()]).toEqual([['for one'], ['for two']]);
   });
 
-  it('a second reader at the same time is refused', async () => {
+  it('a second reader at the same time is refused', async ({ broker }) => {
     const daemon = await broker.bus();
     await daemon.startIngress(collector().options());
     await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({

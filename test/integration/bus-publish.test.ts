@@ -1,18 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { headers } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createSubjects, type IngressDelivery, type LiveChunk } from '../../src/bus/index.ts';
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
-import {
-  type Broker,
-  bytes,
-  collector,
-  recordingLog,
-  startBroker,
-  text,
-  until,
-} from '../unit/bus/support.ts';
+import { it } from '../support/broker.ts';
+import { bytes, collector, recordingLog, text, until } from '../unit/bus/support.ts';
 
 /** As the ingress stream delivered it, at any sequence. */
 const delivery = (
@@ -28,15 +21,10 @@ const delivery = (
   ...{ publisher, conversation, body },
 });
 
-let broker: Broker;
-afterEach(() => broker.stop());
-
 describe('posting through the bus', () => {
-  beforeEach(async () => {
-    broker = await startBroker('max_payload: 65536');
-  });
+  it.override({ brokerConfig: 'max_payload: 65536' });
 
-  it('posting refuses names that would add a token to the subject', async () => {
+  it('posting refuses names that would add a token to the subject', async ({ broker }) => {
     const daemon = await broker.bus();
     for (const name of ['*', '>', 'a.b', '', 'ä']) {
       await expect(daemon.post(name, 'demo', bytes('x'))).rejects.toMatchObject({ code: 'INVALID_NAME' });
@@ -44,7 +32,7 @@ describe('posting through the bus', () => {
     }
   });
 
-  it('posting refuses a body that is too large before it is sent', async () => {
+  it('posting refuses a body that is too large before it is sent', async ({ broker }) => {
     const daemon = await broker.bus();
     expect(daemon.maxPayload).toBe(65_536);
     await expect(daemon.post('alice', 'demo', new Uint8Array(65_536))).rejects.toMatchObject({
@@ -52,7 +40,7 @@ describe('posting through the bus', () => {
     });
   });
 
-  it('posting reports that the stream has reached its limit of posts', async () => {
+  it('posting reports that the stream has reached its limit of posts', async ({ broker }) => {
     const daemon = await broker.bus();
     await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 1 });
     await daemon.post('alice', 'demo', bytes('x'));
@@ -62,7 +50,9 @@ describe('posting through the bus', () => {
     });
   });
 
-  it('posting reports that the server is unreachable, and works again when it returns', async () => {
+  it('posting reports that the server is unreachable, and works again when it returns', async ({
+    broker,
+  }) => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await broker.server.kill9();
@@ -78,9 +68,7 @@ describe('posting through the bus', () => {
 });
 
 describe('what the daemon publishes', () => {
-  beforeEach(async () => {
-    broker = await startBroker('max_payload: 65536');
-  });
+  it.override({ brokerConfig: 'max_payload: 65536' });
   const note = (index: number, content: string): Entry => ({
     index,
     id: `e${index}`,
@@ -90,7 +78,7 @@ describe('what the daemon publishes', () => {
     content,
   });
 
-  it('followers receive entries in messages that fit, and live chunks', async () => {
+  it('followers receive entries in messages that fit, and live chunks', async ({ broker }) => {
     const daemon = await broker.bus();
     const seen: { subject: string; value: { entries?: Entry[] } }[] = [];
     broker.plain.subscribe('parley.>', {
@@ -118,7 +106,9 @@ describe('what the daemon publishes', () => {
     expect(seen).toHaveLength(4);
   });
 
-  it('a dead letter is stored under the names of its sender, also if no subject can contain them', async () => {
+  it('a dead letter is stored under the names of its sender, also if no subject can contain them', async ({
+    broker,
+  }) => {
     const daemon = await broker.bus();
     const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
     await daemon.publishDead(delivery('alice', 'demo', bytes('{oops')), refused, '');
@@ -140,7 +130,9 @@ describe('what the daemon publishes', () => {
     expect(second.json()).toMatchObject({ truncated: true, id: 'm-1', size: 65_000 });
   });
 
-  it('dead letters are listed newest first, page by page, and removed ones are skipped', async () => {
+  it('dead letters are listed newest first, page by page, and removed ones are skipped', async ({
+    broker,
+  }) => {
     const daemon = await broker.bus();
     const { deadLetters } = daemon;
     expect(await deadLetters.page({ limit: 5 })).toEqual({ letters: [], next: null });
@@ -180,7 +172,7 @@ describe('what the daemon publishes', () => {
     expect((await deadLetters.page({ limit: 9, conversation: 'other' })).letters).toEqual([]);
   });
 
-  it('other messages in the stream of dead letters are listed as they are', async () => {
+  it('other messages in the stream of dead letters are listed as they are', async ({ broker }) => {
     const daemon = await broker.bus();
     const { seq } = await broker.plain.jetstream().publish('parley.dead.alice.demo', bytes('[1]'));
     expect(await daemon.deadLetters.get(seq)).toMatchObject({ code: 'UNREADABLE', original: '[1]', size: 3 });
@@ -189,7 +181,9 @@ describe('what the daemon publishes', () => {
     await expect(daemon.deadLetters.remove(seq)).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
   });
 
-  it('one dead letter is kept of a post that is refused again, also by the next daemon', async () => {
+  it('one dead letter is kept of a post that is refused again, also by the next daemon', async ({
+    broker,
+  }) => {
     const refused = { code: 'X', message: 'x' };
     for (const expected of [1, undefined]) {
       const daemon = await broker.bus();
@@ -202,7 +196,9 @@ describe('what the daemon publishes', () => {
     }
   });
 
-  it('a dead letter is stored when the server returns, and when its stream was deleted', async () => {
+  it('a dead letter is stored when the server returns, and when its stream was deleted', async ({
+    broker,
+  }) => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_DEAD');
@@ -223,7 +219,9 @@ describe('what the daemon publishes', () => {
     expect(state.messages).toBe(2);
   });
 
-  it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async () => {
+  it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async ({
+    broker,
+  }) => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await broker.server.kill9();
@@ -242,11 +240,7 @@ describe('what the daemon publishes', () => {
 });
 
 describe('an unusual post', () => {
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-
-  it('a post cannot imitate a status of the server', async () => {
+  it('a post cannot imitate a status of the server', async ({ broker }) => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -257,7 +251,7 @@ describe('an unusual post', () => {
     expect(seen.contents()).toEqual(['forged', 'next']);
   });
 
-  it('an empty post is read as such', async () => {
+  it('an empty post is read as such', async ({ broker }) => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -266,7 +260,7 @@ describe('an unusual post', () => {
     expect(text(seen.deliveries[0]!.body)).toBe('');
   });
 
-  it('posts work on one connection as well as on two', async () => {
+  it('posts work on one connection as well as on two', async ({ broker }) => {
     const connection = await openNats({ url: broker.server.url });
     const daemon = await createNatsBus(connection, { subjects: createSubjects(), log: recordingLog().log });
     broker.own(daemon);
