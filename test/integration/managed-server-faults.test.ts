@@ -15,7 +15,7 @@ let stage: Stage;
 beforeEach(async () => {
   stage = await setStage();
 });
-afterEach(() => stage.strike());
+afterEach(() => stage.close());
 
 async function occupy(port: number): Promise<Server> {
   const stranger = createServer().listen(port, '127.0.0.1');

@@ -11,7 +11,7 @@ let stage: Stage;
 beforeEach(async () => {
   stage = await setStage();
 });
-afterEach(() => stage.strike());
+afterEach(() => stage.close());
 
 describe('a managed nats-server', () => {
   test('the managed server listens on loopback with JetStream, only for clients with its credentials', async () => {

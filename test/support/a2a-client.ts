@@ -1,7 +1,7 @@
 import { type Message, type Part, Role, type Task, TaskState } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
 
-/** What the tests say to A2A's own client. */
+/** Requests of the tests to the official A2A client. */
 
 export const text = (value: string): Part => ({
   content: { $case: 'text', value },

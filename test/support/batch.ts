@@ -6,15 +6,15 @@ import { ACT, createSteps, LOOK, type Steps } from './steps.ts';
 import { ofType } from './team.ts';
 
 /**
- * A daemon whose one agent answers every message with a batch of three calls: safe, risky, safe. A call is named after
- * its conversation and its place: `demo.1`, `demo.2`, `demo.3`. When it has the results, the agent says `done`.
+ * A daemon whose one agent answers every message with a batch of three calls: safe, risky, safe. A call is named
+ * after its conversation and position: `demo.1`, `demo.2`, `demo.3`. With the results, the agent answers `done`.
  */
 export interface BatchSite extends Site {
   readonly steps: Steps;
   readonly provider: FakeProvider;
   /** The requests for this conversation so far. */
   requestsOf(conversation: string): readonly FakeRequest[];
-  /** So often the model has no answer: to its first request, or to the one with the results. */
+  /** The model gives this many incomplete answers: to its first request, or to the one with the results. */
   silence(conversation: string, request: 'first' | 'second'): void;
   speakAgain(): void;
 }
@@ -75,20 +75,20 @@ function batchOf(conversation: string) {
 
 const lastOf = (request: FakeRequest) => request.json.messages?.at(-1);
 
-/** A person posts the conversation's name, so that a model can tell which one it is in. */
+/** Posts the conversation's name, so that the model knows which one it is in. */
 function conversationOf(request: FakeRequest): string {
   return request.json.messages?.findLast(({ role }) => role === 'user')?.content ?? '';
 }
 
 export type Question = Extract<Entry, { type: 'approval-requested' }>;
 
-/** The questions that wait for a person. */
+/** The open approvals. */
 export function openQuestions(entries: readonly Entry[]): Question[] {
   const answered = new Set(ofType(entries, 'approval-answered').map(({ approvalId }) => approvalId));
   return ofType(entries, 'approval-requested').filter(({ approvalId }) => !answered.has(approvalId));
 }
 
-/** Follows until the log as it is now, or becomes, satisfies the condition: not what it was once. */
+/** Follows until the log satisfies the condition now, not at an earlier length. */
 export async function becomes(
   client: ParleyClient,
   conversation: string,
@@ -98,13 +98,13 @@ export async function becomes(
   return followUntil(client, conversation, (known) => known.length >= length && condition(known));
 }
 
-/** The question that is open, or the first one to be. */
+/** The open approval, or the first one to come. */
 export async function nextQuestion(client: ParleyClient, conversation: string): Promise<Question> {
   const entries = await becomes(client, conversation, (known) => openQuestions(known).length > 0);
   return openQuestions(entries).at(-1) as Question;
 }
 
-/** What a request must be for any provider: each call followed by its result, in order, and nothing else between. */
+/** The rules of any provider: each call is followed by its result, in order, with nothing between. */
 export function unpaired(messages: readonly WireMessage[]): string[] {
   const faults: string[] = [];
   let due: string[] = [];

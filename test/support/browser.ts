@@ -1,20 +1,20 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findChromium } from '../../scripts/chromium.ts';
 
-/** The system's Chromium, without a window; null: there is none, and the tests that need it are skipped, visibly. */
+/** Headless Chromium of the system; null: there is none, and the tests that need it are skipped visibly. */
 export const chromiumPath: string | null = await findChromium(process.env);
 
-/** A page of the console, and everything that went wrong in it. */
+/** A page of the console, and every error in it. */
 export interface ConsolePage {
   readonly page: Page;
-  /** Errors, refused resources, violations of the policy, and requests to anywhere but its daemon. */
+  /** Errors, refused resources, violations of the policy, and requests to other hosts than its daemon. */
   readonly faults: string[];
   close(): Promise<void>;
 }
 
 export function launchBrowser(...more: readonly string[]): Promise<Browser> {
   if (chromiumPath === null) throw new Error('there is no chromium');
-  // As root there is no sandbox; the pages are our own.
+  // Root has no sandbox, and the pages are our own.
   const args = ['--no-sandbox', '--disable-dev-shm-usage', ...more];
   return chromium.launch({ executablePath: chromiumPath, args });
 }

@@ -1,8 +1,8 @@
 import { createServer, connect as dial, type Socket } from 'node:net';
 
 /**
- * A line to a server that can be cut, as a network is: what is under way breaks, and nothing new gets through. Or held:
- * what is sent to the server arrives late, all of it, and whoever sent it notices nothing.
+ * A connection to a server that can be cut: running transfers break, and new ones fail. Or held: what is sent to
+ * the server arrives late and complete, and the sender notices nothing.
  */
 export interface Cable {
   readonly url: string;
@@ -10,9 +10,9 @@ export interface Cable {
   mend(): void;
   hold(): void;
   release(): void;
-  /** What was sent and is held back, as text. */
+  /** The held data, as text. */
   readonly held: string;
-  /** Connections that were made so far. */
+  /** Number of connections so far. */
   readonly connections: number;
   close(): Promise<void>;
 }

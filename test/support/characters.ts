@@ -1,4 +1,7 @@
-/** Every printable ASCII character, and those that are longer, invisible, combining or half when they are changed. */
+/**
+ * Every printable ASCII character, and characters that are multi-byte, invisible, combining or change their length
+ * with case.
+ */
 export const CHARACTERS = [
   ...Array.from({ length: 0x7f - 0x20 }, (_, at) => String.fromCharCode(0x20 + at)),
   ...['\t', '\n', '\r', '\0', '\x1b', '\x7f', '\x85', '\u2028'],
@@ -8,5 +11,5 @@ export const CHARACTERS = [
   ...['العربية', 'עברית', '上传', 'नि', '“', '”', '$&', '$`', '\\-', '[^', '(?<', '..', '*/'],
 ];
 
-/** Each of them alone, doubled, and as part of a word. */
+/** Each of them alone, doubled, and inside a word. */
 export const CHARACTER_TEXTS = CHARACTERS.flatMap((one) => [one, `${one}${one} x${one}7 ${one}`]);

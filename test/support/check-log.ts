@@ -2,8 +2,8 @@ import { crc32 } from 'node:zlib';
 import { checkLaws, type Entry } from '../../src/conversation/index.ts';
 
 /**
- * Checks the text of a `log.jsonl` against the laws that any log must satisfy, from the text alone.
- * Answers what is wrong, one sentence each; nothing: the log is sound.
+ * Checks the text of a `log.jsonl` against the laws of any log, by the text alone. Returns one sentence for each
+ * violation; none: the log is sound.
  */
 export function checkLog(text: string): string[] {
   const faults: string[] = [];
@@ -15,7 +15,7 @@ export function checkLog(text: string): string[] {
   return [...faults, ...checkLaws(entries)];
 }
 
-/** The entries of a log file; its lines' checksums are not looked at. */
+/** The entries of a log file, without a check of the checksums. */
 export function parseLog(text: string): Entry[] {
   return text
     .split('\n')
@@ -23,7 +23,7 @@ export function parseLog(text: string): Entry[] {
     .map((line) => JSON.parse(line) as Entry);
 }
 
-/** Each line ends with the CRC-32 of what stands before its sum. */
+/** Each line ends with the CRC-32 of the text before it. */
 function parseLine(line: string, at: number, faults: string[]): Entry {
   const seal = /,"sum":"([0-9a-f]{8})"\}$/.exec(line);
   const body = Buffer.from(line.slice(0, seal?.index ?? 0));

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** The command line as its users run it: a process of its own. */
+/** The command line in its own process. */
 export interface CliOutcome {
   readonly code: number | null;
   readonly stdout: string;
@@ -14,28 +14,30 @@ export interface CliOutcome {
 
 export interface CliOptions {
   readonly workingDirectory?: string;
-  /** For its stdin, which is then closed. */
+  /** Written to its stdin, which is then closed. */
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends it (SIGTERM), if it has not ended by itself. */
+  /** Ends it (SIGTERM) if it still runs. */
   readonly signal?: AbortSignal;
-  /** For a command that takes long by its nature. */
+  /** For a command that needs long. */
   readonly patienceMs?: number;
-  /** Called with each piece of its stdout. */
+  /** Called with each chunk of its stdout. */
   readonly onOutput?: (soFar: string) => void;
 }
 
-/** Where the launcher of the package is that was made for this run (`test/support/package.ts`). */
+/** The launcher of the package that was built for this test run (`test/support/package.ts`). */
 export const LAUNCHER_VARIABLE = 'PARLEY_TEST_LAUNCHER';
 
-/** Of the package that was made for this run; where none was, that of the checkout. */
+/** Of the package for this test run, or of the checkout if there is none. */
 export const launcher: string =
   process.env[LAUNCHER_VARIABLE] ?? fileURLToPath(new URL('../../bin/parley.js', import.meta.url));
 
-/** Longer than any command takes: what hangs fails its test, and leaves no process behind. */
+/** Longer than any command needs: one that hangs fails its test and leaves no process. */
 const PATIENCE_MS = 45_000;
 
-/** The caller's environment without anything that would configure Parley, but with the server under test (`NATS_BIN`). */
+/**
+ * The caller's environment without variables that configure Parley, and with the server under test (`NATS_BIN`).
+ */
 export function strangersEnvironment(): NodeJS.ProcessEnv {
   const entries = Object.entries(process.env).filter(
     ([name]) => !/^(PARLEY_|OPENAI_|NATS_(?!BIN$)|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
@@ -58,7 +60,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  child.stdin.on('error', () => undefined); // it may leave before it has read everything
+  child.stdin.on('error', () => undefined); // it may end before it has read everything
   child.stdin.end(options.input ?? '');
   const tooLong = setTimeout(() => child.kill('SIGKILL'), options.patienceMs ?? PATIENCE_MS);
   const end = () => void child.kill('SIGTERM');

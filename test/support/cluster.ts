@@ -6,8 +6,8 @@ import { createClusterActors, type ServerActor } from '../../src/chaos/actors/na
 import { isAtLeast } from '../../src/kernel/index.ts';
 
 /**
- * A nats-server that several replicas are safe on: that of `NATS_BIN`, else the newest that is found; null: there is none,
- * and what needs one is skipped.
+ * A nats-server on which replicas are safe: that of `NATS_BIN`, otherwise the newest installed one; null: there is
+ * none, and what needs one is skipped.
  */
 export const CLUSTER_SERVER: string | null = await findClusterServer();
 
@@ -20,7 +20,7 @@ async function findClusterServer(): Promise<string | null> {
 
 export interface TestCluster {
   readonly servers: readonly ServerActor[];
-  /** With commas. */
+  /** Separated by commas. */
   readonly url: string;
   stop(): Promise<void>;
 }

@@ -10,7 +10,7 @@ import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
 import { connect, type Entry, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
 import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
 
-/** A place where daemons run as a stranger would run them: by the command line, as processes of their own. */
+/** A directory in which daemons run as separate processes from the command line. */
 export interface Site {
   readonly root: string;
   readonly data: string;
@@ -28,7 +28,7 @@ export interface Site {
   logFile(conversation: string): Promise<string>;
   /** Runs when the site is closed, last in, first out. */
   defer(cleanup: () => unknown): void;
-  /** Ends everything that was started here, by its id, and deletes the directory. */
+  /** Ends everything that was started here, by its process id, and deletes the directory. */
   close(): Promise<void>;
 }
 
@@ -43,34 +43,34 @@ export interface RunningDaemon {
     daemon?: string;
   };
   readonly pid: number;
-  /** What it said on stdout after its ready line so far, line by line. */
+  /** Its stdout after the ready line, line by line. */
   // biome-ignore lint/suspicious/noExplicitAny: looked at as a script would
   events(): any[];
-  /** Reads its stdout no more, and closes it. */
+  /** Stops reading its stdout and closes it. */
   closeStdout(): void;
-  /** What it said on stderr so far. */
+  /** Its stderr so far. */
   stderr(): string;
   signal(name: NodeJS.Signals): void;
   /** Resolves with the exit code (null: by a signal). */
   readonly exited: Promise<number | null>;
-  /** SIGKILL, and gone. */
+  /** SIGKILL. Resolves when it has ended. */
   kill9(): Promise<void>;
-  /** SIGTERM; answers the exit code. */
+  /** SIGTERM. Returns the exit code. */
   stop(): Promise<number | null>;
 }
 
 export interface SiteOptions {
-  /** For each daemon, besides the caller's environment. HTTP needs no token, unless this sets one. */
+  /** For each daemon, in addition to the caller's environment. HTTP needs no token unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
-  /** A server that runs already; else each daemon brings a managed one. */
+  /** A running server; otherwise each daemon starts a managed one. */
   readonly nats?: string;
-  /** A configuration to begin from, instead of the one that ships. */
+  /** A configuration to start from, instead of the shipped one. */
   readonly folder?: string;
-  /** `parley.yaml`, as an object (JSON is YAML). Absent: the configuration that ships, offline. */
+  /** `parley.yaml` as an object (JSON is YAML). Absent: the shipped configuration, offline. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Front matter and persona by slug. */
   readonly agents?: Readonly<Record<string, string>>;
-  /** Further files by path below the configuration's folder; an object is written as JSON, which is YAML. */
+  /** Further files by path in the configuration folder. An object is written as JSON, which is YAML. */
   readonly files?: Readonly<Record<string, string | object>>;
 }
 
@@ -83,7 +83,7 @@ export const TEAM: Readonly<Record<string, string>> = {
   qa: '---\nname: Quinn\ndescription: checks\nphases: [verification]\n---\nPERSONA OF QUINN',
 };
 
-/** Settings for a provider on loopback, with waits that suit a test. */
+/** Settings for a provider on loopback, with short delays. */
 export function providerSettings(baseURL: string, more: object = {}): Readonly<Record<string, unknown>> {
   return {
     defaultAgent: 'pm',
@@ -94,7 +94,7 @@ export function providerSettings(baseURL: string, more: object = {}): Readonly<R
   };
 }
 
-/** Settings for a model that answers by `script.yaml`, which the site's `files` bring. */
+/** Settings for a model that answers by `script.yaml`, which is among the site's `files`. */
 export function scriptedSettings(more: object = {}): Readonly<Record<string, unknown>> {
   return {
     defaultAgent: 'lead',
@@ -152,7 +152,7 @@ async function writeConfiguration(root: string, options: SiteOptions): Promise<s
   if (settings) await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
   if (settings || agents) {
     await rm(join(config, 'agents'), { recursive: true, force: true });
-    await rm(join(config, 'workflows'), { recursive: true, force: true }); // their nodes name the agents that ship
+    await rm(join(config, 'workflows'), { recursive: true, force: true }); // their nodes name the shipped agents
     await mkdir(join(config, 'agents'));
     for (const [slug, text] of Object.entries(agents ?? TEAM)) {
       await writeFile(join(config, 'agents', `${slug}.md`), `${text}\n`);
@@ -225,7 +225,7 @@ async function endChild(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** A killed daemon leaves its server running: the test that killed it ends the server, by its id. */
+/** A killed daemon leaves its server running. The test that killed it ends the server by its process id. */
 async function endNatsServer(data: string): Promise<void> {
   const pid = Number(await readFile(join(data, 'nats', 'server.pid'), 'utf8').catch(() => '0'));
   if (!(await servesNats(data, pid))) return;
@@ -249,7 +249,7 @@ export async function entriesOf(client: ParleyClient, conversation: string): Pro
   }
 }
 
-/** Follows the log until it has entries that satisfy the condition; answers all of them. */
+/** Follows the log until its entries satisfy the condition. Returns all of them. */
 export async function followUntil(
   client: ParleyClient,
   conversation: string,
@@ -264,7 +264,7 @@ export async function followUntil(
   throw new Error('the following ended');
 }
 
-/** So many turns have ended, and none runs. */
+/** This many turns have ended, and none runs. */
 export function turnsEnded(count: number): (entries: readonly Entry[]) => boolean {
   return (entries) => {
     const ended = new Set(

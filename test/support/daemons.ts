@@ -5,24 +5,26 @@ import { entriesOf, openSite, providerSettings, type RunningDaemon, type Site } 
 import { type FakeHandler, type FakeProvider, startFakeProvider } from './fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from './nats-server.ts';
 
-/** Several daemons that share their logs, each with a directory of its own as on a machine of its own. */
+/** Several daemons that share their logs, each with its own directory, as on separate machines. */
 export interface Crowd {
   readonly nats: TestNatsServer;
   readonly provider: FakeProvider;
-  /** Straight to the server; whichever daemon answers. */
+  /** Connected to the server, so that any daemon may answer. */
   readonly client: ParleyClient;
   /** A program that knows the server and none of the daemons. */
   readonly program: NatsConnection;
-  /** Posts as that program does; resolves with the sequence when the stream has it, and rejects when it does not take it. */
+  /**
+   * Posts as that program. Resolves with the sequence when the stream has the post, and rejects if it is refused.
+   */
   publish(conversation: string, id: string, messageId?: string): Promise<number>;
   readonly daemons: readonly RunningDaemon[];
   readonly sites: readonly Site[];
-  /** One more. */
+  /** Starts one more. */
   add(env?: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<RunningDaemon>;
   close(): Promise<void>;
 }
 
-/** How long a daemon may be silent in these tests. */
+/** The failure timeout of these tests. */
 export const SILENCE_MS = 1_000;
 
 export interface CrowdOptions {
@@ -54,7 +56,7 @@ export async function startCrowd({
     daemons.push(daemon);
     return daemon;
   };
-  // The server hands requests to a frozen daemon too, one in two of two: what is not answered is soon asked again.
+  // The server also sends requests to a frozen daemon, so an unanswered request is soon repeated.
   const client = await connect({ url: nats.url, requests: { timeoutMs: 3_000, attempts: 15 } });
   const program = await connectToNats({
     servers: nats.url,
@@ -82,7 +84,7 @@ export async function startCrowd({
   return { nats, provider, client, program, publish, daemons, sites, add, close };
 }
 
-/** The one that works on a conversation: its ready line says which id it has. */
+/** The owner of a conversation, found by the id in the ready lines. */
 export async function ownerOf({ client, daemons }: Crowd, conversation: string): Promise<RunningDaemon> {
   const owner = claimants(await entriesOf(client, conversation)).at(-1);
   const found = daemons.find((daemon) => daemon.ready.daemon === owner);
@@ -90,14 +92,14 @@ export async function ownerOf({ client, daemons }: Crowd, conversation: string):
   return found;
 }
 
-/** Who claimed it, in order. */
+/** The daemons that claimed it, in order. */
 export function claimants(entries: readonly Entry[]): string[] {
   return entries.flatMap((entry) => (entry.type === 'claim' ? [entry.daemon] : []));
 }
 
 const NO_MESSAGE = 10_037;
 
-/** The log as the stream has it, whatever stands there: no daemon reads it first. */
+/** The log as it is in the stream, read without a daemon. */
 export async function streamed({ program }: Crowd, conversation: string): Promise<Entry[]> {
   const manager = await program.jetstreamManager();
   const filter = `parley.log.${conversation}`;
@@ -120,7 +122,7 @@ export async function streamed({ program }: Crowd, conversation: string): Promis
   }
 }
 
-/** What is wrong with a log, whoever wrote it. */
+/** The violations in a log. */
 export function faultsOf(entries: readonly Entry[]): string[] {
   return checkLaws(entries);
 }
@@ -130,7 +132,7 @@ export function postedIds(entries: readonly Entry[]): string[] {
   return entries.flatMap((entry) => (entry.type === 'message' && entry.role === 'user' ? [entry.id] : []));
 }
 
-/** What people and agents said, in order. */
+/** The texts of people and agents, in order. */
 export function said(entries: readonly Entry[]): (string | null)[] {
   return entries.flatMap((entry) =>
     entry.type === 'message' && entry.role !== 'tool' ? [entry.content] : [],

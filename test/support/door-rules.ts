@@ -1,4 +1,4 @@
-/** What the scripted agents behind the tested doors do: rules for their `script.yaml`. */
+/** The rules of the scripted agents in the tests of HTTP routes, for their `script.yaml`. */
 
 export const call = (text: string, tool: string, args: object) => ({
   text,
@@ -16,7 +16,7 @@ export const GIVES = {
   reply: call('Dev does it.', 'handoff', { to: 'dev', summary: 's' }),
 };
 
-/** A model that breaks off. */
+/** A model whose answer breaks off. */
 export const FAILS = {
   when: { last: '/fail/' },
   reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },

@@ -1,4 +1,4 @@
-/** A reader of server-sent events that shows what came over the wire, event by event. */
+/** A reader of server-sent events that keeps every event as it was received. */
 
 export interface ServerEvent {
   readonly id: string | null;
@@ -9,9 +9,9 @@ export interface ServerEvent {
 export interface EventReader {
   readonly events: ServerEvent[];
   readonly comments: string[];
-  /** Resolves when the stream ends, of itself or by `close`. */
+  /** Resolves when the stream ends, or after `close`. */
   readonly ended: Promise<void>;
-  /** Indexes of the entries, in the order in which they came. */
+  /** Indexes of the entries, in the order of their arrival. */
   indexes(): number[];
   lastId(): string | null;
   close(): void;

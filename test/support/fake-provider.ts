@@ -23,28 +23,28 @@ export interface FakeRequest {
   };
 }
 
-/** When something happens: instead of the headers, behind the headers, or behind the text (before it is finished). */
+/** When it happens: instead of the headers, after the headers, or after the text (before it is finished). */
 export type FakeMoment = 'before-headers' | 'after-headers' | 'after-text';
 
 export interface FakeReply {
-  /** Default 200. Another one is sent with `body` as it is. */
+  /** Default 200. Another status is sent with `body` unchanged. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as it is instead of a completion; a list piece by piece. A plain object is sent as JSON. */
+  /** Sent unchanged instead of a completion, a list piece by piece. An object is sent as JSON. */
   readonly body?: string | Uint8Array | readonly (string | Uint8Array)[] | Readonly<Record<string, unknown>>;
   readonly text?: string;
   readonly reasoning?: string;
   readonly toolCalls?: readonly { readonly id?: string; readonly name: string; readonly arguments: string }[];
-  /** Null: none is sent, nor `[DONE]`. */
+  /** Null: neither it nor `[DONE]` is sent. */
   readonly finishReason?: string | null;
   readonly usage?: Readonly<Record<string, unknown>>;
-  /** Waits so long before each piece. Milliseconds. */
+  /** Milliseconds before each piece. */
   readonly delayMs?: number;
-  /** Says nothing more from there on, until the client leaves or the provider closes. */
+  /** Sends nothing more from there on, until the client disconnects or the provider closes. */
   readonly hang?: FakeMoment;
-  /** Destroys the socket there. */
+  /** Destroys the socket at this point. */
   readonly drop?: FakeMoment;
-  /** An error object in the stream, behind the text. */
+  /** An error object in the stream, after the text. */
   readonly error?: Readonly<Record<string, unknown>>;
 }
 
@@ -55,13 +55,13 @@ export interface FakeProvider {
   readonly url: string;
   /** Every request so far, in order. */
   readonly requests: readonly FakeRequest[];
-  /** Answers under way: neither finished nor left by the client. */
+  /** Running answers: neither finished nor abandoned by the client. */
   openAnswers(): number;
-  /** Resolves when so many requests have come. */
+  /** Resolves when this many requests have arrived. */
   waitForRequests(count: number): Promise<void>;
-  /** Resolves when no answer is under way any more: each was finished, or the client let go of its socket. */
+  /** Resolves when no answer is running: each was finished, or its client disconnected. */
   waitForIdle(): Promise<void>;
-  /** Ends everything at once, hanging answers included. Again is fine. */
+  /** Ends everything at once, including answers that hang. May be repeated. */
   close(): Promise<void>;
 }
 
@@ -137,7 +137,7 @@ async function answer(
   closing.addEventListener('abort', end, { once: true });
   response.once('close', end);
   const pause = () => delay(reply.delayMs ?? 0, undefined, { signal: ended.signal });
-  /** True: nothing more is to be said. */
+  /** True: nothing more is sent. */
   const stopsAt = (moment: FakeMoment): boolean => {
     if (reply.drop === moment) response.destroy();
     return reply.drop === moment || reply.hang === moment;
@@ -168,7 +168,7 @@ async function answer(
   }
 }
 
-/** What was written has left this process: a dropped socket would take it along. */
+/** Written data has left this process, as a destroyed socket would drop it. */
 function flushed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => response.write(': flushed\n\n', () => setTimeout(resolve, 20)));
 }
@@ -222,7 +222,7 @@ export function chunk(delta: object, finishReason: string | null = null): string
   return event({ ...frame, object: 'chat.completion.chunk', choices });
 }
 
-/** The pieces that say something, and those that finish the stream. */
+/** The pieces with content, and those that finish the stream. */
 function streamOf(reply: FakeReply): [string[], string[]] {
   const words = reply.text?.split(/(?<=\s)(?=\S)/) ?? [];
   const said = [

@@ -1,2 +1,2 @@
-/** Until the answer is called. */
+/** Until the returned function is called. */
 export function foldCase(root: string, options?: { readonly killAtRename?: number }): () => void;

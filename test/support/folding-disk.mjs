@@ -3,9 +3,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join, relative, sep } from 'node:path';
 
 /**
- * Plays a disk that keeps the case of names and does not tell them apart by it, as those of macOS and Windows do: below
- * `root`, every path that this process names is the one that is there, whatever its case. `node --import` this file
- * with FOLDING_DISK=DIR, and KILL_AT_RENAME=N to be killed just after the Nth rename there.
+ * Simulates a case-insensitive disk as on macOS and Windows: below `root`, a path finds the existing name in any
+ * case. Use `node --import` this file with FOLDING_DISK=DIR, and KILL_AT_RENAME=N for a kill after the Nth rename.
  */
 
 const HELD = {
@@ -17,7 +16,7 @@ const HELD = {
   ),
 };
 
-/** Until the answer is called. */
+/** Until the returned function is called. */
 export function foldCase(root, { killAtRename = Number.POSITIVE_INFINITY } = {}) {
   const { readdirSync } = fs;
   let renames = 0;

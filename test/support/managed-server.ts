@@ -16,29 +16,29 @@ import {
 import { isLockFree } from '../../src/bus/nats/managed/lock.ts';
 import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
 
-/** One directory for a real managed server in a test, and everything that was started on it. */
+/** One directory for a real managed server in a test, and everything that was started in it. */
 export interface Stage {
   readonly root: string;
   readonly directory: string;
   /** The real nats-server. */
   readonly binary: string;
-  /** `level: message`, as the servers of this stage said. */
+  /** `level: message` for each log line of the servers here. */
   readonly logged: string[];
-  /** Runs when the stage is struck, last in, first out. */
+  /** Runs when the stage is closed, last in, first out. */
   defer(cleanup: () => Promise<unknown>): void;
   start(options?: Partial<ManagedServerOptions>): Promise<ManagedServer>;
   open(server: Pick<ManagedServer, 'url' | 'nkey'>): Promise<NatsConnection>;
-  /** Connects by what stands in the directory, as a program beside the daemon would. */
+  /** Connects by the files in the directory, as a program beside the daemon would. */
   openByFiles(): Promise<NatsConnection>;
   /** A process that starts the server, to be killed; `pid` is the server's. */
   daemon(): Promise<{ child: ChildProcess; pid: number }>;
-  /** A program that passes for a nats-server as far as its `--version` goes. */
+  /** A program that prints the `--version` of a nats-server. */
   fakeServer(version: string, body: string): Promise<string>;
   json(name: string): Promise<Record<string, unknown>>;
   lockIsFree(): Promise<boolean>;
-  /** Whether that process is this directory's server (an ended one that nobody reaped is not). */
+  /** Whether that process is this directory's server (a zombie is not). */
   runs(pid: number): Promise<boolean>;
-  strike(): Promise<void>;
+  close(): Promise<void>;
 }
 
 export async function setStage(): Promise<Stage> {
@@ -79,7 +79,7 @@ export async function setStage(): Promise<Stage> {
     fakeServer: (version, text) => writeFake(root, version, text),
     lockIsFree: () => isLockFree(join(directory, 'LOCK')),
     runs: (pid) => isServerProcess(pid, join(directory, 'nats-server.conf'), systemHost()),
-    strike: async () => {
+    close: async () => {
       for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
     },
   };
@@ -102,21 +102,21 @@ async function startDaemon(
   );
   const child = spawn(process.execPath, ['--import', 'tsx', script, directory, binary], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true, // a process group of its own, which is killed as a whole
+    detached: true, // its own process group, which is killed as a whole
   });
   defer(() => kill(child));
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   return { child, pid: JSON.parse(line).pid };
 }
 
-/** A test that failed may have left a server whose daemon it had killed. */
+/** A failed test may have left a server whose daemon it killed. */
 async function endLeftServer(directory: string): Promise<void> {
   const configuration = join(directory, 'nats-server.conf');
   const pid = Number(await readFile(join(directory, 'server.pid'), 'utf8').catch(() => '0'));
   if (pid > 1 && (await isServerProcess(pid, configuration, systemHost()))) process.kill(pid, 'SIGKILL');
 }
 
-/** As `kill -9` of the daemon and all that belongs to it; resolves when it is gone. */
+/** Like `kill -9` of the daemon's process group. Resolves when it has ended. */
 export async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');

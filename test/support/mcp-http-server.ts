@@ -14,8 +14,8 @@ const FORGETFUL: EventStore = {
 };
 
 /**
- * An MCP server over streamable HTTP on loopback, in this process, that misbehaves on demand. Its tools: `echo`,
- * `hang` (never answers), `nothing` (answers with the result null, and keeps the stream open) and `drop` (ends the stream of its request without an answer, and stays).
+ * An MCP server over HTTP on loopback in this process, with faults on demand. Tools: `echo`, `hang` (never
+ * answers), `nothing` (answers null and keeps the stream open) and `drop` (ends the stream without an answer).
  */
 export interface McpHttpServer {
   readonly url: string;
@@ -27,7 +27,7 @@ export interface McpHttpServer {
   readonly openSessions: number;
   /** As after a restart: every session is unknown. */
   forgetSessions(): void;
-  /** Adds a tool to every session and says so. */
+  /** Adds a tool to every session and notifies the clients. */
   grow(): void;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ interface Session {
 
 export interface McpHttpServerOptions {
   readonly port?: number;
-  /** Gives event ids to go on from, and refuses whoever wants to. */
+  /** Sends event ids, and refuses every resumption. */
   readonly forgetsEvents?: boolean;
 }
 

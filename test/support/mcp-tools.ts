@@ -13,14 +13,14 @@ import {
 
 const PROGRAM = fileURLToPath(new URL('./mcp-program.mjs', import.meta.url));
 
-/** The tools of servers in a folder of their own, as the daemon has them. */
+/** The tools of servers in their own folder, as the daemon has them. */
 export interface McpStage {
   readonly directory: string;
   readonly tools: McpToolbox;
-  /** What was logged, as JSON. */
+  /** The log lines, as JSON. */
   readonly said: readonly string[];
   run(name: string, given?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutcome>;
-  /** What the misbehaving program wrote down. */
+  /** The records of the faulty program. */
   marks(): Promise<readonly string[]>;
   strike(): Promise<void>;
 }
@@ -57,7 +57,7 @@ export async function setMcpStage(
   };
 }
 
-/** The misbehaving program. */
+/** The faulty program. */
 export function program(directory: string, env: Readonly<Record<string, string>> = {}): McpServerSettings {
   return nodeProgram(PROGRAM, [], { MARKS: marksIn(directory), ...env });
 }

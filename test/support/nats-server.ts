@@ -5,19 +5,19 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A throw-away nats-server with JetStream, on loopback and a free port, in its own temporary directory. */
+/** A temporary nats-server with JetStream, on loopback and a free port, in its own directory. */
 export interface TestNatsServer {
   readonly url: string;
   /** Holds the store; deleted by `stop`. */
   readonly directory: string;
   /** SIGKILL, as a crash; the store stays. */
   kill9(): Promise<void>;
-  /** SIGSTOP: it keeps its connections and answers nothing, until it is thawed or ended. */
+  /** SIGSTOP: it keeps its connections and answers nothing until it is resumed or ended. */
   freeze(): void;
   thaw(): void;
-  /** Starts it again on the same port and store (ends it first, if it runs). */
+  /** Starts it again on the same port and store (ends it first if it runs). */
   restart(): Promise<void>;
-  /** Ends it and deletes its directory. Again is fine. */
+  /** Ends it and deletes its directory. May be repeated. */
   stop(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     if (!ending || ending.exitCode !== null || ending.signalCode !== null) return;
     const exited = once(ending, 'exit');
     ending.kill(signal);
-    ending.kill('SIGCONT'); // one that is frozen would not hear of it
+    ending.kill('SIGCONT'); // a frozen one gets no other signal
     await exited;
   };
   return {
@@ -62,7 +62,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   };
 }
 
-/** The server under test: `NATS_BIN`, as for Parley itself, else the first one in PATH. */
+/** The server under test: `NATS_BIN`, as for Parley itself, otherwise the first one in PATH. */
 export const NATS_SERVER_BINARY = process.env.NATS_BIN || 'nats-server';
 
 /** Resolves when the server accepts connections. */

@@ -6,15 +6,14 @@ import { transformWithOxc } from 'vite';
 import { LAUNCHER_VARIABLE } from './cli.ts';
 
 /**
- * The package as a stranger has it installed, made anew for a run of the tests: its launcher, its configuration, and
- * the source without its types. A process that reads types spends a second on that before it does anything, and the
- * tests start hundreds. (`test/integration/launcher.test.ts` runs the source.)
+ * The installed package, built for each test run: its launcher, configuration, and source without types. Reading
+ * types takes a second per process, and the tests start hundreds. `launcher.test.ts` runs the source itself.
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TYPESCRIPT = { rewriteImportExtensions: 'rewrite', onlyRemoveTypeImports: true } as const;
 
-/** For Vitest (`globalSetup`). Several projects name it; the first one makes it. */
+/** For Vitest (`globalSetup`). Several projects name it; the first one builds it. */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   if (process.env[LAUNCHER_VARIABLE] !== undefined) return undefined;
   const folder = await mkdtemp(join(tmpdir(), 'parley-package-'));
@@ -31,7 +30,7 @@ async function buildPackage(folder: string): Promise<void> {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
   for (const name of ['node_modules', 'examples']) await symlink(join(ROOT, name), join(folder, name));
-  // The console is for browsers: `scripts/build-console.mjs` has built it, or does so for those who test it.
+  // `scripts/build-console.mjs` has built the console for browsers, or builds it for the tests that need it.
   await mkdir(join(folder, 'dist'));
   await symlink(join(ROOT, 'dist', 'console'), join(folder, 'dist', 'console'));
   const names = await readdir(join(ROOT, 'src'), { recursive: true });

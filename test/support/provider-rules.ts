@@ -1,8 +1,8 @@
 import type { PresetName } from '../../src/config/schema/profiles.ts';
 
 /**
- * What each provider takes, written from its documentation and not from our code: a request goes in, what is wrong
- * with it comes out. `docs/guides/model-providers.md` has the pages.
+ * The rules of each provider, written from its documentation and not from our code. Takes a request and returns its
+ * errors. `docs/guides/model-providers.md` lists the pages.
  */
 
 export interface Body {
@@ -52,7 +52,7 @@ const roles =
   ({ messages }) =>
     at(messages, 'an unknown role', ({ role }) => !known.includes(role));
 
-/** Every protocol of this family: the results of a message's calls directly behind it, and nothing else there. */
+/** Every protocol of this family: the results of a message's calls follow it directly, and nothing else. */
 const pairs: Rule = ({ messages }) => {
   const wrong: string[] = [];
   let open: string[] = [];
@@ -165,7 +165,7 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
   llamacpp: TEMPLATE,
 };
 
-/** What is wrong with the request for the provider of this preset; empty: nothing. */
+/** The errors of the request for the provider of this preset; empty: none. */
 export function refusalsOf(preset: PresetName, body: Body): string[] {
   return RULES[preset].flatMap((rule) => rule(body));
 }

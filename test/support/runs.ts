@@ -1,6 +1,6 @@
 /**
- * How often a property is tried: a sample in the fast tests, many more in `npm run test:full` (PARLEY_FULL=1).
- * The numbers in the tests are those of the sample.
+ * How often a property is tested: a sample in the fast tests, many more in `npm run test:full` (PARLEY_FULL=1). The
+ * numbers in the tests are those of the sample.
  */
 export function runs(sample: number): number {
   return process.env.PARLEY_FULL === '1' ? sample * 10 : sample;

@@ -17,10 +17,10 @@ export const HASHES: Record<string, string> = {
   critic: '$2b$05$UMCbhcLlPwOY6qGXL7pgwehDokghj7vfMbu0.rlq2LbZqZ2kLE.ku',
 };
 
-/** What a server knows its users by. */
+/** How a server authenticates its users. */
 export type UserKind = 'password' | 'nkey' | 'jwt';
 
-/** Users of a server, and how each says who it is. */
+/** Users of a server, and their credentials. */
 export interface ServerUsers {
   /** Lines of the server's configuration. */
   readonly config: string;
@@ -68,7 +68,7 @@ export async function describeUsers(
   };
 }
 
-/** Of the same description that `parley nats-config` reads, by the same way from a role to subjects. */
+/** Of the description that `parley nats-config` reads, with the same mapping from roles to subjects. */
 async function issueCredentials(
   file: string,
   keys: ReadonlyMap<string, UserKey>,
@@ -112,9 +112,9 @@ function mapValues<From, To>(
 /** Connections of one test. */
 export interface Connections {
   connect(options: NatsOptions): Promise<NatsConnection>;
-  /** What is heard on a subject from now on. */
+  /** All further messages on a subject. */
   listen(options: NatsOptions, subject: string): Promise<string[]>;
-  /** Of these subjects those that the server does not let this user publish on, and subscribe. */
+  /** The given subjects on which the server refuses this user's publishes and subscriptions. */
   refused(options: NatsOptions, publish: readonly string[], subscribe: readonly string[]): Promise<string[]>;
   close(): Promise<void>;
 }

@@ -11,7 +11,7 @@ const PROGRAM = fileURLToPath(new URL('./mcp-steps.mjs', import.meta.url));
 export const LOOK = 'mcp__steps__look';
 export const ACT = 'mcp__steps__act';
 
-/** Calls of tools that are counted from outside, and held where a test wants them (`mcp-steps.mjs`). */
+/** Tool calls that are counted from outside and held on request (`mcp-steps.mjs`). */
 export interface Steps {
   /** For `tools.mcpServers`. */
   readonly server: {
@@ -20,14 +20,14 @@ export interface Steps {
     readonly env: Readonly<Record<string, string>>;
     readonly trustReadOnlyHint: boolean;
   };
-  /** Calls of this name wait, before or after they take effect. */
+  /** Calls of this name wait before or after their effect. */
   hold(name: string, moment: 'before' | 'after'): void;
   release(name: string): void;
   /** How often a call of this name began. */
   entered(name: string): Promise<number>;
   /** How often it took effect. */
   effects(name: string): Promise<number>;
-  /** Resolves when no program of a daemon that was killed is left. */
+  /** Resolves when no program of a killed daemon runs. */
   gone(): Promise<void>;
   remove(): void;
 }
@@ -51,10 +51,10 @@ export function createSteps(): Steps {
   };
 }
 
-/** Longer than anything that is waited for: what never comes fails its test. */
+/** Longer than any wait: what never happens fails its test. */
 const PATIENCE_MS = 45_000;
 
-/** Resolves when the condition holds. */
+/** Resolves when the condition is true. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   const givenUp = Date.now() + PATIENCE_MS;
   while (!(await condition())) {

@@ -1,19 +1,19 @@
 import type { Entry } from '../../src/client/index.ts';
 
-/** Reading the log of a team: who said what, who waits, what was called and what came of it. */
+/** Reads the log of a team: messages, waiting agents, calls and results. */
 
 export function ofType<T extends Entry['type']>(entries: readonly Entry[], type: T) {
   return entries.filter((entry): entry is Extract<Entry, { type: T }> => entry.type === type);
 }
 
-/** What an agent said, in order: words and the tools it called. */
+/** The messages of an agent in order: text and the tools it called. */
 export function saidBy(entries: readonly Entry[], agent: string): [string | null, string[]][] {
   return ofType(entries, 'message')
     .filter((entry) => entry.role === 'assistant' && entry.author.id === agent)
     .map((entry) => [entry.content, (entry.tool_calls ?? []).map((call) => call.function.name)]);
 }
 
-/** The agent's turn has waited for somebody. */
+/** The agent's turn has waited for another agent or a person. */
 export function hasWaited(entries: readonly Entry[], agent: string): boolean {
   return ofType(entries, 'turn-ended').some((entry) => entry.agent === agent && entry.outcome === 'waiting');
 }
@@ -32,14 +32,14 @@ export function callsOf(entries: readonly Entry[]) {
   );
 }
 
-/** How each turn of an agent ended, the waits between left out. */
+/** How each turn of an agent ended, without the waits in between. */
 export function outcomesOf(entries: readonly Entry[], agent: string): string[] {
   return ofType(entries, 'turn-ended')
     .filter((entry) => entry.agent === agent && entry.outcome !== 'waiting')
     .map(({ outcome }) => outcome);
 }
 
-/** So many turns have ended for good. */
+/** This many turns have ended for good. */
 export function finished(count: number): (entries: readonly Entry[]) => boolean {
   return (entries) =>
     ofType(entries, 'turn-ended').filter((entry) => entry.outcome !== 'waiting').length >= count;

@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { strangersEnvironment } from './cli.ts';
 
-/** A real terminal (a pty) with Node in it: `in-terminal.py` has what it can be told. */
+/** A real terminal (a pty) with Node in it. `in-terminal.py` has its commands. */
 
 export const hasPython = spawnSync('python3', ['--version']).status === 0;
 
 export interface Terminal {
-  /** All that came to the screen so far; `exit N` after the program has ended. */
+  /** The screen output so far; `exit N` after the program has ended. */
   screen(): string;
   tell(what: { type: string } | { close: true }): void;
-  /** Ends it, if it has not ended by itself. */
+  /** Ends it if it still runs. */
   end(): Promise<void>;
 }
 

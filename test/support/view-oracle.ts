@@ -1,9 +1,8 @@
 import type { Entry, MessageEntry } from '../../src/conversation/index.ts';
 
 /**
- * What an agent must be shown, said a second time and in another way: from the whole log at once, without a
- * fold. Each entry gets one place, a key made of the rules V1 to V5 and V11; sorting by it is the view.
- * Written from the rules alone, so that it errs differently from what it checks.
+ * What an agent must be shown, stated a second time: from the whole log at once, without a fold. Each entry gets a
+ * sort key by the rules V1 to V5 and V11. Written from the rules alone, so that its errors are independent.
  */
 
 export interface Expected {
@@ -14,7 +13,7 @@ export interface Expected {
   readonly steps: number[];
   /** For each own assistant entry with calls: the first result of each call. */
   readonly results: Map<number, (number | undefined)[]>;
-  /** By others, able to stand in a view, not shown yet. */
+  /** By others, allowed in a view, not shown yet. */
   readonly unshown: number[];
 }
 
@@ -29,11 +28,11 @@ interface Place {
   readonly index: number;
   /** The start of the turn it belongs to, or its own index. */
   readonly anchor: number;
-  /** 0 trigger, 1 what the turn did, 2 what others said meanwhile. */
+  /** 0 trigger, 1 what the turn did, 2 messages of others meanwhile. */
   readonly rank: 0 | 1 | 2;
-  /** The entry that put it there. */
+  /** The entry that placed it there. */
   readonly at: number;
-  /** From which index on a request of this agent holds it. */
+  /** The index from which on a request of this agent contains it. */
   readonly visible: number;
   readonly turn: Span | undefined;
 }
@@ -51,7 +50,7 @@ export function isOwn(entry: Entry, agent: string): entry is MessageEntry {
   );
 }
 
-/** V5: by someone else, and of a kind that this agent may be shown. */
+/** V5: by another author, and of a kind that this agent may be shown. */
 export function mayBeShown(entry: Entry, agent: string, includeCollapsed = false): boolean {
   const hidden = entry.includeInContext === false;
   const byOther = !(entry.author.kind === 'agent' && entry.author.id === agent);
@@ -109,7 +108,7 @@ export function expectedView(
   const spans = spansOf(log, agent);
   const spanAt = (index: number) => spans.find((span) => span.start < index && index < span.end);
   const results = resultsOf(log, agent);
-  // V4: what a counted result stands for, and since when.
+  // V4: what a counted result replaces, and since when.
   const behind = new Map<number, number>();
   for (const list of results.values())
     for (const at of list) {
@@ -154,7 +153,7 @@ export function expectedView(
   const visibleFrom = new Map<number, number>(places.map((place) => [place.index, place.visible]));
   for (const [index, at] of behind) visibleFrom.set(index, at);
 
-  // V3: what a request held was shown once an own assistant entry came after it.
+  // V3: what a request contained was shown once an own assistant entry came after it.
   const ownWords = log.filter((entry) => isOwn(entry, agent)).map((entry) => entry.index);
   const shownBefore = (index: number, limit: number): boolean => {
     const since = visibleFrom.get(index);
@@ -183,7 +182,9 @@ export function expectedView(
   };
 }
 
-/** V17: the same after what the agent's summaries took out. A summary stands where the first of what it names stood. */
+/**
+ * V17: the same without what the agent's summaries replaced. A summary is at the place of the first entry it names.
+ */
 export function expectedReduced(
   entries: readonly Entry[],
   agent: string,
@@ -199,7 +200,7 @@ export function expectedReduced(
   for (const summary of summaries)
     for (const index of [...named(summary.entries), ...named(summary.leftOut ?? [])])
       newestFor.set(index, summary.index);
-  /** A summary may be merged into a later one, and that one, too. */
+  /** A summary may be merged into a later one, and that one too. */
   const standsFor = (index: number): number => {
     const by = newestFor.get(index);
     return by === undefined ? index : standsFor(by);

@@ -29,8 +29,8 @@ import {
 } from '../../../src/persistence/rules.ts';
 
 /**
- * A store that lives as long as its `MemoryDisk`, for tests and trials. It passes the contract suite of the others;
- * entries are kept as JSON, so that what is read is a copy and shows what JSON would have lost.
+ * A store that lives as long as its `MemoryDisk`, for tests. It passes the contract suite of the others. Entries
+ * are kept as JSON, so that reads return copies without what JSON loses.
  */
 
 export interface MemoryDisk {
@@ -69,7 +69,7 @@ export function createMemoryDisk(): MemoryDisk {
   };
 }
 
-/** Give the same disk again to open what an earlier, closed store left. */
+/** Pass the same disk again to open what an earlier, closed store left. */
 export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): ConversationStore {
   if (disk.inUse) throw directoryInUse('(memory)', { pid: process.pid });
   disk.inUse = true;
