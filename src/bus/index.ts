@@ -8,9 +8,11 @@
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
  * api.ts, envelopes.ts, live.ts  bytes of requests, of what the daemon publishes, of live text
  * subjects.ts      every subject; permissions.ts, accounts.ts: who may use them
+ * follower.ts      follows a conversation: the feed, with its gaps filled from the log
  * deliveries.ts, low-water-mark.ts, settled.ts  positions in the ingress stream, and which posts are settled
  *
- * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts` and `port.ts` alone.
+ * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts`, `port.ts` and
+ * `follower.ts` alone.
  */
 
 export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
@@ -28,6 +30,7 @@ export {
   type Verb,
 } from './contract.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
+export { type Arrival, Follower, type FollowSource, type Received } from './follower.ts';
 export type { BusLog } from './log.ts';
 export {
   handlePeerMessage,

@@ -1,5 +1,5 @@
-import type { ApiAnswer, ApiRequest, LiveChunk } from '../bus/port.ts';
-import type { Entry } from '../conversation/index.ts';
+import type { Arrival as FeedArrival } from '../bus/follower.ts';
+import type { ApiAnswer, ApiRequest } from '../bus/port.ts';
 import type { Refusal } from '../kernel/index.ts';
 
 /**
@@ -16,9 +16,8 @@ export interface GatewayPort {
   readonly isConnected: boolean;
 }
 
-export type Arrival =
-  | { readonly kind: 'entries'; readonly entries: readonly Entry[] }
-  | { readonly kind: 'live'; readonly agent: string; readonly chunk: LiveChunk };
+/** The daemon's own feed is never interrupted. */
+export type Arrival = Exclude<FeedArrival, { kind: 'reconnected' }>;
 
 /** The encoding of requests, the same for all routes and the bus. */
 export interface Wire {

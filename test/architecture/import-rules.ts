@@ -5,7 +5,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *
  * I1 A room imports the rooms listed for it and no others; types count.
  * I2 A room, and an adapter's folder, is entered by its `index.ts`. The one exception are ports: an adapter may name
- *    the file of the port that it fulfils, and the contract of the request API is a port. And the console takes single files of the core and the kernel, since a browser
+ *    the file of the port that it fulfils, and the contract of the request API is a port. The gateway takes the bus's follower. And the console takes single files of the core and the kernel, since a browser
  *    is sent whatever is imported.
  * I3 A room's own files do not know its adapters; in the daemon only `compose/` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
@@ -25,6 +25,9 @@ interface Room {
 const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
 const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-port)\.ts$`;
 
+/** I2: the gateway follows conversations as clients do. */
+const FOLLOWER = String.raw`bus/follower\.ts$`;
+
 /** I2 */
 const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason)|kernel/hidden)\.ts$`;
 
@@ -38,7 +41,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   models: { rooms: ['kernel', 'conversation'], files: [AGENT_PORTS] },
   tools: { rooms: ['kernel', 'conversation'], files: [AGENT_PORTS] },
   config: { rooms: ['kernel', 'conversation'] },
-  gateway: { rooms: ['kernel', 'conversation'], files: [ALL_PORTS] },
+  gateway: { rooms: ['kernel', 'conversation'], files: [ALL_PORTS, FOLLOWER] },
   client: { rooms: ['kernel', 'conversation', 'bus'] },
   daemon: {
     rooms: [
@@ -173,6 +176,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
         '^src/$1/',
         String.raw`^src/[^/]+/index\.ts$`,
         `^src/${ALL_PORTS}`,
+        `^src/${FOLLOWER}`,
         FOR_BROWSERS,
         `^${ADAPTERS}index\\.ts$`,
       ],

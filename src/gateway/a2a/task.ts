@@ -6,6 +6,7 @@ import {
   TaskState,
   type TaskStatus,
 } from '@a2a-js/sdk';
+import type { Received } from '../../bus/follower.ts';
 import {
   type Entry,
   finishNotice,
@@ -14,7 +15,6 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import type { Received } from '../progress/arrivals.ts';
 import type { Stopped } from '../progress/ask.ts';
 import { type OpenCall, OpenCalls, questionOf } from '../progress/open-calls.ts';
 import { type Ending, Progress, type Step } from '../progress/progress.ts';

@@ -1,3 +1,4 @@
+import type { Received } from '../../bus/follower.ts';
 import type { Entry } from '../../conversation/index.ts';
 import type { Arrival, GatewayPort } from '../port.ts';
 import { entryFrame, liveFrame } from './frames.ts';
@@ -6,27 +7,25 @@ import { entryFrame, liveFrame } from './frames.ts';
  * Shares one subscription to a conversation among its readers.
  *
  * CHANNEL-1 It subscribes once, while there is at least one reader.
- * CHANNEL-2 An entry is encoded once for all readers, whether from the feed or the log.
+ * CHANNEL-2 An entry or a piece of live text is encoded once for all readers, whether from the feed or the log.
  */
 
-export interface Listener {
-  /** One append. */
-  entries(entries: readonly Entry[]): void;
-  live(frame: Uint8Array): void;
-}
+export type Listener = (arrival: Arrival) => void;
 
 export interface Channel {
   /** CHANNEL-2 */
-  frameOf(entry: Entry): Uint8Array;
+  framesOf(received: Received): Uint8Array[];
   leave(): void;
 }
 
 interface Shared {
   readonly listeners: Set<Listener>;
-  /** By entry object: the daemon's log in memory returns the same objects. */
-  readonly frames: WeakMap<Entry, Uint8Array>;
+  readonly frames: Frames;
   readonly unsubscribe: () => void;
 }
+
+/** By entry object, as the daemon's log in memory returns the same objects; live text by its arrival. */
+type Frames = WeakMap<Entry | Arrival, Uint8Array>;
 
 export class Channels {
   readonly #shared = new Map<string, Shared>();
@@ -35,7 +34,7 @@ export class Channels {
     const shared = this.#shared.get(conversation) ?? this.#open(daemon, conversation);
     shared.listeners.add(listener);
     return {
-      frameOf: (entry) => frameOf(shared.frames, entry),
+      framesOf: (received) => framesOf(shared.frames, received),
       leave: () => {
         shared.listeners.delete(listener);
         if (shared.listeners.size > 0 || this.#shared.get(conversation) !== shared) return;
@@ -47,26 +46,25 @@ export class Channels {
 
   #open(daemon: GatewayPort, conversation: string): Shared {
     const listeners = new Set<Listener>();
-    const frames = new WeakMap<Entry, Uint8Array>();
-    const unsubscribe = daemon.subscribe(conversation, (arrival) => pass(arrival, listeners));
-    const shared = { listeners, frames, unsubscribe };
+    const unsubscribe = daemon.subscribe(conversation, (arrival) => {
+      for (const listener of [...listeners]) listener(arrival);
+    });
+    const shared = { listeners, frames: new WeakMap(), unsubscribe };
     this.#shared.set(conversation, shared);
     return shared;
   }
 }
 
-function pass(arrival: Arrival, listeners: Iterable<Listener>): void {
-  const frame = arrival.kind === 'live' ? liveFrame(arrival.agent, arrival.chunk) : null;
-  for (const listener of [...listeners]) {
-    if (frame) listener.live(frame);
-    else if (arrival.kind === 'entries') listener.entries(arrival.entries);
-  }
+function framesOf(frames: Frames, received: Received): Uint8Array[] {
+  if (received.kind === 'live')
+    return [encoded(frames, received, () => liveFrame(received.agent, received.chunk))];
+  return received.entries.map((entry) => encoded(frames, entry, () => entryFrame(entry)));
 }
 
-function frameOf(frames: Shared['frames'], entry: Entry): Uint8Array {
-  const known = frames.get(entry);
+function encoded(frames: Frames, key: Entry | Arrival, encode: () => Uint8Array): Uint8Array {
+  const known = frames.get(key);
   if (known) return known;
-  const frame = entryFrame(entry);
-  frames.set(entry, frame);
+  const frame = encode();
+  frames.set(key, frame);
   return frame;
 }

@@ -1,3 +1,4 @@
+import type { Received } from '../../bus/follower.ts';
 import {
   createTurnWatch,
   type Entry,
@@ -9,7 +10,6 @@ import {
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
-import type { Received } from './arrivals.ts';
 import type { Stopped } from './ask.ts';
 import { IncrementalText, type Rest } from './incremental-text.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
