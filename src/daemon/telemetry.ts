@@ -1,5 +1,13 @@
 import type { Assembled } from '../agents/index.ts';
-import type { CallOutcome, CallPlace, Decision, Entry, TurnOutcome, Usage } from '../conversation/index.ts';
+import type {
+  CallOutcome,
+  CallPlace,
+  Decision,
+  Entry,
+  MessageEntry,
+  TurnOutcome,
+  Usage,
+} from '../conversation/index.ts';
 import type { Clock } from '../kernel/index.ts';
 
 /**
@@ -135,23 +143,56 @@ export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Te
 /** DAEMON-TELEMETRY-1. Null: the entry has no event. */
 function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
   const { createdAt: ts, index } = entry;
-  if (entry.type === 'turn-started') {
-    const { agent, turnId, trigger, resumed = false, requestHash } = entry;
-    return { ts, type: 'turn_started', conversation, agent, turnId, index, trigger, resumed, requestHash };
+  switch (entry.type) {
+    case 'turn-started': {
+      const { agent, turnId, trigger, resumed = false, requestHash } = entry;
+      return { ts, type: 'turn_started', conversation, agent, turnId, index, trigger, resumed, requestHash };
+    }
+    case 'turn-ended': {
+      const { agent, turnId, outcome, lastProcessedMessageIndex } = entry;
+      const place = { conversation, agent, turnId, index };
+      return { ts, type: 'turn_ended', ...place, outcome, lastProcessedMessageIndex };
+    }
+    case 'message':
+      return resultOf(conversation, entry);
+    case 'phase-entered':
+    case 'mode-entered':
+    case 'handoff':
+    case 'delegation-requested':
+    case 'delegation-answered':
+    case 'message-delivered':
+    case 'tool-started':
+    case 'approval-requested':
+    case 'approval-answered':
+    case 'summary':
+    case 'run-started':
+    case 'node-entered':
+    case 'run-ended':
+    case 'agent-stopped':
+    case 'agent-resumed':
+    case 'title-set':
+    case 'session-set':
+    case 'limit-reached':
+    case 'claim':
+    case 'forked':
+    case 'note':
+      return null;
+    default:
+      entry satisfies never; // of a newer version
+      return null;
   }
-  if (entry.type === 'turn-ended') {
-    const { agent, turnId, outcome, lastProcessedMessageIndex } = entry;
-    const place = { conversation, agent, turnId, index };
-    return { ts, type: 'turn_ended', ...place, outcome, lastProcessedMessageIndex };
-  }
-  if (entry.type !== 'message' || entry.role !== 'tool' || entry.turnId === undefined) return null;
+}
+
+/** Null: the message is not the result of a call. */
+function resultOf(conversation: string, entry: MessageEntry): TelemetryEvent | null {
+  if (entry.role !== 'tool' || entry.turnId === undefined) return null;
   return {
-    ts,
+    ts: entry.createdAt,
     type: 'tool_result_persisted',
     conversation,
     agent: entry.agentId ?? entry.author.id,
     turnId: entry.turnId,
-    index,
+    index: entry.index,
     tool: plainName(entry.toolName),
     call: entry.call,
     bytes: Buffer.byteLength(entry.content ?? ''),

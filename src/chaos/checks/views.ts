@@ -1,4 +1,5 @@
 import type { Entry } from '../../client/index.ts';
+import type { EntryType } from '../../conversation/index.ts';
 import { type Observed, type SeenView, type Violation, violation } from '../findings.ts';
 
 /**
@@ -96,22 +97,38 @@ function replacedBy(entry: Entry | undefined): readonly number[] {
   return entry?.type === 'message' && entry.role === 'tool' ? (entry.answers ?? []) : [];
 }
 
-const NOTICES: readonly string[] = [
-  'phase-entered',
-  'mode-entered',
-  'handoff',
-  'run-started',
-  'node-entered',
-  'run-ended',
-  'limit-reached',
-  'note',
-];
+/** Whether every agent is shown an entry of this type; decided apart from `ENTRY_TRAITS`, which it checks. */
+const IS_NOTICE = {
+  message: false,
+  'phase-entered': true,
+  'mode-entered': true,
+  handoff: true,
+  'delegation-requested': false,
+  'delegation-answered': false,
+  'turn-started': false,
+  'message-delivered': false,
+  'turn-ended': false,
+  'tool-started': false,
+  'approval-requested': false,
+  'approval-answered': false,
+  summary: false,
+  'run-started': true,
+  'node-entered': true,
+  'run-ended': true,
+  'agent-stopped': false,
+  'agent-resumed': false,
+  'title-set': false,
+  'session-set': false,
+  'limit-reached': true,
+  claim: false,
+  note: true,
+} as const satisfies Record<EntryType, boolean>;
 
 /** Of another author, and of a kind that is part of views. */
 function mayBeShown(entry: Entry, agent: string): boolean {
   if (entry.includeInContext === false || entry.isCollapsed) return false;
   if (entry.author.kind === 'agent' && entry.author.id === agent) return false;
   if (entry.type === 'delegation-requested') return entry.to === agent;
-  if (entry.type !== 'message') return NOTICES.includes(entry.type);
+  if (entry.type !== 'message') return IS_NOTICE[entry.type];
   return entry.role !== 'tool' && !!entry.content;
 }

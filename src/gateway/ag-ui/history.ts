@@ -1,7 +1,6 @@
 import type { AssistantMessage, Message } from '@ag-ui/core';
 import { type Entry, type MessageEntry, wireCallId } from '../../conversation/index.ts';
-import { failureOf } from '../progress/progress.ts';
-import { Utterances } from '../progress/utterances.ts';
+import { failureOf, Utterances } from '../progress/utterances.ts';
 
 /** Entries as AG-UI messages, with the ids they had when streamed. */
 export function messagesOf(entries: readonly Entry[]): Message[] {

@@ -3,6 +3,7 @@ import {
   createTurnWatch,
   type Entry,
   type EntryOf,
+  type EntryType,
   type MessageEntry,
   type TurnInput,
   type TurnWatch,
@@ -14,7 +15,7 @@ import type { Stopped } from './ask.ts';
 import { IncrementalText, type Rest } from './incremental-text.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
 import { Roots } from './roots.ts';
-import { Utterances } from './utterances.ts';
+import { failureOf, Utterances } from './utterances.ts';
 
 /**
  * The effects of one or more posts as steps, from the log and the live text. Each protocol renders the steps.
@@ -74,15 +75,32 @@ export interface ProgressOptions {
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
 
-const STATUS_ENTRIES: ReadonlySet<Entry['type']> = new Set<Entry['type']>([
-  'phase-entered',
-  'mode-entered',
-  'handoff',
-  'turn-started',
-  'turn-ended',
-  'node-entered',
-  'run-ended',
-]);
+/** Whether an entry changes the phase, the mode or an agent's status. */
+const CHANGES_STATUS = {
+  message: false,
+  'phase-entered': true,
+  'mode-entered': true,
+  handoff: true,
+  'delegation-requested': false,
+  'delegation-answered': false,
+  'turn-started': true,
+  'message-delivered': false,
+  'turn-ended': true,
+  'tool-started': false,
+  'approval-requested': false,
+  'approval-answered': false,
+  summary: false,
+  'run-started': false,
+  'node-entered': true,
+  'run-ended': true,
+  'agent-stopped': false,
+  'agent-resumed': false,
+  'title-set': false,
+  'session-set': false,
+  'limit-reached': false,
+  claim: false,
+  note: false,
+} as const satisfies Record<EntryType, boolean>;
 
 export class Progress {
   readonly #options: ProgressOptions;
@@ -227,7 +245,7 @@ export class Progress {
       else if (entry.role === 'tool') this.#out.push({ kind: 'result', entry });
     }
     this.#utterances.observe(entry);
-    if (STATUS_ENTRIES.has(entry.type)) this.#out.push({ kind: 'standing' });
+    if (CHANGES_STATUS[entry.type]) this.#out.push({ kind: 'standing' });
   }
 
   #addMessage(entry: MessageEntry): void {
@@ -281,11 +299,4 @@ export class Progress {
     this.#isOver = true;
     this.#out.push({ kind: 'over', ending });
   }
-}
-
-/** The partial text of a failed call, and its error. */
-export function failureOf(content: string): { readonly partial: string; readonly refusal: Refusal } {
-  const [whole, partial = '', json = ''] = /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
-  const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
-  return { partial: whole ? partial : content, refusal: refusal(String(code), String(message)) };
 }

@@ -1,5 +1,6 @@
 import type { LiveChunk } from '../../bus/port.ts';
 import type { Entry, MessageEntry } from '../../conversation/index.ts';
+import { type Refusal, refusal } from '../../kernel/index.ts';
 
 /**
  * Names an agent's messages before they are in the log: by the turn and the previous entry of that turn. A later reader
@@ -39,4 +40,11 @@ export class Utterances {
 
 function nameAfter(turnId: string, index: number): string {
   return `${turnId}-${index}`;
+}
+
+/** The partial text of a failed call, and its error. */
+export function failureOf(content: string): { readonly partial: string; readonly refusal: Refusal } {
+  const [whole, partial = '', json = ''] = /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
+  const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
+  return { partial: whole ? partial : content, refusal: refusal(String(code), String(message)) };
 }
