@@ -13,8 +13,8 @@ const isResult = (entry: Entry): entry is Result =>
   entry.type === 'message' && entry.role === 'tool' && entry.call !== undefined;
 
 /**
- * V7, V8, V11: each call gets one result before its turn continues, is shown more, or ends. A turn waits only for
- * questions, delegations, approvals, and calls after one that needs an approval.
+ * V7, V8, V11: each call gets one result before its turn continues, is shown more, or ends; only an open call starts. A turn
+ * waits only for questions, delegations, approvals, and calls after one that needs an approval.
  */
 export function checkCalls(entries: readonly Entry[], faults: string[]): void {
   /** By turn id and call address: the tool. */
@@ -36,6 +36,9 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
       turns.set(entry.turnId, callsOf(entry));
     } else if (entry.type === 'message-delivered') {
       for (const key of open.keys()) faults.push(`${at}: a delivery before the result of ${key}`);
+    } else if (entry.type === 'tool-started') {
+      const key = keyOf(entry.call);
+      if (!open.has(key)) faults.push(`${at}: a start of no open call (${key})`);
     } else if (entry.type === 'approval-requested') asked.set(entry.approvalId, keyOf(entry.call));
     else if (entry.type === 'approval-answered') asked.delete(entry.approvalId);
     else if (entry.type === 'turn-ended' && entry.outcome === 'waiting')

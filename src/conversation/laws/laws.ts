@@ -43,7 +43,10 @@ function checkIndexes(entries: readonly Entry[], faults: string[]): void {
   });
 }
 
-/** L8, V11: one final end per turn, one open turn per agent (a waiting one counts), cursors that never move back. */
+/**
+ * L8, V11: one final end per turn, which no delivery and no new call follows; one open turn per agent (a waiting one counts);
+ * cursors that never move back.
+ */
 function checkTurns(entries: readonly Entry[], faults: string[]): void {
   /** By agent. */
   const open = new Map<string, { readonly turnId: string; readonly waits: boolean }>();
@@ -74,8 +77,17 @@ function checkTurns(entries: readonly Entry[], faults: string[]): void {
         open.delete(entry.agent);
         ended.add(entry.turnId);
       }
+    } else if (ended.has(entry.turnId ?? '')) {
+      if (entry.type === 'message-delivered')
+        faults.push(`${at}: a delivery after the end of turn ${entry.turnId}`);
+      else if (isCalling(entry))
+        faults.push(`${at}: an answer with calls after the end of turn ${entry.turnId}`);
     }
   }
+}
+
+function isCalling(entry: Entry): boolean {
+  return entry.type === 'message' && entry.role === 'assistant' && entry.tool_calls !== undefined;
 }
 
 /** One final answer per turn. */

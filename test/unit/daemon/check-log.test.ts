@@ -138,6 +138,30 @@ describe('the check of a team at work', () => {
     ['an answer twice', 11, { ...sound()[8], id: 'x' }, /11: c2_0 is answered twice/],
     ['a delegation twice', 4, { ...sound()[3], id: 'x' }, /4: c2_0 is delegated twice/],
     ['an answer that stands for what was the trigger', 9, { answers: [0] }, /entry 0 answered lead twice/],
+    [
+      'a tool that starts without an open call',
+      13,
+      { type: 'tool-started', ...call(0) },
+      /13: a start of no open call \(c2_0\)/,
+    ],
+    [
+      'a tool that starts in another turn',
+      6,
+      { type: 'tool-started', ...call(1) },
+      /6: a start of no open call \(c2_1\)/,
+    ],
+    [
+      'an answer with calls after the end of its turn',
+      10,
+      { ...says, tool_calls: [called('ask')], ...dev },
+      /10: an answer with calls after the end of turn u/,
+    ],
+    [
+      'a delivery after the end of its turn',
+      10,
+      { type: 'message-delivered', entries: [], ...dev },
+      /10: a delivery after the end of turn u/,
+    ],
   ])('finds %s', (_, at, change, fault) => {
     const entries = sound();
     Object.assign(entries[at] ?? {}, change, { index: at });
