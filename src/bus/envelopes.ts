@@ -1,6 +1,9 @@
+import { z } from 'zod';
 import type { Entry } from '../conversation/index.ts';
+import { isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import type { ApiAnswer, BusLog } from './port.ts';
 
-/** Messages that the daemon publishes, as bytes within the broker's limit. */
+/** Messages as bytes, whichever broker carries them: publications of the daemon within its limit, live text, requests, answers. */
 
 const encoder = new TextEncoder();
 
@@ -44,4 +47,133 @@ export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes:
 /** The first `length` UTF-16 units, without half a character at the end. */
 export function cut(text: string, length: number): string {
   return text.length <= length ? text : text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
+}
+
+/** A piece of a model's answer. */
+export interface LiveChunk {
+  readonly turnId: string;
+  /** One attempt of a model call. */
+  readonly call: string;
+  /** Numbers the chunks of that call, from 0. */
+  readonly n: number;
+  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
+  readonly delta: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+}
+
+const agentChunk = z.object({
+  turnId: z.string(),
+  call: z.string(),
+  n: z.number(),
+  type: z.enum(['text', 'reasoning', 'tool_call_delta']),
+  delta: z.string(),
+  toolCallId: z.string().optional(),
+  toolName: z.string().optional(),
+});
+
+/**
+ * A chunk of an agent in another process, without unknown fields. Null: of another turn; `unknown`: not a chunk as this
+ * version knows it, and a sign of life.
+ */
+export function decodeChunk(data: Uint8Array, turnId: string): LiveChunk | 'unknown' | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(data));
+    if ((value as { turnId?: unknown } | null)?.turnId !== turnId) return null;
+    return (agentChunk.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
+  } catch {
+    return null;
+  }
+}
+
+export type DecodedRequest =
+  | { readonly ok: true; readonly body: unknown }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** The JSON of a request; `{}` for an empty one. */
+export function decodeRequest(bytes: Uint8Array): DecodedRequest {
+  if (bytes.length === 0) return { ok: true, body: {} };
+  try {
+    const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    if (isShallow(body)) return { ok: true, body };
+    const message = `the request is nested deeper than ${MAX_DEPTH} levels`;
+    return { ok: false, refusal: refusal('INVALID_FIELD', message, 'flatten the request') };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) {
+      return { ok: false, refusal: refusal('INVALID_UTF8', 'the request is not valid UTF-8') };
+    }
+    const message = `the request is not JSON: ${jsonFault(error)}`;
+    return { ok: false, refusal: refusal('MALFORMED_JSON', message, 'send one JSON object') };
+  }
+}
+
+export interface EncodedAnswer {
+  readonly body: Uint8Array;
+  /** Set on an error: `status` as in HTTP, `description` on one line. */
+  readonly error: { readonly status: number; readonly description: string } | null;
+}
+
+/** An answer as bytes of at most `maxBytes`; one that does not fit becomes the error `TOO_LARGE`. */
+export function encodeAnswer(answer: ApiAnswer, maxBytes: number): EncodedAnswer {
+  if (!answer.ok) return encodeRefusal(answer.refusal);
+  const body = encoder.encode(JSON.stringify(answer.body ?? {}));
+  if (body.length <= maxBytes) return { body, error: null };
+  const message = `the answer has ${body.length} bytes; the broker carries ${maxBytes}`;
+  return encodeRefusal(refusal('TOO_LARGE', message, 'ask for less at once, with a lower limit'));
+}
+
+function encodeRefusal({ code, message, hint }: Refusal): EncodedAnswer {
+  const error = { code, message: cut(message, 2_000), ...(hint !== undefined && { hint: cut(hint, 2_000) }) };
+  const description = cut(`${code}: ${message}`, 200).replace(/\p{Cc}+/gu, ' ');
+  return { body: encoder.encode(JSON.stringify(error)), error: { status: statusOf(code), description } };
+}
+
+/** What a handler threw, as a refusal: a known fault by its code, a bug without its details. */
+export function refusalOfFault(fault: unknown): Refusal {
+  if (fault instanceof ParleyError) return refusal(fault.code, fault.message, fault.hint, fault.retryAfter);
+  return refusal(
+    'INTERNAL',
+    'the daemon failed at this request',
+    'its log says why; the request may be repeated',
+  );
+}
+
+/** An outage (503) is a warning with its code and reason; anything else may be a bug and is logged with its stack. */
+export function logFault(log: BusLog, fault: unknown, fields: object, message: string): void {
+  if (fault instanceof ParleyError && statusOf(fault.code) === 503) {
+    log.warn({ ...fields, code: fault.code, reason: fault.message }, message);
+  } else log.error({ err: fault, ...fields }, message);
+}
+
+const STATUS: Readonly<Record<string, number>> = {
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  UNKNOWN_CONVERSATION: 404,
+  UNKNOWN_ENDPOINT: 404,
+  CONFLICT: 409,
+  ID_CONFLICT: 409,
+  NOT_RETRYABLE: 409,
+  DEAD_LETTER_CUT: 409,
+  APPROVAL_ANSWERED: 409,
+  APPROVAL_EXPIRED: 409,
+  TOO_LARGE: 413,
+  INTERNAL: 500,
+  BROKER_UNAVAILABLE: 503,
+  INGRESS_FULL: 503,
+  TIMEOUT: 503,
+  STOPPING: 503,
+  BUS_CLOSED: 503,
+  STORE_UNAVAILABLE: 503,
+  STORE_FULL: 503,
+  LOG_UNAVAILABLE: 503,
+  LOG_WRITE_FAILED: 503,
+};
+
+/** The HTTP status of an error code: 400 for what the sender can correct, and for any code not listed. */
+export function statusOf(code: string): number {
+  const listed = Object.hasOwn(STATUS, code) ? STATUS[code] : undefined;
+  if (listed !== undefined) return listed;
+  if (code.endsWith('_NOT_FOUND')) return 404;
+  return code.endsWith('_CONFLICT') ? 409 : 400;
 }

@@ -6,17 +6,15 @@
  * contract.ts      request and answer of each verb of the request API; answers.ts: the longer answers
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
- * api.ts, envelopes.ts, live.ts  bytes of requests, of what the daemon publishes, of live text
- * subjects.ts      every subject; permissions.ts, accounts.ts: who may use them
+ * envelopes.ts     bytes of requests and answers, of what the daemon publishes, of live text
+ * subjects.ts      every subject; permissions.ts: who may use them, and the accounts that hold them
  * follower.ts      follows a conversation: the feed, with its gaps filled from the log
- * deliveries.ts, low-water-mark.ts, settled.ts  positions in the ingress stream, and which posts are settled
+ * deliveries.ts, settled.ts  posts of the ingress stream, and which of them are settled
  *
- * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts`, `port.ts` and
+ * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts`, `port.ts`,
  * `follower.ts` alone.
  */
 
-export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
-export { decodeRequest, statusOf } from './api.ts';
 export {
   type AnswerOf,
   CONTRACT,
@@ -30,8 +28,8 @@ export {
   type Verb,
 } from './contract.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
+export { decodeRequest, statusOf } from './envelopes.ts';
 export { type Arrival, Follower, type FollowSource, type Received } from './follower.ts';
-export type { BusLog } from './log.ts';
 export {
   handlePeerMessage,
   invalidAnswer,
@@ -44,7 +42,16 @@ export {
   readPeerList,
   type SharedList,
 } from './peer-contract.ts';
-export { inboxPrefixOf, type Permissions, permissionsOf, type User } from './permissions.ts';
+export {
+  type Account,
+  ANSWER_PATIENCE,
+  accountsOf,
+  inboxPrefixOf,
+  type Permissions,
+  permissionsOf,
+  type User,
+} from './permissions.ts';
+export type { BusLog } from './port.ts';
 export * from './port.ts';
 export {
   authorOf,

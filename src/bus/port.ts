@@ -8,7 +8,7 @@ import type {
   StreamPosition,
   UnreadPosts,
 } from './deliveries.ts';
-import type { LiveChunk } from './live.ts';
+import type { LiveChunk } from './envelopes.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 import type { Sharing } from './sharing.ts';
@@ -247,4 +247,11 @@ export interface Bus {
   isAgentConnected(agent: string): Promise<boolean>;
   /** Drains and closes. */
   close(): Promise<void>;
+}
+
+/** The logger that the bus needs; pino fits. */
+export interface BusLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
 }

@@ -1,28 +1,28 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { ParleyError } from '../client/index.ts';
-import { addAgents } from './commands/agents.ts';
-import { addApprovals } from './commands/approvals.ts';
-import { addChaos } from './commands/chaos.ts';
-import { addChat } from './commands/chat.ts';
-import { addDead } from './commands/dead.ts';
-import { addDoctor } from './commands/doctor.ts';
-import { addExplain } from './commands/explain.ts';
-import { addFork } from './commands/fork.ts';
-import { addFsck } from './commands/fsck.ts';
-import { addLs } from './commands/ls.ts';
-import { addMigrate } from './commands/migrate.ts';
-import { addMode } from './commands/mode.ts';
-import { addNatsConfig } from './commands/nats-config.ts';
-import { addPhase } from './commands/phase.ts';
-import { addRm } from './commands/rm.ts';
-import { addSay } from './commands/say.ts';
-import { addShow } from './commands/show.ts';
-import { addResume, addStop } from './commands/stop.ts';
-import { addTail } from './commands/tail.ts';
-import { addToken } from './commands/token.ts';
-import { addExport, addImport } from './commands/transfer.ts';
-import { addUp } from './commands/up.ts';
+import { addApprovals } from './commands/conversations/approvals.ts';
+import { addChat } from './commands/conversations/chat.ts';
+import { addExplain } from './commands/conversations/explain.ts';
+import { addFork } from './commands/conversations/fork.ts';
+import { addLs } from './commands/conversations/ls.ts';
+import { addMode } from './commands/conversations/mode.ts';
+import { addPhase } from './commands/conversations/phase.ts';
+import { addRm } from './commands/conversations/rm.ts';
+import { addSay } from './commands/conversations/say.ts';
+import { addShow } from './commands/conversations/show.ts';
+import { addResume, addStop } from './commands/conversations/stop.ts';
+import { addTail } from './commands/conversations/tail.ts';
+import { addAgents } from './commands/daemon/agents.ts';
+import { addDead } from './commands/daemon/dead.ts';
+import { addDoctor } from './commands/daemon/doctor.ts';
+import { addToken } from './commands/daemon/token.ts';
+import { addUp } from './commands/daemon/up.ts';
+import { addChaos } from './commands/offline/chaos.ts';
+import { addFsck } from './commands/offline/fsck.ts';
+import { addMigrate } from './commands/offline/migrate.ts';
+import { addNatsConfig } from './commands/offline/nats-config.ts';
+import { addExport, addImport } from './commands/offline/transfer.ts';
 import type { Act } from './context.ts';
 import { createContext } from './context.ts';
 import { type CliDependencies, realDependencies } from './dependencies.ts';
@@ -35,7 +35,8 @@ import { type Failure, renderFailure } from './render/failure.ts';
  * The command line.
  *
  * main.ts      the process; program.ts the parser and the exit codes; io.ts, context.ts, dependencies.ts the input of a command
- * commands/    one file per command
+ * commands/    one file per command: conversations/ (of one conversation or their list), daemon/ (start, state and dead letters of
+ *              a daemon), offline/ (without a running daemon: logs, server configuration, fault injection)
  * chat/        the interactive chat: lines, paste, screen, session
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      reads logs page by page, posts and follows, prints pending approvals

@@ -5,13 +5,22 @@
  *   json, text, hidden        checks and display of untrusted text
  *   time, ids, version        clocks, time limits, ids (injected, so that the core is pure)
  *   abort, mailbox            cancellation, release order, batching
- *   files, private-file,      directories, disk space, files of one owner, permissions
- *   open-to-others
+ *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
  */
 export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
-export { FULL_DISK_BYTES, freeBytes, fullDiskError, LOW_DISK_BYTES, makeDirectory } from './files.ts';
+export {
+  FULL_DISK_BYTES,
+  freeBytes,
+  fullDiskError,
+  LOW_DISK_BYTES,
+  makeDirectory,
+  openPrivate,
+  openTemporary,
+  UNLINKED,
+  writePrivateFile,
+} from './files.ts';
 export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
@@ -28,8 +37,6 @@ export {
   WRITING_BY_ALL,
   WRITING_BY_OTHERS,
 } from './open-to-others.ts';
-export { isOverdue } from './overdue.ts';
-export { openPrivate, openTemporary, UNLINKED, writePrivateFile } from './private-file.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
 export {
@@ -39,6 +46,7 @@ export {
   durationOf,
   inTime,
   isAtLeast,
+  isOverdue,
   monotonicClock,
   systemClock,
 } from './time.ts';

@@ -1,9 +1,9 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
-import type { BusLog } from '../log.ts';
 import type {
   ApiHandler,
   Bus,
+  BusLog,
   DeadLetters,
   Eraser,
   IngressDelivery,

@@ -121,6 +121,7 @@ const IS_NOTICE = {
   'session-set': false,
   'limit-reached': true,
   claim: false,
+  forked: false,
   note: true,
 } as const satisfies Record<EntryType, boolean>;
 

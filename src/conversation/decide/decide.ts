@@ -5,10 +5,9 @@ import type { Command, Decision, Reply } from './command.ts';
 import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './fork.ts';
-import { post } from './posting.ts';
+import { post, seed } from './posting.ts';
 import { recover } from './repair.ts';
 import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
-import { seed } from './seed.ts';
 
 /**
  * The decision: which entries a command adds to the log, and which effects follow once they are durable.

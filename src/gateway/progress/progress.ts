@@ -99,6 +99,7 @@ const CHANGES_STATUS = {
   'session-set': false,
   'limit-reached': false,
   claim: false,
+  forked: false,
   note: false,
 } as const satisfies Record<EntryType, boolean>;
 

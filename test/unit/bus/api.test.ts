@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeRequest, encodeAnswer, refusalOfFault, statusOf } from '../../../src/bus/api.ts';
+import { decodeRequest, encodeAnswer, refusalOfFault, statusOf } from '../../../src/bus/envelopes.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { bytes, text } from './support.ts';
 

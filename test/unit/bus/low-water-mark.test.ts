@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LowWaterMark } from '../../../src/bus/low-water-mark.ts';
+import { LowWaterMark } from '../../../src/bus/settled.ts';
 
 describe('the low-water mark of posts that are settled out of order', () => {
   it('the low-water mark is the newest post before which everything is settled, for any order of settling', () => {
@@ -31,7 +31,7 @@ describe('the low-water mark of posts that are settled out of order', () => {
           }
           const oldestOpen = opened.find((one) => !settled.has(one)) ?? Number.POSITIVE_INFINITY;
           const expected = opened.filter((one) => one < oldestOpen).at(-1) ?? 0;
-          expect(mark.value).toBe(expected); // LOW-WATER-MARK-1, LOW-WATER-MARK-2
+          expect(mark.value).toBe(expected); // SETTLED-5, SETTLED-6
         }
       }),
     );

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LowWaterMark } from '../../../src/bus/low-water-mark.ts';
 import {
   covers,
   isAhead,
+  LowWaterMark,
   markOf,
   parseSettledRecord,
   type Settled,

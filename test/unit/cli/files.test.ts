@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { renderFsck } from '../../../src/cli/commands/fsck.ts';
+import { renderFsck } from '../../../src/cli/commands/offline/fsck.ts';
 import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/cli/dependencies.ts';
 import { createPalette } from '../../../src/cli/render/palette.ts';
 import { ParleyError } from '../../../src/client/index.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { renderCheck } from '../../../src/cli/commands/doctor.ts';
-import { renderBanner } from '../../../src/cli/commands/up.ts';
+import { renderCheck } from '../../../src/cli/commands/daemon/doctor.ts';
+import { renderBanner } from '../../../src/cli/commands/daemon/up.ts';
 import { renderEntry } from '../../../src/cli/render/entry.ts';
 import { concernsPeople } from '../../../src/cli/render/events.ts';
 import { failureOf, renderFailure } from '../../../src/cli/render/failure.ts';

@@ -1,6 +1,6 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import type { Heard, Peers } from '../../sharing.ts';
 import { EVERY_DAEMON, type Subjects } from '../../subjects.ts';
 

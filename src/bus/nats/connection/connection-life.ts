@@ -1,6 +1,6 @@
 import { Events, type NatsConnection } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import { CredentialMonitor } from './credential-monitor.ts';
 
 /** Limits the wait for a server that does not answer. */

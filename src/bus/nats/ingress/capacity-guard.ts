@@ -1,6 +1,6 @@
 import type { JetStreamManager, StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import { findStream } from '../streams/streams.ts';
 
 /**

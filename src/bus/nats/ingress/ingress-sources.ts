@@ -1,5 +1,5 @@
 import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import type { CapacityGuard } from './capacity-guard.ts';

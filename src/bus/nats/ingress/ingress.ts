@@ -1,10 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import { logFault } from '../../api.ts';
-import { LowWaterMark } from '../../low-water-mark.ts';
+import { logFault } from '../../envelopes.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../../port.ts';
-import { covers, type Settled, union } from '../../settled.ts';
+import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import type { PostRef } from './backlog.ts';
 import type { Beginning } from './begin-reading.ts';
 import { FairQueue, type QueuedPost } from './fair-queue.ts';

@@ -1,6 +1,5 @@
 import type { JetStreamManager, StreamInfo } from 'nats';
-import type { BusLog } from '../../log.ts';
-import type { StreamPosition } from '../../port.ts';
+import type { BusLog, StreamPosition } from '../../port.ts';
 import { apiErrorCode, brokerError } from '../streams/broker-error.ts';
 import { findStream } from '../streams/streams.ts';
 

@@ -1,6 +1,5 @@
-import type { LowWaterMark } from '../../low-water-mark.ts';
 import type { IngressDelivery } from '../../port.ts';
-import type { Settled } from '../../settled.ts';
+import type { LowWaterMark, Settled } from '../../settled.ts';
 import type { FairQueue, QueuedPost } from './fair-queue.ts';
 import type { WasRefused } from './refused-posts.ts';
 import type { StreamMessage } from './stream-message.ts';

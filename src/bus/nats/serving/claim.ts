@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { type NatsConnection, RequestStrategy, type Service } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
 
 /**

@@ -1,11 +1,16 @@
 import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
 import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
 import { refusal, VERSION } from '../../../kernel/index.ts';
-import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../api.ts';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../contract.ts';
-import { encodeAudit, packEntries } from '../../envelopes.ts';
-import type { BusLog } from '../../log.ts';
-import type { ApiAnswer, ApiHandler, LiveChunk } from '../../port.ts';
+import {
+  decodeRequest,
+  encodeAnswer,
+  encodeAudit,
+  logFault,
+  packEntries,
+  refusalOfFault,
+} from '../../envelopes.ts';
+import type { ApiAnswer, ApiHandler, BusLog, LiveChunk } from '../../port.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
 import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';

@@ -1,5 +1,5 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
-import { decodeChunk, type LiveChunk } from '../../live.ts';
+import { decodeChunk, type LiveChunk } from '../../envelopes.ts';
 import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
 import { decodeAcceptance, decodeAgentMessage, type OfferBody } from '../../remote-turns.ts';
 import type { Subjects } from '../../subjects.ts';

@@ -1,6 +1,6 @@
 import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { isAtLeast, ParleyError, sleep } from '../../../kernel/index.ts';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import { type Subjects, streamsOf } from '../../subjects.ts';
 import { apiErrorCode, brokerError, isForbidden, NO_PEERS } from './broker-error.ts';
 import { findStream } from './streams.ts';

@@ -8,7 +8,7 @@ import {
   type StreamInfo,
 } from 'nats';
 import { ParleyError, refuseOtherPrefix } from '../../../kernel/index.ts';
-import type { BusLog } from '../../log.ts';
+import type { BusLog } from '../../port.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import {
   apiErrorCode,

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import type { ParleyClient } from '../../client/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { logEnd, logLength } from '../follow/log-pages.ts';
-import { conversationId, entryIndex } from '../options/options.ts';
-import { voiceOf } from '../render/palette.ts';
-import { createTranscript } from '../render/transcript.ts';
+import type { ParleyClient } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { logEnd, logLength } from '../../follow/log-pages.ts';
+import { conversationId, entryIndex } from '../../options/options.ts';
+import { voiceOf } from '../../render/palette.ts';
+import { createTranscript } from '../../render/transcript.ts';
 
 /** The number of earlier entries shown. */
 const LOOK_BACK = 10;

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
-import type { ParleyClient } from '../../client/index.ts';
-import { ParleyError } from '../../client/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
-import { approvalLines } from '../render/approvals.ts';
+import type { ParleyClient } from '../../../client/index.ts';
+import { ParleyError } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
+import { approvalLines } from '../../render/approvals.ts';
 
 /** What waits for a person's word, and giving it. */
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Act } from '../context.ts';
-import type { ExportFormat } from '../dependencies.ts';
-import { dataDirectoryOf } from '../find-daemon.ts';
-import { conversationId } from '../options/options.ts';
+import type { Act } from '../../context.ts';
+import type { ExportFormat } from '../../dependencies.ts';
+import { dataDirectoryOf } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
 
 export function addExport(program: Command, act: Act): void {
   program

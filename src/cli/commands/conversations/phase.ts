@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { Act } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
-import { renderState } from '../render/conversation.ts';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
+import { renderState } from '../../render/conversation.ts';
 
 export function addPhase(program: Command, act: Act): void {
   const added = program

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { ChaosReport } from '../../chaos/index.ts';
-import { CRASH_POINTS } from '../../config/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
-import type { Act, Context } from '../context.ts';
+import type { ChaosReport } from '../../../chaos/index.ts';
+import { CRASH_POINTS } from '../../../config/index.ts';
+import { ParleyError } from '../../../kernel/index.ts';
+import type { Act, Context } from '../../context.ts';
 
 interface ChaosCommandOptions {
   readonly seconds: number;

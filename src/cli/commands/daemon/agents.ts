@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { Act } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { renderAgents } from '../render/agents.ts';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { renderAgents } from '../../render/agents.ts';
 
 export function addAgents(program: Command, act: Act): void {
   program

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { Act } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId, entryIndex } from '../options/options.ts';
-import { actorOf, addPublisherOption } from '../options/publisher.ts';
-import { renderState } from '../render/conversation.ts';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId, entryIndex } from '../../options/options.ts';
+import { actorOf, addPublisherOption } from '../../options/publisher.ts';
+import { renderState } from '../../render/conversation.ts';
 
 interface ForkOptions {
   readonly as: string;

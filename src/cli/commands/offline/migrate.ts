@@ -1,15 +1,15 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
-import { ParleyError } from '../../client/index.ts';
-import { resolveDaemonAddress } from '../../config/index.ts';
-import type { Act, Context } from '../context.ts';
-import type { MigrateOptions, MigrationReport } from '../dependencies.ts';
-import { natsOptions } from '../find-daemon.ts';
-import { loadConfig } from '../load-config.ts';
-import { configFlags } from '../options/options.ts';
-import { noEffect } from '../options/taken-options.ts';
-import { createLog } from '../output/logging.ts';
-import { wantsColour } from '../render/palette.ts';
+import { ParleyError } from '../../../client/index.ts';
+import { resolveDaemonAddress } from '../../../config/index.ts';
+import type { Act, Context } from '../../context.ts';
+import type { MigrateOptions, MigrationReport } from '../../dependencies.ts';
+import { natsOptions } from '../../find-daemon.ts';
+import { loadConfig } from '../../load-config.ts';
+import { configFlags } from '../../options/options.ts';
+import { noEffect } from '../../options/taken-options.ts';
+import { createLog } from '../../output/logging.ts';
+import { wantsColour } from '../../render/palette.ts';
 
 /** A value of `--from` or `--to`. */
 type StoreName =

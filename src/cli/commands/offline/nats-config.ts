@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { Act } from '../context.ts';
+import type { Act } from '../../context.ts';
 
 export function addNatsConfig(program: Command, act: Act): void {
   program

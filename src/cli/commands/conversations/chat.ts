@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
-import { type ParleyClient, ParleyError } from '../../client/index.ts';
-import { decodeUtf8 } from '../../kernel/index.ts';
-import { createPaste, type Paste } from '../chat/paste.ts';
-import { createScreen } from '../chat/screen.ts';
-import { type ChatSession, createSession } from '../chat/session.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { logEntries, logLength } from '../follow/log-pages.ts';
-import { conversationId } from '../options/options.ts';
-import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
-import { type Failure, renderFailure } from '../render/failure.ts';
+import { type ParleyClient, ParleyError } from '../../../client/index.ts';
+import { decodeUtf8 } from '../../../kernel/index.ts';
+import { createPaste, type Paste } from '../../chat/paste.ts';
+import { createScreen } from '../../chat/screen.ts';
+import { type ChatSession, createSession } from '../../chat/session.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { logEntries, logLength } from '../../follow/log-pages.ts';
+import { conversationId } from '../../options/options.ts';
+import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
+import { type Failure, renderFailure } from '../../render/failure.ts';
 
 /** Where a person who names no conversation goes on. */
 const DEFAULT_CONVERSATION = 'chat';

@@ -1,14 +1,14 @@
 import { type Command, Option } from 'commander';
-import type { Config } from '../../config/index.ts';
-import type { Act, Context } from '../context.ts';
-import type { Readiness, RunningDaemon } from '../dependencies.ts';
-import { startWarnings } from '../doctor/permissions.ts';
-import type { Io } from '../io.ts';
-import { loadConfig } from '../load-config.ts';
-import { commandLine } from '../options/command-line.ts';
-import { createLog } from '../output/logging.ts';
-import { createConsoleTelemetry } from '../output/telemetry.ts';
-import { type Palette, voiceOf, wantsColour } from '../render/palette.ts';
+import type { Config } from '../../../config/index.ts';
+import type { Act, Context } from '../../context.ts';
+import type { Readiness, RunningDaemon } from '../../dependencies.ts';
+import { startWarnings } from '../../doctor/permissions.ts';
+import type { Io } from '../../io.ts';
+import { loadConfig } from '../../load-config.ts';
+import { commandLine } from '../../options/command-line.ts';
+import { createLog } from '../../output/logging.ts';
+import { createConsoleTelemetry } from '../../output/telemetry.ts';
+import { type Palette, voiceOf, wantsColour } from '../../render/palette.ts';
 import { consoleUrl } from './token.ts';
 
 interface UpOptions {

@@ -5,13 +5,13 @@ import {
   type DeletionAnswer,
   type ParleyClient,
   ParleyError,
-} from '../../client/index.ts';
-import { isOverdue } from '../../kernel/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId, duration } from '../options/options.ts';
-import { renderTable } from '../render/table.ts';
-import { printable } from '../render/text.ts';
+} from '../../../client/index.ts';
+import { isOverdue } from '../../../kernel/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId, duration } from '../../options/options.ts';
+import { renderTable } from '../../render/table.ts';
+import { printable } from '../../render/text.ts';
 
 interface RmOptions {
   /** Milliseconds. */

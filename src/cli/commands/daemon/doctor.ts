@@ -1,18 +1,18 @@
 import type { Command } from 'commander';
-import type { Config } from '../../config/index.ts';
-import type { Act, Context } from '../context.ts';
-import type { Check } from '../doctor/check.ts';
-import { nodeCheck } from '../doctor/check.ts';
-import { daemonCheck } from '../doctor/daemon.ts';
-import { dataCheck } from '../doctor/data.ts';
-import { agentChecks, modelChecks } from '../doctor/models.ts';
-import { natsServerCheck, natsServersChecks } from '../doctor/nats-server.ts';
-import { foreignConfiguration, openConfiguration } from '../doctor/permissions.ts';
-import { enclosureChecks, toolServerChecks } from '../doctor/tool-servers.ts';
-import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
-import { loadConfig } from '../load-config.ts';
-import type { Palette } from '../render/palette.ts';
-import { indent, plural } from '../render/text.ts';
+import type { Config } from '../../../config/index.ts';
+import type { Act, Context } from '../../context.ts';
+import type { Check } from '../../doctor/check.ts';
+import { nodeCheck } from '../../doctor/check.ts';
+import { daemonCheck } from '../../doctor/daemon.ts';
+import { dataCheck } from '../../doctor/data.ts';
+import { agentChecks, modelChecks } from '../../doctor/models.ts';
+import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
+import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
+import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
+import { joinedServers, natsOptions, type Servers } from '../../find-daemon.ts';
+import { loadConfig } from '../../load-config.ts';
+import type { Palette } from '../../render/palette.ts';
+import { indent, plural } from '../../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
   program

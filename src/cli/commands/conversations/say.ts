@@ -15,21 +15,21 @@ import {
   type PostMessage,
   SLUG_PATTERN,
   type TurnWatch,
-} from '../../client/index.ts';
-import { nearest } from '../../config/index.ts';
-import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { logEntries } from '../follow/log-pages.ts';
-import { postAndFollow, thoseThatMayAnswer } from '../follow/post-and-follow.ts';
-import { createWaitingApprovals } from '../follow/waiting-approvals.ts';
-import { conversationId, slugs } from '../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
-import { createSpinner } from '../output/spinner.ts';
-import { questions, splitFailure } from '../render/entry.ts';
-import { describeEvent } from '../render/events.ts';
-import { voiceOf } from '../render/palette.ts';
-import { createTranscript, type Transcript } from '../render/transcript.ts';
+} from '../../../client/index.ts';
+import { nearest } from '../../../config/index.ts';
+import { decodeUtf8, hasVisible } from '../../../kernel/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { logEntries } from '../../follow/log-pages.ts';
+import { postAndFollow, thoseThatMayAnswer } from '../../follow/post-and-follow.ts';
+import { createWaitingApprovals } from '../../follow/waiting-approvals.ts';
+import { conversationId, slugs } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
+import { createSpinner } from '../../output/spinner.ts';
+import { questions, splitFailure } from '../../render/entry.ts';
+import { describeEvent } from '../../render/events.ts';
+import { voiceOf } from '../../render/palette.ts';
+import { createTranscript, type Transcript } from '../../render/transcript.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { diffViews, ParleyError, type View } from '../../client/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { loadConfig } from '../load-config.ts';
-import { conversationId, entryIndex } from '../options/options.ts';
-import { noEffect } from '../options/taken-options.ts';
-import { renderView } from '../render/view.ts';
-import { renderDiff } from '../render/view-diff.ts';
+import { diffViews, ParleyError, type View } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { loadConfig } from '../../load-config.ts';
+import { conversationId, entryIndex } from '../../options/options.ts';
+import { noEffect } from '../../options/taken-options.ts';
+import { renderView } from '../../render/view.ts';
+import { renderDiff } from '../../render/view-diff.ts';
 
 interface ExplainOptions {
   readonly agent: string;

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { ParleyError, readConnectionFile } from '../../client/index.ts';
-import { oneTimeCode } from '../../kernel/index.ts';
-import type { Act, Context } from '../context.ts';
-import { dataDirectoryOf } from '../find-daemon.ts';
+import { ParleyError, readConnectionFile } from '../../../client/index.ts';
+import { oneTimeCode } from '../../../kernel/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { dataDirectoryOf } from '../../find-daemon.ts';
 
 export function addToken(program: Command, act: Act): void {
   program

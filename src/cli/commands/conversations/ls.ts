@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { ConversationSummary } from '../../client/index.ts';
-import type { Act } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { money } from '../render/cost.ts';
-import { renderTable } from '../render/table.ts';
+import type { ConversationSummary } from '../../../client/index.ts';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { money } from '../../render/cost.ts';
+import { renderTable } from '../../render/table.ts';
 
 const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'STATUS', 'LENGTH', 'TOKENS', 'USD', 'UPDATED'];
 

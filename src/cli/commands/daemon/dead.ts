@@ -4,14 +4,14 @@ import {
   type DeadLetterSummary,
   type ParleyClient,
   ParleyError,
-} from '../../client/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId, publisherName } from '../options/options.ts';
-import { renderFailure } from '../render/failure.ts';
-import type { Palette } from '../render/palette.ts';
-import { renderTable } from '../render/table.ts';
-import { firstLine, indent, plural, printable } from '../render/text.ts';
+} from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId, publisherName } from '../../options/options.ts';
+import { renderFailure } from '../../render/failure.ts';
+import type { Palette } from '../../render/palette.ts';
+import { renderTable } from '../../render/table.ts';
+import { firstLine, indent, plural, printable } from '../../render/text.ts';
 
 /** Lists, shows and repeats refused posts. */
 

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { ParleyError } from '../../client/index.ts';
-import type { Act, Context } from '../context.ts';
-import type { FsckReport } from '../dependencies.ts';
-import { dataDirectoryOf } from '../find-daemon.ts';
-import { conversationId } from '../options/options.ts';
-import type { Palette } from '../render/palette.ts';
-import { indent } from '../render/text.ts';
+import { ParleyError } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import type { FsckReport } from '../../dependencies.ts';
+import { dataDirectoryOf } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
+import type { Palette } from '../../render/palette.ts';
+import { indent } from '../../render/text.ts';
 
 interface FsckCommandOptions {
   readonly repair?: boolean;

@@ -1,10 +1,10 @@
 import { Argument, type Command } from 'commander';
-import { type Mode, modeSchema } from '../../client/index.ts';
-import type { Act } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
-import { renderState } from '../render/conversation.ts';
+import { type Mode, modeSchema } from '../../../client/index.ts';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
+import { renderState } from '../../render/conversation.ts';
 
 interface ModeOptions extends ActorOptions {
   readonly agent?: string;

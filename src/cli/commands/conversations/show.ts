@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import type { Entry } from '../../client/index.ts';
-import type { Act, Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { logEnd, logEntries } from '../follow/log-pages.ts';
-import { conversationId, entryIndex } from '../options/options.ts';
-import { renderCosts, renderUsage } from '../render/cost.ts';
-import { MARGIN, renderEntry } from '../render/entry.ts';
+import type { Entry } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { logEnd, logEntries } from '../../follow/log-pages.ts';
+import { conversationId, entryIndex } from '../../options/options.ts';
+import { renderCosts, renderUsage } from '../../render/cost.ts';
+import { MARGIN, renderEntry } from '../../render/entry.ts';
 
 interface ShowOptions {
   readonly from: number;

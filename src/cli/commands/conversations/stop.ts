@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { Act } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../options/publisher.ts';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 
 interface Switch {
   readonly verb: 'stop' | 'resume';
