@@ -13,27 +13,22 @@ export type { LiveDelta } from './calls/call.ts';
  * No vendor, no transport and no storage here. The bytes of a request depend on the log and the configuration only (L6).
  */
 export { type CallContext, callModel } from './calls/call.ts';
-export { callWithRetries, type RetryPolicy } from './calls/retry.ts';
+export type { RetryPolicy } from './calls/retry.ts';
 export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
-export { type Explained, type Explanation, explain } from './explain/explain.ts';
+export { type Explanation, explain } from './explain/explain.ts';
 export * from './model-port.ts';
 export { type Assembled, type ModelProfile, RequestAssembler } from './requests/assemble.ts';
 export {
   type Budget,
-  costOf,
   overBudget,
-  type Price,
   type Reservation,
   reservationFor,
 } from './requests/cost.ts';
 export { guard, type Window } from './requests/guard.ts';
-export { type PersonaSource, type PromptTexts, prefix, runContext } from './requests/prompt.ts';
+export { prefix, runContext } from './requests/prompt.ts';
 export {
   type HistoryLimits,
-  needsReduction,
-  nextReductionOf,
   type PlannedReduction,
-  type Reducible,
   reductionEntry,
   reductionFor,
 } from './requests/reduce.ts';
@@ -41,7 +36,6 @@ export { type AgentSetup, type Prepared, type RequestSources, Requests } from '.
 export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
 export { isForbidden, type Ruling, type ToolAvailability } from './tool-availability.ts';
 export type {
-  Located,
   ResolvedPath,
   Risk as ToolRisk,
   Subject,
@@ -49,5 +43,4 @@ export type {
   ToolDefinition,
   ToolOutcome,
   ToolRun,
-  ToolServer,
 } from './tool-port.ts';

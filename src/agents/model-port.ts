@@ -5,7 +5,7 @@ import type { Usage } from '../conversation/index.ts';
  * makes sense, and throws only on a bug.
  */
 
-export interface WireToolCall {
+interface WireToolCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };

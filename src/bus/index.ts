@@ -17,7 +17,6 @@
 
 export {
   type AnswerOf,
-  CONTRACT,
   CONVERSATION_VERBS,
   isVerb,
   PUBLISHER_VERBS,
@@ -29,7 +28,7 @@ export {
 } from './contract.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
-export { type Arrival, Follower, type FollowSource, type Received } from './follower.ts';
+export { type Arrival, Follower } from './follower.ts';
 export {
   handlePeerMessage,
   invalidAnswer,
@@ -55,7 +54,6 @@ export type { BusLog } from './port.ts';
 export * from './port.ts';
 export {
   authorOf,
-  type DecodedPost,
   decodePost,
   type EncodedPost,
   metaFault,
@@ -63,13 +61,11 @@ export {
   quickIdOf,
 } from './post.ts';
 export {
-  type AgentMessage,
   decodeAcceptance,
   decodeAgentMessage,
   decodeOffer,
   decodeResults,
   isAbort,
-  type OfferBody,
   type OfferedTool,
   type ToolResult,
   type ToolResults,

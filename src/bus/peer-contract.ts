@@ -51,7 +51,7 @@ const outcome = z.discriminatedUnion('kind', [
 ]) as unknown as z.ZodType<Reply & { readonly letter?: number }>;
 const none = z.void();
 
-export const PEER_CONTRACT = {
+const PEER_CONTRACT = {
   /** To all, at intervals. `likeness`: digests of the configuration. */
   alive: {
     request: z.object({

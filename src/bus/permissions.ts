@@ -36,7 +36,7 @@ export function inboxPrefixOf(name: string): string {
 }
 
 /** What a user and the daemon exchange, each subject as both know it (PERMISSIONS-4). */
-export interface Access {
+interface Access {
   /** Requests and messages of the user to the daemon. */
   readonly sends: readonly string[];
   /** What the user may follow. */
@@ -47,7 +47,7 @@ export interface Access {
 
 type Guest = Exclude<User, { readonly role: 'daemon' }>;
 
-export function accessOf(subjects: Subjects, user: Guest): Access {
+function accessOf(subjects: Subjects, user: Guest): Access {
   switch (user.role) {
     case 'operator':
       return {
@@ -152,14 +152,14 @@ function jetStreamOf(stream: string): string[] {
 /** How long the server keeps the route of an answer between two accounts: an agent's call may wait for an approval. */
 export const ANSWER_PATIENCE = '720h';
 
-export interface Export {
+interface Export {
   readonly kind: 'service' | 'stream';
   readonly subject: string;
   /** Of a service: several may answer one request. */
   readonly isAnsweredByMany: boolean;
 }
 
-export interface Import {
+interface Import {
   readonly kind: 'service' | 'stream';
   readonly subject: string;
   /** Name of the account that exports it. */

@@ -36,7 +36,7 @@ export interface OfferBody {
   readonly sessionId?: string;
 }
 
-export interface OfferSubjects {
+interface OfferSubjects {
   /** The agent publishes chunks here; the daemon passes them on to followers. */
   readonly live: string;
   /** The agent publishes to the daemon here. */

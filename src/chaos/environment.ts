@@ -186,7 +186,7 @@ async function writeConfiguration(
 
 const OLDEST = [2, 10, 27] as const;
 
-export function requireCluster(version: string): void {
+function requireCluster(version: string): void {
   if (isAtLeast(version, OLDEST)) return;
   throw new ParleyError('SERVER_TOO_OLD', `chaos with several servers cannot use nats-server ${version}`, {
     hint: `name nats-server ${OLDEST.join('.')} or later in NATS_BIN, or leave out --servers`,
@@ -194,7 +194,7 @@ export function requireCluster(version: string): void {
 }
 
 /** Of the stream of logs, or of posts if logs are files. */
-export async function leaderOf(
+async function leaderOf(
   servers: readonly ServerActor[],
   store: 'file' | 'jetstream' = 'file',
 ): Promise<ServerActor | null> {

@@ -23,8 +23,8 @@ export interface PlannedPost {
   readonly again: readonly number[];
 }
 
-export const PUBLISHERS = ['ann', 'ben', 'cho'] as const;
-export const CONVERSATIONS = ['oak', 'elm', 'ash', 'fir'] as const;
+const PUBLISHERS = ['ann', 'ben', 'cho'] as const;
+const CONVERSATIONS = ['oak', 'elm', 'ash', 'fir'] as const;
 
 const GAP_MS = [200, 5_500] as const;
 /** Weighted by repetition. */

@@ -224,7 +224,7 @@ function countsOf(
 }
 
 /** Answers approvals of calls that may have run, in varying ways. */
-export interface PersonActor {
+interface PersonActor {
   readonly answered: number;
   readonly done: Promise<void>;
 }
@@ -232,7 +232,7 @@ export interface PersonActor {
 const EVERY_MS = 250;
 const ANSWERS = ['rerun', 'failed', 'result'] as const;
 
-export function createPersonActor(client: ParleyClient, signal: AbortSignal): PersonActor {
+function createPersonActor(client: ParleyClient, signal: AbortSignal): PersonActor {
   const person = { answered: 0, done: Promise.resolve() };
   const answer = async ({ approvalId, mayHaveRun }: PendingApproval) => {
     const picked = ANSWERS[hash(approvalId) % ANSWERS.length] ?? 'failed';

@@ -12,7 +12,7 @@ export interface CliDependencies {
   chaos(): Promise<ChaosModule>;
 }
 
-export interface ChaosModule {
+interface ChaosModule {
   createSchedule(options: ScheduleOptions): Schedule;
   runChaos(options: ChaosOptions): Promise<ChaosReport>;
 }
@@ -80,7 +80,7 @@ export interface ImportOptions {
   readonly agent: string;
 }
 
-export interface ImportOutcome {
+interface ImportOutcome {
   readonly conversation: string;
   readonly entries: number;
   /** The same conversation existed already; nothing was changed. */

@@ -11,7 +11,7 @@ import { configFlags } from './options/options.ts';
 
 /** Finds a running daemon: `--nats`, or PARLEY_NATS_URL, or the address file of `up` in the data directory. */
 
-export async function daemonAddress(context: Context): Promise<ClientOptions> {
+async function daemonAddress(context: Context): Promise<ClientOptions> {
   const { io, options } = context;
   const flags = configFlags(options);
   const { nats, data } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });

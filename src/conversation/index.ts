@@ -18,9 +18,9 @@ export { Conversation, type ConversationRules, viewOf } from './conversation.ts'
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
-export type { DecideContext, Limits } from './decide/decision-builder.ts';
+
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
-export { agentByState, mentions, route } from './decide/routing.ts';
+export { mentions, route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export { nextTrigger } from './decide/turns.ts';
 export { entriesFromMessages } from './exchange/legacy-messages.ts';
@@ -29,32 +29,31 @@ export { checkAudit } from './laws/audit-laws.ts';
 export { checkKnowledge } from './laws/knowledge-laws.ts';
 export { checkLaws, checkShapes } from './laws/laws.ts';
 export * from './log/entry.ts';
-export { ENTRY_TRAITS, type EntryTraits, routedTo, traitsOf } from './log/entry-traits.ts';
+export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
 export {
   adviceOn,
-  type Cut,
   cutBy,
   emptyAnswerFailure,
   finishNotice,
   finishReasonOf,
 } from './log/finish-reason.ts';
-export { FollowedLog, type LogPage, type LogRead, READ_AGAIN_MS } from './log/followed-log.ts';
-export { expand, isWithin, type Ranges, rangesOf } from './log/ranges.ts';
+export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
+export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
 export { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './progress/turn-watch.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';
 export { planNextReduction, planReduction } from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
 export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
-export { type TranscriptInput, transcript } from './reduction/transcript.ts';
+export { transcript } from './reduction/transcript.ts';
 export { sizeOf } from './reduction/view-groups.ts';
-export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './state/budget.ts';
+export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
-export { Knowledge, type KnowledgePolicy, wireCallId } from './state/knowledge.ts';
+export { Knowledge, wireCallId } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';
-export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
+export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,
@@ -65,7 +64,6 @@ export {
   LINE_BREAK,
   NEW_INTERACTION_MARKER,
   PREVIEW_LENGTH,
-  titleFrom,
 } from './text/text.ts';
 export {
   argumentsSchema,

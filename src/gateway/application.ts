@@ -175,14 +175,14 @@ function refuse(context: Request, status: number, refused: Refusal): Response {
 }
 
 /** `/metrics` in the text format of Prometheus, version 0.0.4. */
-export function addMetricsRoute(app: Application, routes: RouteContext): void {
+function addMetricsRoute(app: Application, routes: RouteContext): void {
   app.get('/metrics', async (context) => {
     const text = exposition(await routes.daemon().measure());
     return context.body(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
   });
 }
 
-export function exposition(measurements: Measurements): string {
+function exposition(measurements: Measurements): string {
   const lines = measurements.flatMap(({ name, help, type, samples }) => [
     `# HELP ${name} ${escaped(help)}`,
     `# TYPE ${name} ${type}`,

@@ -150,7 +150,7 @@ const MAX_DISCARD_MS = 30_000;
 const MAX_DISCARD_BYTES = 268_435_456;
 
 /** Must be the first `request` listener. */
-export function lingerAfterAnswer(incoming: IncomingMessage, outgoing: ServerResponse): void {
+function lingerAfterAnswer(incoming: IncomingMessage, outgoing: ServerResponse): void {
   outgoing.prependOnceListener('finish', () => {
     if (incoming.complete || incoming.destroyed) return;
     const { socket } = incoming;

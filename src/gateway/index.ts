@@ -12,5 +12,5 @@
  * No route touches the bus, a store or a conversation's decisions. Every route has a row in guard/roles.ts.
  */
 export { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
-export type { Role, Token } from './guard/access.ts';
-export type { Arrival, GatewayPort, Measurement, Measurements, Wire } from './port.ts';
+export type { Token } from './guard/access.ts';
+export type { Arrival, GatewayPort, Measurement, Measurements } from './port.ts';

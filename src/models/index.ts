@@ -12,6 +12,5 @@ export {
   createRemoteModel,
   type OpenRemoteChannel,
   type RemoteModel,
-  type RemoteModelOptions,
 } from './remote/index.ts';
 export { createScriptedModel, loadScript, type Script } from './scripted/index.ts';

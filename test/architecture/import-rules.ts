@@ -32,7 +32,7 @@ const FOLLOWER = String.raw`bus/follower\.ts$`;
 const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason)|kernel/hidden)\.ts$`;
 
 /** I1 */
-export const ROOMS: Readonly<Record<string, Room>> = {
+const ROOMS: Readonly<Record<string, Room>> = {
   kernel: { rooms: [] },
   conversation: { rooms: ['kernel'] },
   agents: { rooms: ['kernel', 'conversation'] },
@@ -77,7 +77,7 @@ const ANYWHERE_PURE = [
   'gateway',
   'tools',
 ];
-export const VENDORS: Readonly<Record<string, readonly string[]>> = {
+const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@a2a-js/sdk': ['gateway/a2a'],
   '@ag-ui/core': ['gateway/ag-ui'],
   '@ag-ui/encoder': ['gateway/ag-ui'],

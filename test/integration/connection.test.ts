@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createUser } from 'nkeys.js';
+import { nkeys } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NatsOptions } from '../../src/bus/nats/index.ts';
 import { openNats } from '../../src/bus/nats/index.ts';
@@ -11,7 +11,7 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 let directory: string;
 let certificates: TestCertificates;
 const servers: TestNatsServer[] = [];
-const seed = createUser();
+const seed = nkeys.createUser();
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'parley-connection-'));

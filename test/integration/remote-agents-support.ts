@@ -21,7 +21,7 @@ export interface RemoteSite {
   close(): Promise<void>;
 }
 
-export interface Offer {
+interface Offer {
   turnId: string;
   epoch: number;
   live: string;

@@ -1,6 +1,6 @@
 /** A reader of server-sent events that keeps every event as it was received. */
 
-export interface ServerEvent {
+interface ServerEvent {
   readonly id: string | null;
   readonly event: string;
   readonly data: unknown;

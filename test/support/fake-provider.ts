@@ -24,7 +24,7 @@ export interface FakeRequest {
 }
 
 /** When it happens: instead of the headers, after the headers, or after the text (before it is finished). */
-export type FakeMoment = 'before-headers' | 'after-headers' | 'after-text';
+type FakeMoment = 'before-headers' | 'after-headers' | 'after-text';
 
 export interface FakeReply {
   /** Default 200. Another status is sent with `body` unchanged. */

@@ -25,7 +25,7 @@ export interface JwtAccount {
   revoke(url: string, ...users: readonly UserKey[]): Promise<void>;
 }
 
-export interface JwtUserOptions {
+interface JwtUserOptions {
   readonly expires?: Date;
 }
 

@@ -41,7 +41,7 @@ const NOTICES = new Set(
   'phase-entered mode-entered handoff run-started node-entered run-ended limit-reached note'.split(' '),
 );
 
-export function isOwn(entry: Entry, agent: string): entry is MessageEntry {
+function isOwn(entry: Entry, agent: string): entry is MessageEntry {
   return (
     entry.type === 'message' &&
     entry.role === 'assistant' &&
@@ -51,7 +51,7 @@ export function isOwn(entry: Entry, agent: string): entry is MessageEntry {
 }
 
 /** V5: by another author, and of a kind that this agent may be shown. */
-export function mayBeShown(entry: Entry, agent: string, includeCollapsed = false): boolean {
+function mayBeShown(entry: Entry, agent: string, includeCollapsed = false): boolean {
   const hidden = entry.includeInContext === false;
   const byOther = !(entry.author.kind === 'agent' && entry.author.id === agent);
   if (hidden || !byOther) return false;

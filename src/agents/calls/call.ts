@@ -118,7 +118,7 @@ export interface LiveDelta {
 }
 
 /** Numbers the deltas of one attempt. */
-export function numberDeltas(
+function numberDeltas(
   turnId: string,
   newId: NewId,
   publish: (chunk: LiveDelta) => void,

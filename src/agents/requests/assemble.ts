@@ -221,7 +221,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
  * ASSEMBLE-B-2 Each message is encoded and hashed once. The caller owns the returned body and must not write to it: its
  *    beginning is reused for the next one.
  */
-export class RequestBody {
+class RequestBody {
   /** The encoded messages, in order. */
   private pieces: Buffer[] = [];
   private readonly hash: Hash = createHash('sha256');

@@ -204,7 +204,7 @@ export function assembleOnce(
 }
 
 /** The tools of a request, in a stable order: the same names give the same bytes. Tools that are not offered are left out. */
-export function wireTools(
+function wireTools(
   names: readonly string[],
   definitions: ReadonlyMap<string, ToolDefinition>,
 ): readonly WireTool[] {

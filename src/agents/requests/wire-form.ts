@@ -61,7 +61,7 @@ export interface FormStep {
 }
 
 /** Separates merged messages; the same line in content is escaped (TEXT-TEXT-1). */
-export const NEXT_MESSAGE_MARKER = '=== NEXT MESSAGE ===';
+const NEXT_MESSAGE_MARKER = '=== NEXT MESSAGE ===';
 
 /** Inserted where a provider requires an assistant message after a result. */
 const BRIDGE: WirePart = {

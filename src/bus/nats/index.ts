@@ -14,7 +14,7 @@
 export type { NatsConnection } from 'nats';
 export { createNatsBus, type NatsBusOptions } from './bus.ts';
 export { type NatsOptions, openNats } from './connection/connection.ts';
-export { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
+export { closeConnection, watchConnection } from './connection/connection-life.ts';
 export { CredentialMonitor, refusedCredentials } from './connection/credential-monitor.ts';
 export { urlWithoutSecrets } from './connection/servers.ts';
 export { transferSettledRecord } from './ingress/settled-owner.ts';

@@ -14,7 +14,7 @@ export interface ModelActor {
   close(): Promise<void>;
 }
 
-export type Misbehaviour = 'hang' | 'error' | 'busy' | 'drop';
+type Misbehaviour = 'hang' | 'error' | 'busy' | 'drop';
 
 /** Between two words. Long enough that kills interrupt answers. */
 const WORD_MS = 15;

@@ -6,7 +6,7 @@ import { withDaemon } from '../find-daemon.ts';
 import type { Check } from './check.ts';
 
 /** The result of `GET <baseURL>/models`: an HTTP status, or the reason why there was none. */
-export type Reached = { readonly status: number } | { readonly fault: string };
+type Reached = { readonly status: number } | { readonly fault: string };
 export type Reach = (baseURL: string, key: string | null) => Promise<Reached>;
 
 const TIMEOUT_MS = 3_000;

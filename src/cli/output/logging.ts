@@ -3,7 +3,7 @@ import { ParleyError } from '../../client/index.ts';
 
 /** The daemon's log on stderr: readable on a terminal, otherwise one JSON object per line. Loads pino on demand. */
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** The daemon's log port, with `debug`. */
 export type Log = Readonly<Record<LogLevel, (fields: object, message: string) => void>>;
 

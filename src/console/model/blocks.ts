@@ -30,9 +30,9 @@ export type Block =
       readonly content: string;
     };
 
-export type BandTone = 'phase' | 'mode' | 'run' | 'stop';
-export type NoteTone = 'note' | 'fault' | 'summary';
-export type Calls = readonly Call[];
+type BandTone = 'phase' | 'mode' | 'run' | 'stop';
+type NoteTone = 'note' | 'fault' | 'summary';
+type Calls = readonly Call[];
 
 /** A tool call and its outcome. */
 export interface Call {
@@ -49,7 +49,7 @@ export interface Call {
   readonly isTold: boolean;
 }
 
-export interface CallResult {
+interface CallResult {
   readonly index: number;
   readonly content: string;
   readonly at: string;
@@ -77,7 +77,7 @@ export interface Question {
   readonly options: readonly string[];
 }
 
-export function callsOf(entry: MessageEntry): Calls {
+function callsOf(entry: MessageEntry): Calls {
   return (entry.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, position) => ({
     place: { index: entry.index, position },
     id,

@@ -9,7 +9,7 @@ import type { Interval } from './time-scale.ts';
  * LANES-2 The spans of an agent lie within its turns.
  */
 
-export type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
+type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
 
 export interface Span extends Interval {
   readonly kind: SpanKind;
@@ -28,7 +28,7 @@ export interface Passage {
   readonly index: number;
 }
 
-export interface Spending {
+interface Spending {
   readonly calls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;

@@ -16,7 +16,7 @@ import {
  * THREAD-2 A block is never changed, only replaced, so that blocks can be compared by identity.
  */
 
-export type AgentStatus = 'idle' | 'running' | 'waiting';
+type AgentStatus = 'idle' | 'running' | 'waiting';
 
 export interface AgentStanding {
   readonly status: AgentStatus;

@@ -11,7 +11,7 @@ export interface Interval {
   readonly to: number;
 }
 
-export interface Pause extends Interval {
+interface Pause extends Interval {
   /** Its position, from 0 to 1. */
   readonly x: number;
   readonly width: number;

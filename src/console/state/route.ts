@@ -12,7 +12,7 @@ export type Route =
       readonly why: number | null;
     };
 
-export function routeOf(hash: string): Route {
+function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
   if (first === 'new') return { page: 'new' };
   if (first !== 'c' || id === '') return { page: 'list' };

@@ -78,7 +78,7 @@ function NoticeBar() {
   );
 }
 
-export function Help() {
+function Help() {
   const dialog = useRef<HTMLDialogElement>(null);
   useSignalEffect(() => {
     if (isHelpOpen.value) dialog.current?.showModal();
@@ -111,7 +111,7 @@ export function Help() {
   );
 }
 
-export function NewPage() {
+function NewPage() {
   const begin = (content: string) =>
     attempt(async () => {
       const { conversation } = await requests.begin({ id: crypto.randomUUID(), content, ...sender() });

@@ -103,7 +103,7 @@ function estimate(block: Block | undefined): number {
 }
 
 /** The streamed text of an agent. */
-export function DraftView({ draft }: { readonly draft: LiveDraft }) {
+function DraftView({ draft }: { readonly draft: LiveDraft }) {
   const { agent, text, reasoning, tools, isPartial } = draft;
   return (
     <article class="block message draft" aria-label={`${agent} is speaking`}>
@@ -128,7 +128,7 @@ export function DraftView({ draft }: { readonly draft: LiveDraft }) {
 }
 
 /** Renders only visible blocks, so that a long thread costs as much as a short one. */
-export function useVirtualList(options: {
+function useVirtualList(options: {
   readonly count: number;
   readonly scrolled: () => HTMLElement | null;
   readonly keyOf: (place: number) => string | number;

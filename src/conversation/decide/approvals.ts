@@ -161,7 +161,7 @@ function refused(code: string, message: string, hint: string): Reply {
  * they gave as the result of an earlier call. So too in the turns before it over delegations, handoffs, agents' answers
  * and nodes of a run.
  */
-export function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): ReadonlySet<string> {
+function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): ReadonlySet<string> {
   const taken = new Map<string, number[]>();
   const take = (turnId: string, ...indexes: readonly number[]) =>
     taken.set(turnId, [...(taken.get(turnId) ?? []), ...indexes]);

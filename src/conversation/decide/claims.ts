@@ -17,7 +17,7 @@ import { endTurn, startTurns } from './turns.ts';
  */
 
 /** Attempts to resume a turn without progress before it is given up. */
-export const MOST_ATTEMPTS = 5;
+const MOST_ATTEMPTS = 5;
 
 export function claim(
   builder: DecisionBuilder,

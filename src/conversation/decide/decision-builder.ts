@@ -7,7 +7,7 @@ import type { ConversationState, PhaseTable } from '../state/state.ts';
 import type { ToolRules } from '../tools/tool-rules.ts';
 import type { Decision, Effect, Reply } from './command.ts';
 
-export interface Limits {
+interface Limits {
   /** Agent hops per trigger. */
   readonly hopsPerTrigger: number;
   readonly modelCallsPerTurn: number;

@@ -64,7 +64,7 @@ type Recipients =
   | { readonly ok: false; readonly refusal: Refusal };
 
 /** Why `post` would refuse a message now; null: it would accept it. */
-export function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null {
+function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null {
   const known = duplicate(builder, message);
   if (known) return known.kind === 'refused' ? known.refusal : null;
   const to = recipients(builder, message);

@@ -79,7 +79,7 @@ export function questionFor(
 }
 
 /** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */
-export function agentByState(state: ConversationState, roster: Roster): string {
+function agentByState(state: ConversationState, roster: Roster): string {
   const { activeAgent, phase, mode, run } = state;
   if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
   if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;

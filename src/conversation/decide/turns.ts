@@ -307,7 +307,7 @@ function delegatesOf(builder: DecisionBuilder, turn: Turn): string[] {
   });
 }
 
-export function openTurn(builder: DecisionBuilder, slug: string): Turn | null {
+function openTurn(builder: DecisionBuilder, slug: string): Turn | null {
   return agentState(builder.state, slug).turn;
 }
 

@@ -17,7 +17,7 @@ const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const UNNAMED_PERSON = 'User';
 
 /** The result of a call without one. */
-export const NO_RESULT: string = toolError(
+const NO_RESULT: string = toolError(
   'NO_RESULT',
   'the result of this call was never kept: what came of it is unknown',
 );

@@ -260,7 +260,7 @@ function createOutstanding() {
 }
 
 /** The tool calls of a log that wait for a person (a question, an approval) or for another agent. */
-export interface PendingCalls {
+interface PendingCalls {
   /** Registers callers and questions; returns the turn whose last open call got its result. */
   message(entry: EntryOf<'message'>): string | null;
   add(place: CallPlace, agent: string | null): void;
@@ -282,7 +282,7 @@ interface Pending {
   readonly asker?: string;
 }
 
-export function createPendingCalls(): PendingCalls {
+function createPendingCalls(): PendingCalls {
   const pending = new Map<string, Pending>();
   /** The turn of each message with tool calls, by index. */
   const callers = new Map<number, string>();

@@ -41,7 +41,7 @@ export function hardLimit(max: number | null): Limit {
  */
 const RATIO_BOUNDS = { least: MAX_SHARE, most: 4 };
 
-export function boundedRatio(ratio: number): number {
+function boundedRatio(ratio: number): number {
   return Math.min(RATIO_BOUNDS.most, Math.max(RATIO_BOUNDS.least, ratio));
 }
 

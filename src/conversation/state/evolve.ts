@@ -280,7 +280,7 @@ function queueLimitNotice(agent: Mutable<AgentState>, stopped: boolean): void {
 
 /** The owner of a conversation, and the newest post in its log: two folds of their own. */
 
-export function claimWith(claim: Claim | null, entry: Entry): Claim | null {
+function claimWith(claim: Claim | null, entry: Entry): Claim | null {
   if (entry.type === 'claim') {
     const { daemon, epoch, attempt } = entry;
     return { daemon, epoch, attempt: attempt ?? 0, progressed: attempt === undefined };
@@ -289,10 +289,7 @@ export function claimWith(claim: Claim | null, entry: Entry): Claim | null {
 }
 
 /** Sequences of another stream start again at 0. */
-export function ingressWith(
-  ingress: ConversationState['ingress'],
-  entry: Entry,
-): ConversationState['ingress'] {
+function ingressWith(ingress: ConversationState['ingress'], entry: Entry): ConversationState['ingress'] {
   const { stream } = ingress;
   if (entry.type === 'claim')
     return (entry.ingress ?? null) === stream ? ingress : { stream: entry.ingress ?? null, sequence: 0 };

@@ -17,7 +17,7 @@ import type { Roster } from './roster.ts';
  */
 
 /** The name that a person signs with, from the id in the log: `Bob` of `alice/Bob`, `alice` of `alice`. */
-export function signatureOf(id: string): string {
+function signatureOf(id: string): string {
   return id.slice(id.indexOf('/') + 1);
 }
 

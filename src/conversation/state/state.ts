@@ -17,7 +17,7 @@ export interface PhaseSpec {
 /** By phase name. Configuration adds rows to the built-in table or replaces them. */
 export type PhaseTable = Readonly<Record<string, PhaseSpec>>;
 
-export const FIRST_PHASE = 'chat';
+const FIRST_PHASE = 'chat';
 
 export const BUILT_IN_PHASES = {
   chat: { description: 'talk freely and find out what is wanted', next: ['execute', 'plan', 'brainstorm'] },
@@ -28,8 +28,6 @@ export const BUILT_IN_PHASES = {
   chores: { description: 'tidy up: documentation, changelog, loose ends', next: ['reflection'] },
   reflection: { description: 'say what was learned', next: ['chat'] },
 } as const satisfies PhaseTable;
-
-export type BuiltInPhase = keyof typeof BUILT_IN_PHASES;
 
 /** A call of the turn's newest assistant entry that has no result yet. */
 export interface OpenCall {
@@ -50,7 +48,7 @@ export interface OpenCall {
 }
 
 /** A person's approval of a call, requested or given. */
-export interface Approval {
+interface Approval {
   readonly id: string;
   readonly status: 'pending' | 'given';
   /** The call had started before: it may already have had effects. */
@@ -202,7 +200,7 @@ export const EMPTY_STATE: ConversationState = {
   ingress: { stream: null, sequence: 0 },
 };
 
-export const EMPTY_AGENT: AgentState = {
+const EMPTY_AGENT: AgentState = {
   lastProcessedMessageIndex: 0,
   sessionId: null,
   turn: null,

@@ -20,7 +20,7 @@ export const NOTHING_USED: Used = {
 };
 
 /** True for the entry of a model call; an imported answer, or one refused before it was sent, is none. */
-export function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> {
+function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> {
   if (entry.type === 'summary') return entry.usage !== undefined || entry.writtenBy === 'model';
   if (entry.type !== 'message' || entry.role !== 'assistant' || entry.author.kind !== 'agent') return false;
   return entry.usage !== undefined || Boolean(entry.requestHash);

@@ -40,7 +40,7 @@ export const DEFAULT_VIEW_POLICY: ViewPolicy = {
   awayTokens: MOST_AWAY_TOKENS,
 };
 
-export interface ViewToolCall {
+interface ViewToolCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };

@@ -11,7 +11,7 @@ import { ParleyError } from '../../kernel/index.ts';
  *    are that person's.
  */
 
-export const ROLES = ['read', 'post', 'approve', 'operate'] as const;
+const ROLES = ['read', 'post', 'approve', 'operate'] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface Token {

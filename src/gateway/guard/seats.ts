@@ -32,7 +32,7 @@ export function addSeats(app: Application, options: SeatOptions): void {
   }
 }
 
-export class Seats {
+class Seats {
   readonly #options: SeatOptions;
   readonly #taken = new Map<string, number>();
   #all = 0;

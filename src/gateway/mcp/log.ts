@@ -11,7 +11,7 @@ import { readTail } from '../progress/log.ts';
  * MCP-LOG-2 A wait ends: when nothing is left to run, when only a person can go on, or when its time is up.
  */
 
-export type Standing = 'done' | 'waits-for-a-person' | 'running';
+type Standing = 'done' | 'waits-for-a-person' | 'running';
 
 export interface Course {
   readonly entries: readonly Entry[];

@@ -17,7 +17,7 @@ import type { Asked, Tool } from './tool.ts';
  * GATEWAY-MCP-SERVER-2 Nobody is waited for who is gone, and nobody waits for a daemon that stops.
  */
 
-export const TOOLS: readonly Tool[] = [...READING, ...ACTING];
+const TOOLS: readonly Tool[] = [...READING, ...ACTING];
 
 const INSTRUCTIONS =
   'Conversations of people and several agents. `post` says something (with `waitSeconds` it brings the answer), `read` shows what happened, `agents` says who is there. What waits in `approvals` is answered with `answer`, by a person’s decision.';

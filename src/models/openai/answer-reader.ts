@@ -16,7 +16,7 @@ import { createToolCallAssembler } from './tool-calls.ts';
  *    from the content type.
  * ANSWER-READER-5 No lone surrogate is returned: the log cannot store one, and live text would differ from its entry.
  */
-export type ReadingResult =
+type ReadingResult =
   | { readonly kind: 'whole'; readonly answer: ModelAnswer }
   | { readonly kind: 'broken'; readonly fault: Fault };
 
@@ -295,7 +295,7 @@ function isCount(value: unknown): value is number {
  * Replaces lone surrogates with U+FFFD. The result does not depend on where the text was split: a high surrogate at
  * the end is held back until the next piece.
  */
-export class WholeCharacters {
+class WholeCharacters {
   #held = '';
 
   push(piece: string): string {

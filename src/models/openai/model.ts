@@ -209,7 +209,7 @@ function shownUrl(options: OpenAiModelOptions): string {
  * OPENAI-MODEL-W-1 `release` removes the listener from the caller's signal, which lives longer.
  * OPENAI-MODEL-W-2 `release` aborts the own signal, so that the socket is released.
  */
-export interface Watch {
+interface Watch {
   readonly signal: AbortSignal;
   /** `aborted` (by the caller) has precedence over `expired`. */
   state(): 'waiting' | 'aborted' | 'expired';
@@ -221,7 +221,7 @@ export interface Watch {
 /** Timers with a longer delay fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export function createWatch(caller: AbortSignal): Watch {
+function createWatch(caller: AbortSignal): Watch {
   const own = new AbortController();
   let isExpired = false;
   let timer: NodeJS.Timeout | undefined;

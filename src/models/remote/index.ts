@@ -1,2 +1,2 @@
-export { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './model.ts';
+export { createRemoteModel, type RemoteModel } from './model.ts';
 export type * from './port.ts';

@@ -280,7 +280,7 @@ function failure(agent: string, last: Offered | 'silent', partial: string, silen
  * The results for a waiting agent: the messages after the last answer with calls in the next request of its turn.
  * Null if the request does not continue from these calls.
  */
-export function resultsFor(request: ModelRequest, calls: readonly RemoteCall[]): RemoteResults | null {
+function resultsFor(request: ModelRequest, calls: readonly RemoteCall[]): RemoteResults | null {
   const at = request.messages.findLastIndex((message) => message.role === 'assistant');
   const made = request.messages[at]?.tool_calls;
   if (made?.length !== calls.length) return null;

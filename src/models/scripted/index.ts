@@ -1,3 +1,3 @@
 export { loadScript } from './load.ts';
-export { createScriptedModel, type ScriptedModelOptions } from './model.ts';
+export { createScriptedModel } from './model.ts';
 export type { Script } from './script.ts';

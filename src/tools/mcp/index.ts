@@ -11,7 +11,7 @@
  * Only this folder imports the MCP client SDK. A call is never sent twice.
  */
 export type { AcceptedTools } from './acceptance.ts';
-export { createMcpTools, type McpToolsOptions } from './create.ts';
-export type { ServerStatus } from './server.ts';
-export type { McpLog, McpServerSettings, McpTimes, SecretValue } from './settings.ts';
+export { createMcpTools } from './create.ts';
+
+export type { McpServerSettings, McpTimes } from './settings.ts';
 export type { McpToolbox } from './toolbox.ts';

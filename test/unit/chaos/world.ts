@@ -28,7 +28,7 @@ const post = (number: number) => ({
   },
 });
 
-export function entriesOf(): Fields[] {
+function entriesOf(): Fields[] {
   return [
     post(0),
     { type: 'turn-started', turnId: 't', trigger: [0], ...pm },

@@ -10,7 +10,7 @@ const PHASES = ['chat', 'plan', 'execute', 'verification'] as const;
 
 const small = fc.nat({ max: 7 });
 
-export const stepArbitrary = fc.oneof(
+const stepArbitrary = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({

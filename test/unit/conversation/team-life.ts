@@ -25,7 +25,7 @@ const deed = fc.record({
   agent: small,
 });
 
-export const teamStep = fc.oneof(
+const teamStep = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({

@@ -55,7 +55,7 @@ interface TeamOptions {
   readonly workflows?: readonly Workflow[];
 }
 
-export function teamRules(options: TeamOptions = {}): ConversationRules {
+function teamRules(options: TeamOptions = {}): ConversationRules {
   const slugs = options.slugs ?? ['pm', 'dev', 'qa'];
   const cards = options.cards ?? slugs.map((slug) => card(slug, { tools: TOOLS }));
   const rules = rulesFor(slugs, { cards });

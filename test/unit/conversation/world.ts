@@ -69,7 +69,7 @@ export function withoutBlock(view: View): ViewMessage[] {
 }
 
 /** Entry indexes by what the parts are for, as the oracle says them. */
-export function placesOf(view: View) {
+function placesOf(view: View) {
   const own = (part: ViewPart) => part.message.role !== 'tool';
   const of = (kind: ViewPart['kind'], parts: readonly ViewPart[], instead = kind) =>
     parts

@@ -45,7 +45,7 @@ import { handBus } from './hand-bus.ts';
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
 
 /** One model call that a turn made; it waits until the test says what comes of it. */
-export interface Call {
+interface Call {
   readonly request: ModelRequest;
   readonly signal: AbortSignal;
   say(delta: string): void;
@@ -86,7 +86,7 @@ export interface WorldOptions {
 const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
 
 /** What the next append is to do instead: throw, or answer with another outcome. */
-export type Fault = Error | AppendOutcome;
+type Fault = Error | AppendOutcome;
 
 export function createWorld(options: WorldOptions = {}) {
   const happened: string[] = [];

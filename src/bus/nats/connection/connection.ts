@@ -189,7 +189,7 @@ function codeOf(error: unknown): unknown {
  * the daemon would execute. So nothing is sent or subscribed there. Works on Linux only.
  * `refuse` ends the attempt; before the first connection it returns false, and this throws.
  */
-export function onlyToOwnServer(
+function onlyToOwnServer(
   seed: string,
   port: number,
   refuse: () => boolean,

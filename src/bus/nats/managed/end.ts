@@ -13,7 +13,7 @@ export interface EndPatience {
   /** From SIGKILL to giving up. */
   readonly forcedMs: number;
 }
-export const END_PATIENCE: EndPatience = { gracefulMs: 5_000, forcedMs: 5_000 };
+const END_PATIENCE: EndPatience = { gracefulMs: 5_000, forcedMs: 5_000 };
 
 /**
  * Ends the server of the directory, first gracefully, then by SIGKILL; resolves when its lock is free. Only a process that was

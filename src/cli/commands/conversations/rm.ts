@@ -139,7 +139,7 @@ async function confirms({ io, json }: Context, count: number): Promise<boolean> 
 }
 
 /** What a deletion erased, what is left, and what no daemon can erase. */
-export function erasedText(conversation: string, answer: DeletionAnswer): string[] {
+function erasedText(conversation: string, answer: DeletionAnswer): string[] {
   if (answer.deleted === false) return [`${conversation} stays: ${answer.kept ?? 'it is in use'}`];
   const { existed, erased, left = [], notReached = [] } = answer;
   const counts = erased ? countsOf(erased) : '';

@@ -161,7 +161,7 @@ function wholeNumbers(value: string, before: number[] | undefined): number[] {
 const HEADINGS = ['NO', 'REFUSED', 'PUBLISHER', 'CONVERSATION', 'SIZE', 'CODE', 'REASON'];
 const REASON_WIDTH = 80;
 
-export function deadLetterTable(
+function deadLetterTable(
   letters: readonly DeadLetterSummary[],
   paintHeading: (text: string) => string,
 ): string {

@@ -122,7 +122,7 @@ function clusterSize(value: string): number {
 }
 
 /** The report of a run, for people. The seed, first and last, repeats the faults. `options`: the other options. */
-export function renderChaos(report: ChaosReport, options: string): string {
+function renderChaos(report: ChaosReport, options: string): string {
   const { seed, faultSeconds, seconds, faults, crashes, skipped, counts, takeovers, violations } = report;
   return [
     `seed ${seed}, ${seconds} s`,

@@ -17,7 +17,7 @@ export interface FileLock {
 
 export type LockOutcome = { readonly kind: 'locked'; readonly lock: FileLock } | HeldElsewhere;
 
-export interface HeldElsewhere {
+interface HeldElsewhere {
   readonly kind: 'held';
   /** From the file for an exclusive lock, from the kernel for a shared one; null: unknown. */
   readonly pid: number | null;

@@ -164,7 +164,7 @@ async function offsetPastTheEnd(handle: FileHandle, offset: number): Promise<Par
 }
 
 /** Opens a stored output; null: not found. One that is not a local file becomes an unlinked temporary file. */
-export async function openOutput(entry: string, context: ToolContext): Promise<FileHandle | null> {
+async function openOutput(entry: string, context: ToolContext): Promise<FileHandle | null> {
   const { conversation, storedOutput } = context;
   if (storedOutput === undefined) {
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;

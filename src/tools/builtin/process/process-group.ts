@@ -24,7 +24,7 @@ export interface GroupCommand {
   readonly enclose?: Enclose | undefined;
 }
 
-export type EndedBy = 'timeout' | 'abort' | 'flood';
+type EndedBy = 'timeout' | 'abort' | 'flood';
 
 export interface GroupEnd {
   readonly code: number | null;
@@ -125,7 +125,7 @@ const POLL_MS = 20;
 /** For a killed group to be gone. */
 const KILLED_MS = 1_000;
 
-export async function endGroup(group: number): Promise<void> {
+async function endGroup(group: number): Promise<void> {
   if (await endsBy(group, 'SIGTERM', SHELL_GRACE_MS)) return;
   await endsBy(group, 'SIGKILL', KILLED_MS);
 }

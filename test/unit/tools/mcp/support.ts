@@ -76,7 +76,7 @@ export interface Rig {
   until(is: () => boolean): Promise<void>;
 }
 
-export const FAST: Partial<McpTimes> = { restartMs: 1, restartMaxMs: 2, endMs: 50 };
+const FAST: Partial<McpTimes> = { restartMs: 1, restartMaxMs: 2, endMs: 50 };
 
 export function rigOf(
   servers: Readonly<Record<string, FakeServer>>,

@@ -9,7 +9,7 @@ export interface LocatedServer {
 }
 
 /** The oldest supported server (Debian 12). */
-export const OLDEST_VERSION = '2.9.10';
+const OLDEST_VERSION = '2.9.10';
 /** The first version with `sync_interval: always`; an older one exits on the unknown key. */
 const SYNC_ALWAYS_VERSION = '2.10.0';
 

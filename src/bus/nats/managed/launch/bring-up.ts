@@ -75,13 +75,13 @@ function withoutRepeats(log: ManagedLog): ManagedLog {
  *    configuration, is adopted, because `stop()` will end exactly that process.
  * BRING-UP-2 No file is written, because the holder of the lock may be writing.
  */
-export type Adoption =
+type Adoption =
   | { readonly kind: 'adopted'; readonly server: RunningServer }
   /** An older version started it with a password. Passwords are not sent any more, so it must be restarted. */
   | { readonly kind: 'outdated' }
   | { readonly kind: 'not-yet'; readonly why: string; readonly pid: number | null };
 
-export async function adoptServer(context: ServerContext): Promise<Adoption> {
+async function adoptServer(context: ServerContext): Promise<Adoption> {
   const { files, host, log } = context;
   const pid = await findServerProcess(files, host, log);
   if (pid === null) return notYet('no server process of this directory is known', null);
