@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { type Refusal, refusal } from '../kernel/index.ts';
-import { cut } from './envelopes.ts';
+import { cut, type Refusal, refusal } from '../kernel/index.ts';
 import type { DeadLetter, LetterOrigin, RefusedRuns, StreamPosition } from './port.ts';
 
 /**

@@ -1,9 +1,8 @@
-import { z } from 'zod';
 import type { Entry } from '../conversation/index.ts';
-import { isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { cut, isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import type { ApiAnswer, BusLog } from './port.ts';
 
-/** Messages as bytes, whichever broker carries them: publications of the daemon within its limit, live text, requests, answers. */
+/** Messages as bytes, whichever broker carries them: publications of the daemon within its limit, requests and answers. */
 
 const encoder = new TextEncoder();
 
@@ -42,48 +41,6 @@ export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes:
   if (whole.length <= maxBytes) return whole;
   const short = Object.entries(record).filter(([name]) => !LONG_FIELDS.includes(name));
   return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
-}
-
-/** The first `length` UTF-16 units, without half a character at the end. */
-export function cut(text: string, length: number): string {
-  return text.length <= length ? text : text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
-}
-
-/** A piece of a model's answer. */
-export interface LiveChunk {
-  readonly turnId: string;
-  /** One attempt of a model call. */
-  readonly call: string;
-  /** Numbers the chunks of that call, from 0. */
-  readonly n: number;
-  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
-}
-
-const agentChunk = z.object({
-  turnId: z.string(),
-  call: z.string(),
-  n: z.number(),
-  type: z.enum(['text', 'reasoning', 'tool_call_delta']),
-  delta: z.string(),
-  toolCallId: z.string().optional(),
-  toolName: z.string().optional(),
-});
-
-/**
- * A chunk of an agent in another process, without unknown fields. Null: of another turn; `unknown`: not a chunk as this
- * version knows it, and a sign of life.
- */
-export function decodeChunk(data: Uint8Array, turnId: string): LiveChunk | 'unknown' | null {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    if ((value as { turnId?: unknown } | null)?.turnId !== turnId) return null;
-    return (agentChunk.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
-  } catch {
-    return null;
-  }
 }
 
 export type DecodedRequest =

@@ -1,6 +1,6 @@
 import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../conversation/index.ts';
 import { ParleyError, sleep } from '../kernel/index.ts';
-import type { LiveChunk } from './envelopes.ts';
+import type { LiveChunk } from './remote-turns.ts';
 
 /**
  * Follows one conversation for one reader: each entry once, in order, and the live text. The live feed is best effort; the

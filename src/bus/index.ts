@@ -4,9 +4,9 @@
  *
  * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
  * contract.ts      request and answer of each verb of the request API; answers.ts: the longer answers
- * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process
+ * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
- * envelopes.ts     bytes of requests and answers, of what the daemon publishes, of live text
+ * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
  * subjects.ts      every subject; permissions.ts: who may use them, and the accounts that hold them
  * follower.ts      follows a conversation: the feed, with its gaps filled from the log
  * deliveries.ts, settled.ts  posts of the ingress stream, and which of them are settled

@@ -8,8 +8,7 @@ import type {
   StreamPosition,
   UnreadPosts,
 } from './deliveries.ts';
-import type { LiveChunk } from './envelopes.ts';
-import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
+import type { AgentMessage, LiveChunk, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 import type { Sharing } from './sharing.ts';
 

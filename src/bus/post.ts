@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import {
+  cut,
   fieldFault,
   hasLoneSurrogate,
   hasVisible,
@@ -14,7 +15,6 @@ import {
   shown,
   valueAt,
 } from '../kernel/index.ts';
-import { cut } from './envelopes.ts';
 
 /**
  * Decodes a post: bytes in, a `Post` or a refusal out. Never throws.

@@ -1,6 +1,6 @@
 import type { Entry } from '../conversation/index.ts';
 import type { IngressDelivery, StreamPosition } from './deliveries.ts';
-import type { LiveChunk } from './envelopes.ts';
+import type { LiveChunk } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 
 /**

@@ -38,7 +38,7 @@ export {
   WRITING_BY_OTHERS,
 } from './open-to-others.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
-export { decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
+export { cut, decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
 export {
   type Clock,
   DURATION_FORM,

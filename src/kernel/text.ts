@@ -38,3 +38,8 @@ export function foldPath(path: string): string {
   const visible = path.normalize('NFD').replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '');
   return visible.toUpperCase().toLowerCase().normalize('NFC');
 }
+
+/** The first `length` UTF-16 units, without half a character at the end. */
+export function cut(text: string, length: number): string {
+  return text.length <= length ? text : text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
+}

@@ -1,7 +1,12 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
-import { decodeChunk, type LiveChunk } from '../../envelopes.ts';
 import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
-import { decodeAcceptance, decodeAgentMessage, type OfferBody } from '../../remote-turns.ts';
+import {
+  decodeAcceptance,
+  decodeAgentMessage,
+  decodeChunk,
+  type LiveChunk,
+  type OfferBody,
+} from '../../remote-turns.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
