@@ -52,7 +52,7 @@ export const CONTRACT = {
     answer: fields({
       conversation: z.string(),
       length: index,
-      entries: list(entrySchema as unknown as z.ZodType<Entry>),
+      entries: list(entrySchema as unknown as z.ZodType<Entry>), // without the index signature of unknown fields
     }),
     isRepeatable: true,
   },
@@ -67,7 +67,7 @@ export const CONTRACT = {
     answer: z.looseObject({
       messages: z.array(z.looseObject({ role: z.string(), content: z.string().nullable() })),
       report: z.record(z.string(), z.unknown()),
-    }) as unknown as z.ZodType<ExplainedRequest>,
+    }) as unknown as z.ZodType<ExplainedRequest>, // checked as far as clients need
     isRepeatable: true,
   },
   /** `lastEntryBefore`: deletes nothing unless the newest entry is older, and nothing is under way. */

@@ -33,6 +33,7 @@ const request: z.ZodType<Omit<ApiRequest, 'body'> & { readonly body?: unknown }>
   body: z.unknown().optional(),
   upTo: z.object(position).optional(),
 });
+// Casts of answers: JSON leaves out undefined fields, so zod types them as optional.
 const apiAnswer = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), body: z.unknown().optional() }),
   z.object({ ok: z.literal(false), refusal: refusalShape }),

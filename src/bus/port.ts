@@ -62,7 +62,10 @@ export interface IngressOptions {
   readonly onRead?: (post: ReadPost) => Reading;
   /** Decides on posts that are not to be read, when reading falls far behind. Null: they are read. Default: all are read. */
   readonly onUnread?: (posts: UnreadPosts) => Promise<void> | null;
-  /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */
+  /**
+   * Handles one delivery; resolves when it is settled (in a log, or refused). If it rejects, the delivery stays unsettled
+   * and comes again, at the latest after a restart.
+   */
   readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
   /** Every delivery up to here is settled: what may be stored as the position. */
   readonly onPosition: (position: StreamPosition) => void;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { deliverySchema, type Post as Message, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import {
   cut,
   fieldFault,
@@ -15,6 +15,7 @@ import {
   shown,
   valueAt,
 } from '../kernel/index.ts';
+import type { IngressDelivery } from './deliveries.ts';
 
 /**
  * Decodes a post: bytes in, a `Post` or a refusal out. Never throws.
@@ -26,31 +27,14 @@ import {
  * POST-5 Neither a refusal nor the time it takes grows with the body.
  */
 
-export interface EncodedPost {
-  readonly body: Uint8Array;
-  /** The header `Nats-Msg-Id`, if any. */
-  readonly messageId: string | null;
-  /** The id of a post that brings none. */
-  readonly fallbackId: string;
-  readonly publisher: string;
-  readonly conversation: string;
-  /** False: the publisher alone vouches for the author's name. Default: true. */
-  readonly isNameBound?: boolean;
-}
+/** What is decoded of a delivery. False `isNameBound`: the publisher alone vouches for the author's name; default: true. */
+export type EncodedPost = Pick<
+  IngressDelivery,
+  'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'isNameBound'
+>;
 
-export interface Post {
-  readonly id: string;
-  readonly content: string;
-  /** Agent slugs, each once, at least one; absent: routing decides. */
-  readonly to?: readonly string[];
-  readonly delivery: Delivery;
-  /** `id`: `<publisher>`, or `<publisher>/<name>` when a name was given. */
-  readonly author: { readonly id: string; readonly name: string };
-  readonly sessionId?: string;
-  readonly replyTo?: string;
-  readonly meta?: Readonly<Record<string, unknown>>;
-  readonly includeInContext?: boolean;
-  readonly isCollapsed?: boolean;
+/** The message, and where it was posted. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
+export interface Post extends Message {
   readonly publisher: string;
   readonly conversation: string;
 }

@@ -148,6 +148,7 @@ export function decodeOffer(
   const value = parseObject(data);
   const parsed = offerSchema.safeParse(value);
   if (!parsed.success) return { ok: false, reason: reasonOf(parsed.error, value) };
+  // The schema checks what the client uses; the other fields are as the daemon sent them.
   return { ok: true, offer: parsed.data as unknown as TurnOffer };
 }
 

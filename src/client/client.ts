@@ -238,7 +238,7 @@ function chunkOf(data: Uint8Array): LiveChunk | null {
   const body = parse(data);
   if (!body || typeof body.delta !== 'string' || typeof body.n !== 'number') return null;
   if (typeof body.turnId !== 'string' || typeof body.call !== 'string') return null;
-  return body as unknown as LiveChunk;
+  return body as unknown as LiveChunk; // clients skip unknown types
 }
 
 function parse(data: Uint8Array): Record<string, unknown> | null {

@@ -83,7 +83,7 @@ export class OfferedTurn {
       think: (delta) => this.write('reasoning', delta),
       callTools: (calls, content) => {
         const called = this.tools.then(() => this.callTools(calls, content));
-        this.tools = called.catch(() => undefined);
+        this.tools = called.catch(() => undefined); // the handler gets the error from `called`
         return called;
       },
     };

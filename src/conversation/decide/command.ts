@@ -19,13 +19,14 @@ export interface Post {
   readonly id: string;
   readonly content: string;
   readonly author: { readonly id: string; readonly name: string };
+  /** Agent slugs, each once, at least one; absent: routing decides. */
   readonly to?: readonly string[];
   readonly delivery: Delivery;
   readonly sessionId?: string;
   readonly replyTo?: string;
   readonly includeInContext?: boolean;
   readonly isCollapsed?: boolean;
-  readonly meta?: Record<string, unknown>;
+  readonly meta?: Readonly<Record<string, unknown>>;
 }
 
 /** The answer of a model call, independent of the provider. */

@@ -55,6 +55,7 @@ async function card(context: Request, slug: string, options: A2aOptions): Promis
   const own = await cardFor(context, slug, options);
   if (versionOf(context) !== A2A_LEGACY_PROTOCOL_VERSION)
     return context.json(AgentCard.toJSON(own) as object);
+  // The SDK's handler calls this method alone for a card.
   const source = { getAuthenticatedExtendedAgentCard: async () => own } as unknown as A2ARequestHandler;
   const legacy = new LegacyRestTransportHandler(source);
   return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // A2A-ROUTES-1

@@ -42,6 +42,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
         if (progressToken === undefined) return;
         beats += 1;
         const params = { progressToken, progress: beats, message: 'waiting for the agents' };
+        // Best effort: `extra.signal` says when the client is gone.
         extra.sendNotification({ method: 'notifications/progress', params }).catch(() => undefined);
       };
       return attempt(one, input as Record<string, unknown>, options, { gone: extra.signal, onBeat });

@@ -28,7 +28,7 @@ export interface Told {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Keeps the types of a tool's input in its own row of the table. */
+/** Keeps the types of a tool's input in its own row of the table; the server parses the input by `row` before each call. */
 export function tool<Input extends z.ZodObject>(row: Tool<Input>): Tool {
   return row as unknown as Tool;
 }

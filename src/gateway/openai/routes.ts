@@ -133,7 +133,7 @@ class ConversationQueue {
   async inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#busy.get(name);
     const mine = (before ?? Promise.resolve()).then(work);
-    const settled = mine.catch(() => undefined);
+    const settled = mine.catch(() => undefined); // thrown below; the next one only waits
     this.#busy.set(name, settled);
     try {
       return await mine;

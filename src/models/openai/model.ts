@@ -127,7 +127,7 @@ async function readBody(
 ): Promise<Fault | null> {
   if (body === null) return null;
   const source = body.getReader();
-  const cancel = (): void => void source.cancel().catch(() => {});
+  const cancel = (): void => void source.cancel().catch(() => {}); // a broken stream needs no cancelling
   watch.signal.addEventListener('abort', cancel, { once: true });
   let stage: 'answer' | 'usage' | 'close' = 'answer';
   let bytes = 0;

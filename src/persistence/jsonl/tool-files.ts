@@ -20,7 +20,7 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
     append(conversation, records) {
       const before = busy.get(conversation) ?? Promise.resolve();
       const appending = before
-        .catch(() => undefined)
+        .catch(() => undefined) // its own caller gets the error
         .then(() => appendLines(paths.audit(conversation), records)); // TOOL-FILES-1
       busy.set(conversation, appending);
       const forget = () => {

@@ -50,7 +50,7 @@ export class NatsSharing implements Sharing {
       }),
     ];
     return {
-      ready: connection.flush().catch(() => undefined),
+      ready: connection.flush().catch(() => undefined), // a new connection subscribes again by itself
       stop() {
         if (!connection.isClosed()) for (const one of following) one.unsubscribe();
       },

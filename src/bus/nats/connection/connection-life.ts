@@ -101,7 +101,7 @@ export async function closeConnection(
   };
   await withinDeadline(
     last()
-      .catch(() => undefined)
+      .catch(() => undefined) // drained and closed all the same
       .then(drain),
   );
   await connection.close();
@@ -112,6 +112,6 @@ async function withinDeadline(work: Promise<unknown>): Promise<void> {
   const deadline = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, CLOSE_DEADLINE_MS);
   });
-  await Promise.race([work.catch(() => undefined), deadline]);
+  await Promise.race([work.catch(() => undefined), deadline]); // closed next, however it ended
   clearTimeout(timer);
 }

@@ -88,6 +88,7 @@ export class ServerPool {
 
   /** SERVERS-1 */
   connected(connection: NatsConnection): void {
+    // `nats` has no public access to its pool.
     const { protocol } = connection as unknown as { readonly protocol: Protocol };
     const pool = protocol.servers;
     this.#transport = () => protocol.transport;

@@ -133,7 +133,7 @@ export class HttpTransport implements Transport {
   /** HTTP-TRANSPORT-3 */
   private async end(): Promise<void> {
     const slow = setTimeout(() => void this.inner.close(), this.settings.endMs);
-    await this.inner.terminateSession().catch(() => undefined);
+    await this.inner.terminateSession().catch(() => undefined); // the server forgets the session by itself
     clearTimeout(slow);
     await this.inner.close();
   }
@@ -222,7 +222,7 @@ function watched(
           const error = new MessageTooLarge();
           onTooLarge(error);
           controller.error(error);
-          await reader.cancel(error).catch(() => undefined);
+          await reader.cancel(error).catch(() => undefined); // `onTooLarge` has reported it
         }
       } catch (error) {
         controller.error(error);

@@ -150,6 +150,7 @@ export class SupervisedServer implements ManagedServer {
     });
     // The second check matters only when another daemon restarted it first: then the new server is adopted.
     const dead = free || !(await seemsToRun(this.#server.pid, files.configuration, host));
+    // A failure is repeated at a later poll.
     if (++this.#polls % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
     const hasRoomAgain = await this.#hasRoomAgain();
     if (this.#state !== before) return; // stopped, or another poll was faster
