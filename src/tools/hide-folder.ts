@@ -13,6 +13,7 @@ import { messageOf } from '../kernel/index.ts';
  *         wrapper: process id, group, signals and exit code are its own.
  * HIDE-2  The program cannot undo or bypass that. As root it lacks the capabilities to mount, to enter namespaces, to read
  *         other processes and disks; else it is in a user namespace without rights over the mounts and the daemon.
+ *         A process of root with fewer capabilities stays readable: only a user of its own protects (docs/threat-model.md).
  * HIDE-3  If hiding fails for a program, the program does not start.
  * HIDE-4  The covered folder is the original one: a program may move a parent folder and create another in its place.
  */
