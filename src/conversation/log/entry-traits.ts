@@ -1,8 +1,8 @@
 import type { Entry, EntryType } from './entry.ts';
 
 /**
- * What several places must know of each entry type. A type without a row does not compile; neither do the switches
- * that end in `satisfies never`: the fold, the view, the turn watch, and each renderer.
+ * What several places must know of each entry type. A type without a row does not compile. Neither does one without
+ * a line in the fold (`APPLY`), or without a case in the switches that end in `satisfies never`.
  */
 export interface EntryTraits {
   /** The agents, apart from its author, whose views may contain it (V5). */
