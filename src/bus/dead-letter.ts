@@ -3,16 +3,16 @@ import { cut, type Refusal, refusal } from '../kernel/index.ts';
 import type { DeadLetter, LetterOrigin, RefusedRuns, StreamPosition } from './port.ts';
 
 /**
- * What is kept of a refused post, and the post that it becomes when it is sent once more. Pure.
+ * The dead letter of a refused post, and the post that a retry sends. Pure.
  *
- * DEAD-LETTER-1 Whatever a letter's post was, its letter fits the broker's payload; what is cut is said to be.
- * DEAD-LETTER-2 A letter that is retried twice is appended once: a post that named no id gets one that is the same each time.
- * DEAD-LETTER-3 Only what was posted is posted again: a body that is no longer whole is refused.
+ * DEAD-LETTER-1 Every letter fits the broker's payload. A body that was cut is marked `truncated`.
+ * DEAD-LETTER-2 A letter that is retried twice is appended once: a post without an id gets a deterministic one.
+ * DEAD-LETTER-3 A retry sends exactly the posted body. If the body is no longer complete, the retry is refused.
  * DEAD-LETTER-4 A letter of many posts names each of them by its sequence and contains no body.
  */
 
 const encoder = new TextEncoder();
-/** The most of a refused body that its dead letter keeps, in bytes. */
+/** Bytes of a refused body that its dead letter keeps at most. */
 export const MAX_ORIGINAL_BYTES = 128 * 1024;
 const MAX_REASON_CHARACTERS = 2_000;
 
@@ -55,7 +55,7 @@ export function encodeRefusedRuns(refused: Refusal, posts: RefusedRuns): Uint8Ar
 
 type Place = Pick<DeadLetter, 'sequence' | 'at' | 'publisher' | 'conversation'>;
 
-/** Total: anybody who may publish to the stream may have put anything there, and older daemons wrote less. */
+/** Accepts any message: other publishers can write to the stream, and older daemons wrote fewer fields. */
 export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
   const text = new TextDecoder('utf-8').decode(bytes);
   const { code, reason, hint, original, truncated, size, id, ingress, isNameBound, refused } = fieldsOf(text);

@@ -1,6 +1,6 @@
-/** A post as a bus hands it over, and where it stands. */
+/** A post as the bus delivers it, and its position. */
 
-/** A place in the ingress stream. `stream` names one life of it (it changes when the stream is made anew). */
+/** A position in the ingress stream. `stream` identifies one life of it: it changes when the stream is created again. */
 export interface StreamPosition {
   readonly stream: string;
   readonly sequence: number;
@@ -9,20 +9,20 @@ export interface StreamPosition {
 /** A post as it came from the stream, undecoded. */
 export interface IngressDelivery {
   readonly position: StreamPosition;
-  /** When the stream took it: milliseconds since the epoch, of the broker's clock. */
+  /** When the stream stored it: milliseconds since the epoch, by the broker's clock. */
   readonly takenAt: number;
-  /** A deterministic id for a post that names none: the same delivery has the same one for ever. */
+  /** A deterministic id for a post that names none: a redelivery has the same one. */
   readonly fallbackId: string;
   readonly publisher: string;
   readonly conversation: string;
-  /** Whether the name of the author is the publisher's own; absent: the daemon did not say. */
+  /** Whether the author's name is bound to the publisher (SUBJECTS-2); absent: the subject does not say. */
   readonly isNameBound?: boolean;
   readonly body: Uint8Array;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;
-  /** The daemon that it came through, which waits to hear what becomes of it. */
+  /** The daemon that published it and waits for its outcome. */
   readonly origin?: string | null;
-  /** What `onRead` decided on its rate: how long its publisher had to wait with it; absent: not decided. */
+  /** Milliseconds by which it is too early for its publisher's rate, as `onRead` decided; absent: not decided. */
   readonly waitMs?: number;
 }
 
@@ -34,7 +34,7 @@ export interface ReadPost extends Omit<IngressDelivery, 'body' | 'isNameBound' |
   readonly bytes: number;
 }
 
-/** What becomes of a post that was read. */
+/** The decision on a post that was read. */
 export type Reading =
   | { readonly kind: 'deliver'; readonly waitMs: number }
   /** Refused with others of its publisher, and settled when `kept` resolves; if it rejects the post stays unsettled. */
@@ -48,9 +48,9 @@ export interface UnreadPosts {
   readonly first: number;
   readonly last: number;
   readonly count: number;
-  /** About. */
+  /** Estimated. */
   readonly bytes: number;
-  /** Between which times the stream took them: milliseconds since the epoch. */
+  /** When the stream stored the first and the last of them: milliseconds since the epoch. */
   readonly from: number;
   readonly to: number;
 }
@@ -62,7 +62,7 @@ export interface RefusedRuns {
   readonly count: number;
   /** Of their bodies. */
   readonly bytes: number;
-  /** When the stream took the first and the last of them: milliseconds since the epoch. */
+  /** When the stream stored the first and the last of them: milliseconds since the epoch. */
   readonly from: number;
   readonly to: number;
   /** First and last sequence of each run; all posts of this publisher in a run were refused. In ascending order. */

@@ -27,7 +27,7 @@ export type User =
 export interface Permissions {
   readonly publish: readonly string[];
   readonly subscribe: readonly string[];
-  /** May answer each request that it hears, once and soon. */
+  /** May answer each request that it receives, once and within a time limit. */
   readonly answers: boolean;
 }
 
@@ -105,8 +105,8 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       `${prefix}.agent.*.*`,
       `${prefix}.agent.*.*.*`,
       `${prefix}.control.>`,
-      `${prefix}.api.>`, // of the commands beside it, which find its address in the data directory
-      inbox, // of the commands beside it, and of other daemons
+      `${prefix}.api.>`, // of the commands on this machine, which find its address in the data directory
+      inbox, // of the commands on this machine, and of other daemons
       '_R_.>', // PERMISSIONS-4: by these the server carries answers into the accounts of users
       '$SRV.>',
       `$KV.${subjects.stateBucket}.>`,

@@ -15,10 +15,10 @@ import type { Sharing } from './sharing.ts';
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
  *
- * BUS-PORT-1 Deliveries of one publisher, and those into one conversation, come in stream order, each until `settled`; after a
- *    lost connection they go on where they stood.
- * BUS-PORT-2 Nothing is purged from the stream that is not settled, and a margin behind that stays.
- * BUS-PORT-3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
+ * BUS-PORT-1 Deliveries of one publisher, and those into one conversation, arrive in stream order, each until it is settled.
+ *    After a lost connection they continue at the next one.
+ * BUS-PORT-2 Only settled posts are purged from the stream, and a margin of them stays.
+ * BUS-PORT-3 A failed publish is dropped silently only where the contract says best effort (the feeds).
  */
 
 export type { IngressDelivery, LiveChunk, Reading, ReadPost, RefusedRuns, StreamPosition, UnreadPosts };
@@ -42,25 +42,25 @@ export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
 export interface IngressOptions {
   /** The store's own position (exclusive); null: it has none. A position of another life of the stream counts as null. */
   readonly after: StreamPosition | null;
-  /** The store that posts go to. What others settled is passed over (`settled.ts`). */
+  /** The store that posts go to. Posts that other stores settled are skipped (`settled.ts`). */
   readonly owner: Owner;
-  /** Everything that the stream holds is delivered, whoever settled it. */
+  /** Every post of the stream is delivered, also settled ones. */
   readonly isReplay?: boolean;
-  /** Deliveries that are not settled yet, at most. */
+  /** Maximum of deliveries that are not settled yet. */
   readonly maxInFlight: number;
-  /** The same of one publisher; by default as many. */
+  /** The same for one publisher; default: `maxInFlight`. */
   readonly maxInFlightPerPublisher?: number;
   /** Conversations into which posts of one publisher may be unsettled at once; default: any number. */
   readonly maxConversationsPerPublisher?: number;
-  /** Posts that were read and have to wait: of more, none is read. */
+  /** Maximum of posts that were read and wait. At this number reading pauses. */
   readonly maxParked?: number;
-  /** What is kept of their bodies, so that they need not be read again; some megabytes by default. */
+  /** Bytes of their bodies that stay in memory; the others are read again. Default: some megabytes. */
   readonly maxKeptBytes?: number;
-  /** Bytes of their bodies, about: what was asked for already may go beyond (8 MiB at most, or one post). */
+  /** Bytes of the bodies in flight. Posts that were already requested may exceed it, by 8 MiB or one post at most. */
   readonly maxBytesInFlight?: number;
   /** Decides on each post in stream order, as soon as it is read. Must not throw. Default: each is delivered. */
   readonly onRead?: (post: ReadPost) => Reading;
-  /** Decides on posts that are not to be read, when reading falls far behind. Null: they are read. Default: all are read. */
+  /** Decides on posts without reading them, when reading is far behind. Null: they are read. Default: all are read. */
   readonly onUnread?: (posts: UnreadPosts) => Promise<void> | null;
   /**
    * Handles one delivery; resolves when it is settled (in a log, or refused). If it rejects, the delivery stays unsettled
@@ -75,11 +75,11 @@ export interface IngressOptions {
   readonly onBegin?: () => Promise<void>;
 }
 
-/** What is heard of one offer of a turn. */
+/** An event of one offer of a turn. */
 export type OfferEvent =
-  /** A sign of life and nothing more. */
+  /** A heartbeat. */
   | { readonly type: 'alive' }
-  /** A chunk of text, as those who follow see it. `call` changes with each attempt at it. */
+  /** A chunk of text, as followers get it. `call` changes with each attempt. */
   | { readonly type: 'text'; readonly call: string; readonly delta: string }
   /** `from` is where `answer` goes to. */
   | { readonly type: 'message'; readonly message: AgentMessage; readonly from: string | null }
@@ -88,41 +88,41 @@ export type OfferEvent =
 export type OfferOutcome =
   | { readonly kind: 'accepted'; readonly instance: string }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Nobody listens for turns of this agent. */
+  /** No process subscribes to turns of this agent. */
   | { readonly kind: 'nobody' }
-  /** Somebody listens and did not answer in time: it may have been taken. */
+  /** A process subscribes and did not answer in time: it may have taken the turn. */
   | { readonly kind: 'unanswered' }
   | { readonly kind: 'too-large'; readonly bytes: number; readonly limit: number }
   /** There is no connection to the server now. */
   | { readonly kind: 'disconnected' };
 
-/** One offer of a turn to an agent in another process: what is said about it, and a way to answer. */
+/** One offer of a turn to an agent in another process: its events, and a way to answer. */
 export interface TurnLine {
   /** Makes the offer; `onEvent` is called from now on, and not after `close`. Never rejects. */
   offer(body: OfferBody, timeoutMs: number, onEvent: (event: OfferEvent) => void): Promise<OfferOutcome>;
-  /** Answers a tool call. False: larger than the broker carries, and nothing was sent. */
+  /** Answers a tool call. False: the answer exceeds the broker's payload, and nothing was sent. */
   answer(from: string | null, results: ToolResults): boolean;
-  /** Hears nothing any more; `abort`: and tells the agent that the turn is over for it. Again is fine. */
+  /** Ends the events; `abort` also tells the agent that its turn is over. Idempotent. */
   close(how: 'done' | 'abort'): void;
 }
 
-/** What a letter says of its post besides the words. */
+/** What a dead letter records of its post besides the body. */
 export interface LetterOrigin {
   /** The id that the post had, or would have had. */
   readonly id: string;
-  /** Where the ingress stream has it, as long as it has. */
+  /** Its position in the ingress stream, which may have purged it. */
   readonly ingress: StreamPosition;
-  /** As the delivery had it. */
+  /** As in the delivery. */
   readonly isNameBound?: boolean;
 }
 
-/** A refused post as it stands in the dead-letter stream. */
+/** A refused post in the dead-letter stream. */
 export interface DeadLetter extends Partial<LetterOrigin> {
   /** Its place in that stream. */
   readonly sequence: number;
   /** When it was refused: ISO 8601. */
   readonly at: string;
-  /** As the subject has them: `_invalid` for a name that no subject can hold. */
+  /** As in the subject: `_invalid` for a name that no subject can contain. */
   readonly publisher: string;
   readonly conversation: string;
   readonly code: string;
@@ -133,12 +133,12 @@ export interface DeadLetter extends Partial<LetterOrigin> {
   readonly truncated?: true;
   /** Of the whole body, in bytes. */
   readonly size: number;
-  /** The letter is of many posts, and holds none of them; `conversation` is then no conversation. */
+  /** Set if the letter is about many posts. It contains none of them, and `conversation` names none. */
   readonly refused?: RefusedRuns;
 }
 
 export interface DeadLetterQuery {
-  /** Only letters in front of this one. */
+  /** Only letters older than this one. */
   readonly before?: number | undefined;
   readonly limit: number;
   readonly publisher?: string | undefined;
@@ -146,18 +146,18 @@ export interface DeadLetterQuery {
   readonly code?: string | undefined;
 }
 
-/** What was refused, and is kept until it is taken away or the stream has no more room. */
+/** Refused posts, kept until they are removed or the stream is full. */
 export interface DeadLetters {
-  /** Where the whole of a refused post may still be. */
+  /** The stream that may still have the whole post. */
   readonly ingressStream: string;
   /**
-   * Newest first. Looks at a bounded number of letters, so a page may hold fewer than asked for, and even none, with
-   * more to come: `next` is the `before` of the next page, null at the end.
+   * Newest first. Reads a bounded number of letters, so a page may have fewer than `limit`, even none, before the end.
+   * `next` is the `before` of the next page, null at the end.
    */
   page(query: DeadLetterQuery): Promise<{ readonly letters: DeadLetter[]; readonly next: number | null }>;
-  /** Null: there is none at that place (any more). */
+  /** Null: there is no letter with that sequence, or it was removed. */
   get(sequence: number): Promise<DeadLetter | null>;
-  /** Takes a letter away; one that is gone already is fine. */
+  /** Removes a letter. Idempotent. */
   remove(sequence: number): Promise<void>;
 }
 
@@ -166,28 +166,28 @@ export interface DeletedPosts extends StreamPosition {
   readonly conversation: string;
 }
 
-/** What the streams of the bus lost of a deleted conversation. */
+/** What was removed from the streams of a deleted conversation. */
 export interface Erased {
   readonly posts: number;
   readonly deadLetters: number;
-  /** False: something is left, since posts are not settled yet, or since there is more than one request removes. */
+  /** False: messages remain, because posts are not settled yet or one request does not remove all. */
   readonly isWhole: boolean;
 }
 
-/** Removes texts from the streams of the bus. Each may be repeated. */
+/** Removes texts from the streams of the bus. Each method is idempotent. */
 export interface Eraser {
-  /** Those of which a stream holds something: before the deletion or after it. */
+  /** Those of which a stream still has messages. */
   leftOf(deleted: readonly DeletedPosts[]): Promise<DeletedPosts[]>;
-  /** `isSettled`: no daemon has yet to decide on that post. */
+  /** `isSettled`: every daemon has decided on that post. */
   erase(deleted: DeletedPosts, isSettled: (position: StreamPosition) => boolean): Promise<Erased>;
   /** Dead letters that are older than `before` (milliseconds since the epoch), oldest first; answers how many. */
   expireDeadLetters(before: number, most: number): Promise<number>;
 }
 
-/** What the ingress stream has that is not settled: read already or not. */
+/** The posts of the ingress stream that are not settled, whether read or not. */
 export interface IngressLag {
   readonly messages: number;
-  /** When the stream took the oldest of them: milliseconds since the epoch, of the broker's clock; null: there is none. */
+  /** When the stream stored the oldest of them: milliseconds since the epoch, by the broker's clock; null: there is none. */
   readonly oldestTakenAt: number | null;
 }
 
@@ -201,13 +201,13 @@ export interface Bus {
   /** False while no server of the broker can be reached. */
   readonly isConnected: boolean;
   startIngress(options: IngressOptions): Promise<void>;
-  /** Stops taking new deliveries; resolves when those under way are settled. */
+  /** Accepts no new deliveries; resolves when those in flight are settled. */
   stopIngress(): Promise<void>;
   /** Asks the broker; null while posts are not being read, or are read by several daemons. */
   ingressLag(): Promise<IngressLag | null>;
   /**
-   * Puts a post into the ingress stream; resolves with its place once the stream has it. `origin`: the daemon that is
-   * to be told what becomes of it.
+   * Publishes a post to the ingress stream; resolves with its position once the stream has it. `origin`: the daemon that
+   * waits for its outcome.
    */
   post(
     publisher: string,
@@ -225,11 +225,11 @@ export interface Bus {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   /** `parley.live.<conversation>.<agent>`: ephemeral (BUS-PORT-3). */
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
-  /** `parley.audit.<conversation>`: best effort (BUS-PORT-3); what does not fit is left out of the record, and said to be. */
+  /** `parley.audit.<conversation>`: best effort (BUS-PORT-3). A record that does not fit loses fields and is marked `truncated`. */
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /**
-   * `parley.dead.<publisher>.<conversation>`: kept; resolves with its place there once the stream has it. `id`: of the
-   * post, where it has one. Undefined: that delivery has one already.
+   * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one.
+   * Resolves with undefined if this delivery already has a dead letter.
    */
   publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined>;
   /** One letter for all of these posts; resolves once the stream has it. They are not delivered again after that. */
@@ -237,8 +237,8 @@ export interface Bus {
   readonly deadLetters: DeadLetters;
   readonly eraser: Eraser;
   /**
-   * Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is that it cannot work beside: daemons
-   * work side by side where all of them share the logs. Before anything is read or answered.
+   * Makes this daemon visible to others, before it reads or answers anything. Throws `DAEMON_ALREADY_SERVING` if another
+   * daemon serves and does not share the logs.
    */
   claim(): Promise<void>;
   /** The micro service: one handler for every endpoint named. */
