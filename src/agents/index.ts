@@ -8,7 +8,7 @@ export type { LiveDelta } from './calls/call.ts';
  * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
  *                       estimate, cost, and the encoding for each provider (wire-form.ts)
  * calls/                one call with retries, and the call that writes a summary
- * explain/              the request behind an answer, and the report on it
+ * explain/              the request that led to an answer, and the report on it
  *
  * No vendor, no transport and no storage here. The bytes of a request depend on the log and the configuration only (L6).
  */

@@ -90,7 +90,7 @@ export interface Toolbox {
   run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
   /** A person approved a call of the tool with this digest. */
   accept?(name: string, digest: string): Promise<void>;
-  /** The servers behind it, in the order of the configuration; absent: none. */
+  /** The servers that provide its tools, in the order of the configuration; absent: none. */
   servers?(): readonly ToolServer[];
   close(): Promise<void>;
 }

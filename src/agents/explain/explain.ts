@@ -16,7 +16,7 @@ import { type Reducible, reductionEntry, reductionFor } from '../requests/reduce
 import { type AgentSetup, assembleOnce, type OwnedTools, type RequestSources } from '../requests/requests.ts';
 import { costOfRequest, holdingsOf, nextReduction, statusOf, weigh } from './explain-report.ts';
 
-/** The exact request behind an agent's answer, and a report on it (`parley explain`, endpoint `view`). */
+/** The exact request that led to an agent's answer, and a report on it (`parley explain`, endpoint `view`). */
 export interface Explanation {
   readonly messages: readonly WireMessage[];
   readonly report: ViewReport;
@@ -27,7 +27,7 @@ export type Explained =
   | { readonly ok: false; readonly refusal: Refusal };
 
 /**
- * The request behind entry `at`, if that is an answer of this agent; else the request that the agent would make
+ * The request that entry `at` answers, if that is an answer of this agent; else the request that the agent would make
  * if `at` were the last entry (default: the log as it is).
  */
 export function explain(

@@ -25,7 +25,7 @@ import { startableCalls, startTools } from './tools.ts';
  * TURNS-3 A report about a turn that is over, or about a request that has an answer, changes nothing.
  * TURNS-4 A turn that must end (a stop, an interruption) starts no tool and makes no further model call.
  * TURNS-5 A turn with nothing running and an awaited call is `waiting`; the last answer resumes it.
- * TURNS-6 A delegated turn always answers its asker, whatever its outcome: no agent waits for ever.
+ * TURNS-6 A delegated turn always answers its asker, whatever its outcome: no agent waits forever.
  * TURNS-7 A turn that is no longer needed when it could start (a withdrawn delegation, a node that the run left) starts
  *         and ends at once.
  * TURNS-8 A turn whose agent was removed from the configuration ends, and answers its asker (TURNS-6).

@@ -126,7 +126,7 @@ function shortenLatest(
 }
 
 /**
- * The budget of summaries, one in the history and one in the turn: what the window holds beside the parts never taken.
+ * The budget of summaries, one in the history and one in the turn: the window minus the parts that are never removed.
  * The hard limit on characters applies, too: a token has at most four.
  */
 function summaryBudget(

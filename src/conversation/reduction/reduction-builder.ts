@@ -57,7 +57,7 @@ export interface SummaryBudget {
   readonly quotedTokens: number;
 }
 
-/** Tokens of a summary message beside its text. */
+/** Tokens of a summary message without its text. */
 export const SUMMARY_OVERHEAD = 30;
 export const CHARS_PER_TOKEN = 4;
 /** A result is shortened only if it is this many times as long as its preview, and longer than the line that names it. */
