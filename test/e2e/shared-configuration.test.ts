@@ -22,12 +22,12 @@ describe('a daemon with a different configuration', () => {
       agents: { ...TEAM, qa: '---\nname: Quinn\ndescription: checks\nphases: [chat]\n---\nANOTHER PERSONA' },
     });
     const other = await site.up('--store', 'jetstream');
-    for (const daemon of crowd.daemons) await until(() => saidBy(daemon).includes('another configuration'));
-    await until(() => saidBy(other).includes('another configuration'));
+    for (const daemon of crowd.daemons) await until(() => saidBy(daemon).includes('a different configuration'));
+    await until(() => saidBy(other).includes('a different configuration'));
     for (const daemon of crowd.daemons) {
       const warnings = saidBy(daemon)
         .split('\n')
-        .filter((line) => line.includes('another configuration'));
+        .filter((line) => line.includes('a different configuration'));
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toContain(other.ready.daemon);
       expect(warnings[0]).toContain('agents');
