@@ -22,7 +22,8 @@ describe('a daemon with a different configuration', () => {
       agents: { ...TEAM, qa: '---\nname: Quinn\ndescription: checks\nphases: [chat]\n---\nANOTHER PERSONA' },
     });
     const other = await site.up('--store', 'jetstream');
-    for (const daemon of crowd.daemons) await until(() => saidBy(daemon).includes('a different configuration'));
+    for (const daemon of crowd.daemons)
+      await until(() => saidBy(daemon).includes('a different configuration'));
     await until(() => saidBy(other).includes('a different configuration'));
     for (const daemon of crowd.daemons) {
       const warnings = saidBy(daemon)
