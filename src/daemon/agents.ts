@@ -64,7 +64,7 @@ export function conversationRules(
 }
 
 /** The configured model of an agent. Validation ensures that it exists. */
-export function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefined {
+function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefined {
   return config.models[agent.model];
 }
 
@@ -94,7 +94,7 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
 }
 
 /** The parts of a configured model that affect its requests. */
-export function modelProfile(name: string, model: ModelConfig | undefined): ModelProfile {
+function modelProfile(name: string, model: ModelConfig | undefined): ModelProfile {
   const { contextTokens = 0, maxOutputTokens = 0 } = model ?? {};
   return {
     name,

@@ -171,7 +171,7 @@ function identityOf({ subjectPrefix: prefix, daemon }: Config) {
 }
 
 /** What the HTTP routes use: the request API, and the published entries. */
-export function createGatewayPort(
+function createGatewayPort(
   api: Pick<Api, 'handle'>,
   watchers: Watchers,
   metrics: Metrics,

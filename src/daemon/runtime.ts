@@ -18,7 +18,7 @@ export interface Log {
 }
 
 /** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
-export interface RunLimits {
+interface RunLimits {
   readonly turnSeconds: number;
   readonly tokensPerConversation: number | null;
   readonly usdPerConversation: number | null;

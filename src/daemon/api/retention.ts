@@ -134,7 +134,7 @@ export class Retention {
 }
 
 /** Oldest first. Those in use are left out as far as the list knows. */
-export function expiredRows(
+function expiredRows(
   rows: readonly ConversationRow[],
   lastEntryBefore: string,
 ): readonly ConversationRow[] {
@@ -147,7 +147,7 @@ export function expiredRows(
 }
 
 /** Why a conversation stays; null: nothing has happened since, and nothing is under way. */
-export function keptBecause(state: ConversationState, lastEntryBefore: string): string | null {
+function keptBecause(state: ConversationState, lastEntryBefore: string): string | null {
   const { updatedAt, agents, run } = state;
   if (updatedAt === null) return null;
   if (!isBefore(updatedAt, lastEntryBefore)) return 'it has a newer entry';

@@ -55,7 +55,7 @@ export interface Composition {
   readonly server: () => Promise<ComposedServer>;
 }
 
-export interface ComposedServer {
+interface ComposedServer {
   /** For display: without credentials; several are separated by commas. */
   readonly url: string;
   /** For connections to the same server. */

@@ -33,7 +33,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
 }
 
 /** The explicit title, else the first words of the first message. */
-export function titleOf(state: ConversationState, entries: readonly Entry[]): string | null {
+function titleOf(state: ConversationState, entries: readonly Entry[]): string | null {
   if (state.title !== null) return state.title;
   const first = entries.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
   if (first?.type !== 'message' || !first.content) return null;
@@ -41,9 +41,9 @@ export function titleOf(state: ConversationState, entries: readonly Entry[]): st
   return [...words].length <= TITLE_LENGTH ? words : `${[...words].slice(0, TITLE_LENGTH - 1).join('')}…`;
 }
 
-export type AgentStatus = 'idle' | 'running' | 'waiting' | 'stopped' | 'limited';
+type AgentStatus = 'idle' | 'running' | 'waiting' | 'stopped' | 'limited';
 
-export function statusOf(state: ConversationState, slug: string): AgentStatus {
+function statusOf(state: ConversationState, slug: string): AgentStatus {
   const { turn, limitedBy } = agentState(state, slug);
   if (turn) return turn.status;
   if (isStopped(state, slug)) return 'stopped';
