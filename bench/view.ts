@@ -88,7 +88,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
 
   // What came from a disk has its strings in other places of the memory than what was just made.
   const conversation = new Conversation(rules, JSON.parse(JSON.stringify(made.entries)) as Entry[]);
-  const requests = new Requests(kind, sources);
+  const requests = new Requests(kind, () => sources);
   const first = sendable(requests.next(conversation, AGENT, turnOf(conversation)));
   const parsed = JSON.parse(Buffer.from(first.body).toString('utf8')) as object;
   if (!Buffer.from(plainBody(parsed)).equals(first.body)) throw new Error('the sides make different bytes');
@@ -101,7 +101,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
     const started = performance.now();
     const { log, entries } = await store.open(kind);
     const again = new Conversation(rules, entries);
-    const request = sendable(new Requests(kind, sources).next(again, AGENT, turnOf(again)));
+    const request = sendable(new Requests(kind, () => sources).next(again, AGENT, turnOf(again)));
     const took = performance.now() - started;
     if (request.hash !== first.hash) throw new Error('from the disk, it has other bytes');
     await log.close();

@@ -3,6 +3,7 @@ import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
 import { SOLE_OWNER } from '../../src/daemon/conversations/ownership.ts';
+import { Definitions } from '../../src/daemon/definitions.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
@@ -58,6 +59,7 @@ export function createRuntime(
     ownership: SOLE_OWNER,
     progress: new IngressProgress(null),
     sources,
+    definitions: new Definitions(store.definitions, sources),
     agents: sources.agents,
     retry: config.retry,
     toolbox,
@@ -83,8 +85,9 @@ export function createRuntime(
 }
 
 function noTools(): Toolbox {
+  const none = new Map();
   return {
-    definitions: () => new Map(),
+    definitions: () => none,
     check: () => null,
     run: async () => ({ kind: 'failed', code: 'NO_TOOL', message: 'the benchmarks call none' }),
     close: async () => undefined,

@@ -58,7 +58,7 @@ export class TeamAtWork {
     this.setups = sources.agents;
     this.slugs = [...sources.agents.keys()];
     this.conversation = new Conversation(rules);
-    this.requests = new Requests('team', sources);
+    this.requests = new Requests('team', () => sources);
   }
 
   do(command: Parameters<Conversation['decide']>[0]): void {

@@ -8,14 +8,24 @@ export type { LiveDelta } from './calls/call.ts';
  * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
  *                       estimate, cost, and the encoding for each provider (wire-form.ts)
  * calls/                one call with retries, and the call that writes a summary
+ * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
  *
- * No vendor, no transport and no storage here. The bytes of a request depend on the log and the configuration only (L6).
+ * No vendor, no transport and no storage here. The bytes of a request depend on the log and the definition only (L6).
  */
 export { type CallContext, callModel } from './calls/call.ts';
 export type { RetryPolicy } from './calls/retry.ts';
 export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
-export { type Explanation, explain } from './explain/explain.ts';
+export {
+  type Definition,
+  definitionOf,
+  hashOf,
+  partHashes,
+  readDefinition,
+  sourcesOf,
+  textsOf,
+} from './definition/definition.ts';
+export { definitionAt, type Explanation, explain, explainStored } from './explain/explain.ts';
 export * from './model-port.ts';
 export { type Assembled, type ModelProfile, RequestAssembler } from './requests/assemble.ts';
 export {
@@ -32,7 +42,13 @@ export {
   reductionEntry,
   reductionFor,
 } from './requests/reduce.ts';
-export { type AgentSetup, type Prepared, type RequestSources, Requests } from './requests/requests.ts';
+export {
+  type AgentSetup,
+  type Prepared,
+  type RequestSources,
+  Requests,
+  type SourcesOfTurn,
+} from './requests/requests.ts';
 export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
 export { isForbidden, type Ruling, type ToolAvailability } from './tool-availability.ts';
 export type {

@@ -8,6 +8,7 @@ import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
 import { createCrashPoints } from './crash-points.ts';
+import { Definitions } from './definitions.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
@@ -49,6 +50,7 @@ export async function createRuntime(
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),
     sources,
+    definitions: new Definitions(store.definitions, sources),
     agents,
     retry: config.retry,
     toolbox: underPolicy(config, toolbox),

@@ -6,6 +6,7 @@ import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { Ownership } from './conversations/ownership.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
+import type { Definitions } from './definitions.ts';
 import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -39,6 +40,7 @@ export interface Runtime {
   readonly ownership: Ownership;
   readonly rules: ConversationRules;
   readonly sources: RequestSources;
+  readonly definitions: Definitions;
   readonly agents: ReadonlyMap<string, RunningAgent>;
   readonly retry: RetryPolicy;
   readonly toolbox: Toolbox;

@@ -132,6 +132,17 @@ export interface ToolRecords {
   readOutput(conversation: string, entryId: string): Promise<string | null>;
 }
 
+/**
+ * Texts under their SHA-256 (hex): the definitions of agents, in parts. They are configuration, not content of a
+ * conversation: no deletion removes them. A text that no entry names is harmless.
+ */
+export interface DefinitionTexts {
+  /** Durable when it resolves; a part of the texts may be stored if it rejects. A text that is stored stays; a damaged one is replaced. */
+  put(texts: ReadonlyMap<string, string>): Promise<void>;
+  /** Null: not stored. The caller compares the text with its hash. */
+  get(hash: string): Promise<string | null>;
+}
+
 /** Marks, visible to all daemons, for posts that may have crashed one. */
 export interface SharedMarks {
   /** Attempts on this post that began; null: no mark. */
@@ -170,6 +181,7 @@ export interface ConversationStore {
    */
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
+  readonly definitions: DefinitionTexts;
   /** Null: one daemon at a time owns all logs. */
   readonly shared: SharedLogs | null;
 
@@ -266,6 +278,8 @@ export interface StoreInspector {
   /** Files of deleted conversations, including deletions in progress. */
   leftovers(): Promise<Leftover[]>;
   inspect(conversation: string): Promise<Inspection>;
+  /** The text of a definition or of a part of it; null: not stored. */
+  definition(hash: string): Promise<string | null>;
 }
 
 /** Everything a store contains, for a migration. Reading changes nothing. */
@@ -279,6 +293,9 @@ export interface StoreArchive {
   /** The entry ids of stored outputs, in order. */
   outputs(conversation: string): Promise<string[]>;
   output(conversation: string, entryId: string): Promise<string | null>;
+  /** The hashes of all texts of definitions, in order. */
+  definitions(): Promise<string[]>;
+  definition(hash: string): Promise<string | null>;
   deletions(): Promise<Deletion[]>;
   ingressPosition(): Promise<IngressPosition | null>;
   /** The source of an unfinished migration into this store; null: none. */

@@ -14,6 +14,16 @@ export function requireConversationId(conversation: string): void {
   );
 }
 
+export const TEXT_HASH = /^[0-9a-f]{64}$/;
+
+/** Hashes become file names and keys. */
+export function requireTextHash(hash: string): void {
+  if (TEXT_HASH.test(hash)) return;
+  throw new ParleyError('DEFINITION_HASH_INVALID', `${JSON.stringify(hash)} is not a SHA-256 in hex`, {
+    hint: 'Use the hash that a turn-started entry names.',
+  });
+}
+
 /**
  * The JSON of each entry of a batch. A wrong index, or a value that JSON cannot represent, is a bug of the caller and is
  * refused before anything is queued.

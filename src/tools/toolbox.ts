@@ -27,13 +27,31 @@ interface Offer {
   readonly part: Toolbox;
 }
 
+interface Offered {
+  /** The maps of the parts that `all` was made of. */
+  readonly of: readonly ReadonlyMap<string, ToolDefinition>[];
+  readonly all: ReadonlyMap<string, Offer>;
+  readonly definitions: ReadonlyMap<string, ToolDefinition>;
+}
+
 export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions): Toolbox {
   const { log = SILENT } = options;
   const clashes = new Set<string>();
   let closing: Promise<void> | null = null;
 
-  /** Computed each time: the tools of parts change while the daemon runs. */
-  function offers(): Map<string, Offer> {
+  let offered: Offered = { of: [], all: new Map(), definitions: new Map() };
+
+  /** The same maps until a part offers another map: the tools of parts change while the daemon runs. */
+  function current(): Offered {
+    const of = parts.map((part) => part.definitions());
+    if (of.length === offered.of.length && of.every((map, at) => map === offered.of[at])) return offered;
+    const all = offersNow();
+    const definitions = new Map([...all].map(([name, { definition }]) => [name, definition]));
+    offered = { of, all, definitions };
+    return offered;
+  }
+
+  function offersNow(): Map<string, Offer> {
     const all = new Map<string, Offer>();
     for (const part of parts) {
       for (const [name, definition] of part.definitions()) {
@@ -53,7 +71,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     const guard = { name: call.name, timeoutMs, ...(graceMs === undefined ? {} : { graceMs }) };
     return runGuarded(
       async (inner) => {
-        const offer = offers().get(call.name);
+        const offer = current().all.get(call.name);
         return offer ? offer.part.run(call, inner) : failed('TOOL_NOT_AVAILABLE', missing(call.name));
       },
       signal,
@@ -71,14 +89,14 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
   }
 
   return {
-    definitions: () => new Map([...offers()].map(([name, { definition }]) => [name, definition])),
+    definitions: () => current().definitions,
     check: (name, given) => {
-      const offer = offers().get(name);
+      const offer = current().all.get(name);
       return offer ? offer.part.check(name, given) : missing(name);
     },
-    locate: (name, given) => offers().get(name)?.part.locate?.(name, given) ?? null,
+    locate: (name, given) => current().all.get(name)?.part.locate?.(name, given) ?? null,
     run,
-    accept: async (name, digest) => offers().get(name)?.part.accept?.(name, digest),
+    accept: async (name, digest) => current().all.get(name)?.part.accept?.(name, digest),
     servers: () => parts.flatMap((part) => part.servers?.() ?? []),
     close: () => {
       closing ??= closeAll();

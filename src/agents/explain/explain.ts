@@ -5,11 +5,18 @@ import {
   type Entry,
   evolve,
   nextTrigger,
+  type ReportedDefinition,
   summaryEntry,
   turnStart,
   type ViewReport,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
+import {
+  type Definition,
+  definitionOf,
+  partHashes,
+  sourcesOf as storedSources,
+} from '../definition/definition.ts';
 import type { WireMessage } from '../model-port.ts';
 import type { Assembled } from '../requests/assemble.ts';
 import { type Reducible, reductionEntry, reductionFor } from '../requests/reduce.ts';
@@ -26,20 +33,52 @@ export type Explained =
   | { readonly ok: true; readonly explanation: Explanation }
   | { readonly ok: false; readonly refusal: Refusal };
 
+/** As `explain`, with the definition that the log names for that request. `read` gets a stored definition. */
+export async function explainStored(
+  entries: readonly Entry[],
+  conversation: string,
+  agent: string,
+  at: number | undefined,
+  live: RequestSources,
+  read: (hash: string) => Promise<Definition>,
+): Promise<Explained> {
+  const hash = definitionAt(entries, agent, at);
+  return explain(entries, conversation, agent, at, live, hash === null ? null : await read(hash));
+}
+
+/** The definition in the newest `turn-started` of the turn that the request belongs to; null: none is recorded. */
+export function definitionAt(
+  entries: readonly Entry[],
+  agent: string,
+  at: number | undefined,
+): string | null {
+  const known = entries.slice(0, lengthAt(entries, agent, at));
+  const { turn } = agentState(known.reduce(evolve, EMPTY_STATE), agent);
+  const started = turn && known[turn.resumedAt];
+  return (started?.type === 'turn-started' && started.definition) || null;
+}
+
+/** The log's length when the request was built. */
+function lengthAt(entries: readonly Entry[], agent: string, at: number | undefined): number {
+  return answerAt(entries, agent, at)?.index ?? (at === undefined ? entries.length : at + 1);
+}
+
 /**
  * The request that entry `at` answers, if that is an answer of this agent; else the request that the agent would make
- * if `at` were the last entry (default: the log as it is).
+ * if `at` were the last entry (default: the log as it is). `recorded`: the definition of its turn; null: `live`.
  */
 export function explain(
   entries: readonly Entry[],
   conversation: string,
   agent: string,
   at: number | undefined,
-  sources: RequestSources,
+  live: RequestSources,
+  recorded: Definition | null = null,
 ): Explained {
+  const sources = recorded ? storedSources(recorded) : live;
   const setup = sources.agents.get(agent);
   if (!setup) {
-    const known = [...sources.agents.keys()].join(', ');
+    const known = [...live.agents.keys()].join(', ');
     return {
       ok: false,
       refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, `known agents: ${known}`),
@@ -53,13 +92,13 @@ export function explain(
     };
   }
   const answer = answerAt(entries, agent, at);
-  const length = answer?.index ?? (at === undefined ? entries.length : at + 1);
+  const length = lengthAt(entries, agent, at);
   const prepared = withTurn(entries.slice(0, length), agent);
   if (!prepared) {
     const text = `conversation ${conversation} has no message that ${agent} could answer`;
     return { ok: false, refusal: refusal('NOTHING_TO_EXPLAIN', text, 'post a message first') };
   }
-  const target = { conversation, length, answer };
+  const target = { conversation, length, answer, recorded };
   return { ok: true, explanation: explanationOf(prepared, target, setup, sources) };
 }
 
@@ -70,6 +109,8 @@ interface Target {
   readonly length: number;
   /** The answer to the request; null: the next request, not made yet. */
   readonly answer: Entry | null;
+  /** Null: no definition is recorded for it. */
+  readonly recorded: Definition | null;
 }
 
 function answerAt(entries: readonly Entry[], agent: string, at: number | undefined): Entry | null {
@@ -152,6 +193,7 @@ function explanationOf(
       tokens_by_group: weighed.groups,
       next_reduction: nextReduction(reducible, profile, holdings),
       sent: wasSent(made, target.answer, card.slug),
+      definition: reportedDefinition(target.recorded, sources, card.slug),
       cost: costOfRequest(entries.slice(0, target.length), state, card.slug, target.answer),
       tools: tools.offered,
       tools_missing: tools.missing,
@@ -163,6 +205,16 @@ function explanationOf(
       parts: weighed.parts,
     },
   };
+}
+
+function reportedDefinition(
+  recorded: Definition | null,
+  live: RequestSources,
+  agent: string,
+): ReportedDefinition {
+  const definition = recorded ?? definitionOf(live, agent);
+  if (!definition) throw new Error(`there is no agent ${agent}`);
+  return { hash: definition.hash, recorded: recorded !== null, parts: partHashes(definition) };
 }
 
 /** Whether the hash in the log is that of this request: at the answer, or at the entry that asked for it. */

@@ -12,6 +12,7 @@ import {
   type Roster,
   type Setting,
   settingAt,
+  type Turn,
   tokenRatioOf,
   type View,
   type ViewPolicy,
@@ -48,15 +49,18 @@ export interface RequestSources {
   readonly agents: ReadonlyMap<string, AgentSetup>;
 }
 
+/** The sources of the requests of one agent's turn: those of the definition that the turn started with. */
+export type SourcesOfTurn = (log: Conversation, turn: Turn) => RequestSources;
+
 /** Makes the requests of one conversation. Reuses each agent's bytes from one request to the next. */
 export class Requests {
-  private readonly sources: RequestSources;
+  private readonly sourcesOf: SourcesOfTurn;
   private readonly conversation: string;
   private readonly assemblers = new Map<string, RequestAssembler>();
 
-  constructor(conversation: string, sources: RequestSources) {
+  constructor(conversation: string, sourcesOf: SourcesOfTurn) {
     this.conversation = conversation;
-    this.sources = sources;
+    this.sourcesOf = sourcesOf;
   }
 
   /**
@@ -64,9 +68,11 @@ export class Requests {
    `tokenRatio`: overrides the ratio from the log, where a provider's refusal is more precise.
    */
   next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): Prepared | null {
-    const setup = this.sources.agents.get(agent);
     const turn = log.state.agents[agent]?.turn;
-    if (!setup || turn?.turnId !== turnId) return null;
+    if (turn?.turnId !== turnId) return null;
+    const sources = this.sourcesOf(log, turn);
+    const setup = sources.agents.get(agent);
+    if (!setup) return null;
     let assembler = this.assemblers.get(agent);
     if (!assembler) {
       assembler = new RequestAssembler();
@@ -80,7 +86,7 @@ export class Requests {
     const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
     const agentView = log.view(agent);
     const view = agentView.build();
-    const assembled = assembler.assemble(requestParts(this.sources, setup, view, call));
+    const assembled = assembler.assemble(requestParts(sources, setup, view, call));
     return {
       ...assembled,
       reduction: reductionFor(reducible(log.entries, agentView, view, assembled, ratio, setup)),
@@ -211,8 +217,9 @@ function wireTools(
   return [...names].sort().flatMap((name) => wireTool(name, definitions.get(name)));
 }
 
+/** A stored definition has its own form of a conversation tool: this version may describe it in other words. */
 function wireTool(name: string, definition: ToolDefinition | undefined): WireTool[] {
-  if (isConversationTool(name)) {
+  if (!definition && isConversationTool(name)) {
     const { description } = CONVERSATION_TOOLS[name];
     return [{ type: 'function', function: { name, description, parameters: argumentsSchema(name) } }];
   }

@@ -88,6 +88,7 @@ function facts(report: ViewReport): string[] {
     ['missing', report.tools_missing.length > 0 ? report.tools_missing.join(', ') : null],
     ['forbidden', report.tools_forbidden.length > 0 ? report.tools_forbidden.join(', ') : null],
     ['hash', report.requestHash],
+    ['definition', report.definition.recorded ? report.definition.hash : null],
     ['this call', cost.call && renderUsage(cost.call)],
     ['its turn', cost.turn.calls > 1 ? renderUsed(cost.turn) : null],
     ['the agent', renderUsed(cost.agent)],
@@ -114,7 +115,7 @@ const STATUS: Readonly<Record<ViewReport['status'], string>> = {
 const SENT: Readonly<Record<string, string>> = {
   true: 'yes: the log recorded the hash of these bytes',
   false:
-    'other bytes were sent: the log recorded another hash (the configuration, the prompts, the tools or the model changed since, or an older version of Parley built the request)',
+    'other bytes were sent: the log recorded another hash (the configuration changed since and the turn recorded no definition, or an older version of Parley built the request)',
   unknown: 'unknown: the log recorded no hash for this place',
 };
 

@@ -111,6 +111,8 @@ const fields = {
     /** Hash of the request of this turn's next model call, and the log's length when it was built (L6). */
     requestHash: z.string().optional(),
     upTo: z.int().nonnegative().optional(),
+    /** Hash of the agent's definition: with the log it gives each request until the turn's next `turn-started`. */
+    definition: z.string().optional(),
     /** Set when the turn continues after a crash or a wait. */
     resumed: z.boolean().optional(),
     /** Agent hops from the person's message that began this chain (L15). */

@@ -51,6 +51,7 @@ export interface ViewReport {
   readonly next_reduction: NextReduction;
   /** Whether the hash recorded in the log for this request equals `requestHash`; unknown: none is recorded. */
   readonly sent: boolean | 'unknown';
+  readonly definition: ReportedDefinition;
   readonly cost: Cost;
   /** Tools of the request; tools of the agent that no server offers now; tools that the policy forbids to it. */
   readonly tools: readonly string[];
@@ -65,6 +66,15 @@ export interface ViewReport {
   readonly fault: Refusal | null;
   /** The origin of each message of `messages`. */
   readonly parts: readonly ReportedPart[];
+}
+
+/** What the request was built from besides the log. */
+export interface ReportedDefinition {
+  readonly hash: string;
+  /** True: the turn named it in the log. False: today's configuration, for the next request or a log without definitions. */
+  readonly recorded: boolean;
+  /** The hash of each part: `persona`, `model`, `tool.<name>`. */
+  readonly parts: Readonly<Record<string, string>>;
 }
 
 export interface ReportedPart {

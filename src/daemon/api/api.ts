@@ -1,4 +1,4 @@
-import { explain } from '../../agents/index.ts';
+import { explainStored } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -180,8 +180,10 @@ export class Api {
 
   private async view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
-    const { sources } = this.runtime;
-    const explained = explain(worker.entries(), request.conversation, request.agent, request.at, sources);
+    const { sources, definitions } = this.runtime;
+    const { conversation, agent, at } = request;
+    const read = (hash: string) => definitions.read(hash);
+    const explained = await explainStored(worker.entries(), conversation, agent, at, sources, read);
     if (!explained.ok)
       throw asError({ hint: '`parley show` lists the entries by index', ...explained.refusal });
     return explained.explanation;

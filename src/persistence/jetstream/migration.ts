@@ -3,6 +3,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import { MigrationRun } from '../migration-run.ts';
 import type { IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
 import { type Broker, openBroker } from './broker.ts';
+import { createDefinitions } from './definitions.ts';
 import { Deletions } from './deletions.ts';
 import { Documents } from './documents.ts';
 import { conversationsIn, follow, Placement } from './log-reader.ts';
@@ -64,6 +65,7 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
 
 function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreArchive {
   const deletions = new Deletions(documents);
+  const definitions = createDefinitions(broker, documents);
   return {
     name: `jetstream:${names.logStream}`,
     async conversations() {
@@ -89,6 +91,8 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
     audit: async (conversation) => (await toolRecords.read(conversation)).records,
     outputs: (conversation) => toolRecords.outputs(conversation),
     output: (conversation, entryId) => toolRecords.readOutput(conversation, entryId),
+    definitions: () => definitions.list(),
+    definition: (hash) => definitions.get(hash),
     deletions: () => deletions.all(),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
     migration: async () => (await readMigration(documents))?.from ?? null,

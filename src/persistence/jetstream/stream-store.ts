@@ -4,6 +4,7 @@ import { OpenLogs } from '../open-logs.ts';
 import type {
   ConversationRow,
   ConversationStore,
+  DefinitionTexts,
   Deletion,
   IngressAttempts,
   IngressPosition,
@@ -13,6 +14,7 @@ import type {
 } from '../port.ts';
 import { byId, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
+import { createDefinitions } from './definitions.ts';
 import { Deletions } from './deletions.ts';
 import { Documents, LatestPosition } from './documents.ts';
 import { beginsLog, conversationsIn, holdsAppend, type LogSource } from './log-reader.ts';
@@ -82,6 +84,7 @@ class JetStreamStore implements ConversationStore {
   readonly id: string;
   readonly isFeed = true;
   readonly toolRecords: StreamToolRecords;
+  readonly definitions: DefinitionTexts;
   readonly shared: SharedLogs;
   readonly #parts: StoreParts;
   readonly #deletions: Deletions;
@@ -94,6 +97,7 @@ class JetStreamStore implements ConversationStore {
     this.#parts = parts;
     this.id = parts.id;
     this.toolRecords = parts.toolRecords;
+    this.definitions = createDefinitions(parts.broker, parts.documents);
     this.shared = createSharedLogs(parts.broker, parts.names, parts.documents);
     this.#deletions = new Deletions(parts.documents);
     this.#position = new LatestPosition(parts.documents, (reason) =>

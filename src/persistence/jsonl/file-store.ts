@@ -4,6 +4,7 @@ import { OpenLogs } from '../open-logs.ts';
 import type {
   ConversationRow,
   ConversationStore,
+  DefinitionTexts,
   Deletion,
   IngressAttempts,
   IngressPosition,
@@ -14,6 +15,7 @@ import type {
 } from '../port.ts';
 import { requireConversationId, storeClosed } from '../rules.ts';
 import { DecisionNote } from './decision-note.ts';
+import { createDefinitionFiles } from './definition-files.ts';
 import { reportShared, upgradeFolders } from './directory/folders.ts';
 import { type StoredFormat, upgradeFormat } from './directory/format.ts';
 import { identityOf } from './directory/identity.ts';
@@ -107,6 +109,7 @@ class FileStore implements ConversationStore {
   readonly isFeed = false;
   readonly shared = null;
   readonly toolRecords: ToolRecords;
+  readonly definitions: DefinitionTexts;
   readonly #parts: StoreParts;
   #ingress: IngressPosition | null;
   readonly #marks: Marks;
@@ -122,7 +125,8 @@ class FileStore implements ConversationStore {
     this.#parts = parts;
     this.id = parts.id;
     this.toolRecords = createToolFiles(parts.paths);
-
+    const files = createDefinitionFiles(parts.paths.definitions);
+    this.definitions = { put: (texts) => this.#work(files.put(texts)), get: files.get };
     this.#ingress = parts.ingress.data;
     this.#marks = new Marks(parts.paths.marks);
   }

@@ -6,6 +6,7 @@ import type {
   ConversationLog,
   ConversationRow,
   ConversationStore,
+  DefinitionTexts,
   Deletion,
   IngressAttempts,
   IngressPosition,
@@ -24,6 +25,7 @@ import {
   readRange,
   requireConversationId,
   requireOutputId,
+  requireTextHash,
   serialiseBatch,
   storeClosed,
 } from '../../../src/persistence/rules.ts';
@@ -42,6 +44,7 @@ export interface MemoryDisk {
   readonly audits: Map<string, AuditRecord[]>;
   /** By conversation, then by entry. */
   readonly outputs: Map<string, Map<string, string>>;
+  readonly definitions: Map<string, string>;
   marksComplete: boolean;
   ingress: IngressPosition | null;
   attempts: IngressAttempts | null;
@@ -60,6 +63,7 @@ export function createMemoryDisk(): MemoryDisk {
     marks: new Set(),
     audits: new Map(),
     outputs: new Map(),
+    definitions: new Map(),
     marksComplete: false,
     ingress: null,
     attempts: null,
@@ -102,6 +106,7 @@ class MemoryStore implements ConversationStore {
   readonly isFeed = false;
   readonly shared = null;
   readonly toolRecords: ToolRecords;
+  readonly definitions: DefinitionTexts;
   readonly #disk: MemoryDisk;
   readonly #lastDecision: IngressPosts | null;
   readonly #open = new Map<string, ConversationLog>();
@@ -112,6 +117,18 @@ class MemoryStore implements ConversationStore {
     this.id = disk.id;
     this.#lastDecision = disk.deciding;
     this.toolRecords = memoryToolRecords(disk);
+    this.definitions = {
+      async put(texts) {
+        for (const [hash, text] of texts) {
+          requireTextHash(hash);
+          disk.definitions.set(hash, text);
+        }
+      },
+      async get(hash) {
+        requireTextHash(hash);
+        return disk.definitions.get(hash) ?? null;
+      },
+    };
   }
 
   async open(conversation: string): Promise<OpenedLog> {

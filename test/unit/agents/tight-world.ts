@@ -58,7 +58,7 @@ export class TightWorld extends World {
       const tight = { ...setup, profile, viewPolicy, historyLimits: limits };
       (sources.agents as Map<string, typeof setup>).set(slug, tight);
     }
-    this.requestsOf = new Requests('demo', sources);
+    this.requestsOf = new Requests('demo', () => sources);
   }
 
   get room(): number {

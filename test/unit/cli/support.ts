@@ -87,6 +87,7 @@ export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({
     would: null,
   },
   sent: 'unknown',
+  definition: { hash: 'def', recorded: true, parts: {} },
   cost: { call: null, turn: USED, agent: USED, conversation: USED },
   tools: [],
   tools_missing: [],

@@ -114,7 +114,7 @@ describe('one more entry type', { timeout: 180_000 }, () => {
 
   it('has a schema: the union that reads logs covers the table', () => {
     expectTypeOf<z.infer<typeof entrySchema>['type']>().toEqualTypeOf<EntryType>();
-    expect(Object.keys(ENTRY_TRAITS)).toHaveLength(23);
+    expect(Object.keys(ENTRY_TRAITS)).toHaveLength(24);
   });
 });
 

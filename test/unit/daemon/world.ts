@@ -26,6 +26,7 @@ import { Erasure } from '../../../src/daemon/api/erasure.ts';
 import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import { SOLE_OWNER } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
+import { Definitions } from '../../../src/daemon/definitions.ts';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
@@ -122,6 +123,14 @@ export function createWorld(options: WorldOptions = {}) {
   const roster = createRoster(cards, 'pm');
   const write = (level: string) => (fields: object, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
+  const sources = {
+    roster,
+    prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
+    workflows: new Map(),
+    tools: () => options.toolbox?.definitions() ?? new Map(),
+    availability: () => ({ rules: [], otherwise: 'runs' }) as const,
+    agents,
+  };
   const runtime: Runtime = {
     store,
     progress: new IngressProgress(null),
@@ -137,14 +146,8 @@ export function createWorld(options: WorldOptions = {}) {
       newId,
       viewPolicy: () => DEFAULT_VIEW_POLICY,
     },
-    sources: {
-      roster,
-      prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
-      workflows: new Map(),
-      tools: () => options.toolbox?.definitions() ?? new Map(),
-      availability: () => ({ rules: [], otherwise: 'runs' }),
-      agents,
-    },
+    sources,
+    definitions: new Definitions(store.definitions, sources),
     agents,
     believesNames: options.believesNames ?? true,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },

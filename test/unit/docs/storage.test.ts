@@ -93,10 +93,10 @@ describe('docs/spec/storage.md', () => {
   it('names every path of a data directory', () => {
     const paths = storePaths('', () => '<folder>');
     const functions = [paths.log, paths.audit, paths.state].map((path) => path(''));
-    const { root: _, conversations: __, marks, lock, ...rest } = paths;
+    const { root: _, conversations: __, marks, definitions, lock, ...rest } = paths;
     const files = Object.values(rest).filter((path): path is string => typeof path === 'string');
     const expected = [...functions, ...files, lock, paths.output('', '<entry>')];
-    const marked = [`${marks}/<folder>`, `${marks}/.complete`];
+    const marked = [`${marks}/<folder>`, `${marks}/.complete`, `${definitions}/<hash>`];
     expect(firstColumn('Files').sort()).toEqual([...expected, ...marked].sort());
   });
 

@@ -1,5 +1,5 @@
-import { Requests } from '../../../agents/index.ts';
-import type { Decision, Effect } from '../../../conversation/index.ts';
+import type { Requests } from '../../../agents/index.ts';
+import type { Decision, Effect, Entry } from '../../../conversation/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { ConversationOwner } from '../ownership.ts';
 import type { Ledger } from './ledger.ts';
@@ -37,7 +37,7 @@ export class Decider {
   constructor(parts: DeciderParts) {
     this.#parts = parts;
     this.#times = new TurnTimes(parts.runtime.elapsed);
-    this.#requests = new Requests(parts.id, parts.runtime.sources);
+    this.#requests = parts.runtime.definitions.requestsOf(parts.id);
   }
 
   /** WORKER-4: the claim is decided first. Null: none is needed. */
@@ -83,11 +83,12 @@ export class Decider {
     });
   }
 
-  /** Builds the requests of the decided model calls. */
-  prepare(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
+  /** Names the definition of each new turn, and builds the requests of the decided model calls. */
+  prepare(entries: readonly Entry[], effects: readonly Effect[]): Map<Effect, PreparedRequest> {
     const { runtime, ledger, reserved } = this.#parts;
     const { conversation } = ledger;
     try {
+      runtime.definitions.name(entries);
       const context = { conversation, requests: this.#requests, runtime, times: this.#times, reserved };
       return prepareCalls(effects, context);
     } catch (error) {
@@ -101,6 +102,6 @@ export class Decider {
   undo(length: number): void {
     const { id, runtime, ledger } = this.#parts;
     ledger.truncate(length);
-    this.#requests = new Requests(id, runtime.sources);
+    this.#requests = runtime.definitions.requestsOf(id);
   }
 }

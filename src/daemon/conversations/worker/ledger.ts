@@ -15,7 +15,7 @@ import { saveProjections } from '../projections.ts';
  * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
  */
 
-type LedgerRuntime = Pick<Runtime, 'store' | 'rules' | 'reach'>;
+type LedgerRuntime = Pick<Runtime, 'store' | 'rules' | 'reach' | 'definitions'>;
 
 export class Ledger {
   /** The decided state: ahead of the durable one while an append is in progress. */
@@ -62,7 +62,8 @@ export class Ledger {
 
   /** Appends the entries decided since the log had length `before`. False: another process appended first. */
   async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
-    const { store, reach } = this.#runtime;
+    const { store, reach, definitions } = this.#runtime;
+    await definitions.store(entries); // DEFINITIONS-1
     if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
       await store.markOpen(this.#id); // LEDGER-2
       this.#isMarked = true;

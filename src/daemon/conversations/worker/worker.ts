@@ -220,7 +220,7 @@ export class ConversationWorker {
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
-      const prepared = this.decider.prepare(effects);
+      const prepared = this.decider.prepare(entries, effects);
       await this.effects.announce(effects);
       await this.append(before, entries);
       if (before === 0 && entries.length > 0 && this.isShared) await this.refuseDeleted();

@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
+import { createDefinitionFiles } from '../definition-files.ts';
 import { errnoOf, makeDirectory, orNullIfMissing, writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { parseRows, parseTombstones } from '../projections.ts';
@@ -51,6 +52,7 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
     leftovers: async () => leftoversIn(await readerPaths(directory)),
+    definition: createDefinitionFiles(storePaths(directory).definitions).get,
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
       const paths = await readerPaths(directory);

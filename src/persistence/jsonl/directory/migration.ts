@@ -3,6 +3,7 @@ import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import { MigrationRun } from '../../migration-run.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../port.ts';
 import { directoryInUse } from '../../rules.ts';
+import { createDefinitionFiles, listDefinitionFiles } from '../definition-files.ts';
 import { type FileStoreOptions, openFileStore } from '../file-store.ts';
 import { orNullIfMissing } from '../log/durable.ts';
 import { readLogFile } from '../log/recovery.ts';
@@ -76,6 +77,8 @@ function fileArchive(directory: string, paths: StorePaths): StoreArchive {
       return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : [])).sort();
     },
     output: (conversation, entryId) => tools.readOutput(conversation, entryId),
+    definitions: () => listDefinitionFiles(paths.definitions),
+    definition: createDefinitionFiles(paths.definitions).get,
     async deletions() {
       const found = await document(paths.deleted, parseTombstones);
       return found?.deleted.map(({ id, ...place }) => ({ conversation: id, ...place })) ?? [];

@@ -16,6 +16,8 @@ export interface StorePaths {
   /** The id of the logs. */
   readonly identity: string;
   readonly marks: string;
+  /** The texts of definitions, each in a file named by its hash. */
+  readonly definitions: string;
   /** Exists while a migration into the directory is unfinished. */
   readonly migration: string;
   conversation(id: string): string;
@@ -42,6 +44,7 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     format: join(conversations, 'format.json'),
     identity: join(conversations, 'identity.json'),
     marks: join(root, 'open'),
+    definitions: join(root, 'definitions'),
     migration: join(root, 'migration.json'),
     conversation: (id) => join(conversations, folder(id)),
     log: (id) => join(conversations, folder(id), 'log.jsonl'),

@@ -1,0 +1,228 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import {
+  type AgentCard,
+  argumentsSchema,
+  CONVERSATION_TOOLS,
+  expandTools,
+  isConversationTool,
+} from '../../conversation/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { AgentSetup, RequestSources } from '../requests/requests.ts';
+import type { ToolAvailability } from '../tool-availability.ts';
+import type { ToolDefinition } from '../tool-port.ts';
+import { agentSchema, modelSchema, partSchemas, viewSchema } from './parts.ts';
+
+/**
+ * The definition of an agent: everything besides the log that its requests depend on, as texts that are stored.
+ *
+ * DEFINITION-1 A request is a function of log and definition: `sourcesOf(definitionOf(sources, agent))` gives the same
+ *              bytes as `sources`.
+ * DEFINITION-2 Each part is one JSON text, named by its SHA-256. The manifest names the parts, and its hash names the
+ *              definition. Object keys keep their order, since it is part of the bytes of a request.
+ * DEFINITION-3 A definition contains no secret: no API key, and only the names of headers.
+ */
+
+/** One definition in memory. */
+export interface Definition {
+  /** SHA-256 (hex) of the manifest. */
+  readonly hash: string;
+  readonly agent: string;
+  /** The JSON text of each part, by its name: `persona`, `tool.read_file`. */
+  readonly parts: ReadonlyMap<string, string>;
+}
+
+const HASH = /^[0-9a-f]{64}$/;
+
+const manifestSchema = z.looseObject({
+  format: z.literal(1),
+  agent: z.string(),
+  /** The hash of each part, by its name. */
+  parts: z.record(z.string(), z.string().regex(HASH)),
+});
+
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** Null: the sources have no such agent. */
+export function definitionOf(sources: RequestSources, slug: string): Definition | null {
+  const setup = sources.agents.get(slug);
+  if (!setup) return null;
+  const parts = new Map<string, string>();
+  for (const [name, value] of partsOf(sources, setup)) parts.set(name, JSON.stringify(value));
+  return { hash: hashOf(manifestOf(slug, parts)), agent: slug, parts };
+}
+
+function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, value: unknown][] {
+  const { card, persona, profile, viewPolicy, historyLimits } = setup;
+  const { prompts, roster, workflows } = sources;
+  const { headers, ...model } = profile;
+  const tools = toolsOffered(sources, card);
+  const policy = tools
+    .filter(({ name }) => !isConversationTool(name))
+    .map((tool) => [tool.name, sources.availability(card.slug, tool)]);
+  return [
+    ['agent', plainCard(card)],
+    ['model', { ...model, headers: Object.keys(headers) }], // DEFINITION-3
+    ['persona', persona],
+    ['policy', Object.fromEntries(policy)],
+    ['prompt.base-chat', prompts.baseChat],
+    ['prompt.base-run', prompts.baseRun],
+    ['prompt.tool-policy', prompts.toolPolicy],
+    [
+      'roster',
+      [...roster.agents.values()].map(({ slug, name, description }) => ({ slug, name, description })),
+    ],
+    ...tools.map((tool): [string, unknown] => [`tool.${tool.name}`, tool]),
+    ['view', { viewPolicy, historyLimits }],
+    ...[...workflows.values()].map(({ id, start, nodes }): [string, unknown] => [
+      `workflow.${id}`,
+      { id, start, nodes },
+    ]),
+  ];
+}
+
+/** The configuration keeps more in a card than requests depend on. */
+function plainCard({ slug, name, description, phases, modes, runtime, tools }: AgentCard): AgentCard {
+  return { slug, name, description, phases, modes, runtime, tools };
+}
+
+/** In name order. A node offers a part of the agent's own tools, and `complete_node`. */
+function toolsOffered({ tools, workflows }: RequestSources, card: AgentCard): ToolDefinition[] {
+  const definitions = tools();
+  const own = expandTools(card.tools, definitions.keys());
+  const names = new Set(workflows.size > 0 ? [...own, 'complete_node'] : own);
+  return [...names].sort().flatMap((name) => {
+    if (!isConversationTool(name)) return definitions.get(name) ?? [];
+    const { description } = CONVERSATION_TOOLS[name];
+    return { name, description, parameters: argumentsSchema(name), risk: 'safe' };
+  });
+}
+
+/**
+ * `headers`: their values, which no definition has; needed to send a request, not to explain it.
+ * Throws `DEFINITION_DAMAGED` if the parts do not make a definition.
+ */
+export function sourcesOf(
+  { hash, agent, parts }: Definition,
+  headers: Readonly<Record<string, string>> = {},
+): RequestSources {
+  const read = <T>(name: string, schema: z.ZodType<T>): T => readPart(hash, name, parts.get(name), schema);
+  const all = <T>(prefix: string, schema: z.ZodType<T>): T[] =>
+    [...parts.keys()].filter((name) => name.startsWith(prefix)).map((name) => read(name, schema));
+  const card: AgentCard = read('agent', agentSchema);
+  const { headers: _, ...model } = read('model', modelSchema);
+  const roster = read('roster', partSchemas.roster).map((one) => ({ ...UNKNOWN_CARD, ...one }));
+  const tools = new Map(all('tool.', partSchemas.tool).map((tool) => [tool.name, tool]));
+  const policy = new Map(Object.entries(read('policy', partSchemas.policy)));
+  const setup: AgentSetup = {
+    card,
+    persona: read('persona', z.string()),
+    profile: { ...model, headers },
+    ...read('view', viewSchema),
+  };
+  return {
+    roster: { agents: new Map(roster.map((one) => [one.slug, one])), defaultAgent: agent },
+    prompts: {
+      baseChat: read('prompt.base-chat', z.string()),
+      baseRun: read('prompt.base-run', z.string()),
+      toolPolicy: read('prompt.tool-policy', z.string()),
+    },
+    workflows: new Map(all('workflow.', partSchemas.workflow).map((one) => [one.id, one])),
+    tools: () => tools,
+    availability: (_agent, { name }) => policy.get(name) ?? FORBIDDEN,
+    agents: new Map([[agent, setup]]),
+  };
+}
+
+const FORBIDDEN: ToolAvailability = { rules: [], otherwise: 'forbidden' };
+/** Requests show the slug, name and description of the other agents. */
+const UNKNOWN_CARD = { phases: [], modes: [], runtime: 'local', tools: [] } as const;
+
+/** The value as it was parsed: a schema's own output would have its keys in another order (DEFINITION-2). */
+function readPart<T>(hash: string, name: string, text: string | undefined, schema: z.ZodType<T>): T {
+  if (text === undefined) throw damaged(hash, `it has no part ${name}`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw damaged(hash, `its part ${name} is not JSON: ${messageOf(cause)}`, cause);
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return value as T;
+  const [issue] = parsed.error.issues;
+  throw damaged(hash, `its part ${name} is not valid: ${issue?.path.join('.')}: ${issue?.message}`);
+}
+
+/** The texts to store, by hash: the parts and the manifest. */
+export function textsOf({ agent, parts }: Definition): ReadonlyMap<string, string> {
+  return new Map([...parts.values(), manifestOf(agent, parts)].map((text) => [hashOf(text), text]));
+}
+
+/** The hash of each part, by its name, in name order. */
+export function partHashes({ parts }: Pick<Definition, 'parts'>): Readonly<Record<string, string>> {
+  const sorted = [...parts].sort(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(sorted.map(([name, text]) => [name, hashOf(text)]));
+}
+
+function manifestOf(agent: string, parts: ReadonlyMap<string, string>): string {
+  return JSON.stringify({ format: 1, agent, parts: partHashes({ parts }) });
+}
+
+/**
+ * Reads a stored definition; `get` returns the text of a hash, or null. Throws `DEFINITION_MISSING` if a text is not
+ * stored, and `DEFINITION_DAMAGED` if one is not what its hash says.
+ */
+export async function readDefinition(
+  hash: string,
+  get: (hash: string) => Promise<string | null>,
+): Promise<Definition> {
+  const manifest = manifestIn(hash, await storedText(hash, hash, get));
+  const names = Object.entries(manifest.parts);
+  const texts = await Promise.all(names.map(([, part]) => storedText(hash, part, get)));
+  const parts = new Map(names.map(([name], at) => [name, texts[at] ?? '']));
+  return { hash, agent: manifest.agent, parts };
+}
+
+async function storedText(
+  definition: string,
+  hash: string,
+  get: (hash: string) => Promise<string | null>,
+): Promise<string> {
+  const text = HASH.test(hash) ? await get(hash) : null;
+  if (text === null) {
+    const which = definition === hash ? '' : `: its part ${hash} is missing`;
+    throw new ParleyError('DEFINITION_MISSING', `the definition ${definition} is not stored here${which}`, {
+      hint: 'copy definitions/ from the data directory or backup that the log came from',
+    });
+  }
+  if (hashOf(text) !== hash) throw damaged(definition, `the text ${hash} has another hash`);
+  return text;
+}
+
+function manifestIn(hash: string, text: string): z.infer<typeof manifestSchema> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw damaged(hash, `its manifest is not JSON: ${messageOf(cause)}`, cause);
+  }
+  const parsed = manifestSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { format } = (value ?? {}) as { readonly format?: unknown };
+  const [issue] = parsed.error.issues;
+  throw damaged(
+    hash,
+    typeof format === 'number' && format > 1
+      ? `its format ${format} is newer than this version of Parley`
+      : `its manifest is not valid: ${issue?.path.join('.')}: ${issue?.message}`,
+  );
+}
+
+function damaged(hash: string, why: string, cause?: unknown): ParleyError {
+  return new ParleyError('DEFINITION_DAMAGED', `the definition ${hash} cannot be read: ${why}`, {
+    hint: 'restore definitions/ from a backup; the log itself is intact',
+    cause,
+  });
+}

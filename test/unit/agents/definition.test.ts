@@ -1,0 +1,183 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Definition,
+  definitionAt,
+  definitionOf,
+  explain,
+  hashOf,
+  partHashes,
+  type RequestSources,
+  readDefinition,
+  sourcesOf,
+  textsOf,
+} from '../../../src/agents/index.ts';
+import { Log, sourcesOf as plainSources } from './support.ts';
+
+const TOOL = {
+  name: 'mcp__web__get',
+  description: 'reads a page',
+  parameters: { type: 'object', properties: { url: { type: 'string' }, 7: {}, __x: {} }, required: ['url'] },
+  risk: 'risky',
+} as const;
+
+/** Sources with one of everything that a definition contains. */
+function richSources(): RequestSources {
+  const plain = plainSources('pm', 'dev');
+  const [pm, dev] = ['pm', 'dev'].map((slug) => plain.agents.get(slug));
+  if (!pm || !dev) throw new Error('no agent');
+  const tools = new Map([
+    [TOOL.name, TOOL],
+    ['shell', { ...TOOL, name: 'shell' }],
+  ]);
+  const card = { ...pm.card, tools: ['mcp__web__*', 'mcp__gone__*', 'handoff'] };
+  const nodes = { build: { agent: 'pm', brief: 'Build.', outcomes: { done: 'end', again: 'build' } } };
+  return {
+    ...plain,
+    workflows: new Map([['ship', { id: 'ship', start: 'build', nodes }]]),
+    tools: () => tools,
+    availability: () => ({ rules: [{ match: { url: 'x' }, ruling: 'runs' }], otherwise: 'asks' }),
+    agents: new Map([
+      ['pm', { ...pm, card, persona: 'Persona of {{name}}, beside {{agents}}.' }],
+      ['dev', dev],
+    ]),
+  };
+}
+
+function defined(sources: RequestSources, agent = 'pm'): Definition {
+  const definition = definitionOf(sources, agent);
+  if (!definition) throw new Error('no definition');
+  return definition;
+}
+
+/** Stores a definition and reads it, as another process would. */
+function stored(definition: Definition, change: (texts: Map<string, string>) => void = () => undefined) {
+  const texts = new Map(textsOf(definition));
+  change(texts);
+  return readDefinition(definition.hash, async (hash) => texts.get(hash) ?? null);
+}
+
+function story(): Log {
+  const log = new Log();
+  log.answer('pm', log.start('pm', log.person('one')), 'answer one');
+  log.person('two');
+  return log;
+}
+
+function hashAt(log: Log, sources: RequestSources): string {
+  const outcome = explain(log.entries, 'demo', 'pm', 2, sources);
+  if (!outcome.ok) throw new Error(outcome.refusal.message);
+  return outcome.explanation.report.requestHash;
+}
+
+describe('a definition', () => {
+  it('gives the same bytes as the sources it was made of, also after it was stored (DEFINITION-1)', async () => {
+    const sources = richSources();
+    const definition = defined(sources);
+    const again = await stored(definition);
+    expect(hashAt(story(), sourcesOf(again))).toBe(hashAt(story(), sources));
+    expect(sourcesOf(again).workflows.get('ship')?.nodes).toEqual(sources.workflows.get('ship')?.nodes);
+  });
+
+  it('has another hash, in one part, after each edit', () => {
+    const sources = richSources();
+    const before = partHashes(defined(sources));
+    const pm = sources.agents.get('pm');
+    if (!pm) throw new Error('no agent');
+    const withPm = (more: object) => ({ ...sources, agents: new Map([['pm', { ...pm, ...more }]]) });
+    const edits: Readonly<Record<string, RequestSources>> = {
+      persona: withPm({ persona: 'Another.' }),
+      'prompt.base-chat': { ...sources, prompts: { ...sources.prompts, baseChat: 'Other rules.' } },
+      'prompt.tool-policy': { ...sources, prompts: { ...sources.prompts, toolPolicy: 'Other.' } },
+      model: withPm({ profile: { ...pm.profile, fields: { ...pm.profile.fields, temperature: 1 } } }),
+      policy: { ...sources, availability: () => ({ rules: [], otherwise: 'runs' }) },
+      view: withPm({ historyLimits: { maxMessages: 5, maxChars: null } }),
+      'tool.mcp__web__get': {
+        ...sources,
+        tools: () => new Map([[TOOL.name, { ...TOOL, description: 'reads one page' }]]),
+      },
+      roster: { ...sources, roster: plainSources('pm', 'dev', 'qa').roster },
+    };
+    for (const [part, edited] of Object.entries(edits)) {
+      const after = partHashes(defined(edited));
+      const changed = Object.keys({ ...before, ...after }).filter((name) => before[name] !== after[name]);
+      expect(changed, part).toEqual([part]);
+      expect(defined(edited).hash, part).not.toBe(defined(sources).hash);
+    }
+  });
+
+  it('contains only the tools that the agent may be offered, with the conversation’s own', () => {
+    const tools = [...sourcesOf(defined(richSources())).tools().keys()];
+    expect(tools).toEqual(['complete_node', 'handoff', 'mcp__web__get']);
+  });
+
+  it('contains no value of a header (DEFINITION-3)', () => {
+    const definition = defined(richSources());
+    expect([...textsOf(definition).values()].join()).not.toContain('s1');
+    expect(JSON.parse(definition.parts.get('model') ?? '').headers).toEqual(['x-session']);
+    const live = { 'x-session': 's2' };
+    expect(sourcesOf(definition, live).agents.get('pm')?.profile.headers).toEqual(live);
+  });
+
+  it('keeps fields of a newer version, and reads the ones it knows', async () => {
+    const definition = defined(richSources());
+    const model = JSON.stringify({ ...JSON.parse(definition.parts.get('model') ?? ''), speed: 'fast' });
+    const parts = new Map([...definition.parts, ['model', model], ['mood', '"good"']]);
+    const texts = textsOf({ ...definition, parts });
+    const hash = [...texts.keys()].at(-1) ?? '';
+    const read = await readDefinition(hash, async (one) => texts.get(one) ?? null);
+    expect(read.parts.get('mood')).toBe('"good"');
+    expect(sourcesOf(read).agents.get('pm')?.profile).toMatchObject({ speed: 'fast', name: 'default' });
+  });
+
+  it('is refused with a code and a next step if a text is missing, damaged or of another form', async () => {
+    const definition = defined(richSources());
+    const persona = hashOf(definition.parts.get('persona') ?? '');
+    const missing = { code: 'DEFINITION_MISSING', hint: expect.stringContaining('definitions/') };
+    const damaged = { code: 'DEFINITION_DAMAGED', hint: expect.stringContaining('backup') };
+    await expect(stored(definition, (texts) => texts.clear())).rejects.toMatchObject(missing);
+    await expect(stored(definition, (texts) => texts.delete(persona))).rejects.toMatchObject(missing);
+    await expect(stored(definition, (texts) => texts.set(persona, '"other"'))).rejects.toMatchObject(damaged);
+    await expect(stored(definition, (texts) => texts.set(definition.hash, '{}'))).rejects.toMatchObject(
+      damaged,
+    );
+    await expect(readDefinition('../x', async () => 'x')).rejects.toMatchObject(missing);
+    const newer = JSON.stringify({ format: 2, agent: 'pm', parts: {} });
+    await expect(readDefinition(hashOf(newer), async () => newer)).rejects.toMatchObject({
+      message: expect.stringContaining('format 2 is newer'),
+    });
+    const parts = new Map([...definition.parts, ['view', '{"viewPolicy":1}']]);
+    expect(() => sourcesOf({ ...definition, parts })).toThrow(expect.objectContaining(damaged));
+  });
+});
+
+describe('an explanation with a recorded definition', () => {
+  it('has the bytes of then after the agent was edited, and after it was removed', () => {
+    const log = story();
+    const definition = defined(richSources());
+    const then = hashAt(log, richSources());
+    for (const live of [plainSources('pm', 'dev'), plainSources('dev')]) {
+      const outcome = explain(log.entries, 'demo', 'pm', 2, live, definition);
+      if (!outcome.ok) throw new Error(outcome.refusal.message);
+      const { report } = outcome.explanation;
+      expect(report.requestHash).toBe(then);
+      expect(report.definition).toMatchObject({ hash: definition.hash, recorded: true });
+    }
+  });
+
+  it('takes the newest start of the answer’s own turn, and none for the next request', () => {
+    const log = story();
+    const started = log.entries[1];
+    if (started?.type !== 'turn-started') throw new Error('no start');
+    expect(definitionAt(log.entries, 'pm', 2)).toBeNull();
+    started.definition = 'd1';
+    expect(definitionAt(log.entries, 'pm', 2)).toBe('d1');
+    expect(definitionAt(log.entries, 'pm', 1)).toBe('d1');
+    expect(definitionAt(log.entries, 'pm', 0)).toBeNull();
+    expect(definitionAt(log.entries, 'pm', undefined)).toBeNull();
+    expect(definitionAt(log.entries, 'dev', 2)).toBeNull();
+    log.start('pm', 3);
+    const resumed = { ...started, ...log.entries.at(-1), definition: 'd2' } as typeof started;
+    log.entries.splice(-1, 1, resumed, { ...resumed, index: resumed.index + 1, definition: 'd3' });
+    expect(definitionAt(log.entries, 'pm', undefined)).toBe('d3');
+  });
+});
