@@ -25,6 +25,8 @@ export interface SeenView {
     readonly tool_call_id?: string;
   }[];
   readonly requestHash: string;
+  /** Absent: the daemon could not explain it. */
+  readonly definition?: { readonly recorded: boolean };
   readonly included: readonly number[];
   readonly fault: { readonly code: string; readonly message: string } | null;
   readonly parts: readonly { readonly kind: string; readonly entries: readonly number[] }[];

@@ -91,6 +91,7 @@ export interface FsckOptions {
   readonly dataDirectory: string;
   readonly conversation?: string;
   readonly repair: boolean;
+  readonly views?: boolean;
 }
 
 export interface FsckReport {

@@ -28,6 +28,7 @@ export interface Definition {
   /** SHA-256 (hex) of the manifest. */
   readonly hash: string;
   readonly agent: string;
+  readonly manifest: string;
   /** The JSON text of each part, by its name: `persona`, `tool.read_file`. */
   readonly parts: ReadonlyMap<string, string>;
 }
@@ -51,7 +52,8 @@ export function definitionOf(sources: RequestSources, slug: string): Definition 
   if (!setup) return null;
   const parts = new Map<string, string>();
   for (const [name, value] of partsOf(sources, setup)) parts.set(name, JSON.stringify(value));
-  return { hash: hashOf(manifestOf(slug, parts)), agent: slug, parts };
+  const manifest = JSON.stringify({ format: 1, agent: slug, parts: partHashes({ parts }) });
+  return { hash: hashOf(manifest), agent: slug, manifest, parts };
 }
 
 function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, value: unknown][] {
@@ -156,18 +158,14 @@ function readPart<T>(hash: string, name: string, text: string | undefined, schem
 }
 
 /** The texts to store, by hash: the parts and the manifest. */
-export function textsOf({ agent, parts }: Definition): ReadonlyMap<string, string> {
-  return new Map([...parts.values(), manifestOf(agent, parts)].map((text) => [hashOf(text), text]));
+export function textsOf({ manifest, parts }: Definition): ReadonlyMap<string, string> {
+  return new Map([...parts.values(), manifest].map((text) => [hashOf(text), text]));
 }
 
 /** The hash of each part, by its name, in name order. */
 export function partHashes({ parts }: Pick<Definition, 'parts'>): Readonly<Record<string, string>> {
   const sorted = [...parts].sort(([one], [other]) => (one < other ? -1 : 1));
   return Object.fromEntries(sorted.map(([name, text]) => [name, hashOf(text)]));
-}
-
-function manifestOf(agent: string, parts: ReadonlyMap<string, string>): string {
-  return JSON.stringify({ format: 1, agent, parts: partHashes({ parts }) });
 }
 
 /**
@@ -178,11 +176,12 @@ export async function readDefinition(
   hash: string,
   get: (hash: string) => Promise<string | null>,
 ): Promise<Definition> {
-  const manifest = manifestIn(hash, await storedText(hash, hash, get));
-  const names = Object.entries(manifest.parts);
+  const manifest = await storedText(hash, hash, get);
+  const { agent, parts: named } = manifestIn(hash, manifest);
+  const names = Object.entries(named);
   const texts = await Promise.all(names.map(([, part]) => storedText(hash, part, get)));
   const parts = new Map(names.map(([name], at) => [name, texts[at] ?? '']));
-  return { hash, agent: manifest.agent, parts };
+  return { hash, agent, manifest, parts };
 }
 
 async function storedText(

@@ -5,7 +5,8 @@ import { type Observed, type SeenView, type Violation, violation } from '../find
 /**
  * Checks the requests of agents.
  *
- * VIEWS-1 The request of an answer can be built again, byte for byte: it has the hash in the answer.
+ * VIEWS-1 The request of an answer can be built again, byte for byte, from the definition that its turn recorded: it has the hash
+ *    in the answer.
  * VIEWS-2 Every request follows the protocol: each result directly after its call, no call without a result, and a last message
  *    that is not the agent's own.
  * VIEWS-3 Every entry is in a request once; only the digest of missed entries may repeat one.
@@ -25,9 +26,10 @@ export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): V
 }
 
 /** VIEWS-1 */
-function checkHash({ at, agent, requestHash }: SeenView, entries: readonly Entry[]): string[] {
+function checkHash({ at, agent, requestHash, definition }: SeenView, entries: readonly Entry[]): string[] {
   const entry = at === null ? undefined : entries[at];
   if (entry?.type !== 'message' || entry.author.id !== agent || !entry.requestHash) return [];
+  if (definition && !definition.recorded) return ['the turn of this answer recorded no definition'];
   return entry.requestHash === requestHash ? [] : ['the request for this answer cannot be built again'];
 }
 

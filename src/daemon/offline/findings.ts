@@ -29,6 +29,8 @@ export type FindingKind =
   | 'stray-call'
   | 'audit'
   | 'output'
+  | 'definition'
+  | 'view'
   | 'row'
   | 'state'
   | 'mark'
@@ -74,7 +76,7 @@ export function leftoverFinding(path: string): Finding {
   return finding('deleted', `${path} remains from a deleted conversation`, 'removes it');
 }
 
-function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
+export function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
   const index = /^(?:entry|line) (\d+)/.exec(text)?.[1];
   return { kind, index: index === undefined ? null : Number(index), text, repair };
 }

@@ -1,8 +1,9 @@
-import { closeStrayCalls, hasOutstandingWork } from '../../conversation/index.ts';
+import { checkShapes, closeStrayCalls, hasOutstandingWork } from '../../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { ConversationStore, Leftover, StoreInspector } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore } from '../compose/files.ts';
 import { rowOf } from '../conversations/projections.ts';
+import { DefinitionChecks } from './definition-findings.ts';
 import { type Finding, findingsOf, leftoverFinding, stateOf } from './findings.ts';
 
 /**
@@ -19,6 +20,8 @@ export interface FsckOptions {
   /** Absent: every conversation. */
   readonly conversation?: string;
   readonly repair: boolean;
+  /** Builds each recorded request again and compares its hash. */
+  readonly views?: boolean;
 }
 
 export interface FsckReport {
@@ -36,12 +39,13 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   const { dataDirectory, repair } = options;
   const inspector = composeInspector(dataDirectory);
   const found = await scopeOf(inspector, options); // before a store is opened, which would create a directory
-  if (!repair) return inspectAll(inspector, found);
+  const checks = new DefinitionChecks(inspector.definition, options.views ?? false);
+  if (!repair) return inspectAll(inspector, found, checks);
   const store = await composeOwnStore(dataDirectory);
   let before: FsckReport[];
   const failures: string[] = [];
   try {
-    before = await inspectAll(inspector, found);
+    before = await inspectAll(inspector, found, checks);
     for (const { conversation, findings } of before) {
       if (!findings.some((finding) => finding.repair !== null)) continue;
       const isDeleted = found.left.some((one) => one.conversation === conversation && !one.isSwept);
@@ -57,7 +61,8 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
       hint: 'earlier repairs are kept: fix the cause and repeat the command',
     });
   }
-  return withOutcome(before, await inspectAll(inspector, { ...found, left: await leftoversIn(inspector) }));
+  const left = await leftoversIn(inspector);
+  return withOutcome(before, await inspectAll(inspector, { ...found, left }, checks));
 }
 
 /** What is checked. */
@@ -82,11 +87,15 @@ async function scopeOf(
   });
 }
 
-async function inspectAll(inspector: StoreInspector, { ids, withLog, left }: Scope): Promise<FsckReport[]> {
+async function inspectAll(
+  inspector: StoreInspector,
+  { ids, withLog, left }: Scope,
+  checks: DefinitionChecks,
+): Promise<FsckReport[]> {
   const reports: FsckReport[] = [];
   for (const conversation of ids) {
     const its = left.filter((leftover) => leftover.conversation === conversation);
-    const found = withLog.has(conversation) ? await inspectConversation(inspector, conversation) : [];
+    const found = withLog.has(conversation) ? await inspectConversation(inspector, conversation, checks) : [];
     const findings = [...its.map(({ path }) => leftoverFinding(path)), ...found];
     reports.push({ conversation, findings: findings.map((one) => ({ ...one, repaired: false })) });
   }
@@ -103,10 +112,20 @@ async function leftoversIn(inspector: StoreInspector): Promise<Leftover[]> {
 }
 
 /** A daemon may be writing to it: only what every inspection finds is a fault (FSCK-1). */
-async function inspectConversation(inspector: StoreInspector, conversation: string): Promise<Finding[]> {
-  let found = findingsOf(conversation, await inspector.inspect(conversation));
+async function inspectConversation(
+  inspector: StoreInspector,
+  conversation: string,
+  checks: DefinitionChecks,
+): Promise<Finding[]> {
+  const inspectOnce = async () => {
+    const inspection = await inspector.inspect(conversation);
+    const found = findingsOf(conversation, inspection);
+    if ('damage' in inspection.log || checkShapes(inspection.log.entries).length > 0) return found;
+    return [...found, ...(await checks.findings(conversation, inspection.log.entries))];
+  };
+  let found = await inspectOnce();
   for (let looks = 1; looks < INSPECTIONS && found.length > 0; looks++) {
-    const again = findingsOf(conversation, await inspector.inspect(conversation));
+    const again = await inspectOnce();
     found = again.filter(({ text }) => found.some((one) => one.text === text));
   }
   return found;

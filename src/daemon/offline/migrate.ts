@@ -1,3 +1,4 @@
+import { hashOf } from '../../agents/index.ts';
 import { type Entry, hasOutstandingWork } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
@@ -51,6 +52,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   const { archive, store } = target;
   const ids = await source.conversations();
   const isResumed = await begin(source, target, ids); // MIGRATE-1
+  const definitions = await copyDefinitions(source, target);
   const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
   const deletions = ofNewestStream(await source.deletions());
@@ -82,10 +84,36 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
   await store.close(); // writes what is pending
+  await verifyDefinitions(archive, definitions);
   await verifyRest(archive, { ids: moved, deletions, position });
   await target.end();
   const { name: from } = source;
   return { from, to: archive.name, deletions: deletions.length, ...totals };
+}
+
+/** Texts that are read at once. */
+const TEXTS_AT_ONCE = 100;
+
+/** Before the logs that name them. Their number is small: each text is stored once. Returns the hashes. */
+async function copyDefinitions(source: StoreArchive, { store }: MigrationTarget): Promise<string[]> {
+  const hashes = await source.definitions();
+  for (let at = 0; at < hashes.length; at += TEXTS_AT_ONCE) {
+    const texts = new Map<string, string>();
+    for (const hash of hashes.slice(at, at + TEXTS_AT_ONCE)) {
+      const text = await source.definition(hash);
+      if (text === null || hashOf(text) !== hash) throw damagedDefinition(hash, source.name);
+      texts.set(hash, text);
+    }
+    await store.definitions.put(texts);
+  }
+  return hashes;
+}
+
+async function verifyDefinitions(archive: StoreArchive, hashes: readonly string[]): Promise<void> {
+  for (const hash of hashes) {
+    const text = await archive.definition(hash);
+    if (text === null || hashOf(text) !== hash) throw differs(`the text ${hash} of a definition differs`);
+  }
 }
 
 /** True: the target may contain conversations of an earlier run. */
@@ -271,6 +299,16 @@ function notEmpty(to: string, why: string): ParleyError {
   return new ParleyError('MIGRATION_TARGET_IN_USE', `${to} contains conversations of its own: ${why}`, {
     hint: 'nothing was changed: migrate into an empty directory, or under another --prefix',
   });
+}
+
+function damagedDefinition(hash: string, name: string): ParleyError {
+  return new ParleyError(
+    'MIGRATION_SOURCE_DAMAGED',
+    `the text ${hash} of a definition is damaged in ${name}`,
+    {
+      hint: 'restore it from a backup, or remove it: then the requests that it belongs to cannot be explained',
+    },
+  );
 }
 
 function differs(what: string): ParleyError {

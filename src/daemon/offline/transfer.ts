@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { hashOf, readDefinition, textsOf } from '../../agents/index.ts';
 import {
   checkLaws,
   closeStrayCalls,
@@ -12,7 +13,7 @@ import {
 } from '../../conversation/index.ts';
 import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
-import { composeLogReader, composeOwnStore, composeQuarantine } from '../compose/files.ts';
+import { composeInspector, composeLogReader, composeOwnStore, composeQuarantine } from '../compose/files.ts';
 import { rowOf } from '../conversations/projections.ts';
 import { stateOf } from './findings.ts';
 
@@ -23,6 +24,7 @@ import { stateOf } from './findings.ts';
  *             another stream.
  * TRANSFER-2  An import is one append: all or nothing. A repetition changes nothing (L4).
  * TRANSFER-3  A refused file is kept in quarantine, and the error names its path.
+ * TRANSFER-4  The definitions that the entries name come after them, one line for each text. An import stores them first.
  */
 
 export async function exportConversation(
@@ -32,7 +34,33 @@ export async function exportConversation(
 ): Promise<string> {
   const entries = await composeLogReader(dataDirectory, conversation);
   if (format === 'openai') return JSON.stringify(messagesFromEntries(entries));
-  return entries.map((entry) => JSON.stringify(portable(entry))).join('\n');
+  const lines = [...entries.map(portable), ...(await definitionLines(dataDirectory, entries))];
+  return lines.map((line) => JSON.stringify(line)).join('\n');
+}
+
+/** One text of a definition. */
+interface DefinitionLine {
+  readonly type: 'definition';
+  readonly hash: string;
+  readonly text: string;
+}
+
+function isDefinitionLine(value: unknown): value is DefinitionLine {
+  const { type, hash, text } = (value ?? {}) as Partial<Record<keyof DefinitionLine, unknown>>;
+  return type === 'definition' && typeof hash === 'string' && typeof text === 'string';
+}
+
+/** TRANSFER-4. What is missing or damaged is left out: `parley fsck` reports it. */
+async function definitionLines(dataDirectory: string, entries: readonly Entry[]): Promise<DefinitionLine[]> {
+  const { definition: get } = composeInspector(dataDirectory);
+  const named = entries.flatMap((entry) => (entry.type === 'turn-started' ? (entry.definition ?? []) : []));
+  const texts = new Map<string, string>();
+  for (const hash of new Set(named)) {
+    const definition = await readDefinition(hash, get).catch(() => null);
+    for (const [one, text] of definition ? textsOf(definition) : []) texts.set(one, text);
+  }
+  const sorted = [...texts].sort(([one], [other]) => (one < other ? -1 : 1));
+  return sorted.map(([hash, text]) => ({ type: 'definition', hash, text }));
 }
 
 /** TRANSFER-1 */
@@ -60,9 +88,9 @@ export async function importConversation(options: ImportOptions) {
       cause,
     });
   });
-  let entries: Entry[];
+  let read: Imported;
   try {
-    entries = read(bytes, options.agent);
+    read = readFileOf(bytes, options.agent);
   } catch (error) {
     const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // TRANSFER-3
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
@@ -72,8 +100,9 @@ export async function importConversation(options: ImportOptions) {
   }
   const store = await composeOwnStore(dataDirectory);
   try {
-    const duplicate = await append(store, conversation, entries);
-    return { conversation, entries: entries.length, duplicate };
+    await store.definitions.put(read.texts); // TRANSFER-4
+    const duplicate = await append(store, conversation, read.entries);
+    return { conversation, entries: read.entries.length, duplicate };
   } finally {
     await store.close();
   }
@@ -109,15 +138,23 @@ function timed(entry: Entry, by: { readonly createdAt: string } | undefined): En
   return entry.createdAt === '' && by ? { ...entry, createdAt: by.createdAt } : entry;
 }
 
+interface Imported {
+  readonly entries: readonly Entry[];
+  /** Of definitions, by hash. */
+  readonly texts: ReadonlyMap<string, string>;
+}
+
 /** Throws the first fault with its position. */
-function read(bytes: Buffer, agent: string): Entry[] {
+function readFileOf(bytes: Buffer, agent: string): Imported {
   const text = utf8(bytes);
   refuseOtherForm(text);
-  const entries = text.trimStart().startsWith('[') ? readMessages(text, agent) : readLines(text);
+  const texts = new Map<string, string>();
+  const isMessages = text.trimStart().startsWith('[');
+  const entries = isMessages ? readMessages(text, agent) : readLines(text, texts);
   if (entries.length === 0) throw new Error('it contains no message');
   const [fault] = checkLaws(entries);
   if (fault !== undefined) throw new Error(fault);
-  return entries;
+  return { entries, texts };
 }
 
 /** Refuses a JSON value that is neither an array nor an entry, before its syntax or its fields are checked. */
@@ -163,12 +200,13 @@ function readMessages(text: string, agent: string): Entry[] {
   return [...made.entries, ...closing];
 }
 
-function readLines(text: string): Entry[] {
+/** Adds the texts of definitions to `texts`. */
+function readLines(text: string, texts: Map<string, string>): Entry[] {
   if (text !== '' && !text.endsWith('\n')) throw new Error('its last line is cut short');
   return text
     .split('\n')
     .slice(0, -1)
-    .map((line, at) => {
+    .flatMap((line, at) => {
       const place = `line ${at + 1}`;
       let value: unknown;
       try {
@@ -178,6 +216,11 @@ function readLines(text: string): Entry[] {
       }
       if (!isShallow(value, 2 * MAX_DEPTH)) throw new Error(`${place}: ${TOO_DEEP}`); // TRANSFER-1: `meta` holds messages
       refuseInfinity(value, place);
+      if (isDefinitionLine(value)) {
+        if (hashOf(value.text) !== value.hash) throw new Error(`${place}: its text does not have its hash`);
+        texts.set(value.hash, value.text);
+        return [];
+      }
       const parsed = entrySchema.safeParse(value);
       if (parsed.success) return portable(value as Entry);
       const [issue] = parsed.error.issues;

@@ -122,10 +122,13 @@ describe('a definition', () => {
     const definition = defined(richSources());
     const model = JSON.stringify({ ...JSON.parse(definition.parts.get('model') ?? ''), speed: 'fast' });
     const parts = new Map([...definition.parts, ['model', model], ['mood', '"good"']]);
-    const texts = textsOf({ ...definition, parts });
-    const hash = [...texts.keys()].at(-1) ?? '';
+    const named = { format: 1, agent: 'pm', parts: partHashes({ parts }), madeBy: 'a newer version' };
+    const manifest = JSON.stringify(named);
+    const hash = hashOf(manifest);
+    const texts = textsOf({ ...definition, manifest, parts });
     const read = await readDefinition(hash, async (one) => texts.get(one) ?? null);
     expect(read.parts.get('mood')).toBe('"good"');
+    expect(textsOf(read)).toEqual(texts);
     expect(sourcesOf(read).agents.get('pm')?.profile).toMatchObject({ speed: 'fast', name: 'default' });
   });
 

@@ -10,6 +10,7 @@ import { indent } from '../../render/text.ts';
 interface FsckCommandOptions {
   readonly repair?: boolean;
   readonly dryRun?: boolean;
+  readonly views?: boolean;
 }
 
 export function addFsck(program: Command, act: Act): void {
@@ -19,6 +20,7 @@ export function addFsck(program: Command, act: Act): void {
     .argument('[conversation]', 'its id (default: every conversation)', conversationId)
     .option('--repair', 'repair what can be repaired; no daemon may run')
     .option('--dry-run', 'with --repair: print the repairs without making them')
+    .option('--views', 'build each recorded request again and compare its hash')
     .action((conversation: string | undefined, options: FsckCommandOptions, command: Command) =>
       act(command, (context) => fsck(context, conversation, options)),
     );
@@ -27,7 +29,7 @@ export function addFsck(program: Command, act: Act): void {
 async function fsck(
   context: Context,
   conversation: string | undefined,
-  { repair = false, dryRun = false }: FsckCommandOptions,
+  { repair = false, dryRun = false, views = false }: FsckCommandOptions,
 ): Promise<number> {
   if (dryRun && !repair) {
     throw new ParleyError('USAGE', '--dry-run requires --repair', {
@@ -39,6 +41,7 @@ async function fsck(
   const reports = await room.fsck({
     dataDirectory,
     repair: repair && !dryRun,
+    ...(views ? { views } : {}),
     ...(conversation === undefined ? {} : { conversation }),
   });
   for (const report of reports) if (context.json) context.value(report);

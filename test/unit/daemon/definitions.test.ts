@@ -1,0 +1,173 @@
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { definitionOf, hashOf, type ToolDefinition, textsOf } from '../../../src/agents/index.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { Definitions } from '../../../src/daemon/definitions.ts';
+import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
+import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
+import type { DefinitionTexts } from '../../../src/persistence/index.ts';
+import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { Log, sourcesOf } from '../agents/support.ts';
+
+const tool = (name: string): ToolDefinition => ({ name, description: name, parameters: {}, risk: 'safe' });
+
+/** Texts in memory that count their puts, and fail when told so. */
+function countedTexts() {
+  const kept = new Map<string, string>();
+  const counted = { puts: 0, fails: false, kept };
+  const texts: DefinitionTexts = {
+    async put(more) {
+      counted.puts += 1;
+      if (counted.fails) throw new Error('the disk is full');
+      for (const [hash, text] of more) kept.set(hash, text);
+    },
+    get: async (hash) => kept.get(hash) ?? null,
+  };
+  return { texts, counted };
+}
+
+function startOf(agent = 'pm'): Entry & { type: 'turn-started' } {
+  const log = new Log();
+  log.start(agent, log.person('one', [agent]));
+  const [, started] = log.entries;
+  if (started?.type !== 'turn-started') throw new Error('no start');
+  return started;
+}
+
+describe('the definitions of a daemon', () => {
+  it('a turn names the definition of its agent, which is stored once in the life of the process (DEFINITIONS-1)', async () => {
+    const { texts, counted } = countedTexts();
+    const definitions = new Definitions(texts, sourcesOf('pm', 'dev'));
+    const [first, second] = [startOf(), startOf()];
+    definitions.name([first, second]);
+    expect(first.definition).toBe(definitions.current('pm')?.hash);
+    await Promise.all([definitions.store([first]), definitions.store([second])]);
+    await definitions.store([first]);
+    expect(counted.puts).toBe(1);
+    expect(counted.kept.has(first.definition ?? '')).toBe(true);
+  });
+
+  it('a failed put is an error for the append, and is tried again', async () => {
+    const { texts, counted } = countedTexts();
+    const definitions = new Definitions(texts, sourcesOf('pm'));
+    const started = startOf();
+    definitions.name([started]);
+    counted.fails = true;
+    await expect(definitions.store([started])).rejects.toThrow('the disk is full');
+    counted.fails = false;
+    await definitions.store([started]);
+    expect(counted.kept.has(started.definition ?? '')).toBe(true);
+  });
+
+  it('a turn of an unknown agent names none', () => {
+    const started = startOf('gone');
+    new Definitions(countedTexts().texts, sourcesOf('pm')).name([started]);
+    expect(started.definition).toBeUndefined();
+  });
+
+  it('is computed again only when the tools change', () => {
+    const live = sourcesOf('pm');
+    let tools: ReadonlyMap<string, ToolDefinition> = new Map();
+    const pm = live.agents.get('pm');
+    if (!pm) throw new Error('no agent');
+    const card = { ...pm.card, tools: ['look'] };
+    const sources = { ...live, tools: () => tools, agents: new Map([['pm', { ...pm, card }]]) };
+    const definitions = new Definitions(countedTexts().texts, sources);
+    const before = definitions.current('pm');
+    expect(definitions.current('pm')).toBe(before);
+    tools = new Map([['look', tool('look')]]);
+    expect(definitions.current('pm')?.parts.has('tool.look')).toBe(true);
+    expect(before?.parts.has('tool.look')).toBe(false);
+  });
+});
+
+describe('definitions beside logs', () => {
+  let root: string;
+  const at = (name: string) => join(root, name);
+  const definition = definitionOf(sourcesOf('pm'), 'pm');
+  if (!definition) throw new Error('no definition');
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'parley-definitions-'));
+    const store = await openFileStore(at('data'));
+    await store.definitions.put(textsOf(definition));
+    const log = new Log();
+    log.answer('pm', log.start('pm', log.person('one')), 'two');
+    const entries = log.entries.map((entry) => {
+      if (entry.type === 'turn-started') return { ...entry, definition: definition.hash };
+      return entry.type === 'message' && entry.role === 'assistant'
+        ? { ...entry, requestHash: 'f'.repeat(64) }
+        : entry;
+    });
+    const opened = await store.open('demo');
+    await opened.log.append(0, entries);
+    await opened.log.close();
+    await store.initialiseMarks();
+    await store.close();
+  });
+  afterEach(() => rm(root, { recursive: true, force: true }));
+
+  const findings = async (views: boolean, dataDirectory = at('data')) =>
+    (await fsck({ dataDirectory, repair: false, views })).flatMap((report) => report.findings);
+
+  it('fsck --views names the answer whose recorded hash is not that of its request', async () => {
+    expect(await findings(false)).toEqual([]);
+    expect(await findings(true)).toMatchObject([{ kind: 'view', index: 2, repair: null }]);
+  });
+
+  it('a link in place of a text is not followed', async () => {
+    const path = join(at('data'), 'definitions', definition.hash);
+    await writeFile(at('other'), definition.manifest);
+    await rm(path);
+    await symlink(at('other'), path);
+    expect(await findings(false)).toMatchObject([
+      { kind: 'definition', index: 1, text: expect.stringContaining('is a link') },
+    ]);
+    const store = await openFileStore(at('data'));
+    await store.definitions.put(textsOf(definition));
+    await store.close();
+    expect(await findings(false)).toEqual([]);
+  });
+
+  it('an export whose text was changed is refused as a whole, and names the line', async () => {
+    const exported = await exportConversation(at('data'), 'demo', 'jsonl');
+    const lines = exported.split('\n');
+    expect(lines.filter((line) => line.startsWith('{"type":"definition"'))).toHaveLength(
+      textsOf(definition).size,
+    );
+    await writeFile(at('changed.jsonl'), `${exported.replaceAll('Tool policy.', 'Another one.')}\n`);
+    const bring = (file: string) =>
+      importConversation({ dataDirectory: at('new'), file, conversation: 'demo', agent: 'pm' });
+    await mkdir(at('new'));
+    await expect(bring(at('changed.jsonl'))).rejects.toMatchObject({
+      code: 'IMPORT_INVALID',
+      message: expect.stringMatching(/line \d+: its text does not have its hash/),
+    });
+    await writeFile(at('same.jsonl'), `${exported}\n`);
+    await bring(at('same.jsonl'));
+    expect(await findings(false, at('new'))).toEqual([]);
+  });
+
+  it('a move of all conversations moves them, and a damaged one ends it', async () => {
+    const stored = async (directory: string) => (await readdir(join(directory, 'definitions'))).sort();
+    const move = async () => {
+      const source = await openFileSource(at('data'));
+      const target = await openFileTarget(at('to'));
+      try {
+        await migrateStore(source.archive, target);
+      } finally {
+        await target.store.close();
+        await source.close();
+      }
+    };
+    const damaged = join(at('data'), 'definitions', hashOf('"x"'));
+    await writeFile(damaged, '"y"');
+    await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_SOURCE_DAMAGED' });
+    await rm(damaged);
+    await move();
+    expect(await stored(at('to'))).toEqual(await stored(at('data')));
+    expect(await findings(false, at('to'))).toEqual([]);
+  });
+});
