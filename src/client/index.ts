@@ -18,6 +18,7 @@ export {
   cutBy,
   type Delivery,
   type Difference,
+  diffDefinitions,
   diffViews,
   type Entry,
   type EntryOf,

@@ -75,5 +75,11 @@ export {
 export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
 export * from './view/view.ts';
-export { type Difference, diffViews, type PlacedMessage } from './view/view-diff.ts';
+export {
+  type Difference,
+  diffDefinitions,
+  diffViews,
+  type PartDifference,
+  type PlacedMessage,
+} from './view/view-diff.ts';
 export type * from './view/view-report.ts';

@@ -1,4 +1,4 @@
-import type { Difference, PlacedMessage, View } from '../../client/index.ts';
+import { type Difference, diffDefinitions, type PlacedMessage, type View } from '../../client/index.ts';
 import { count } from './cost.ts';
 import type { Palette } from './palette.ts';
 import { firstLine, indent, plural, printable } from './text.ts';
@@ -39,8 +39,15 @@ export function renderDiff(
       `+ ${what[1]}: ${plural(after.messages.length, 'message')}, ${count(after.report.tokens)} tokens`,
     ),
     '',
+    ...partLines(before, after),
     ...lines,
   ].join('\n');
+}
+
+/** The parts of the definition that differ: the words of persona and prompts are in the first message. */
+function partLines(before: View, after: View): string[] {
+  const parts = diffDefinitions(before.report.definition, after.report.definition);
+  return parts.map(({ part, op }) => printable(`${SIGNS[op]} definition: ${part}`));
 }
 
 function render(difference: Exclude<Difference, { op: 'same' }>, palette: Palette): string {

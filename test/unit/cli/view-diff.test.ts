@@ -60,6 +60,26 @@ describe('the difference of two requests', () => {
     for (const line of shown.split('\n')) expect(line.length).toBeLessThan(81);
   });
 
+  it('the difference of two definitions names the parts that differ, and no equal ones', () => {
+    const withParts = (parts: Record<string, string>): View => ({
+      ...viewOf('1=a'),
+      report: reportOf({ definition: { hash: 'd', recorded: true, parts } }),
+    });
+    const before = withParts({ model: 'h1', persona: 'h2', 'tool.shell': 'h3' });
+    const after = withParts({ model: 'h1', persona: 'h4', 'tool.look': 'h5' });
+    const shown = renderDiff(
+      diffViews(before, after),
+      [before, after],
+      ['pm at 1', 'pm now'],
+      createPalette(false),
+    );
+    expect(shown.split('\n').filter((line) => line.includes('definition'))).toEqual([
+      '~ definition: persona',
+      '+ definition: tool.look',
+      '- definition: tool.shell',
+    ]);
+  });
+
   it('the difference of requests with thousands of messages is found quickly', () => {
     const many = Array.from({ length: 5_000 }, (_, at) => `${at}=m${at}`);
     const differences = diffViews(viewOf(...many), viewOf(...many.slice(2_500), '9999=new'));

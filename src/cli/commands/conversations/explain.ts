@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { diffViews, ParleyError, type View } from '../../../client/index.ts';
+import { diffDefinitions, diffViews, ParleyError, type View } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { loadConfig } from '../../load-config.ts';
@@ -64,13 +64,14 @@ function compare(
   requests: readonly [RequestAt, RequestAt],
 ): void {
   const messages = diffViews(...views);
+  const definition = diffDefinitions(views[0].report.definition, views[1].report.definition);
   if (context.json) {
     const [before, after] = [0, 1].map((side) => {
       const { agent, at = null } = requests[side] as RequestAt;
       const { report } = views[side] as View;
       return { agent, at, tokens: report.tokens, requestHash: report.requestHash };
     });
-    context.value({ before, after, messages });
+    context.value({ before, after, messages, definition });
     return;
   }
   const named = ({ agent, at }: RequestAt) => `${agent} ${at === undefined ? 'now' : `at ${at}`}`;
