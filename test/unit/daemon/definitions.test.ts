@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { definitionOf, hashOf, type ToolDefinition, textsOf } from '../../../src/agents/index.ts';
-import type { Entry } from '../../../src/conversation/index.ts';
+import { Conversation, DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index.ts';
 import { Definitions } from '../../../src/daemon/definitions.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
@@ -67,7 +67,7 @@ describe('the definitions of a daemon', () => {
     expect(started.definition).toBeUndefined();
   });
 
-  it('is computed again only when the tools change', () => {
+  it('is computed again only when the tools change, and a running turn keeps its own', () => {
     const live = sourcesOf('pm');
     let tools: ReadonlyMap<string, ToolDefinition> = new Map();
     const pm = live.agents.get('pm');
@@ -75,11 +75,20 @@ describe('the definitions of a daemon', () => {
     const card = { ...pm.card, tools: ['look'] };
     const sources = { ...live, tools: () => tools, agents: new Map([['pm', { ...pm, card }]]) };
     const definitions = new Definitions(countedTexts().texts, sources);
+    const log = new Log();
+    const turnId = log.start('pm', log.person('one'));
+    definitions.name(log.entries);
+    const conversation = new Conversation({ viewPolicy: () => DEFAULT_VIEW_POLICY } as never, log.entries);
     const before = definitions.current('pm');
     expect(definitions.current('pm')).toBe(before);
     tools = new Map([['look', tool('look')]]);
     expect(definitions.current('pm')?.parts.has('tool.look')).toBe(true);
     expect(before?.parts.has('tool.look')).toBe(false);
+    const offered = () =>
+      definitions.requestsOf('demo').next(conversation, 'pm', turnId)?.request.tools.length;
+    expect(offered()).toBe(0); // DEFINITIONS-2
+    definitions.name(log.entries);
+    expect(offered()).toBe(1);
   });
 });
 
