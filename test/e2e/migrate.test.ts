@@ -58,7 +58,14 @@ describe('migrating all conversations', () => {
       'read back, and the same',
     );
     const exported = await at(back, 'export', 'demo', '--format', 'jsonl');
-    expect(exported.stdout.startsWith(shown.stdout.trimEnd())).toBe(true);
+    const linesOf = ({ stdout }: { stdout: string }, isDefinition: boolean) =>
+      stdout.split('\n').filter((line) => line.startsWith('{"type":"definition"') === isDefinition);
+    const [entriesBefore, entriesAfter] = [shown, exported].map((one) =>
+      linesOf(one, false).join('\n').trimEnd(),
+    );
+    expect(entriesAfter?.startsWith(entriesBefore ?? '-')).toBe(true);
+    expect(linesOf(shown, true).length).toBeGreaterThan(5);
+    expect(linesOf(exported, true)).toEqual(expect.arrayContaining(linesOf(shown, true)));
     expect(exported.stdout).toContain('again');
     expect((await at(back, 'fsck')).code).toBe(0);
     const third = await site.up('--data', back);
