@@ -27,7 +27,7 @@ export {
 } from './definition/definition.ts';
 export { definitionAt, type Explanation, explain, explainStored } from './explain/explain.ts';
 export * from './model-port.ts';
-export { type Assembled, type ModelProfile, RequestAssembler } from './requests/assemble.ts';
+export { type Assembled, type ModelProfile, RequestAssembler, shownParameters } from './requests/assemble.ts';
 export {
   type Budget,
   overBudget,

@@ -45,7 +45,16 @@ export interface ModelRequest {
   /** SHA-256 of `body`, hex. */
   readonly hash: string;
   /** Additional headers, such as the session. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, HeaderValue>>;
+}
+
+/** A value that may be shown, or one that only the adapter reveals. */
+export type HeaderValue = string | HiddenValue;
+
+/** JSON, logs and errors show a placeholder instead of the value. */
+export interface HiddenValue {
+  reveal(): string;
+  toJSON(): string;
 }
 
 /** The default header that carries the session to an agent in another process. */

@@ -183,6 +183,10 @@ export const CONTRACT = {
           modes: list(modeSchema),
           runtime: z.string(),
           status: z.string(),
+          /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */
+          model: z.string().optional(),
+          parameters: z.record(z.string(), z.unknown()).optional(),
+          headers: list(z.string()).optional(),
         }),
       ),
     }),

@@ -1,11 +1,12 @@
 /**
  * Loads and checks the configuration: flags, then environment, then `parley.yaml`, then defaults.
  *
- *   schema/      what may be written and what results: schema, model-file, http-file, tools-file (shapes with defaults),
- *                config (the loaded result), setting-sources, settings and nats-server (settings of one machine),
+ *   schema/      what may be written and what results: schema, model-file, parameters (of requests), http-file, tools-file
+ *                (shapes with defaults), config (the loaded result), setting-sources, settings and nats-server (one machine),
  *                profiles (differences between providers), crash-points (tests), schema-keys, secret
- *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), check (schema to problems)
- *   resolve/     builds the result: load (all of it), agents, models, tools, workflows, prompts, nats-users;
+ *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), substitution (`${NAME}`),
+ *                check (schema to problems)
+ *   resolve/     builds the result: load (all of it), agents, models, parameters, tools, workflows, prompts, nats-users;
  *                on-demand loads these when first used
  *   problems/    what is wrong, for a person: problems, key-paths, environment
  *
@@ -19,15 +20,18 @@ export { SHIPPED_CONFIG } from './resolve/prompts.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
 export type {
   AgentConfig,
+  AgentParameters,
   Config,
   McpServerConfig,
   ModelConfig,
   PolicyRule,
+  RequestParameters,
   RetentionConfig,
 } from './schema/config.ts';
 export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './schema/crash-points.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';
+export { FIELD_OF_PARAMETER } from './schema/parameters.ts';
 export { Secret } from './schema/secret.ts';
 export type { ConfigFlags } from './schema/setting-sources.ts';
 export { type HttpToken, resolveDaemonAddress, SETTING_VARIABLES } from './schema/settings.ts';

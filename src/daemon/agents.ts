@@ -8,7 +8,14 @@ import {
   type Toolbox,
   type WireForm,
 } from '../agents/index.ts';
-import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
+import {
+  type AgentConfig,
+  type AgentParameters,
+  type Config,
+  FIELD_OF_PARAMETER,
+  type ModelConfig,
+  type RequestParameters,
+} from '../config/index.ts';
 import {
   awayTokens,
   type ConversationRules,
@@ -86,22 +93,32 @@ function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
 }
 
 function profileOf(config: Config, agent: AgentConfig): ModelProfile {
-  const profile = modelProfile(agent.model, modelConfigOf(config, agent));
+  const profile = modelProfile(agent.model, modelConfigOf(config, agent), agent.parameters);
   if (agent.runtime === 'local') return profile;
   // An agent on the bus gets the plain view: it knows its own provider.
   const session = { kind: 'header', name: SESSION_HEADER, by: 'agent' } as const;
-  return { ...profile, session, form: PLAIN_FORM, strictTools: false };
+  return { ...profile, headers: {}, session, form: PLAIN_FORM, strictTools: false };
 }
 
 /** The parts of a configured model that affect its requests. */
-function modelProfile(name: string, model: ModelConfig | undefined): ModelProfile {
-  const { contextTokens = 0, maxOutputTokens = 0 } = model ?? {};
+function modelProfile(
+  name: string,
+  model: ModelConfig | undefined,
+  ofAgent: AgentParameters = {},
+): ModelProfile {
+  const { contextTokens = 0 } = model ?? {};
+  const maxOutputTokens = ofAgent.maxOutputTokens ?? model?.maxOutputTokens ?? 0;
+  const parameters = { ...model?.parameters, ...ofAgent };
+  const headers = { ...model?.parameters.headers, ...ofAgent.headers };
+  const extraBody = { ...model?.parameters.extraBody, ...ofAgent.extraBody };
   return {
     name,
     contextTokens,
     maxOutputTokens,
-    fields: model ? fieldsOf(model) : {},
-    headers: {},
+    fields: model
+      ? { ...fieldsOf(model, maxOutputTokens), ...parameterFields(parameters), ...extraBody }
+      : {},
+    headers,
     session: model?.session ? { ...model.session, by: 'daemon' } : null,
     price: model?.price ?? null,
     form: model ? formOf(model) : PLAIN_FORM,
@@ -128,11 +145,17 @@ function formOf({ profile }: ModelConfig): WireForm {
 }
 
 /** The static fields of a request. */
-function fieldsOf({ model, maxOutputTokens, profile }: ModelConfig): Readonly<Record<string, unknown>> {
+function fieldsOf({ model, profile }: ModelConfig, maxOutputTokens: number): ModelProfile['fields'] {
   return {
     model,
     stream: profile.stream,
     ...(profile.stream && profile.streamUsage ? { stream_options: { include_usage: true } } : {}),
     [profile.outputLimit]: maxOutputTokens,
   };
+}
+
+function parameterFields(parameters: RequestParameters): ModelProfile['fields'] {
+  const keys = Object.keys(FIELD_OF_PARAMETER) as (keyof typeof FIELD_OF_PARAMETER)[];
+  const given = keys.filter((key) => parameters[key] !== undefined);
+  return Object.fromEntries(given.map((key) => [FIELD_OF_PARAMETER[key], parameters[key]]));
 }

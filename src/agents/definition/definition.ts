@@ -108,20 +108,20 @@ function toolsOffered({ tools, workflows }: RequestSources, card: AgentCard): To
  */
 export function sourcesOf(
   { hash, agent, parts }: Definition,
-  headers: Readonly<Record<string, string>> = {},
+  headers?: AgentSetup['profile']['headers'],
 ): RequestSources {
   const read = <T>(name: string, schema: z.ZodType<T>): T => readPart(hash, name, parts.get(name), schema);
   const all = <T>(prefix: string, schema: z.ZodType<T>): T[] =>
     [...parts.keys()].filter((name) => name.startsWith(prefix)).map((name) => read(name, schema));
   const card: AgentCard = read('agent', agentSchema);
-  const { headers: _, ...model } = read('model', modelSchema);
+  const { headers: names, ...model } = read('model', modelSchema);
   const roster = read('roster', partSchemas.roster).map((one) => ({ ...UNKNOWN_CARD, ...one }));
   const tools = new Map(all('tool.', partSchemas.tool).map((tool) => [tool.name, tool]));
   const policy = new Map(Object.entries(read('policy', partSchemas.policy)));
   const setup: AgentSetup = {
     card,
     persona: read('persona', z.string()),
-    profile: { ...model, headers },
+    profile: { ...model, headers: headers ?? Object.fromEntries(names.map((name) => [name, ''])) },
     ...read('view', viewSchema),
   };
   return {

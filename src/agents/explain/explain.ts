@@ -18,7 +18,7 @@ import {
   sourcesOf as storedSources,
 } from '../definition/definition.ts';
 import type { WireMessage } from '../model-port.ts';
-import type { Assembled } from '../requests/assemble.ts';
+import { type Assembled, shownParameters } from '../requests/assemble.ts';
 import { type Reducible, reductionEntry, reductionFor } from '../requests/reduce.ts';
 import { type AgentSetup, assembleOnce, type OwnedTools, type RequestSources } from '../requests/requests.ts';
 import { costOfRequest, holdingsOf, nextReduction, statusOf, weigh } from './explain-report.ts';
@@ -201,6 +201,7 @@ function explanationOf(
       ...(note === null ? {} : { note }),
       requestHash: request.hash,
       model: profile.name,
+      ...shownParameters(profile),
       fault: assembled.fault,
       parts: weighed.parts,
     },

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { View, ViewPart } from '../../conversation/index.ts';
 import type { Refusal } from '../../kernel/index.ts';
-import type { ModelRequest, WireMessage, WireTool } from '../model-port.ts';
+import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-port.ts';
 import type { Price } from './cost.ts';
 import { messageTokens, toolTokens } from './estimate.ts';
 import { guard, type Window } from './guard.ts';
@@ -22,7 +22,7 @@ export interface ModelProfile extends Window {
   readonly name: string;
   /** Static fields of the body, in order: `model`, `stream`, limits. */
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, HeaderValue>>;
   /** How the session id is sent; null: not sent. `by`: which side chooses it, never a post. */
   readonly session: {
     readonly kind: 'header' | 'field';
@@ -36,6 +36,15 @@ export interface ModelProfile extends Window {
   readonly toolFields: Readonly<Record<string, unknown>>;
   /** Tools whose schema allows it are sent as strict. */
   readonly strictTools: boolean;
+}
+
+/** What a person may see of the parameters: fields of the body, and names of headers, whose values may be secrets. */
+export function shownParameters({ fields, headers }: ModelProfile): {
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly headers: readonly string[];
+} {
+  const { model: _model, stream: _stream, stream_options: _options, ...parameters } = fields;
+  return { parameters, headers: Object.keys(headers) };
 }
 
 export interface RequestParts {

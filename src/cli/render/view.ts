@@ -1,4 +1,5 @@
 import type { View, ViewMessage, ViewReport } from '../../client/index.ts';
+import { headersText, parametersText } from './agents.ts';
 import { count, renderUsage, renderUsed } from './cost.ts';
 import type { Palette } from './palette.ts';
 import { HANGING, hang, plural, printable, wrap } from './text.ts';
@@ -84,6 +85,8 @@ function facts(report: ViewReport): string[] {
     ['fault', report.fault && `${report.fault.code}: ${report.fault.message}`],
     ['note', report.note ?? null],
     ['model', `${report.model}, ${report.token_ratio.toFixed(2)} tokens for each that is estimated`],
+    ['parameters', parametersText(report.parameters)],
+    ['headers', headersText(report.headers)],
     ['tools', report.tools.length > 0 ? report.tools.join(', ') : null],
     ['missing', report.tools_missing.length > 0 ? report.tools_missing.join(', ') : null],
     ['forbidden', report.tools_forbidden.length > 0 ? report.tools_forbidden.join(', ') : null],

@@ -7,6 +7,7 @@ import { type ConfigFile, configFileSchema } from '../schema/schema.ts';
 import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
 import { type Checkable, check } from './check.ts';
 import { readIfThere } from './read-file.ts';
+import { missingVariable, type Substitution, substitute } from './substitution.ts';
 import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
 
 /** Reads `parley.yaml`, applies variables of the environment, and checks the result against the schema. */
@@ -137,53 +138,14 @@ function reportMissing(
 ): void {
   const [section, model, key] = path;
   const names = missing.join(', ');
-  if (section === 'models' && key === 'apiKey' && !usedModels.has(String(model))) {
+  if (section === 'models' && (key === 'apiKey' || key === 'headers') && !usedModels.has(String(model))) {
     notices.push(
       `${yaml.locate(path)}: ${keyText(path)} is empty, since ${names} is not set; no agent uses that model`,
     );
     return;
   }
   problems.add({
-    source: yaml.locate(path),
-    key: keyText(path),
-    seen: `${written}, and ${names} is not set`,
-    expected: `the variable ${names} in the environment`,
+    ...missingVariable(yaml, { path, missing, written }),
     ...(key === 'apiKey' ? { hint: 'or provider: scripted, to work offline without a key' } : {}),
   });
-}
-
-/** `${NAME}`; `$${NAME}` is an escape for it. */
-const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
-
-interface Substitution {
-  readonly path: KeyPath;
-  /** The text in the file, which may be shown (PROBLEMS-3). */
-  readonly written: string;
-  /** Variables that are not set. */
-  readonly missing: readonly string[];
-}
-
-/** Returns a copy with `${NAME}` replaced in every value, never in a key. Adds each replacement to `found`. */
-function substitute(data: unknown, env: Environment, found: Substitution[], path: KeyPath = []): unknown {
-  if (typeof data === 'string') return substituteText(data, env, found, path);
-  if (Array.isArray(data)) return data.map((value, place) => substitute(value, env, found, [...path, place]));
-  if (!isMapping(data)) return data;
-  const entries = Object.entries(data);
-  return Object.fromEntries(
-    entries.map(([key, value]) => [key, substitute(value, env, found, [...path, key])]),
-  );
-}
-
-function substituteText(written: string, env: Environment, found: Substitution[], path: KeyPath): string {
-  const missing: string[] = [];
-  let replaced = false;
-  const text = written.replaceAll(REFERENCE, (reference, escaped: string, name: string) => {
-    if (escaped) return reference.slice(1);
-    replaced = true;
-    const value = env[name];
-    if (value === undefined) missing.push(name);
-    return value ?? '';
-  });
-  if (replaced) found.push({ path, written, missing });
-  return text;
 }

@@ -1,12 +1,15 @@
 import { join } from 'node:path';
 import { type AgentCard, looksLike, SLUG_PATTERN, SYSTEM_AUTHOR } from '../../conversation/index.ts';
-import { check } from '../files/check.ts';
+import { type Checkable, check } from '../files/check.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
+import { missingVariable, type Substitution, substitute } from '../files/substitution.ts';
 import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
-import { overlap } from '../problems/key-paths.ts';
+import type { Environment } from '../problems/environment.ts';
+import { overlap, removeAt } from '../problems/key-paths.ts';
 import { type KeyPath, type Problems, show } from '../problems/problems.ts';
 import type { AgentConfig } from '../schema/config.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/schema.ts';
+import { resolveParameters } from './parameters.ts';
 
 /** Reads `agents/<slug>.md`: YAML between two lines of `---`, then the persona. */
 
@@ -21,6 +24,7 @@ export interface LoadedAgent {
 export async function loadAgents(
   directory: string,
   context: ContextConfig,
+  env: Environment,
   problems: Problems,
   notices: string[],
 ): Promise<LoadedAgent[]> {
@@ -37,7 +41,7 @@ export async function loadAgents(
     if (LATE_FRONT_MATTER.test(text)) {
       notices.push(`${file}: its keys are not read, since the first --- is not in the first line`);
     }
-    if (SLUG_PATTERN.test(slug)) agents.push(readAgent(file, slug, text, context, problems));
+    if (SLUG_PATTERN.test(slug)) agents.push(readAgent({ file, slug, text, env }, context, problems));
     else problems.add(badSlug(file, slug));
   }
   if (files.length === 0) {
@@ -63,24 +67,62 @@ function badSlug(file: string, slug: string) {
   };
 }
 
-function readAgent(
-  file: string,
-  slug: string,
-  text: string,
-  context: ContextConfig,
-  problems: Problems,
-): LoadedAgent {
-  const { frontMatter, persona } = splitFrontMatter(file, text, problems);
+interface AgentSource {
+  readonly file: string;
+  readonly slug: string;
+  readonly text: string;
+  readonly env: Environment;
+}
+
+function readAgent(agent: AgentSource, context: ContextConfig, problems: Problems): LoadedAgent {
+  const { file, slug } = agent;
+  const { frontMatter, persona } = splitFrontMatter(file, agent.text, problems);
   const source = parseMapping(file, frontMatter, problems, 2);
   const reported: KeyPath[] = source.isValid ? [] : [[]]; // all of it
-  const input = { data: source.data, locate: source.locate, origin: () => undefined, reported };
-  const { model, context: overrides, ...front }: AgentFile = check(agentFileSchema, input, problems);
+  const input = withVariables(source, agent.env, reported, problems);
+  const {
+    model,
+    context: overrides,
+    parameters,
+    ...front
+  }: AgentFile = check(agentFileSchema, input, problems);
+  const { maxOutputTokens } = parameters;
   const card: AgentCard = { slug, ...front, name: front.name ?? titled(slug) };
   return {
-    config: { ...card, model, persona, context: { ...context, ...defined(overrides) }, file },
+    config: {
+      ...card,
+      model,
+      persona,
+      context: { ...context, ...defined(overrides) },
+      parameters: {
+        ...resolveParameters(parameters),
+        ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      },
+      file,
+    },
     locate: source.locate,
     isReported: (path) => reported.some((one) => overlap(one, path)),
   };
+}
+
+/** Replaces `${NAME}` in `parameters` alone: other texts of an agent may contain it. */
+function withVariables(
+  source: YamlSource,
+  env: Environment,
+  reported: KeyPath[],
+  problems: Problems,
+): Checkable {
+  const found: Substitution[] = [];
+  const { parameters } = source.data;
+  const data = { ...source.data };
+  if (parameters !== undefined) data.parameters = substitute(parameters, env, found, ['parameters']);
+  for (const one of found.filter(({ missing }) => missing.length > 0)) {
+    problems.add(missingVariable(source, one));
+    reported.push(removeAt(data, one.path));
+  }
+  const origin = (path: KeyPath) =>
+    found.find((one) => one.path.length === path.length && overlap(one.path, path))?.written;
+  return { data, locate: source.locate, origin, reported };
 }
 
 /** Empty lines, then two lines of `---`: probably meant as front matter. */

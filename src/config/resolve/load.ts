@@ -22,6 +22,7 @@ import type { ConfigFlags } from '../schema/setting-sources.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import { resolveModels } from './models.ts';
+import { checkAgentParameters } from './parameters.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { checkRules, resolveTools, unknownTool } from './tools.ts';
 import { loadWorkflows } from './workflows.ts';
@@ -59,7 +60,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   await requireDirectory(directory, problems);
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
-  const agents = await loadAgents(directory, file.context, problems, notices);
+  const agents = await loadAgents(directory, file.context, env, problems, notices);
   if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
@@ -71,7 +72,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const tools = await resolveTools(file.tools, workingDirectory, env, locate, problems);
   const { summaryModel } = file.context;
   checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
-  checkAgents(agents, { models: Object.keys(models), summaryModel, phases, tools, notices }, problems);
+  checkAgents(agents, { models, summaryModel, phases, tools, notices }, problems);
   const slugs = agents.map(({ config }) => config.slug);
   checkRules(tools, slugs, locate, notices, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
@@ -194,7 +195,7 @@ function checkSummaryModel(
 }
 
 interface Known {
-  readonly models: readonly string[];
+  readonly models: Config['models'];
   /** Named for all agents; checked already. */
   readonly summaryModel: string | null;
   readonly phases: PhaseTable;
@@ -204,7 +205,9 @@ interface Known {
 
 function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Problems): void {
   const phaseNames = Object.keys(known.phases);
-  for (const { config, locate, isReported } of agents) {
+  const modelNames = Object.keys(known.models);
+  for (const agent of agents) {
+    const { config, locate, isReported } = agent;
     const refuse = (path: KeyPath, value: string, what: string, names: readonly string[]) => {
       if (names.includes(value) || isReported(path)) return;
       const expected = `${what}: one of ${names.join(', ')}`;
@@ -214,10 +217,11 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
     for (const [place, phase] of config.phases.entries()) {
       refuse(['phases', place], phase, 'a phase', phaseNames);
     }
-    refuse(['model'], config.model, 'a model of parley.yaml', known.models);
+    refuse(['model'], config.model, 'a model of parley.yaml', modelNames);
+    checkAgentParameters(agent, known.models[config.model], problems);
     const { summaryModel } = config.context;
     if (summaryModel !== null && summaryModel !== known.summaryModel)
-      refuse(['context', 'summaryModel'], summaryModel, 'a model of parley.yaml', known.models);
+      refuse(['context', 'summaryModel'], summaryModel, 'a model of parley.yaml', modelNames);
     for (const [place, tool] of config.tools.entries()) {
       const unknown = unknownTool(tool, known.tools);
       if (unknown !== null) known.notices.push(`${locate(['tools', place])}: ${unknown}`);

@@ -11,6 +11,7 @@ import {
 } from '../schema/model-file.ts';
 import { resolveProfile } from '../schema/profiles.ts';
 import { Secret } from '../schema/secret.ts';
+import { resolveParameters } from './parameters.ts';
 
 /**
  * Resolves the table of models.
@@ -69,6 +70,7 @@ function common(model: ModelFile, name: string, baseURL: string | null) {
     contextTokens: model.contextTokens,
     maxOutputTokens: model.maxOutputTokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, small),
     ...(model.price === undefined ? {} : { price: priceOf(model.price) }),
+    parameters: resolveParameters(model),
     session: sessionOf(model.session),
     profile: resolveProfile(model.profile, model, baseURL),
   };

@@ -1,6 +1,7 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
 import type { ArmedPoints } from './crash-points.ts';
 import type { PublishersConfig } from './http-file.ts';
+import type { AgentParameterKeys, ParameterKeys } from './parameters.ts';
 import type { ModelProfileConfig } from './profiles.ts';
 import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
@@ -20,11 +21,20 @@ export interface SessionSetting {
   readonly name: string;
 }
 
+/** Parameters of requests; each header's value may be a secret (PARAMETERS-2). */
+export type RequestParameters = Omit<ParameterKeys, 'headers'> & {
+  readonly headers?: Readonly<Record<string, Secret>>;
+};
+
+/** Override those of the agent's model. */
+export type AgentParameters = RequestParameters & Pick<AgentParameterKeys, 'maxOutputTokens'>;
+
 interface AnyModelConfig {
   /** The name at the provider. */
   readonly model: string;
   readonly contextTokens: number;
   readonly maxOutputTokens: number;
+  readonly parameters: RequestParameters;
   /** Settings for its provider. */
   readonly profile: ModelProfileConfig;
   readonly price?: PriceConfig;
@@ -55,6 +65,7 @@ export interface AgentConfig extends AgentCard {
   readonly persona: string;
   /** The common settings, with the overrides of the agent's file. */
   readonly context: ContextConfig;
+  readonly parameters: AgentParameters;
   readonly file: string;
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { count } from './model-file.ts';
+import { count } from './parameters.ts';
 
 /** The sections `nats`, `publishers`, `ingress` and `http` of `parley.yaml` (`schema.ts`). */
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { count, fieldName, headerName, parameterKeys, sessionClashes } from './parameters.ts';
 import {
   AFTER_RESULTS,
   CALL_IDS,
@@ -17,8 +18,6 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_MODEL = 'gpt-5-mini';
 
-export const count = z.int().min(1);
-
 const price = z
   .strictObject({
     inputPerMillion: z.number().nonnegative().describe('USD per million input tokens'),
@@ -33,50 +32,10 @@ const price = z
   })
   .describe('What the model costs; without it no cost is counted');
 
-/** A token of RFC 9110. */
-const HEADER_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Headers that requests already use, or that belong to the connection. */
-const USED_HEADERS: readonly string[] = [
-  'accept',
-  'authorization',
-  'connection',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'transfer-encoding',
-  'upgrade',
-];
-/** Fields that bodies already use, or that would change the form of the answer. */
-const USED_FIELDS: readonly string[] = [
-  'max_completion_tokens',
-  'max_tokens',
-  'messages',
-  'model',
-  'n',
-  'parallel_tool_calls',
-  'stream',
-  'stream_options',
-  'tool_choice',
-  'tools',
-];
-
 const session = z
   .strictObject({
-    header: z
-      .string()
-      .regex(HEADER_PATTERN, "a header's name: letters, digits and any of !#$%&'*+.^_`|~-")
-      .refine(
-        (name) => !USED_HEADERS.includes(name.toLowerCase()),
-        'a header that requests do not use already',
-      )
-      .optional()
-      .describe('Name of the header that contains the session'),
-    field: z
-      .string()
-      .min(1)
-      .refine((name) => !USED_FIELDS.includes(name), 'a field that requests do not use already')
+    header: headerName.optional().describe('Name of the header that contains the session'),
+    field: fieldName
       .optional()
       .describe('Name of the top-level field of the request that contains the session'),
   })
@@ -147,6 +106,7 @@ const KEYS_OF_PROVIDER = {
     'apiKey',
     'session',
     'profile',
+    ...(Object.keys(parameterKeys) as (keyof typeof parameterKeys)[]),
     ...(Object.keys(profileKeys) as (keyof ProfileSettings)[]).filter((key) => key !== 'otherAgentsAs'),
   ],
   scripted: ['script'],
@@ -195,6 +155,7 @@ export const modelFileSchema = z
       .enum(PRESET_NAMES)
       .optional()
       .describe('Preset for the provider (default: by the host of baseURL, else compatible)'),
+    ...parameterKeys,
     ...profileKeys,
     price: price.optional(),
     session: session.optional(),
@@ -205,6 +166,10 @@ export const modelFileSchema = z
       if (model[key] === undefined) continue;
       const message = `nothing: provider ${model.provider} has no ${key} (${other} has)`;
       context.addIssue({ code: 'custom', path: [key], message });
+    }
+    for (const path of model.session ? sessionClashes(model, model.session) : []) {
+      const message = 'another name: session uses this one';
+      context.addIssue({ code: 'custom', path: [...path], message });
     }
     if (model.maxOutputTokens !== undefined && model.maxOutputTokens >= model.contextTokens) {
       const message = `less than contextTokens (${model.contextTokens})`;

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { modeSchema, NAME_PATTERN } from '../../conversation/index.ts';
 import { DURATION_FORM, DURATION_PATTERN, hasVisible } from '../../kernel/index.ts';
 import { http, ingress, nats, publisher, publisherName } from './http-file.ts';
-import { count, modelFileSchema } from './model-file.ts';
+import { modelFileSchema } from './model-file.ts';
+import { agentParameters, count } from './parameters.ts';
 import { slug, toolName, tools } from './tools-file.ts';
 
 /**
@@ -236,5 +237,6 @@ export const agentFileSchema = z.strictObject({
   tools: z.array(toolName).default([]),
   runtime: z.enum(['local', 'bus']).default('local'),
   context: z.strictObject(contextKeys).partial().default({}),
+  parameters: agentParameters.default({}),
 });
 export type AgentFile = z.infer<typeof agentFileSchema>;

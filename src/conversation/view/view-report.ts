@@ -62,6 +62,10 @@ export interface ViewReport {
   /** SHA-256 of the request's bytes. */
   readonly requestHash: string;
   readonly model: string;
+  /** Fields of the request's body besides `model`, the stream, tools and messages; absent from an older daemon. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  /** Names of the headers that the configuration adds. Their values are not shown. */
+  readonly headers?: readonly string[];
   /** Why the request must not be sent, if so. */
   readonly fault: Refusal | null;
   /** The origin of each message of `messages`. */

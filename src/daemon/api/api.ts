@@ -1,4 +1,4 @@
-import { explainStored } from '../../agents/index.ts';
+import { explainStored, shownParameters } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -311,8 +311,15 @@ export class Api {
       modes: card.modes,
       runtime: card.runtime,
       status: await this.statusOf(card, rows),
+      ...this.modelOf(card),
     }));
     return { agents: await Promise.all(agents) };
+  }
+
+  /** Of an agent in this process: another program makes its own requests. */
+  private modelOf({ slug, runtime }: AgentCard) {
+    const agent = runtime === 'local' ? this.runtime.agents.get(slug) : undefined;
+    return agent && { model: agent.profile.name, ...shownParameters(agent.profile) };
   }
 
   /** Over all conversations, as their list has it. */

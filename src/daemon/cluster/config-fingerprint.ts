@@ -12,7 +12,14 @@ export function fingerprintOf(config: Config): ConfigFingerprint {
   const { limits, approvals, publishers, ingress, sharing } = config;
   return {
     agents: digest([config.defaultAgent, ...agents.map(({ file: _, ...agent }) => agent)]),
-    models: digest(Object.entries(models).map(([name, { provider, model }]) => [name, provider, model])),
+    models: digest(
+      Object.entries(models).map(([name, { provider, model, parameters }]) => [
+        name,
+        provider,
+        model,
+        parameters,
+      ]),
+    ),
     phases: digest(phases),
     workflows: digest(workflows),
     prompts: digest(prompts),

@@ -1,5 +1,12 @@
 import { APIError } from 'openai';
-import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
+import type {
+  HeaderValue,
+  HiddenValue,
+  Model,
+  ModelDelta,
+  ModelOutcome,
+  ModelRequest,
+} from '../../agents/model-port.ts';
 import { systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
 import { createProviderClient, type ProviderClient, type ProviderOptions, StatusError } from './client.ts';
@@ -53,7 +60,7 @@ interface Attempt {
 async function attempt(context: Attempt): Promise<ModelOutcome> {
   const { watch, options } = context;
   const reader = createAnswerReader();
-  const fail = (fault: Fault, gaveDelta: boolean): ModelOutcome => failed(options, reader, fault, gaveDelta);
+  const fail = (fault: Fault, gaveDelta: boolean): ModelOutcome => failed(context, reader, fault, gaveDelta);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
   watch.expectWithin(options.timeoutMs);
   const response = await send(context);
@@ -92,7 +99,7 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
       .post('/chat/completions', {
         body: request.body, // OPENAI-MODEL-1
         headers: {
-          ...request.headers,
+          ...revealed(request),
           'content-type': 'application/json',
           accept: 'text/event-stream, application/json',
         },
@@ -174,7 +181,7 @@ function timeout(options: OpenAiModelOptions, gaveDelta: boolean): Fault {
 }
 
 function failed(
-  options: OpenAiModelOptions,
+  { options, request }: Attempt,
   reader: AnswerReader,
   fault: Fault,
   gaveDelta: boolean,
@@ -183,7 +190,7 @@ function failed(
   const outcome = {
     kind: 'failed',
     code: fault.code,
-    message: redact(fault.message, options),
+    message: redact(fault.message, options, request),
     partial: reader.partial(),
     retryable,
   } as const;
@@ -191,11 +198,22 @@ function failed(
 }
 
 /** OPENAI-MODEL-4: some providers quote the key that they refuse. */
-function redact(message: string, options: OpenAiModelOptions): string {
-  const secrets = [options.apiKey ?? '', ...Object.values(options.headers ?? {})].filter(
-    (text) => text.length > 3,
-  );
+function redact(message: string, { apiKey = '', headers = {} }: OpenAiModelOptions, request: ModelRequest) {
+  const hidden = Object.values(request.headers).flatMap((value) => (isHidden(value) ? [value.reveal()] : []));
+  const secrets = [apiKey, ...Object.values(headers), ...hidden].filter((text) => text.length > 3);
   return secrets.reduce((text, secret) => text.replaceAll(secret, '***'), message);
+}
+
+function revealed({ headers }: ModelRequest): Record<string, string> {
+  const pairs = Object.entries(headers).map(([name, value]) => [
+    name,
+    isHidden(value) ? value.reveal() : value,
+  ]);
+  return Object.fromEntries(pairs);
+}
+
+function isHidden(value: HeaderValue): value is HiddenValue {
+  return typeof value !== 'string';
 }
 
 function shownUrl(options: OpenAiModelOptions): string {

@@ -113,7 +113,7 @@ class OfferedTurns implements RemoteModel {
     const session = new RemoteSession(channel, epoch);
     const body = { conversation, turnId, epoch, messages, tools, heartbeatMs };
     const offering = channel.offer(
-      sessionId === undefined ? body : { ...body, sessionId },
+      typeof sessionId === 'string' ? { ...body, sessionId } : body,
       Math.min(ACCEPT_MS, silenceMs),
       (event) => session.receive(event),
     );

@@ -23,6 +23,7 @@ describe('a file without models', () => {
         model: 'scripted',
         contextTokens: 128_000,
         maxOutputTokens: 4_096,
+        parameters: {},
         session: null,
         profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },
       },
@@ -73,6 +74,7 @@ describe('a model', () => {
       contextTokens: 128_000,
       maxOutputTokens: 4_096,
       price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 2 },
+      parameters: {},
       session: null,
       profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },
     });
