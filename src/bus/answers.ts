@@ -46,6 +46,8 @@ export const page = fields({
       /** What model calls used so far; absent where the list is older than these fields. */
       tokens: z.number().optional(),
       usd: z.number().optional(),
+      /** Calls whose cost is unknown (no price, or no usage reported): `usd` does not include them. */
+      unpricedCalls: count.optional(),
       /** Slugs of the agents whose turn runs, and of those whose turn waits for an answer. */
       running: list(agent),
       waiting: list(agent),
@@ -66,6 +68,7 @@ const used = fields({
   cachedInputTokens: z.number(),
   outputTokens: z.number(),
   usd: z.number(),
+  unpricedCalls: count,
 });
 
 export const detail = fields({
@@ -88,6 +91,8 @@ export const detail = fields({
     /** Tokens in and out, and their cost as far as prices are configured; `usage` has the same by slug. */
     tokens: z.number(),
     usd: z.number(),
+    /** Calls whose cost is unknown (no price, or no usage reported): `usd` does not include them. */
+    unpricedCalls: count,
     usage: z.record(agent, used),
   }),
   agents: z.record(

@@ -53,7 +53,7 @@ export { Knowledge, wireCallId } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';
-export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
+export { isUnpriced, NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,

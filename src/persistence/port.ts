@@ -77,6 +77,8 @@ export interface ConversationRow {
   /** Used by model calls so far; absent in rows of older versions. */
   readonly tokens?: number;
   readonly usd?: number;
+  /** Calls whose cost is unknown and not part of `usd`; absent in rows of older versions. */
+  readonly unpricedCalls?: number;
   /** Slugs of agents that wait, that a limit stopped, and that a person stopped with work left; absent in older rows. */
   readonly waiting?: readonly string[];
   readonly limited?: readonly string[];

@@ -65,7 +65,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
-    { models: file.models, env, directory, used, locate, isReported, notices },
+    { models: file.models, limits: file.limits, env, directory, used, locate, isReported, notices },
     problems,
   );
   const phases = mergePhases(file.phases, locate, problems);

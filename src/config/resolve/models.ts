@@ -10,6 +10,7 @@ import {
   modelFileSchema,
 } from '../schema/model-file.ts';
 import { resolveProfile } from '../schema/profiles.ts';
+import type { LimitsConfig } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';
 import { resolveParameters } from './parameters.ts';
 
@@ -26,6 +27,7 @@ const DEFAULT_NAME = 'default';
 interface ModelsInput {
   /** From `parley.yaml` and the environment; undefined: not configured. */
   readonly models: Readonly<Record<string, ModelFile>> | undefined;
+  readonly limits: Pick<LimitsConfig, 'usdPerConversation'>;
   readonly env: Environment;
   readonly directory: string;
   /** Names that agents use: only these need a key. */
@@ -45,6 +47,7 @@ export async function resolveModels(
     const config =
       model.provider === 'scripted' ? scripted(name, model, input) : openai(name, model, input, problems);
     await checkScript(config, name, input, problems);
+    checkPrice(config, name, input, problems);
     models.push([name, config]);
   }
   return Object.fromEntries(models);
@@ -137,5 +140,20 @@ async function checkScript(config: ModelConfig, name: string, input: ModelsInput
     key: keyText(path),
     seen: show(config.script),
     expected: 'a file that exists (paths are relative to the configuration folder)',
+  });
+}
+
+/** A limit in dollars would count the calls of a model without a price as free. */
+function checkPrice({ provider, price }: ModelConfig, name: string, input: ModelsInput, problems: Problems) {
+  const { usdPerConversation: limit } = input.limits;
+  const path = ['models', name, 'price'];
+  const isNeeded = limit !== null && provider !== 'scripted' && input.used.has(name);
+  if (!isNeeded || price !== undefined || input.isReported(path)) return;
+  problems.add({
+    source: input.locate(path),
+    key: keyText(path),
+    seen: null,
+    expected: `a price, because limits.usdPerConversation is ${limit} and agents use this model`,
+    hint: 'set inputPerMillion and outputPerMillion (0 for a free model), or limit tokensPerConversation instead',
   });
 }

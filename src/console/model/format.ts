@@ -27,10 +27,11 @@ export function count(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** Like the command line: a dash for no cost, because most models have no price. */
-export function money(usd: number): string {
-  if (usd === 0) return '-';
-  return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
+/** As in the command line: a dash for no cost, and an unknown cost is never shown as zero. */
+export function money(usd: number, unpricedCalls = 0): string {
+  const known = usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
+  if (unpricedCalls > 0) return usd === 0 ? 'unknown' : `${known} + unknown`;
+  return usd === 0 ? '-' : known;
 }
 
 export function clockTime(iso: string): string {

@@ -1,4 +1,5 @@
 import type { Entry, EntryOf } from '../../conversation/index.ts';
+import { isUnpriced } from '../../conversation/state/usage.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import type { Interval } from './time-scale.ts';
 
@@ -33,6 +34,8 @@ interface Spending {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly usd: number;
+  /** Calls whose cost is unknown. */
+  readonly unpricedCalls: number;
   /** Milliseconds. */
   readonly modelMs: number;
   readonly toolMs: number;
@@ -56,7 +59,15 @@ export function lanesOf(entries: readonly Entry[]): Lanes {
 }
 
 type Open = { readonly from: number; readonly index: number; readonly label: string; readonly lane: string };
-const NOTHING: Spending = { calls: 0, inputTokens: 0, outputTokens: 0, usd: 0, modelMs: 0, toolMs: 0 };
+const NOTHING: Spending = {
+  calls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  usd: 0,
+  unpricedCalls: 0,
+  modelMs: 0,
+  toolMs: 0,
+};
 
 class LanesBuilder {
   readonly #spans: Span[] = [];
@@ -164,7 +175,8 @@ class LanesBuilder {
     const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took); // LANES-2
     this.#spans.push({ kind: 'call', lane, from: began, to: at, index, label: entry.model ?? 'model call' });
     const { inputTokens = 0, outputTokens = 0, usd = 0 } = entry.usage ?? {};
-    this.#spend(lane, { calls: 1, inputTokens, outputTokens, usd, modelMs: took });
+    const unpricedCalls = isUnpriced(entry) ? 1 : 0;
+    this.#spend(lane, { calls: 1, inputTokens, outputTokens, usd, unpricedCalls, modelMs: took });
   }
 
   #result(entry: EntryOf<'message'>, at: number): void {
@@ -203,6 +215,7 @@ class LanesBuilder {
       inputTokens: sum('inputTokens'),
       outputTokens: sum('outputTokens'),
       usd: sum('usd'),
+      unpricedCalls: sum('unpricedCalls'),
       modelMs: sum('modelMs'),
       toolMs: sum('toolMs'),
     });

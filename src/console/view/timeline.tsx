@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import { count, duration, money, roughly } from '../model/format.ts';
-import { type Lanes, lanesOf, type Passage, PEOPLE, type Span } from '../model/lanes.ts';
+import { type Lanes, lanesOf, type Passage, PEOPLE, type Span, type Spending } from '../model/lanes.ts';
 import { type TimeScale, timeScale } from '../model/time-scale.ts';
 import { nameOf, opened, participants, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
@@ -199,8 +199,7 @@ function Legend() {
 
 function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
   const rows = [...lanes.spending];
-  const sum = (key: 'calls' | 'inputTokens' | 'outputTokens' | 'usd' | 'modelMs' | 'toolMs') =>
-    rows.reduce((total, [, spent]) => total + spent[key], 0);
+  const sum = (key: keyof Spending) => rows.reduce((total, [, spent]) => total + spent[key], 0);
   return (
     <table class="spending">
       <caption>Usage by agent</caption>
@@ -224,7 +223,7 @@ function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
             <td>{count(spent.calls)}</td>
             <td>{count(spent.inputTokens)}</td>
             <td>{count(spent.outputTokens)}</td>
-            <td>{money(spent.usd)}</td>
+            <td>{money(spent.usd, spent.unpricedCalls)}</td>
             <td>{duration(spent.modelMs)}</td>
             <td>{duration(spent.toolMs)}</td>
           </tr>
@@ -236,7 +235,7 @@ function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
           <td>{count(sum('calls'))}</td>
           <td>{count(sum('inputTokens'))}</td>
           <td>{count(sum('outputTokens'))}</td>
-          <td>{money(sum('usd'))}</td>
+          <td>{money(sum('usd'), sum('unpricedCalls'))}</td>
           <td>{duration(sum('modelMs'))}</td>
           <td>{duration(sum('toolMs'))}</td>
         </tr>

@@ -141,7 +141,7 @@ function Facts({ request: { report } }: { readonly request: ExplainedRequest }) 
             <dt>This call</dt>
             <dd>
               {count(call.inputTokens)} in, {count(call.outputTokens)} out
-              {call.usd ? `, ${money(call.usd)}` : ''}
+              {call.usd === undefined ? ', cost unknown' : call.usd > 0 ? `, ${money(call.usd)}` : ''}
             </dd>
           </>
         )}

@@ -183,7 +183,7 @@ function applyLimitReached(next: Next, { agent: slug, index }: EntryOf<'limit-re
 
 /** The request that it was made for comes next. */
 function applySummary(next: Next, entry: EntryOf<'summary'>): void {
-  addUsage(next, entry.usage);
+  addUsage(next, entry);
   if (entry.content !== '') next.newestSummary = entry.index;
   changeAgent(next, entry.agent, (agent) => {
     agent.used = usedWith(agent.used, entry);
@@ -196,7 +196,7 @@ function applySummary(next: Next, entry: EntryOf<'summary'>): void {
 }
 
 function applyAnswer(next: Next, entry: MessageEntry): void {
-  addUsage(next, entry.usage);
+  addUsage(next, entry);
   const ratio = tokenRatio(entry);
   changeAgent(next, entry.author.id, (agent) => {
     agent.tokenRatio = ratio ?? agent.tokenRatio;

@@ -20,6 +20,7 @@ export function mutableCopy(state: ConversationState): Mutable<ConversationState
     agents: state.agents,
     tokens: state.tokens,
     usd: state.usd,
+    unpricedCalls: state.unpricedCalls,
     newestSummary: state.newestSummary,
     updatedAt: state.updatedAt,
     claim: state.claim,

@@ -161,8 +161,10 @@ export interface ConversationState {
   readonly agents: Readonly<Record<string, AgentState>>;
   /** Input and output tokens, as providers reported them. */
   readonly tokens: number;
-  /** Cost, where prices are configured. */
+  /** Of the calls whose cost is known. */
   readonly usd: number;
+  /** Calls whose cost is unknown, for lack of a price or of usage. */
+  readonly unpricedCalls: number;
   /** Index of the newest summary with text, of any agent. */
   readonly newestSummary: number | null;
   readonly updatedAt: string | null;
@@ -193,6 +195,7 @@ export const EMPTY_STATE: ConversationState = {
   agents: Object.freeze(noAgents()),
   tokens: 0,
   usd: 0,
+  unpricedCalls: 0,
   newestSummary: null,
   updatedAt: null,
   claim: null,

@@ -1,6 +1,6 @@
-import type { Entry, EntryOf, MessageEntry, Usage } from '../log/entry.ts';
+import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 
-/** Total usage of model calls. Costs are included where prices are configured and the provider reports usage. */
+/** Total usage of model calls. A cost is known where a price is configured and the provider reports usage. */
 export interface Used {
   /** Calls with an entry: answers, failures, and summaries written by a model. */
   readonly calls: number;
@@ -8,7 +8,10 @@ export interface Used {
   /** The part of `inputTokens` that the provider had cached. */
   readonly cachedInputTokens: number;
   readonly outputTokens: number;
+  /** Of the calls whose cost is known. */
   readonly usd: number;
+  /** Calls whose cost is unknown: `usd` does not include them. */
+  readonly unpricedCalls: number;
 }
 
 export const NOTHING_USED: Used = {
@@ -17,6 +20,7 @@ export const NOTHING_USED: Used = {
   cachedInputTokens: 0,
   outputTokens: 0,
   usd: 0,
+  unpricedCalls: 0,
 };
 
 /** True for the entry of a model call; an imported answer, or one refused before it was sent, is none. */
@@ -28,16 +32,15 @@ function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> {
 
 /** The total with one more entry; unchanged if the entry is no model call. */
 export function usedWith(used: Used, entry: Entry): Used {
-  return isModelCall(entry) ? usedWithCall(used, entry.usage) : used;
-}
-
-function usedWithCall(used: Used, usage: Usage | undefined): Used {
+  if (!isModelCall(entry)) return used;
+  const { usage } = entry;
   return {
     calls: used.calls + 1,
     inputTokens: used.inputTokens + (usage?.inputTokens ?? 0),
     cachedInputTokens: used.cachedInputTokens + (usage?.cachedInputTokens ?? 0),
     outputTokens: used.outputTokens + (usage?.outputTokens ?? 0),
     usd: used.usd + (usage?.usd ?? 0),
+    unpricedCalls: used.unpricedCalls + (isUnpriced(entry) ? 1 : 0),
   };
 }
 
@@ -50,14 +53,26 @@ export function usedTogether(all: Iterable<Used>): Used {
       cachedInputTokens: sum.cachedInputTokens + used.cachedInputTokens,
       outputTokens: sum.outputTokens + used.outputTokens,
       usd: sum.usd + used.usd,
+      unpricedCalls: sum.unpricedCalls + used.unpricedCalls,
     };
   }
   return sum;
 }
 
+/** True for a call whose cost is unknown. A failure without usage and without any text of an answer costs nothing. */
+export function isUnpriced(entry: Entry): boolean {
+  if (!isModelCall(entry) || entry.usage?.usd !== undefined) return false;
+  const isFailure = entry.type === 'message' && entry.partType === 'error';
+  return entry.usage !== undefined || !isFailure || !entry.content?.startsWith('LLM_ERROR ');
+}
+
 /** Adds to the totals of a conversation, which count no calls. */
-export function addUsage(total: { tokens: number; usd: number }, usage: Usage | undefined): void {
-  if (!usage) return;
-  total.tokens += usage.inputTokens + usage.outputTokens;
-  total.usd += usage.usd ?? 0;
+export function addUsage(
+  total: { tokens: number; usd: number; unpricedCalls: number },
+  entry: MessageEntry | EntryOf<'summary'>,
+): void {
+  if (isUnpriced(entry)) total.unpricedCalls += 1;
+  if (!entry.usage) return;
+  total.tokens += entry.usage.inputTokens + entry.usage.outputTokens;
+  total.usd += entry.usage.usd ?? 0;
 }

@@ -77,6 +77,7 @@ function parseRow(value: unknown): ConversationRow {
     updatedAt: text(value, 'updatedAt'),
     ...(value.tokens === undefined ? {} : { tokens: amount(value, 'tokens') }),
     ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
+    ...(value.unpricedCalls === undefined ? {} : { unpricedCalls: count(value, 'unpricedCalls') }),
     ...(value.waiting === undefined ? {} : { waiting: texts(value, 'waiting') }),
     ...(value.limited === undefined ? {} : { limited: texts(value, 'limited') }),
     ...(value.stopped === undefined ? {} : { stopped: texts(value, 'stopped') }),

@@ -100,7 +100,7 @@ describe('whether a request was sent', () => {
   function answered(requestHash: string | undefined): ViewReport {
     const log = new Log();
     const answer = log.answer('pm', log.start('pm', log.person('one')), 'yes');
-    log.entries[answer] = { ...log.entries[answer], requestHash } as Entry;
+    log.entries[answer] = { ...log.entries[answer], requestHash, partType: 'error' } as Entry;
     return reportOf(log, {}, answer);
   }
 
@@ -146,12 +146,26 @@ describe('what a request cost', () => {
 
   it('is reported for the call, its turn with the summary before it, the agent and all agents, up to there', () => {
     const { log, pm } = spent();
-    const two = { calls: 2, inputTokens: 400, cachedInputTokens: 20, outputTokens: 10, usd: 1 };
+    const two = {
+      calls: 2,
+      inputTokens: 400,
+      cachedInputTokens: 20,
+      outputTokens: 10,
+      usd: 1,
+      unpricedCalls: 0,
+    };
     expect(reportOf(log, {}, pm).cost).toEqual({
       call: usage(300),
       turn: two,
       agent: two,
-      conversation: { calls: 3, inputTokens: 420, cachedInputTokens: 30, outputTokens: 15, usd: 1.5 },
+      conversation: {
+        calls: 3,
+        inputTokens: 420,
+        cachedInputTokens: 30,
+        outputTokens: 15,
+        usd: 1.5,
+        unpricedCalls: 0,
+      },
     });
     expect(reportOf(log, {}, pm - 1).cost).toMatchObject({
       call: null,
@@ -164,7 +178,7 @@ describe('what a request cost', () => {
     const log = new Log();
     for (const requestHash of ['sent', '', undefined]) {
       const answer = log.answer('pm', log.start('pm', log.person('one')), 'LLM_ERROR {}');
-      log.entries[answer] = { ...log.entries[answer], requestHash } as Entry;
+      log.entries[answer] = { ...log.entries[answer], requestHash, partType: 'error' } as Entry;
     }
     log.person('more');
     expect(reportOf(log).cost.agent).toEqual({
@@ -173,6 +187,7 @@ describe('what a request cost', () => {
       cachedInputTokens: 0,
       outputTokens: 0,
       usd: 0,
+      unpricedCalls: 0,
     });
   });
 });

@@ -64,7 +64,14 @@ export const chunk = (slug: string, n: number, delta: string, call = `c-${slug}`
   chunk: { turnId: `t-${slug}`, call, n, type: 'text', delta },
 });
 
-const USED = { calls: 1, inputTokens: 1_200, cachedInputTokens: 900, outputTokens: 7, usd: 0.0012 };
+const USED = {
+  calls: 1,
+  inputTokens: 1_200,
+  cachedInputTokens: 900,
+  outputTokens: 7,
+  usd: 0.0012,
+  unpricedCalls: 0,
+};
 
 /** The account of a request with one message, with the given fields. */
 export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({

@@ -51,6 +51,7 @@ describe('the lanes of a conversation', () => {
       inputTokens: 100,
       outputTokens: 10,
       usd: 0.5,
+      unpricedCalls: 0,
       modelMs: 2_000,
       toolMs: 3_900,
     });

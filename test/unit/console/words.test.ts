@@ -115,7 +115,7 @@ describe('numbers in the console', () => {
       '2 h',
       '2 d',
     ]);
-    expect([0, 0.0012, 3.456].map(money)).toEqual(['-', '$0.0012', '$3.46']);
+    expect([0, 0.0012, 3.456].map((usd) => money(usd))).toEqual(['-', '$0.0012', '$3.46']);
     expect(count(1_234_567)).toBe('1,234,567');
   });
 

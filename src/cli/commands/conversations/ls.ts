@@ -39,8 +39,11 @@ export function addLs(program: Command, act: Act): void {
 
 function cells(row: ConversationSummary): string[] {
   const updated = row.updatedAt.slice(0, 16).replace('T', ' ');
-  const { id, title, phase, mode, activeAgent, length, tokens, usd } = row;
-  const used = [tokens === undefined ? '-' : String(tokens), usd === undefined ? '-' : money(usd)];
+  const { id, title, phase, mode, activeAgent, length, tokens, usd, unpricedCalls } = row;
+  const used = [
+    tokens === undefined ? '-' : String(tokens),
+    usd === undefined ? '-' : money(usd, unpricedCalls),
+  ];
   return [id, title ?? '-', phase, mode, activeAgent ?? '-', status(row), String(length), ...used, updated];
 }
 
