@@ -1,4 +1,4 @@
-import { type Entry, traitsOf } from '../../client/index.ts';
+import { type Entry, finishNotice, traitsOf } from '../../client/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import { firstLine } from './text.ts';
 
@@ -11,7 +11,7 @@ export function describeEvent(entry: EventEntry): string {
     case 'turn-started':
       return `${entry.agent} ${turnWords(entry)}`;
     case 'turn-ended':
-      return `${entry.agent}'s turn ${entry.outcome === 'waiting' ? 'waits' : `ended: ${entry.outcome}`}`;
+      return `${entry.agent}'s turn ${entry.outcome === 'waiting' ? 'waits' : `ended: ${outcomeOf(entry)}`}`;
     case 'message-delivered':
       return `${entry.agent} was shown ${indexes(entry.entries)} in the middle of its turn`;
     case 'tool-started':
@@ -25,6 +25,11 @@ export function describeEvent(entry: EventEntry): string {
     default:
       return describeNotice(entry);
   }
+}
+
+function outcomeOf({ outcome, finishReason }: Extract<EventEntry, { type: 'turn-ended' }>): string {
+  const cut = finishNotice(finishReason);
+  return cut === null ? outcome : `${outcome}, its answer was ${cut}`;
 }
 
 type Bookkeeping =

@@ -1,6 +1,6 @@
 import { hasVisible, type Refusal } from '../../kernel/index.ts';
 import { type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
-import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
+import { cutBy, emptyAnswerFailure, isPaused } from '../log/finish-reason.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
@@ -30,8 +30,10 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     partType: failure ? 'error' : 'text',
     ...(answer.fullOutputPath ? { id: answer.id, fullOutputPath: answer.fullOutputPath } : {}),
   });
-  if (answer.toolCalls.length === 0) endTurn(builder, report.agent, failure ? 'failed' : 'completed');
-  else beginCalls(builder, report.agent);
+  const { finishReason, content, toolCalls } = answer;
+  if (toolCalls.length > 0) beginCalls(builder, report.agent);
+  else if (isPaused({ finishReason, content })) advanceTurn(builder, report.agent);
+  else endTurn(builder, report.agent, failure ? 'failed' : 'completed');
   return true;
 }
 

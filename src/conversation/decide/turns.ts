@@ -1,5 +1,5 @@
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from '../log/entry.ts';
-import { cutBy, finishNotice } from '../log/finish-reason.ts';
+import { type Cut, cutBy, finishNotice } from '../log/finish-reason.ts';
 import {
   agentState,
   isStopped,
@@ -235,10 +235,17 @@ function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome
     turnId: turn.turnId,
     agent: turn.agent,
     outcome,
+    finishReason: outcome === 'completed' ? (cutOf(builder, turn) ?? undefined) : undefined,
     lastProcessedMessageIndex: builder.context
       .knowledge(turn.agent)
       .cursorAfter(builder.drafted, builder.nextIndex + 1),
   });
+}
+
+/** What cut the turn's last words; null: they are complete. */
+function cutOf(builder: DecisionBuilder, { lastWords }: Turn): Cut | null {
+  const words = lastWords === null ? undefined : builder.entryAt(lastWords);
+  return words?.type === 'message' ? cutBy(words.finishReason) : null;
 }
 
 /** The first exchange gives a conversation its title. */
@@ -270,7 +277,7 @@ function answerAsker(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome)
   if (!asker || !call) return;
   const text = (words as MessageEntry | undefined)?.content;
   // An incomplete answer must not look like a complete one.
-  const cut = cutBy((words as MessageEntry | undefined)?.finishReason);
+  const cut = cutOf(builder, turn);
   const isEnded = outcome === 'limited' || outcome === 'aborted';
   const why = isEnded ? `its turn was ${outcome}` : cut && `its answer was ${finishNotice(cut)}`;
   const mark = why ? `\n\n[${turn.agent} did not finish: ${why}]` : '';

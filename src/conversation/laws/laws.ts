@@ -1,4 +1,5 @@
 import { authorSchema, type Entry, entrySchema } from '../log/entry.ts';
+import { isPaused } from '../log/finish-reason.ts';
 import { isBefore } from '../log/ranges.ts';
 import { checkApprovals } from './approval-laws.ts';
 import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';
@@ -90,14 +91,14 @@ function isCalling(entry: Entry): boolean {
   return entry.type === 'message' && entry.role === 'assistant' && entry.tool_calls !== undefined;
 }
 
-/** One final answer per turn. */
+/** One final answer per turn; a paused answer is not final. */
 function checkAnswers(entries: readonly Entry[], faults: string[]): void {
   const answered = new Set<string>();
   for (const entry of entries) {
     if (entry.type !== 'message' || entry.role !== 'assistant' || entry.tool_calls || !entry.turnId) continue;
     if (answered.has(entry.turnId))
       faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
-    answered.add(entry.turnId);
+    if (!isPaused(entry)) answered.add(entry.turnId);
   }
 }
 

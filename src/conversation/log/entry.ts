@@ -131,6 +131,8 @@ const fields = {
     turnId: z.string(),
     agent: z.string(),
     outcome: z.enum(['completed', 'failed', 'aborted', 'waiting', 'limited']),
+    /** Of a completed turn whose last answer is incomplete: why (`finish-reason.ts`). */
+    finishReason: z.string().optional(),
     lastProcessedMessageIndex: z.int().nonnegative(),
   },
   'tool-started': {

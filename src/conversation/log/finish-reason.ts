@@ -1,9 +1,10 @@
-import type { Refusal } from '../../kernel/index.ts';
+import { hasVisible, type Refusal } from '../../kernel/index.ts';
+import type { MessageEntry } from './entry.ts';
 
 /**
  * Why a model ended an answer, in the names of the chat-completions protocol: `stop`, `tool_calls`, `length`,
- * `content_filter`, and `refusal` for a refusal written by the model. An unknown reason is kept as the provider wrote it.
- * People and clients see it; no view contains it.
+ * `content_filter`, `refusal` for a refusal written by the model, and `pause` if the provider asks to continue the answer.
+ * An unknown reason is kept as the provider wrote it. People and clients see it; a view contains a pause only.
  */
 
 /** Code points of an unknown reason: it is shown on one line. */
@@ -16,9 +17,15 @@ const SAME: Readonly<Record<string, string>> = {
   stop_sequence: 'stop',
   max_tokens: 'length',
   model_length: 'length',
+  model_context_window_exceeded: 'length',
   function_call: 'tool_calls',
   tool_use: 'tool_calls',
   safety: 'content_filter',
+  blocklist: 'content_filter',
+  prohibited_content: 'content_filter',
+  recitation: 'content_filter',
+  spii: 'content_filter',
+  pause_turn: 'pause',
 };
 
 const NOTICES: Readonly<Record<string, string | null>> = {
@@ -27,15 +34,17 @@ const NOTICES: Readonly<Record<string, string | null>> = {
   length: 'cut at the output limit (length)',
   content_filter: 'cut by the content filter of the provider (content_filter)',
   refusal: 'a refusal of the model (refusal)',
+  pause: 'paused by the provider (pause)',
 };
 
 const ADVICE: Readonly<Record<Cut, string>> = {
   length: 'raise maxOutputTokens of the model, or ask the agent to continue',
   content_filter: 'ask in other words',
+  pause: 'ask the agent to continue',
 };
 
 /** The reasons that leave an answer incomplete. */
-export type Cut = 'length' | 'content_filter';
+export type Cut = 'length' | 'content_filter' | 'pause';
 
 /** A provider's reason in the form that an entry stores. */
 export function finishReasonOf(given: string | undefined): string | undefined {
@@ -46,7 +55,16 @@ export function finishReasonOf(given: string | undefined): string | undefined {
 }
 
 export function cutBy(finishReason: string | undefined): Cut | null {
-  return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : null;
+  return finishReason !== undefined && Object.hasOwn(ADVICE, finishReason) ? (finishReason as Cut) : null;
+}
+
+/** True for an answer that the same turn continues: the model is called again, with this answer in its request. */
+export function isPaused({
+  finishReason,
+  content,
+  tool_calls: calls = [],
+}: Pick<MessageEntry, 'finishReason' | 'content' | 'tool_calls'>): boolean {
+  return finishReason === 'pause' && calls.length === 0 && hasVisible(content ?? '');
 }
 
 /** For people: the words after "the answer was"; null for a usual end. */
@@ -60,18 +78,16 @@ export function adviceOn(cut: Cut): string {
   return ADVICE[cut];
 }
 
+const EMPTY: Readonly<Record<Cut, readonly [code: string, message: string]>> = {
+  length: ['OUTPUT_LIMIT', 'The answer was cut at the output limit (length) before any text'],
+  content_filter: ['CONTENT_FILTERED', 'The content filter of the provider (content_filter) left no text'],
+  pause: ['ANSWER_PAUSED', 'The provider paused the answer (pause) before any text'],
+};
+
 /** The failure of an answer that was cut before any text or call (L16). */
 export function emptyAnswerFailure(cut: Cut): Pick<Refusal, 'code' | 'message'> {
-  const advice = ADVICE[cut];
-  return cut === 'length'
-    ? {
-        code: 'OUTPUT_LIMIT',
-        message: `The answer was cut at the output limit (length) before any text: ${advice}.`,
-      }
-    : {
-        code: 'CONTENT_FILTERED',
-        message: `The content filter of the provider (content_filter) left no text: ${advice}.`,
-      };
+  const [code, what] = EMPTY[cut];
+  return { code, message: `${what}: ${ADVICE[cut]}.` };
 }
 
 /** The result of a call whose arguments were cut: running it with partial arguments would be wrong. */

@@ -68,7 +68,8 @@ export function groupsOf(input: Grouping, parts: readonly ViewPart[], quotedToke
     );
   const grouped: ViewPart[][] = [];
   for (const part of parts) {
-    if (part.message.role === 'tool') grouped.at(-1)?.push(part);
+    const isNotice = part.entries.length === 0 && part.kind !== 'marker'; // after a paused answer
+    if (part.message.role === 'tool' || isNotice) grouped.at(-1)?.push(part);
     else grouped.push([part]);
   }
   return grouped.map((group) => {

@@ -1,6 +1,7 @@
 import { hasVisible } from '../../kernel/index.ts';
 import type { Delivery, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
 import { routedTo, traitsOf } from '../log/entry-traits.ts';
+import { isPaused } from '../log/finish-reason.ts';
 import { tokenRatio } from './budget.ts';
 import {
   applyApprovalAnswered,
@@ -99,6 +100,7 @@ function applySessionSet(next: Next, { agent: slug, sessionId }: EntryOf<'sessio
 function applyForked(next: Next): void {
   next.tokens = 0;
   next.usd = 0;
+  next.unpricedCalls = 0;
   for (const slug of Object.keys(next.agents)) {
     changeAgent(next, slug, (agent) => {
       agent.used = NOTHING_USED;
@@ -212,6 +214,10 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
       turn.wasTooLong = false;
       if (ratio !== undefined) turn.refusedRatio = null;
       turn.openCalls = requestedCalls(entry, turn.askedAt);
+      if (isPaused(entry)) {
+        turn.askedAt = entry.index; // the next request continues this answer
+        turn.answeredUpTo = entry.index;
+      }
     });
   });
 }

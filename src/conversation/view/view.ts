@@ -1,5 +1,6 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { isInAwayBlock, isShown, type ShownEntry } from '../log/entry-traits.ts';
+import { isPaused } from '../log/finish-reason.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import { Knowledge, wireCallId } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
@@ -85,6 +86,10 @@ export interface View {
 
 /** Tools whose results quote the conversation: that text is escaped (L17). */
 const QUOTING_TOOLS: ReadonlySet<string> = new Set(['recall', 'delegate', 'ask']);
+
+/** Follows a paused answer: providers refuse a request that ends with the agent's own words (GUARD-2). */
+const CONTINUE_NOTICE =
+  '=== CONTINUE YOUR ANSWER ===\nThe provider paused it. Continue where it ends, and repeat nothing.';
 
 /** The mode banner, the last section of the prefix. */
 export function modeBanner(mode: Mode): string {
@@ -185,6 +190,10 @@ export class AgentView {
         ? { role: 'assistant', content: entry.content || null, ...thought, tool_calls: calls }
         : { role: 'assistant', content: entry.content ?? '', ...thought };
     into.push({ kind, entries: [entry.index], message });
+    if (isPaused(entry)) {
+      const notice = { role: this.policy.otherAgentsAs, content: CONTINUE_NOTICE };
+      into.push({ kind, entries: [], message: notice });
+    }
     const results = this.knowledge.resultsOf(entry.index);
     calls.forEach((call, position) => {
       const result = this.resultEntry(results[position]);

@@ -219,7 +219,9 @@ export class Reply {
 }
 
 function reasonOf(finishReason: string | undefined): Reason {
-  return finishReason === 'refusal' ? 'content_filter' : (cutBy(finishReason) ?? 'stop');
+  if (finishReason === 'refusal') return 'content_filter';
+  const cut = cutBy(finishReason);
+  return cut === 'pause' ? 'length' : (cut ?? 'stop'); // the protocol has no word for a pause
 }
 
 /** What a person must do before the turn continues; the next message answers a question. */

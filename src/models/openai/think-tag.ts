@@ -1,5 +1,5 @@
 /**
- * Separates reasoning from text for servers that send both as content: `<think>…</think>` at the start of an answer.
+ * Separates reasoning from text for servers that send both as content: blocks of `<think>…</think>` at the start of an answer.
  * Anywhere else the tag is text. The result does not depend on where the text was split.
  */
 export interface Split {
@@ -11,64 +11,70 @@ const OPENING = /^\s*<(think|thinking)>/;
 const NOTHING: Split = { text: '', reasoning: '' };
 
 export class ThinkTag {
-  /** `undecided`: the text so far may be the start of the tag. `after`: only blanks since the closing tag. */
+  /** `undecided`: the text so far may be the start of a tag. `after`: the same, after a closing tag. */
   #state: 'undecided' | 'thinking' | 'after' | 'text' = 'undecided';
   #closing = '';
   #held = '';
+  /** Before the next reasoning: a block begins after another one. */
+  #separator = '';
+  #hasReasoning = false;
 
-  /** Returns the part that is certain. */
+  /** Returns the part that is certain. A loop: an answer can have any number of blocks. */
   push(piece: string): Split {
     if (piece === '') return NOTHING;
-    if (this.#state === 'text') return { text: piece, reasoning: '' };
     this.#held += piece;
-    if (this.#state === 'undecided') return this.#decide();
-    return this.#state === 'thinking' ? this.#think() : this.#after();
+    let reasoning = '';
+    while (this.#state !== 'text') {
+      if (this.#state === 'thinking') {
+        const end = this.#held.indexOf(this.#closing);
+        if (end === -1) {
+          const kept = openEnd(this.#held, this.#closing);
+          return { text: '', reasoning: reasoning + this.#take(this.#held.length - kept) };
+        }
+        reasoning += this.#take(end);
+        this.#held = this.#held.slice(this.#closing.length);
+        this.#state = 'after';
+      } else if (!this.#decide()) return { text: '', reasoning };
+    }
+    const text = this.#held;
+    this.#held = '';
+    return { text, reasoning };
   }
 
   /** Returns what was held back, at the end of the text. */
   end(): Split {
-    const held = this.#held;
-    this.#held = '';
-    if (this.#state === 'after') return NOTHING;
-    return this.#state === 'thinking' ? { text: '', reasoning: held } : { text: held, reasoning: '' };
-  }
-
-  #decide(): Split {
-    const [opening, name] = OPENING.exec(this.#held) ?? [];
-    if (opening !== undefined) {
-      this.#state = 'thinking';
-      this.#closing = `</${name}>`;
-      this.#held = this.#held.slice(opening.length);
-      return this.#think();
-    }
-    if (mayBegin(this.#held.trimStart(), ['<think>', '<thinking>'])) return NOTHING;
-    return this.#release();
-  }
-
-  #think(): Split {
-    const end = this.#held.indexOf(this.#closing);
-    if (end === -1) {
-      const kept = openEnd(this.#held, this.#closing);
-      const reasoning = this.#held.slice(0, this.#held.length - kept);
-      this.#held = this.#held.slice(reasoning.length);
-      return { text: '', reasoning };
-    }
-    const reasoning = this.#held.slice(0, end);
-    this.#held = this.#held.slice(end + this.#closing.length);
-    this.#state = 'after';
-    return { reasoning, text: this.#after().text };
-  }
-
-  #after(): Split {
-    this.#held = this.#held.trimStart();
-    return this.#held === '' ? NOTHING : this.#release();
-  }
-
-  #release(): Split {
-    this.#state = 'text';
+    const { length } = this.#held;
+    if (this.#state === 'thinking') return { text: '', reasoning: this.#take(length) };
     const text = this.#held;
     this.#held = '';
     return { text, reasoning: '' };
+  }
+
+  /** False: the text so far may be the start of a tag. */
+  #decide(): boolean {
+    if (this.#state === 'after') this.#held = this.#held.trimStart();
+    const [opening, name] = OPENING.exec(this.#held) ?? [];
+    if (opening === undefined) {
+      if (mayBegin(this.#held.trimStart(), ['<think>', '<thinking>'])) return false;
+      this.#state = 'text';
+      return true;
+    }
+    this.#state = 'thinking';
+    this.#closing = `</${name}>`;
+    this.#held = this.#held.slice(opening.length);
+    this.#separator = this.#hasReasoning ? '\n\n' : '';
+    return true;
+  }
+
+  /** Removes that many characters of reasoning from the held text. */
+  #take(length: number): string {
+    const taken = this.#held.slice(0, length);
+    this.#held = this.#held.slice(length);
+    if (taken === '') return '';
+    const reasoning = this.#separator + taken;
+    this.#separator = '';
+    this.#hasReasoning = true;
+    return reasoning;
   }
 }
 

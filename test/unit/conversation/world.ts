@@ -273,13 +273,18 @@ export class World {
     call: CallModel,
     content: string | null = `w${this.words++};`,
     tools: readonly string[] = [],
+    finishReason?: string,
   ): Decision {
     const toolCalls: Answer['toolCalls'] = tools.map((name) => ({
       id: 'call_1', // providers repeat ids
       type: 'function',
       function: { name, arguments: '{}' },
     }));
-    return this.do({ type: 'model-answered', ...this.report(call), answer: { content, toolCalls } });
+    return this.do({
+      type: 'model-answered',
+      ...this.report(call),
+      answer: { content, toolCalls, finishReason },
+    });
   }
 
   fail(call: CallModel, partial = ''): Decision {

@@ -196,6 +196,12 @@ describe('deviations of servers from the protocol', () => {
     ['<think>cut off', 'cut off', null],
     ['<think>cut off</thi', 'cut off</thi', null],
     ['Use <think>x</think>.', undefined, 'Use <think>x</think>.'],
+    ['<think>a</think>\n\n<think>b</think>Yes.', 'a\n\nb', 'Yes.'],
+    ['<think></think><thinking>b</thinking> <think>c', 'b\n\nc', null],
+    ['<think>a</think><think></think>Yes.', 'a', 'Yes.'],
+    ['<think>a</think> <thin ice>', 'a', '<thin ice>'],
+    ['<think>a</think> <thi', 'a', '<thi'],
+    ['<think>a</think> \n', 'a', null],
     ['<thin ice>', undefined, '<thin ice>'],
     ['<think>a</think>b <think>c</think>', 'a', 'b <think>c</think>'],
     [' <thi', undefined, ' <thi'],
@@ -216,6 +222,13 @@ describe('deviations of servers from the protocol', () => {
       expect(answerOf(JSON.stringify(document))).toMatchObject({ content: text });
     },
   );
+
+  it('any number of blocks in one piece is read', () => {
+    const content = `${'<think>a</think>'.repeat(50_000)}Yes.`;
+    const answer = answerOf(chunk({ content }, 'stop'));
+    expect(answer.content).toBe('Yes.');
+    expect(answer.reasoning?.length).toBe(50_000 * 3 - 2);
+  });
 
   it('a `function_call`, streamed or whole, is a tool call', () => {
     const expected = [{ id: 'call_0', name: 'look', arguments: '{"at":"x"}' }];

@@ -232,6 +232,7 @@ function spokenWords(
   const verbatim = io.stdout.isTTY !== true;
   const transcript: Transcript = createTranscript({ palette, label, details: false, verbatim });
   waiting.show(first === undefined ? '' : `${answer.agents.join(', ')} …`);
+  const notes: string[] = [];
   const write = (text: string) => {
     if (text === '') return;
     waiting.hide();
@@ -244,10 +245,21 @@ function spokenWords(
         return; // `outcome` reports it
       else if (event.entry.type !== 'message' || event.entry.author.kind === 'agent') {
         write(transcript.entry(event.entry));
+        notes.push(...endNote(event.entry));
       }
     },
-    end: () => write(transcript.close()),
+    end() {
+      write(transcript.close());
+      for (const note of notes) context.note(note);
+    },
   };
+}
+
+/** An answer that is whole, but ended for an unusual reason; `outcome` reports one that was cut. */
+function endNote(entry: Entry): string[] {
+  if (entry.type !== 'message' || cutBy(entry.finishReason)) return [];
+  const notice = finishNotice(entry.finishReason);
+  return notice === null ? [] : [`parley: the answer of ${entry.author.id} was ${notice}`];
 }
 
 function isCutBeforeWords(entry: Entry): boolean {

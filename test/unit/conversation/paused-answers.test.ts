@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { checkLaws, finishReasonOf } from '../../../src/conversation/index.ts';
+import { messagesOf, World } from './world.ts';
+
+const NOTICE = '=== CONTINUE YOUR ANSWER ===';
+
+function paused(content: string | null = 'A beginning'): World {
+  const world = new World();
+  world.post('go');
+  world.answer(world.callOf('pm'), content, [], 'pause');
+  return world;
+}
+
+describe('a paused answer', () => {
+  it.each([
+    ['pause_turn', 'pause'],
+    ['model_context_window_exceeded', 'length'],
+    ['RECITATION', 'content_filter'],
+  ])('the reason %s of a provider is kept as %s', (given, kept) => {
+    expect(finishReasonOf(given)).toBe(kept);
+  });
+
+  it('is continued by the same turn, whose request ends with a notice after it', () => {
+    const world = paused();
+    const messages = messagesOf(world.view('pm'));
+    expect(messages.slice(-2)).toMatchObject([
+      { role: 'assistant', content: 'A beginning' },
+      { content: expect.stringContaining(NOTICE) },
+    ]);
+    const before = world.entries.length;
+    world.answer(world.callOf('pm'), 'The end.');
+    expect(world.entries.slice(before).map(({ type }) => type)).toEqual([
+      'message',
+      'title-set',
+      'turn-ended',
+    ]);
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('is continued after a crash, with the same messages', () => {
+    const world = paused();
+    const messages = messagesOf(world.view('pm'));
+    world.crash();
+    expect(messagesOf(world.view('pm'))).toEqual(messages);
+    world.answer(world.callOf('pm'), 'The end.');
+    expect(world.conversation.state.agents.pm?.turn).toBeNull();
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('a repeated report of it changes nothing', () => {
+    const world = new World();
+    world.post('go');
+    const { agent, turnId } = world.callOf('pm');
+    const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` as the daemon reports it
+    const answer = { content: 'A beginning', toolCalls: [], finishReason: 'pause' };
+    const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: turn?.askedAt ?? -1 };
+    const first = world.do({ type: 'model-answered', ...report, answer });
+    expect(first.effects).toMatchObject([{ type: 'call-model' }]);
+    expect(world.do({ type: 'model-answered', ...report, answer }).entries).toEqual([]);
+  });
+
+  it('a steered message is delivered before the turn continues', () => {
+    const world = new World();
+    world.post('go');
+    world.post('and quickly');
+    const { entries } = world.answer(world.callOf('pm'), 'A beginning', [], 'pause');
+    expect(entries.map(({ type }) => type)).toEqual(['message', 'message-delivered']);
+    expect(messagesOf(world.view('pm')).at(-1)).toMatchObject({ role: 'user', content: 'and quickly' });
+  });
+
+  it('of a stopped agent ends its turn', () => {
+    const world = new World();
+    world.post('go');
+    const call = world.callOf('pm');
+    world.post('stop that', { delivery: 'interrupt' });
+    world.answer(call, 'A beginning', [], 'pause');
+    expect(world.entries.some((entry) => entry.type === 'turn-ended' && entry.outcome === 'aborted')).toBe(
+      true,
+    );
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+});
