@@ -36,7 +36,6 @@ export {
   emptyAnswerFailure,
   finishNotice,
   finishReasonOf,
-  isPaused,
 } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';

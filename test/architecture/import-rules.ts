@@ -29,7 +29,7 @@ const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-
 const FOLLOWER = String.raw`bus/follower\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason)|kernel/hidden)\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason|state/usage)|kernel/hidden)\.ts$`;
 
 /** I1 */
 const ROOMS: Readonly<Record<string, Room>> = {

@@ -1,6 +1,7 @@
 import { hasVisible, type Refusal } from '../../kernel/index.ts';
 import { type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
-import { cutBy, emptyAnswerFailure, isPaused } from '../log/finish-reason.ts';
+import { isPaused } from '../log/entry-traits.ts';
+import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';

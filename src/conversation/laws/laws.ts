@@ -1,5 +1,5 @@
 import { authorSchema, type Entry, entrySchema } from '../log/entry.ts';
-import { isPaused } from '../log/finish-reason.ts';
+import { isPaused } from '../log/entry-traits.ts';
 import { isBefore } from '../log/ranges.ts';
 import { checkApprovals } from './approval-laws.ts';
 import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';

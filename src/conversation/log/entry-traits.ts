@@ -1,4 +1,5 @@
-import type { Entry, EntryType } from './entry.ts';
+import { hasVisible } from '../../kernel/index.ts';
+import type { Entry, EntryType, MessageEntry } from './entry.ts';
 
 /**
  * What several places must know of each entry type. A type without a row does not compile. Neither does one without
@@ -92,4 +93,13 @@ export function routedTo(entry: Entry): readonly string[] {
     default:
       return entry satisfies never;
   }
+}
+
+/** True for an answer that the same turn continues: the model is called again, with this answer in its request. */
+export function isPaused({
+  finishReason,
+  content,
+  tool_calls: calls = [],
+}: Pick<MessageEntry, 'finishReason' | 'content' | 'tool_calls'>): boolean {
+  return finishReason === 'pause' && calls.length === 0 && hasVisible(content ?? '');
 }

@@ -1,5 +1,4 @@
-import { hasVisible, type Refusal } from '../../kernel/index.ts';
-import type { MessageEntry } from './entry.ts';
+import type { Refusal } from '../../kernel/index.ts';
 
 /**
  * Why a model ended an answer, in the names of the chat-completions protocol: `stop`, `tool_calls`, `length`,
@@ -56,15 +55,6 @@ export function finishReasonOf(given: string | undefined): string | undefined {
 
 export function cutBy(finishReason: string | undefined): Cut | null {
   return finishReason !== undefined && Object.hasOwn(ADVICE, finishReason) ? (finishReason as Cut) : null;
-}
-
-/** True for an answer that the same turn continues: the model is called again, with this answer in its request. */
-export function isPaused({
-  finishReason,
-  content,
-  tool_calls: calls = [],
-}: Pick<MessageEntry, 'finishReason' | 'content' | 'tool_calls'>): boolean {
-  return finishReason === 'pause' && calls.length === 0 && hasVisible(content ?? '');
 }
 
 /** For people: the words after "the answer was"; null for a usual end. */

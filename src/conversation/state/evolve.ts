@@ -1,7 +1,6 @@
 import { hasVisible } from '../../kernel/index.ts';
 import type { Delivery, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
-import { routedTo, traitsOf } from '../log/entry-traits.ts';
-import { isPaused } from '../log/finish-reason.ts';
+import { isPaused, routedTo, traitsOf } from '../log/entry-traits.ts';
 import { tokenRatio } from './budget.ts';
 import {
   applyApprovalAnswered,

@@ -1,6 +1,5 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
-import { isInAwayBlock, isShown, type ShownEntry } from '../log/entry-traits.ts';
-import { isPaused } from '../log/finish-reason.ts';
+import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import { Knowledge, wireCallId } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
