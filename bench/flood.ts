@@ -20,7 +20,9 @@ import { startTalker } from './support/talker.ts';
  *   the medians. A process of its own measures it, which the flood does not keep busy.
  *
  *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute] [--bytes N] [--core true] [--jetstream DAEMONS]
+ *         [--flooders N]
  *
+ * `--flooders`: publishers that flood at the same time, each on a connection of its own and into conversations of its own.
  * `--bytes`: of each post, 200 unless given. `--jetstream 3`: three daemons that share the logs of one server.
  * `--jetstream 0`: no daemon; the latency is from post to acknowledgement.
  */
@@ -29,6 +31,7 @@ const given = process.argv.slice(2);
 const shared = take('--jetstream');
 const bytes = Number(take('--bytes') ?? 200);
 const isCore = take('--core') !== undefined;
+const flooderCount = Number(take('--flooders') ?? 1);
 const [secondCount = '20', conversationCount = '50', rate] = given;
 const seconds = Number(secondCount);
 const conversations = Number(conversationCount);
@@ -96,7 +99,7 @@ function watchAnswers(nats: NatsConnection) {
   return counts;
 }
 
-async function send(nats: NatsConnection): Promise<number> {
+async function send(nats: NatsConnection, flooder: string): Promise<number> {
   const began = performance.now();
   const isOver = () => performance.now() - began >= seconds * 1_000;
   const content = 'x'.repeat(bytes);
@@ -104,8 +107,8 @@ async function send(nats: NatsConnection): Promise<number> {
   const next = (): [string, string] => {
     sent += 1;
     return [
-      `parley.in.flooder.flood-${sent % conversations}`,
-      JSON.stringify({ id: `flood-${sent}`, content }),
+      `parley.in.${flooder}.flood-${flooder}-${sent % conversations}`,
+      JSON.stringify({ id: `${flooder}-${sent}`, content }),
     ];
   };
   if (isCore) {
@@ -162,9 +165,11 @@ try {
   }, 250);
 
   const talking = talker.talk(Number.POSITIVE_INFINITY);
-  const flooder = await openNats(address);
+  const names = Array.from({ length: flooderCount }, (_, place) => `flooder${place}`);
+  const flooders = await Promise.all(names.map(async (name) => ({ name, nats: await openNats(address) })));
   const began = performance.now();
-  const sent = await send(flooder);
+  const counted = await Promise.all(flooders.map(({ name, nats }) => send(nats, name)));
+  const sent = counted.reduce((sum, count) => sum + count, 0);
   const floodMs = performance.now() - began;
   if (!isAlone) await dealtWith(counts, sent);
   const allMs = performance.now() - began;
@@ -175,6 +180,7 @@ try {
   report('flood', {
     ...(shared !== undefined && { daemons: daemons.length }),
     ...(isCore && { core: true }),
+    ...(flooderCount > 1 && { flooders: flooderCount }),
     conversations,
     bytes,
     seconds: rounded(floodMs / 1_000, 1),
@@ -194,7 +200,7 @@ try {
     quietSamples: during.length,
     ratio: rounded(median(during) / median(before), 1),
   });
-  await flooder.close();
+  for (const flooder of flooders) await flooder.nats.close();
   await nats.close();
   for (const daemon of daemons) await daemon.stop();
 } finally {
