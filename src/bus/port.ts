@@ -60,8 +60,10 @@ export interface IngressOptions {
   readonly maxBytesInFlight?: number;
   /** Decides on each post in stream order, as soon as it is read. Must not throw. Default: each is delivered. */
   readonly onRead?: (post: ReadPost) => Reading;
-  /** Decides on posts without reading them, when reading is far behind. Null: they are read. Default: all are read. */
-  readonly onUnread?: (posts: UnreadPosts) => Promise<void> | null;
+  /** Whether unread posts may be refused without reading them, when reading is far behind. Default: all posts are read. */
+  readonly isFlood?: (posts: UnreadPosts) => boolean;
+  /** Refuses such posts; they are settled when it resolves. Called only after `isFlood`, for about as many posts. */
+  readonly onUnread?: (posts: UnreadPosts) => Promise<void>;
   /**
    * Handles one delivery; resolves when it is settled (in a log, or refused). If it rejects, the delivery stays unsettled
    * and comes again, at the latest after a restart.

@@ -70,6 +70,7 @@ export async function serve({
     maxConversationsPerPublisher: MAX_CONVERSATIONS_OF_ONE,
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onRead: (post) => posts.read(post),
+    isFlood: (unread) => posts.isFlood(unread),
     onUnread: (unread) => posts.skip(unread),
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition,

@@ -96,12 +96,14 @@ export class Flood {
     return { kind: 'refused', kept: this.#refuse(flooder, { publisher, ...place, count: 1, bytes }, waitMs) };
   }
 
-  /** FLOOD-4. Null: they have to be read. Otherwise as `kept` of a refused post. */
-  skip(posts: UnreadPosts): Promise<void> | null {
-    const { publisher, count, from, to } = posts;
-    const permitted = this.#parts.limits.permitted(publisher, to - from);
-    if (to - from > MINUTE_MS || count < FAR_OVER * permitted) return null;
-    return this.#refuse(this.#flooderOf(publisher, from), posts, 1_000);
+  /** FLOOD-4. False: the posts have to be read. */
+  isFlood({ publisher, count, from, to }: UnreadPosts): boolean {
+    return to - from <= MINUTE_MS && count >= FAR_OVER * this.#parts.limits.permitted(publisher, to - from);
+  }
+
+  /** Refuses unread posts. Resolves as `kept` of a refused post. */
+  skip(posts: UnreadPosts): Promise<void> {
+    return this.#refuse(this.#flooderOf(posts.publisher, posts.from), posts, 1_000);
   }
 
   /** FLOOD-1 */

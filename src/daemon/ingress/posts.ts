@@ -118,8 +118,12 @@ export class Posts {
     return id !== null && this.workers.knowsInMemory(post.conversation, id);
   }
 
-  /** Decides on posts that are not read; null: they are to be read. */
-  skip(posts: UnreadPosts): Promise<void> | null {
+  /** Whether unread posts are a flood that may be refused without reading it. */
+  isFlood(posts: UnreadPosts): boolean {
+    return this.flood.isFlood(posts);
+  }
+
+  skip(posts: UnreadPosts): Promise<void> {
     return this.flood.skip(posts);
   }
 

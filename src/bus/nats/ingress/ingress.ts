@@ -30,8 +30,8 @@ import type { StreamMessage } from './stream-message.ts';
  *    restart. Rejections while the reader stops are not logged one by one: one line gives their number.
  * INGRESS-6 Posts that another store settled are read and not delivered (`../settled.ts`). The server keeps what is settled here.
  * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
- * INGRESS-8 When reading is far behind because of one publisher whose posts are refused, its unread posts are refused without
- *    reading them (`skip-ahead.ts`). The posts of all other publishers are read.
+ * INGRESS-8 When reading is far behind because of posts that are refused, the unread posts of each publisher that is far over
+ *    its rate are refused without reading them (`skip-ahead.ts`). The posts of all other publishers are read.
  */
 
 /** A small batch would let a flood delay the other publishers, because a busy process pulls rarely. */
@@ -168,8 +168,7 @@ export class Ingress {
         this.#take(cursor, message),
       );
       if (end.kind === 'broken') return end.reason;
-      const flooder = this.#watch.flooder(consumer.pending);
-      if (flooder !== null && (await this.#skip(cursor, flooder))) return CHANGED;
+      if (this.#watch.isSkipDue(consumer.pending) && (await this.#skip(cursor))) return CHANGED;
     }
     return 'stopping';
   }
@@ -186,23 +185,24 @@ export class Ingress {
   }
 
   /** INGRESS-8. True: the cursor is after the posts that were skipped. */
-  async #skip(cursor: Cursor, publisher: string): Promise<boolean> {
-    const { life: stream, last: read, lastTime } = cursor;
-    const { onUnread } = this.#options;
-    if (!onUnread || lastTime === null) return false;
-    const skip = await skipAhead(this.#sources, publisher, { stream, sequence: read }).catch(() => null);
+  async #skip(cursor: Cursor): Promise<boolean> {
+    const { life: stream, last: sequence, lastTime } = cursor;
+    const { isFlood, onUnread } = this.#options;
+    if (!isFlood || !onUnread || lastTime === null) return false;
+    const after = { stream, sequence, time: Number(lastTime / 1_000_000n) };
+    const skip = await skipAhead(this.#sources, after, isFlood).catch(() => null);
     if (skip === null || this.#stopping.signal.aborted) return false;
-    const { last, to, count, bytes } = skip;
-    const range = { first: read + 1, last, from: Number(lastTime / 1_000_000n), to };
-    const kept = onUnread({ publisher, stream, count, bytes, ...range });
-    if (kept === null) return false;
-    const refuse = (sequence: number) => {
-      cursor.mark.open(sequence);
-      this.#refused.add(kept, sequence, (sequences) => this.#settled(cursor, sequences));
+    cursor.unsettledSkips += 1;
+    const kept = Promise.all(skip.floods.map(onUnread)).then(() => {
+      cursor.unsettledSkips -= 1;
+    });
+    const refuse = (end: number) => {
+      cursor.mark.open(end);
+      this.#refused.add(kept, end, (sequences) => this.#settled(cursor, sequences));
     };
-    handOverSkipped(read + 1, skip, refuse, (message) => this.#take(cursor, message));
-    this.#sources.purger.noteRead(bytes);
-    Object.assign(cursor, { last, lastTime: null });
+    handOverSkipped(sequence + 1, skip, refuse, (message) => this.#take(cursor, message));
+    for (const { bytes } of skip.floods) this.#sources.purger.noteRead(bytes);
+    Object.assign(cursor, { last: skip.last, lastTime: null });
     return true;
   }
 
@@ -221,11 +221,11 @@ export class Ingress {
       const reading = onRead({ ...delivery, bytes, body: isBodiless ? null : data });
       if (reading.kind === 'refused') {
         this.#bodies.refused(bytes);
-        this.#watch.read(delivery.publisher);
+        this.#watch.read(true);
         this.#refused.add(reading.kept, sequence, (sequences) => this.#settled(cursor, sequences));
         return;
       }
-      this.#watch.read(null);
+      this.#watch.read(false);
       if (reading.waitMs > 0) cursor.waits.set(sequence, reading.waitMs);
     }
     const { message: _, ...ref } = post;
@@ -266,7 +266,7 @@ export class Ingress {
     });
     const mark = new LowWaterMark(last);
     const isSettledElsewhere = skip ? covers(skip) : () => false;
-    const reading = { life, last, lastTime: null, wasRefused: null, waits: new Map() };
+    const reading = { life, last, lastTime: null, wasRefused: null, unsettledSkips: 0, waits: new Map() };
     const cursor: Cursor = { ...reading, mark, queue, skip, isSettledElsewhere };
     this.#options.onSkip?.(({ stream, sequence }) => stream === life && isSettledElsewhere(sequence));
     for (const before of this.#queues) if (before.inFlight === 0) this.#queues.delete(before);
@@ -299,7 +299,7 @@ export class Ingress {
   #note(cursor: Cursor): void {
     this.#beginning.keeper.note(() => ({
       stream: cursor.life,
-      settled: union(cursor.mark.settled(MOST_OPEN), cursor.skip),
+      settled: union(cursor.mark.settled(cursor.unsettledSkips > 0 ? 0 : MOST_OPEN), cursor.skip),
       last: cursor.lastTime === null ? null : { sequence: cursor.last, time: `${cursor.lastTime}` },
     }));
   }

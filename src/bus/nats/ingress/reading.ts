@@ -21,6 +21,8 @@ export interface Cursor {
   readonly isSettledElsewhere: (sequence: number) => boolean;
   /** Whether a post was refused in a batch before this process read it. */
   wasRefused: WasRefused | null;
+  /** Skipped parts whose letters are not stored: the mark has only the ends of each. */
+  unsettledSkips: number;
   /** The `waitMs` from `onRead`, by sequence, of posts in flight that exceed the rate. */
   readonly waits: Map<number, number>;
 }
@@ -53,31 +55,30 @@ export class BodyMode {
 
 /** Posts are skipped only if the stream has more unread ones than this. */
 const MANY_UNREAD = 5_000;
-/** Share of refused posts of one publisher in a pull that makes it a flood. */
-const FLOOD_SHARE = 0.9;
+/** Share of refused posts in a pull that makes it a flood. The pull after a skip has posts that the rate permits again. */
+const FLOOD_SHARE = 0.5;
 const BETWEEN_SKIPS_MS = 100;
 
-/** Finds the publisher that floods the stream, from the last pull. */
+/** Decides when to skip unread posts, from the last pull. */
 export class FloodWatch {
-  readonly #refused = new Map<string, number>();
+  #refused = 0;
   #read = 0;
   #skippedAt = Number.NEGATIVE_INFINITY;
 
-  read(refusedPublisher: string | null): void {
+  read(isRefused: boolean): void {
     this.#read += 1;
-    if (refusedPublisher !== null)
-      this.#refused.set(refusedPublisher, (this.#refused.get(refusedPublisher) ?? 0) + 1);
+    if (isRefused) this.#refused += 1;
   }
 
-  /** Call it after each pull. Returns the publisher whose unread posts to skip, or null. */
-  flooder(unread: number): string | null {
-    const found = [...this.#refused].find(([, count]) => count >= this.#read * FLOOD_SHARE);
-    this.#refused.clear();
+  /** Call it after each pull. */
+  isSkipDue(unread: number): boolean {
+    const isFlood = this.#refused > 0 && this.#refused >= this.#read * FLOOD_SHARE;
+    this.#refused = 0;
     this.#read = 0;
     const now = performance.now();
-    if (!found || unread < MANY_UNREAD || now - this.#skippedAt < BETWEEN_SKIPS_MS) return null;
+    if (!isFlood || unread < MANY_UNREAD || now - this.#skippedAt < BETWEEN_SKIPS_MS) return false;
     this.#skippedAt = now;
-    return found[0];
+    return true;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { StreamState } from 'nats';
-import type { StreamPosition } from '../../port.ts';
+import type { StreamPosition, UnreadPosts } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { lastSequence } from './stored-posts.ts';
@@ -7,56 +7,71 @@ import { StreamConsumer } from './stream-consumer.ts';
 import type { StreamMessage } from './stream-message.ts';
 
 /**
- * Skips the posts of one publisher up to the current end of the stream, and reads those of the others.
+ * Skips the posts of publishers that flood the stream up to its current end, and reads those of the others.
  *
- * SKIP-1  No post is removed. If the skip is not possible (null), reading continues post by post.
+ * SKIP-1  No post is removed. If the skip is not possible, reading continues post by post.
  * SKIP-2  Each post of another publisher in the skipped part is read, and processed in stream order.
  * SKIP-3  The end of the stream is read before its subjects, which the server returns in pages. If posts were removed between
  *         two pages, nothing is skipped.
+ * SKIP-4  Unread posts are counted for each publisher, and those of a publisher with few of them are read, whatever its rate.
+ * SKIP-5  Posts are read here without bodies, so that their size does not matter.
  */
 export interface Skip {
   /** The last sequence of the skipped part. */
   readonly last: number;
-  /** When the stream stored that post: milliseconds since the epoch. */
-  readonly to: number;
   readonly others: readonly StreamMessage[];
-  /** Number and estimated size of the publisher's skipped posts. */
-  readonly count: number;
-  readonly bytes: number;
+  /** The skipped posts of each publisher. */
+  readonly floods: readonly UnreadPosts[];
 }
 
 /** Subjects in one answer of the server. */
 const PAGE = 100_000;
 const MOST_PUBLISHERS = 100;
-const MOST_OTHERS = 1_000;
+/** Unread posts of a publisher that are read even in a flood. */
+const FEW = 1_000;
+/** With more unread posts of a publisher that are no flood, nothing is skipped. */
+const MOST_READ = 10_000;
 const READ_TIMEOUT_MS = 2_000;
 
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
 
-/** `after`: the last post that was read. Null: SKIP-1. */
+/** `after`: the last post that was read, and when the stream stored it. Null, and a rejection: SKIP-1. */
 export async function skipAhead(
   sources: Sources,
-  publisher: string,
-  after: StreamPosition,
+  after: StreamPosition & { readonly time: number },
+  isFlood: (posts: UnreadPosts) => boolean,
 ): Promise<Skip | null> {
   const { manager, subjects } = sources;
   const all = subjects.in(ANY, ANY);
   const { created, state: before } = await manager.streams.info(subjects.ingressStream);
   const { last_seq: last, last_ts: lastTime, messages, bytes } = before;
   const { state } = await manager.streams.info(subjects.ingressStream, { subjects_filter: all });
-  const filters = filtersOf(sources, Object.keys(state.subjects ?? {}), publisher);
-  if (created !== after.stream || last <= after.sequence || filters.length > MOST_PUBLISHERS) return null;
+  const filters = filtersOf(sources, Object.keys(state.subjects ?? {}));
+  if (created !== after.stream || last <= after.sequence || filters.size > MOST_PUBLISHERS) return null;
   if (Object.keys(state.subjects ?? {}).length >= PAGE && !hasAllOf(state, before)) return null; // SKIP-3
-  const others: StreamMessage[] = [];
-  for (const filter of filters) {
-    if ((await lastSequence(manager, subjects.ingressStream, filter)) <= after.sequence) continue;
-    const found = await readAll(sources, filter, after.sequence + 1);
-    if (found === null || others.length + found.length > MOST_OTHERS) return null;
-    others.push(...found.filter(({ sequence }) => sequence <= last));
-  }
-  const count = last - after.sequence - others.length;
-  const size = Math.round((count * bytes) / Math.max(1, messages));
-  return { last, to: Date.parse(`${lastTime}`), others, count, bytes: size };
+  const range = { stream: created, first: after.sequence + 1, last };
+  const times = { from: after.time, to: Date.parse(`${lastTime}`) };
+  const of = (publisher: string, count: number) => {
+    return {
+      publisher,
+      ...range,
+      ...times,
+      count,
+      bytes: Math.round((count * bytes) / Math.max(1, messages)),
+    };
+  };
+  const parts = await Promise.all(
+    [...filters].map(async ([publisher, its]) => ({
+      publisher,
+      ...(await unreadOf(sources, its, range, (count) => isFlood(of(publisher, count)))),
+    })),
+  );
+  const others = parts.flatMap(({ posts }) => posts ?? []);
+  const counted = parts.filter(({ posts }) => posts === null);
+  const skipped = last - after.sequence - others.length;
+  const floods = shareOut(counted, skipped);
+  if (floods.length === 0 || skipped <= 0) return null;
+  return { last, others, floods: floods.map(({ publisher, count }) => of(publisher, count)) };
 }
 
 /** No post was removed since `before`. */
@@ -64,43 +79,73 @@ function hasAllOf(state: StreamState, before: StreamState): boolean {
   return state.first_seq === before.first_seq && state.num_deleted === before.num_deleted;
 }
 
-/** One subject filter for each other publisher in the stream. */
-function filtersOf({ subjects }: Sources, held: readonly string[], publisher: string): string[] {
-  const filters = held.map((subject) => {
+/** The subject filters of each publisher in the stream. */
+function filtersOf({ subjects }: Sources, held: readonly string[]): Map<string, string[]> {
+  const filters = new Map<string, string[]>();
+  for (const subject of held) {
     const names = subjects.parseIn(subject);
-    return names && names.publisher !== publisher
-      ? subjects.in(names.publisher, ANY, names.isNameBound)
-      : null;
-  });
-  return [...new Set(filters.filter((filter) => filter !== null))];
+    if (!names) continue;
+    const filter = subjects.in(names.publisher, ANY, names.isNameBound);
+    const known = filters.get(names.publisher) ?? [];
+    if (!known.includes(filter)) filters.set(names.publisher, [...known, filter]);
+  }
+  return filters;
 }
 
-/** Null: there are too many, or the server did not return all of them. */
-async function readAll(
+/** Without the posts that arrived while the publishers were counted: these are removed in proportion. */
+function shareOut<P extends { readonly count: number }>(counted: readonly P[], skipped: number): P[] {
+  let [sum, left] = [counted.reduce((total, { count }) => total + count, 0), skipped];
+  return counted.map((part) => {
+    const count = Math.round((part.count * left) / Math.max(1, sum));
+    sum -= part.count;
+    left -= count;
+    return { ...part, count };
+  });
+}
+
+/** The unread posts of one publisher; only their number if they are a flood. Rejects if they cannot be read. */
+async function unreadOf(
   { connection, manager, subjects }: Sources,
-  filter: string,
-  from: number,
-): Promise<StreamMessage[] | null> {
+  filters: readonly string[],
+  { first, last }: Pick<UnreadPosts, 'first' | 'last'>,
+  isFlood: (count: number) => boolean,
+): Promise<{ readonly count: number; readonly posts: readonly StreamMessage[] | null }> {
   const stream = subjects.ingressStream;
-  const consumer = await StreamConsumer.open(connection, manager, stream, from, { filter });
+  const consumers: StreamConsumer[] = [];
+  try {
+    for (const filter of filters) {
+      if ((await lastSequence(manager, stream, filter)) < first) continue;
+      const options = { filter, isHeadersOnly: true }; // SKIP-5
+      consumers.push(await StreamConsumer.open(connection, manager, stream, first, options));
+    }
+    const count = consumers.reduce((sum, { pending }) => sum + pending, 0);
+    if (count > FEW && isFlood(count)) return { count, posts: null }; // SKIP-4
+    if (count > MOST_READ) throw new Error('a publisher has many unread posts that are no flood');
+    const posts = (await Promise.all(consumers.map(readAll))).flat();
+    return { count, posts: posts.filter(({ sequence }) => sequence <= last) };
+  } finally {
+    for (const consumer of consumers) consumer.close();
+  }
+}
+
+/** Rejects if the server does not return all of them. */
+async function readAll(consumer: StreamConsumer): Promise<StreamMessage[]> {
   const timeout = setTimeout(() => consumer.interrupt('the server does not answer'), READ_TIMEOUT_MS);
   const found: StreamMessage[] = [];
   try {
-    if (consumer.pending > MOST_OTHERS) return null;
     for (let missing = consumer.pending; missing > 0; missing = consumer.pending) {
       const end = await consumer.pull(missing, (message) => void found.push(message));
-      if (end.kind !== 'filled') return null;
+      if (end.kind !== 'filled') throw new Error(`reading ended: ${end.kind}`);
     }
     return found;
   } finally {
     clearTimeout(timeout);
-    consumer.close();
   }
 }
 
 /**
- * Processes a skipped part in stream order: refuses the first and the last sequence of the publisher, which represent its
- * whole skipped range, and takes each post of another publisher.
+ * Processes a skipped part in stream order: refuses the first and the last sequence of the flood, which represent the whole
+ * skipped range, and takes each post of another publisher.
  */
 export function handOverSkipped(
   from: number,
