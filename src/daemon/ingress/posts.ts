@@ -154,8 +154,9 @@ export class Posts {
       return;
     }
     const { publisher, conversation, ...post } = decoded.post;
-    const { takenAt, body, waitMs } = delivery;
-    const beyond = this.limits.admit({ publisher, conversation, bytes: body.length, takenAt }, waitMs);
+    const { takenAt, body, position, waitMs } = delivery;
+    const size = { publisher, conversation, bytes: body.length, takenAt, position };
+    const beyond = this.limits.admit(size, waitMs);
     if (beyond) {
       if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // POSTS-6
       this.limits.enterKnown(publisher, conversation);

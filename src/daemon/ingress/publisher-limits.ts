@@ -1,3 +1,4 @@
+import type { StreamPosition } from '../../bus/index.ts';
 import type { PublisherConfig, PublishersConfig } from '../../config/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 
@@ -7,7 +8,8 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
  * PUBLISHER-LIMITS-1 Decided before anything of a post is kept: it is taken whole or not at all. The rate is decided in stream order, when a
  *    post is read; the rest when it is delivered.
  * PUBLISHER-LIMITS-2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
- *    refused for coming at once. A clock that goes back takes nothing away from anybody.
+ *    refused for coming at once. A clock that goes back does not lower the rate. A post that is counted after a later post of
+ *    the stream, as where daemons share the work, does not raise it.
  * PUBLISHER-LIMITS-3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
  * PUBLISHER-LIMITS-4 A long post counts as several, so that the rate limits bytes too; never as more than may come at once.
  */
@@ -23,6 +25,8 @@ interface Standing {
   tokens: number;
   /** Up to when they were counted: milliseconds, of the stream's clock. */
   countedAt: number;
+  /** The last post in stream order that was counted. */
+  last: StreamPosition | null;
   /** By conversation: posts that are on their way into its log. */
   readonly open: Map<string, number>;
 }
@@ -33,6 +37,8 @@ export interface PostSize {
   readonly bytes: number;
   /** When the stream took it, in milliseconds since the epoch. */
   readonly takenAt: number;
+  /** Absent: the stream does not have it yet. */
+  readonly position?: StreamPosition;
 }
 
 export class PublisherLimits {
@@ -46,13 +52,19 @@ export class PublisherLimits {
     this.isAtWork = isAtWork;
   }
 
-  /** Counts a post; in stream order. How long its publisher should have waited with it: milliseconds, 0 if it is in time. */
+  /** Counts a post. How long its publisher should have waited with it: milliseconds, 0 if it is in time. */
   count(post: Omit<PostSize, 'conversation'>): number {
     const { postsPerMinute } = this.limitsOf(post.publisher);
     const standing = this.standingOf(post);
-    standing.tokens = tokensAt(standing, postsPerMinute, post.takenAt);
-    standing.countedAt = post.takenAt;
-    const wait = waitFor(standing, postsPerMinute, post);
+    const { position = null } = post;
+    const isLate =
+      position?.stream === standing.last?.stream &&
+      (position?.sequence ?? 0) < (standing.last?.sequence ?? 0);
+    const takenAt = isLate ? Math.max(post.takenAt, standing.countedAt) : post.takenAt; // PUBLISHER-LIMITS-2
+    standing.tokens = tokensAt(standing, postsPerMinute, takenAt);
+    standing.countedAt = takenAt;
+    if (!isLate) standing.last = position;
+    const wait = waitFor(standing, postsPerMinute, { bytes: post.bytes, takenAt });
     const cost = costOf(post, postsPerMinute);
     if (standing.tokens >= cost) standing.tokens -= cost;
     return wait;
@@ -127,7 +139,12 @@ export class PublisherLimits {
     if (known) return known;
     if (this.standings.size >= MANY) this.forgetIdle(now);
     const { postsPerMinute } = this.limitsOf(publisher);
-    const standing = { tokens: tokensAt(null, postsPerMinute, now), countedAt: now, open: new Map() };
+    const standing = {
+      tokens: tokensAt(null, postsPerMinute, now),
+      countedAt: now,
+      last: null,
+      open: new Map(),
+    };
     this.standings.set(publisher, standing);
     return standing;
   }
