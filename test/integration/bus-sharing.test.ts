@@ -142,6 +142,48 @@ describe('a daemon among others', () => {
     await ingress.stop();
   });
 
+  it('a daemon gets the token of a quiet publisher while tokens of another wait; another daemon gets these when it leaves', async () => {
+    const first = (await broker.bus({ store: 'jetstream' })).share('a');
+    const tokens: Token[] = [];
+    const releases: (() => void)[] = [];
+    const failureTimeoutMs = 3_000;
+    const options = { failureTimeoutMs, after: null, owner: OWNER, maxInFlight: 8, onFloor: () => undefined };
+    const ingress: SharedIngress = await first.startIngress({
+      ...options,
+      async onToken(token) {
+        tokens.push(token);
+        const keeping = setInterval(() => ingress.keep(token), failureTimeoutMs / 3);
+        if (token.conversation === 'flood') await new Promise<void>((resolve) => releases.push(resolve));
+        clearInterval(keeping);
+        ingress.acknowledge(token);
+      },
+    });
+    const jetstream = broker.plain.jetstream();
+    for (let n = 1; n <= 50; n++) await jetstream.publish('parley.in.mallory.flood', `post ${n}`);
+    await jetstream.publish('parley.in.bob.quiet', 'hello');
+    await until('the quiet publisher has its turn', () => tokens.some(({ sequence }) => sequence === 51));
+    expect(tokens.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 51]);
+    const manager = await broker.plain.jetstreamManager();
+    await new Promise((resolve) => setTimeout(resolve, 1.5 * failureTimeoutMs));
+    expect((await manager.consumers.info('PARLEY_IN', 'parley')).num_redelivered).toBe(0);
+
+    const stopping = ingress.stop();
+    for (const release of releases) release();
+    await stopping;
+    expect(tokens).toHaveLength(7);
+    const left: number[] = [];
+    const second: SharedIngress = await (await broker.bus({ store: 'jetstream' })).share('b').startIngress({
+      ...options,
+      async onToken(token) {
+        left.push(token.sequence);
+        second.acknowledge(token);
+      },
+    });
+    await until('the other daemon has the rest', () => left.length === 44);
+    expect([...left].sort((one, other) => one - other)).toEqual(Array.from({ length: 44 }, (_, n) => n + 7));
+    await second.stop();
+  });
+
   it('more tokens are requested at once while more wait than were requested, and few again after that', async () => {
     const bus = await broker.bus({ store: 'jetstream' });
     const asked: number[] = [];

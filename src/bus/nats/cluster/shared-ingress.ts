@@ -20,6 +20,7 @@ import {
 } from '../streams/broker-error.ts';
 import { ensureSharedConsumer } from './shared-consumer.ts';
 import { TokenPulls } from './token-pulls.ts';
+import { TokenQueue } from './token-queue.ts';
 
 /**
  * Reads the ingress stream together with other daemons: one durable consumer delivers each post to one of them, as a token
@@ -28,8 +29,8 @@ import { TokenPulls } from './token-pulls.ts';
  * SHARED-INGRESS-1 A missing consumer is created again. It starts after the newest position up to which all posts are settled.
  * SHARED-INGRESS-2 Only acknowledged posts are purged, and a margin of them stays. The fill level is queried each time, because
  *    other daemons read too. Messages are deleted one by one (`purger.ts`, PURGER-4).
- * SHARED-INGRESS-3 Tokens are taken as fast as they arrive, also in a flood: in the stream a post follows all earlier posts, in
- *    the daemon only those of its conversation.
+ * SHARED-INGRESS-3 Tokens are received as fast as they arrive, also in a flood: in the stream a post follows all earlier posts,
+ *    in the daemon only those of its conversation and publisher (`token-queue.ts`).
  * SHARED-INGRESS-4 Posts that another store settled are acknowledged and not processed (`../settled.ts`). The record on the
  *    server includes acknowledged posts, for other stores; while the consumer exists, its ack floor is newer.
  * SHARED-INGRESS-5 After the stream lost its newest posts in a crash, nothing is assumed about the posts that reuse their sequences.
@@ -53,13 +54,18 @@ export class NatsSharedIngress implements SharedIngress {
   #beginning: Beginning | null = null;
   /** SHARED-INGRESS-4, for the stream with this creation time. */
   #elsewhere: { readonly life: string; readonly has: (sequence: number) => boolean } | null = null;
-  readonly #held = new Set<Promise<void>>();
-  #onDone: (() => void) | null = null;
+  readonly #queue: TokenQueue;
 
   constructor(sources: IngressSources, options: SharedIngressOptions) {
     this.#sources = sources;
     this.#options = options;
     this.#floor = options.after;
+    const { maxInFlight, silenceMs, onToken } = options;
+    this.#queue = new TokenQueue({
+      ...{ maxInFlight, silenceMs, onToken },
+      keep: (token) => this.keep(token),
+      giveBack: (token, afterMs) => this.giveBack(token, afterMs),
+    });
   }
 
   get life(): string {
@@ -99,9 +105,9 @@ export class NatsSharedIngress implements SharedIngress {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.interrupt('stopping');
-    this.#onDone?.();
+    this.#queue.close();
     await this.#running;
-    await Promise.all(this.#held);
+    await this.#queue.drain();
     await this.#watching;
     const { purger, capacityGuard, watch } = this.#sources;
     if (await watch.connected(0)) await this.#pollFloor(); // acknowledgements since the last poll
@@ -198,9 +204,9 @@ export class NatsSharedIngress implements SharedIngress {
     let batch = FEWEST;
     try {
       while (!this.#stopping.signal.aborted) {
-        const capacity = this.#options.maxInFlight - this.#held.size;
+        const { capacity } = this.#queue;
         if (capacity <= 0) {
-          await this.#oneDone();
+          await this.#queue.change();
           continue;
         }
         const end = await pulls.pull(Math.min(capacity, batch));
@@ -237,20 +243,7 @@ export class NatsSharedIngress implements SharedIngress {
       this.acknowledge(token);
       return;
     }
-    const work: Promise<void> = this.#options.onToken(token).finally(() => {
-      this.#held.delete(work);
-      this.#onDone?.();
-    });
-    this.#held.add(work);
-  }
-
-  #oneDone(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onDone = () => {
-        this.#onDone = null;
-        resolve();
-      };
-    });
+    this.#queue.offer(names?.publisher ?? '', token);
   }
 
   /** SHARED-INGRESS-1. True: it was missing. */

@@ -12,7 +12,7 @@ import { brokerError } from '../streams/broker-error.ts';
 
 export type PullEnd = 'filled' | 'expired' | { readonly broken: string };
 
-const EXPIRES_MS = 3_000;
+export const EXPIRES_MS = 3_000;
 /** The server reports the end of a pull; after this extra time it counts as unreachable. */
 const SLACK_MS = 2_000;
 
