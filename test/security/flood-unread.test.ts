@@ -133,26 +133,35 @@ it('a daemon that is killed in the midst of a flood loses no post, and refuses n
   daemon = await site.up();
   const held = async () => (await streams.info('PARLEY_IN')).state.messages;
   await expect.poll(held, { timeout: 60_000, interval: 200 }).toBeLessThan(10_000);
-  const { state } = await streams.info('PARLEY_DEAD');
-  const refused: (readonly [number, number])[] = [];
-  for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
-    const { refused: many, ingress } = (await streams.getMessage('PARLEY_DEAD', { seq })).json<Letter>();
-    refused.push(...(many?.runs ?? []), ...(ingress ? [[ingress.sequence, ingress.sequence] as const] : []));
-  }
-  refused.sort(([one], [other]) => one - other);
+  const refusedRuns = async () => {
+    const { state } = await streams.info('PARLEY_DEAD');
+    const refused: (readonly [number, number])[] = [];
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const { refused: many, ingress } = (await streams.getMessage('PARLEY_DEAD', { seq })).json<Letter>();
+      refused.push(
+        ...(many?.runs ?? []),
+        ...(ingress ? [[ingress.sequence, ingress.sequence] as const] : []),
+      );
+    }
+    return refused.sort(([one], [other]) => one - other);
+  };
+  const client = await site.client();
+  const undecided = async () => {
+    const refused = await refusedRuns();
+    const inLogs = new Set<number>();
+    for (let place = 0; place < 20; place++) {
+      const { entries } = await client.request('entries', { conversation: `flood-${place}` });
+      for (const entry of entries)
+        if (entry.type === 'message' && entry.ingressSequence) inLogs.add(entry.ingressSequence);
+    }
+    const isNamed = (sequence: number) =>
+      refused.some(([first, last]) => first <= sequence && sequence <= last);
+    return Array.from({ length: 100_000 }, (_, place) => place + 1).filter(
+      (sequence) => !inLogs.has(sequence) && !isNamed(sequence),
+    );
+  };
+  await expect.poll(undecided, { timeout: 60_000, interval: 500 }).toEqual([]);
+  const refused = await refusedRuns();
   const overlaps = refused.filter(([first], place) => place > 0 && first <= (refused[place - 1]?.[1] ?? 0));
   expect(overlaps).toEqual([]);
-  const client = await site.client();
-  const inLogs = new Set<number>();
-  for (let place = 0; place < 20; place++) {
-    const { entries } = await client.request('entries', { conversation: `flood-${place}` });
-    for (const entry of entries)
-      if (entry.type === 'message' && entry.ingressSequence) inLogs.add(entry.ingressSequence);
-  }
-  const isNamed = (sequence: number) =>
-    refused.some(([first, last]) => first <= sequence && sequence <= last);
-  const lost = Array.from({ length: 100_000 }, (_, place) => place + 1).filter(
-    (sequence) => !inLogs.has(sequence) && !isNamed(sequence),
-  );
-  expect(lost).toEqual([]);
 }, 180_000);
