@@ -60,9 +60,9 @@ export class NatsSharedIngress implements SharedIngress {
     this.#sources = sources;
     this.#options = options;
     this.#floor = options.after;
-    const { maxInFlight, silenceMs, onToken } = options;
+    const { maxInFlight, failureTimeoutMs, onToken } = options;
     this.#queue = new TokenQueue({
-      ...{ maxInFlight, silenceMs, onToken },
+      ...{ maxInFlight, failureTimeoutMs, onToken },
       keep: (token) => this.keep(token),
       giveBack: (token, afterMs) => this.giveBack(token, afterMs),
     });

@@ -16,7 +16,7 @@ const MOST_WAITING = 16_000;
 const SHARE_OF_PUBLISHER = 0.75;
 const CONVERSATIONS_OF_PUBLISHER = 32;
 
-type Options = Pick<SharedIngressOptions, 'maxInFlight' | 'silenceMs' | 'onToken'> & {
+type Options = Pick<SharedIngressOptions, 'maxInFlight' | 'failureTimeoutMs' | 'onToken'> & {
   readonly keep: (token: Token) => void;
   readonly giveBack: (token: Token, afterMs: number) => void;
 };
@@ -29,7 +29,7 @@ export class TokenQueue {
 
   constructor(options: Options) {
     this.#options = options;
-    const { maxInFlight, silenceMs, keep, onToken } = options;
+    const { maxInFlight, failureTimeoutMs, keep, onToken } = options;
     const limits = {
       maxInFlight,
       perPublisher: Math.ceil(maxInFlight * SHARE_OF_PUBLISHER),
@@ -48,7 +48,7 @@ export class TokenQueue {
       fetch: async () => null, // never called: each token is in memory
       settled: () => undefined,
     });
-    this.#keeping = setInterval(() => this.#waiting.forEach(keep), silenceMs / 3).unref(); // TOKEN-QUEUE-1
+    this.#keeping = setInterval(() => this.#waiting.forEach(keep), failureTimeoutMs / 3).unref(); // TOKEN-QUEUE-1
   }
 
   /** How many more tokens may be offered. */
