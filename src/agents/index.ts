@@ -47,7 +47,6 @@ export {
   type Prepared,
   type RequestSources,
   Requests,
-  type SourcesOfTurn,
 } from './requests/requests.ts';
 export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
 export { isForbidden, type Ruling, type ToolAvailability } from './tool-availability.ts';

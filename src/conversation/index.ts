@@ -53,7 +53,7 @@ export { Knowledge, wireCallId } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';
-export { isUnpriced, NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
+export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,
@@ -79,7 +79,6 @@ export {
   type Difference,
   diffDefinitions,
   diffViews,
-  type PartDifference,
   type PlacedMessage,
 } from './view/view-diff.ts';
 export type * from './view/view-report.ts';

@@ -134,10 +134,7 @@ export class Retention {
 }
 
 /** Oldest first. Those in use are left out as far as the list knows. */
-function expiredRows(
-  rows: readonly ConversationRow[],
-  lastEntryBefore: string,
-): readonly ConversationRow[] {
+function expiredRows(rows: readonly ConversationRow[], lastEntryBefore: string): readonly ConversationRow[] {
   return rows
     .filter(({ updatedAt, waiting = [], stopped = [] }) => {
       const isInUse = waiting.length + stopped.length > 0;
