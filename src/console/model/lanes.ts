@@ -29,7 +29,7 @@ export interface Passage {
   readonly index: number;
 }
 
-interface Spending {
+export interface Spending {
   readonly calls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
