@@ -245,7 +245,7 @@ function chooseDefaultAgent(
 }
 
 /** The built-in phases with the configured ones. A key that a row omits is taken from the built-in phase. */
-export function mergePhases(
+function mergePhases(
   phases: Readonly<Record<string, PhaseFile>>,
   locate: (path: KeyPath) => string,
   problems: Problems,

@@ -259,7 +259,7 @@ export class McpServer {
 }
 
 /** A flag for one waiter: several `set` calls count as one. */
-export class Latch {
+class Latch {
   private isSet = false;
   private wake: (() => void) | null = null;
 

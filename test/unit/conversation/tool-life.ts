@@ -17,7 +17,7 @@ export const POLICIES = ['by name', 'run everything', 'ask everything', 'forbid 
 export type Policy = (typeof POLICIES)[number];
 
 /** `safe…` runs, `risky…` runs alone, `ask…` needs a person's word; what it is told it forgets at `policy`. */
-export class Judge implements ToolRules {
+class Judge implements ToolRules {
   policy: Policy = 'by name';
 
   judge({ name, arguments: text }: { name: string; arguments: string }): Judgement {
