@@ -4,20 +4,19 @@ import type { ConversationStore, IngressAttempts } from '../../persistence/index
 import { dueAfter, type Suspect, untilDue } from './fatal-posts.ts';
 
 /**
- * How often the daemon ended, or failed, while it decided on a post (`fatal-posts.ts`).
+ * Counts how often the daemon ended, or failed, while it decided on a post (`fatal-posts.ts`).
  *
- * ATTEMPTS-1 Before it decides on posts a note is kept that says so, and after it another: nothing else happens in between. A
- *    daemon that finds such a note of the last one counts an end against those posts, and against no others. So one that
- *    is stopped, or killed at any other moment, counts against nobody.
- * ATTEMPTS-2 A post with a count is a suspect: it is tried alone, so that its end counts against no other; one after the other, as
- *    their time comes (FATAL-POSTS-2). Many suspects wait no longer than one: a daemon that does not live long gets through them.
- * ATTEMPTS-3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault. The next daemon
- *    does not hear of it either, though the post may come again: that is saved, and costs posts without a count nothing.
- * ATTEMPTS-4 What was settled otherwise, as a post that was given up, is forgotten a while later: if it comes again, since the position
- *    was not saved, it is given up again.
+ * ATTEMPTS-1  A note names the posts before each decision, and is removed after it; nothing else happens in between. The next
+ *             daemon counts an attempt for the posts in the note it finds. A stop or kill at another moment counts nothing.
+ * ATTEMPTS-2  A post with a count is a suspect. Suspects are tried one at a time, when they are due (FATAL-POSTS-2), so that an
+ *             end of the daemon counts for one post only. The waiting time does not grow with the number of suspects.
+ * ATTEMPTS-3  The count is removed, durably, when the daemon survives an attempt, unless the decision failed. A full disk is
+ *             not the post's fault.
+ * ATTEMPTS-4  The count of a post that was settled otherwise, for example given up, is removed some seconds later. If the post is
+ *             redelivered because the position was not saved, it is given up again.
  */
 
-/** ATTEMPTS-4: by then the position is saved. */
+/** ATTEMPTS-4: the position is saved within this time. */
 const SETTLED_MS = 10_000;
 
 type Store = Pick<
@@ -27,17 +26,17 @@ type Store = Pick<
 
 export class Attempts {
   private readonly store: Store;
-  /** The life of the ingress stream that posts come from. */
+  /** Id of the ingress stream that the sequences belong to. */
   private stream: string;
-  /** By sequence: attempts that came to no end. */
+  /** By sequence: attempts without a result. */
   private readonly counts: Map<number, number>;
   private isNoted = false;
   private alone: Promise<unknown> = Promise.resolve();
-  /** ATTEMPTS-4: everything up to here was settled by then, as `performance.now()` counts. */
+  /** ATTEMPTS-4: everything up to here was settled at that time (`performance.now()`). */
   private settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
   private readonly save: () => Promise<void>;
 
-  /** For tests; a daemon's begin with `open`. */
+  /** For tests. A daemon uses `open`. */
   constructor(store: Store, stored: IngressAttempts | null) {
     this.store = store;
     this.stream = stored?.stream ?? '';
@@ -57,7 +56,7 @@ export class Attempts {
     return attempts;
   }
 
-  /** A stream that was made anew has other posts. */
+  /** A new stream has other posts. */
   readFrom(stream: string): void {
     if (this.stream === stream) return;
     this.stream = stream;
@@ -65,12 +64,12 @@ export class Attempts {
     this.settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
   }
 
-  /** Attempts that came to no end. */
+  /** Attempts without a result. */
   before({ stream, sequence }: StreamPosition): number {
     return (stream === this.stream && this.counts.get(sequence)) || 0;
   }
 
-  /** ATTEMPTS-1: until `decided`, and nothing may be waited for in between. */
+  /** ATTEMPTS-1. Synchronous until `decided`. */
   deciding(sequences: readonly number[]): void {
     this.isNoted = sequences.length > 0;
     if (this.isNoted) this.store.noteDecision({ stream: this.stream, sequences });
@@ -81,14 +80,14 @@ export class Attempts {
     this.isNoted = false;
   }
 
-  /** The daemon could not decide on it, and knows. */
+  /** The decision on it threw. */
   async failed({ stream, sequence }: StreamPosition): Promise<void> {
     if (stream !== this.stream) return;
     this.count(sequence);
     await this.save();
   }
 
-  /** Null: nothing is known against it. To be asked when it comes: its time runs from then on. */
+  /** Null: no count. Call it on arrival: the wait is counted from then. */
   suspect(position: StreamPosition): Suspect | null {
     const before = () => this.before(position);
     if (before() === 0) return null;
@@ -99,10 +98,10 @@ export class Attempts {
         await untilDue(due, stopping);
         await this.inTurn(async () => {
           await untilDue(due, stopping); // the daemon may have been stopped meanwhile
-          await attempt(); // whoever decides on it keeps the note (ATTEMPTS-1)
+          await attempt(); // the decision writes the note (ATTEMPTS-1)
         });
       },
-      givenUp: () => undefined, // it is forgotten when it is settled
+      givenUp: () => undefined, // ATTEMPTS-4
     };
   }
 
@@ -121,7 +120,7 @@ export class Attempts {
     this.settled = { sequence, at };
   }
 
-  /** ATTEMPTS-2: behind the suspects whose time came before. */
+  /** ATTEMPTS-2: after the suspects that were due earlier. */
   private inTurn(work: () => Promise<void>): Promise<void> {
     const mine = this.alone.then(work);
     this.alone = mine.catch(() => undefined);
@@ -134,7 +133,7 @@ export class Attempts {
 
   private async write(): Promise<void> {
     const posts = [...this.counts].map(([sequence, begun]) => ({ sequence, begun }));
-    // On a full disk this process alone knows the counts; no post waits for that.
+    // On a full disk only this process knows the counts; no post waits for it.
     await this.store.saveIngressAttempts({ stream: this.stream, posts }).catch(() => undefined);
   }
 }

@@ -1,38 +1,36 @@
 import { ParleyError, type Refusal, refusal, sleep } from '../../kernel/index.ts';
 
 /**
- * A post that may have been the end of a daemon must not be the end of one after the other for ever.
+ * Stops retrying a post that may have crashed a daemon, so that it does not crash one daemon after the other.
  *
- * FATAL-POSTS-1 It is a suspect as long as attempts at it are known that came to no end. Who knows of them is behind `Suspect`: a
- *    daemon that is alone by a note around each decision (`attempts.ts`), several by marks that all of them see
- *    (`sharing/suspects.ts`).
- * FATAL-POSTS-2 A suspect is tried again, from the third time on later each time: others are served meanwhile. Its time is counted
- *    from when it came to this daemon, however many others there are; whoever's time has come is tried, one at a time.
- * FATAL-POSTS-3 After `MOST_ATTEMPTS` it is given up: it becomes a dead letter, unless the log has it after all.
+ * FATAL-POSTS-1  A post is a suspect while it has attempts without a result. `Suspect` hides where they are counted: for one
+ *                daemon in a note around each decision (`attempts.ts`), for several in shared marks (`cluster/suspects.ts`).
+ * FATAL-POSTS-2  Each further attempt waits longer, from the third on; other posts are served meanwhile. The wait counts from the
+ *                arrival at this daemon, independent of other suspects. Those that are due are tried one at a time.
+ * FATAL-POSTS-3  After `MOST_ATTEMPTS` the post becomes a dead letter, unless the log contains it.
  */
 
-/** FATAL-POSTS-3: from this many on it is not tried again. */
+/** FATAL-POSTS-3 */
 export const MOST_ATTEMPTS = 5;
-/** FATAL-POSTS-2: what each attempt that came to no end adds to the wait for the next, but the first, in milliseconds. */
+/** FATAL-POSTS-2: milliseconds that each attempt after the first adds to the wait. */
 const PATIENCE_MS = 1_000;
 
 const STOPPING = 'STOPPING';
 
-/** A post with attempts that came to no end (FATAL-POSTS-1). */
+/** A post with attempts without a result (FATAL-POSTS-1). */
 export interface Suspect {
-  /** How many of them are known by now. */
+  /** Their current number. */
   before(): number;
   /**
-   * Tries it once more, when its time has come. What an end of the daemon in the middle of that needs, to be counted,
-   * is kept before; what was survived is forgotten behind it. Rejects as the attempt does, or when nothing was tried:
-   * when `stopping` is aborted first, or nothing can be kept.
+   * Tries it once more, when it is due. The attempt is counted durably before, and the count is removed after success.
+   * Rejects as the attempt does, when `stopping` is aborted first, or when the count cannot be stored.
    */
   again(attempt: () => Promise<void>, stopping: AbortSignal): Promise<void>;
-  /** It is a dead letter now. */
+  /** It has become a dead letter. */
   givenUp(): void;
 }
 
-/** FATAL-POSTS-2, F3. `giveUp` answers false for a post that the log has. */
+/** FATAL-POSTS-2, FATAL-POSTS-3. `giveUp` resolves with false if the log contains the post. */
 export async function tryAgain(
   suspect: Suspect,
   attempt: () => Promise<void>,
@@ -44,12 +42,12 @@ export async function tryAgain(
   else await suspect.again(attempt, stopping);
 }
 
-/** FATAL-POSTS-2: when a post that came just now may be tried again, as `performance.now()` counts. */
+/** FATAL-POSTS-2: when a post that arrived now may be tried again (`performance.now()`). */
 export function dueAfter(before: number): number {
   return performance.now() + (before - 1) * PATIENCE_MS;
 }
 
-/** FATAL-POSTS-2, for those who fulfil `again`. Rejects when `stopping` is aborted first, or was before. */
+/** FATAL-POSTS-2, for implementations of `again`. Rejects if `stopping` is aborted before it is due. */
 export async function untilDue(due: number, stopping: AbortSignal): Promise<void> {
   const milliseconds = due - performance.now();
   if (milliseconds > 0) await sleep(milliseconds, stopping);
@@ -60,12 +58,12 @@ export function isStopping(error: unknown): boolean {
   return error instanceof ParleyError && error.code === STOPPING;
 }
 
-/** The daemon could not decide on it, and knows: it did not end. */
+/** The decision threw, and the daemon did not end. */
 export function isUndecided(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.code === 'DECISION_FAILED';
 }
 
-/** FATAL-POSTS-3, of a post that could not be decided on so often. Null: it is tried again. */
+/** FATAL-POSTS-3, for a decision that threw so often. Null: it is tried again. */
 export function undecidable(error: unknown, attempts: number): Refusal | null {
   if (!isUndecided(error) || attempts < MOST_ATTEMPTS) return null;
   return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);

@@ -3,25 +3,25 @@ import type { Clock } from '../../kernel/index.ts';
 import { isCovered } from '../../persistence/index.ts';
 
 /**
- * How far the ingress stream is in the logs: in all of them, and in that of one conversation. Known so that a
- * conversation can be deleted together with its posts, which the stream still has.
+ * How far the posts of the ingress stream are in the logs: overall, and for one conversation. A deletion needs it to cover
+ * the conversation's posts that the stream still has.
  *
- * INGRESS-PROGRESS-1 `reached` never passes a post of that conversation that is not in its log (or refused): what comes behind it
- *    begins a new life of the conversation and must not be lost.
- * INGRESS-PROGRESS-2 It is never short of one that is in the log: that post would come back after a crash.
+ * INGRESS-PROGRESS-1  `reached` is never after a post of the conversation that is neither in its log nor refused: that post
+ *                     starts the conversation again and must not be lost.
+ * INGRESS-PROGRESS-2  `reached` is never before a post that is in the log: that post would return after a crash.
  */
 export class IngressProgress {
   /** Every post up to here is settled. */
   #settled: StreamPosition | null;
   #isElsewhere: (position: StreamPosition) => boolean = () => false;
-  /** By conversation: its newest durable post, as long as that stands behind `#settled`. */
+  /** By conversation: its newest durable post, while that is after `#settled`. */
   readonly #taken = new Map<string, StreamPosition>();
 
   constructor(stored: StreamPosition | null) {
     this.#settled = stored;
   }
 
-  /** A post is durable. Called at once, before anything else can happen to its conversation (INGRESS-PROGRESS-2). */
+  /** A post is durable. Call it before anything else can happen to its conversation (INGRESS-PROGRESS-2). */
   took(conversation: string, position: StreamPosition): void {
     const known = this.#taken.get(conversation);
     if (known?.stream === position.stream && known.sequence > position.sequence) return;
@@ -37,12 +37,12 @@ export class IngressProgress {
     return this.#isElsewhere(position);
   }
 
-  /** Every post up to there is in a log or refused, as far as is known here. */
+  /** Every post up to there is in a log or refused, as far as this daemon knows. */
   isSettled(position: StreamPosition): boolean {
     return position.sequence === 0 || isCovered(position, this.#settled);
   }
 
-  /** At 0 the stream has lost its end: other posts have, or get, the places that are known. */
+  /** 0: the stream lost its newest posts, and other posts get their sequences. */
   settledUpTo(position: StreamPosition): void {
     this.#settled = position;
     if (position.sequence === 0) this.#taken.clear();
@@ -53,8 +53,8 @@ export class IngressProgress {
   }
 
   /**
-   * Up to where this conversation's posts are in its log or refused; null: none was read. `inLog`: the newest one that
-   * its log holds, where others may have put it there.
+   * The position up to which this conversation's posts are in its log or refused; null: none was read. `inLog`: the newest
+   * post in its log, which another daemon may have appended.
    */
   reached(
     conversation: string,
@@ -68,10 +68,10 @@ export class IngressProgress {
   }
 }
 
-/** Asked of the broker at most so often, however many ask for it. */
+/** Shortest time between two requests to the broker. */
 const FRESH_MS = 1_000;
 
-/** What the ingress stream has that is not in a log yet; null while nobody can say. Never rejects. */
+/** The posts that are not in a log yet; null while the broker does not answer. Never rejects. */
 export function createLagMeter(
   read: () => Promise<IngressLag | null>,
   elapsed: Clock,

@@ -1,27 +1,25 @@
 /**
- * The posts of each conversation, in the order in which they came.
+ * Keeps the posts of each conversation in their order.
  *
- * A post is tried at once, beside those before it, as long as none of them waits for another attempt. Else it stands behind
- * them, and they go on one at a time. One that is to be tried alone always stands so: what was before it is dealt with by
- * then, also what failed only after it had come, and what comes later is behind it.
+ * A post is tried at once, concurrently with earlier ones, unless one of these waits for another attempt. Then it waits for
+ * them, and they continue one at a time. A post that must be tried alone always waits for all earlier ones.
  *
- * What waits when the daemon stops is given up until the next start, and so is all that comes behind it, though there
- * may be room by now: else a later post would overtake an earlier one.
+ * At a stop, a waiting post and all later posts of its conversation are left to the next start: no post overtakes another.
  */
 
 export interface Passage {
   readonly isAlone: boolean;
   readonly attempt: () => Promise<void>;
-  /** Deals with a failed one, behind all before it. `isBehind`: some of those waited when it failed. */
+  /** Handles a failed post, after all earlier ones. `isBehind`: an earlier one waited when it failed. */
   readonly insist: (failure: unknown, isBehind: boolean) => Promise<void>;
 }
 
 interface Lane {
-  /** Resolves when all posts so far are dealt with, or given up. */
+  /** Resolves when all posts so far are settled or left to the next start. */
   last: Promise<void>;
   inside: number;
   waiting: number;
-  /** Why one of them was given up until the next start. */
+  /** Why one of them is left to the next start. */
   givenUp: { readonly error: unknown } | null;
 }
 
@@ -33,7 +31,7 @@ export class PostLanes {
     this.#shutdown = shutdown;
   }
 
-  /** Resolves when the post is dealt with; rejects as `insist` does, or when one before it was given up. */
+  /** Resolves when the post is settled. Rejects as `insist` does, or if an earlier post is left to the next start. */
   pass(conversation: string, passage: Passage): Promise<void> {
     const lane = this.#lanes.get(conversation) ?? newLane();
     this.#lanes.set(conversation, lane);

@@ -32,27 +32,27 @@ import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
 /**
  * From a delivery of the ingress stream to a durable entry, or a dead letter.
  *
- * POSTS-1 A delivery is settled when its entry is durable or its refusal is kept; not before, whatever fails (L5).
- * POSTS-2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
- * POSTS-3 Whoever asked through the API is told what became of exactly his post.
- * POSTS-4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
- * POSTS-5 A post that waits for another attempt is not overtaken by a later one of its conversation.
- * POSTS-6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
- * POSTS-7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
- *    That holds over restarts too, when it is a daemon's end each time (`fatal-posts.ts`).
+ * POSTS-1  A delivery is settled only when its entry is durable or its dead letter is stored (L5).
+ * POSTS-2  An outside fault, such as a full disk, is retried until it ends: no accepted post is given up.
+ * POSTS-3  A caller of the request API gets the outcome of exactly its post.
+ * POSTS-4  A post whose conversation was deleted after the stream took it is settled without effect, at each redelivery.
+ * POSTS-5  A post that waits for another attempt is not overtaken by a later one of its conversation.
+ * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
+ * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
+ *          restarts too, if the post ends the daemon each time (`fatal-posts.ts`).
  */
 
-/** Milliseconds between attempts to take a delivery that could not be made durable. */
+/** Milliseconds between attempts to make a delivery durable. */
 const RETRY_MS = 1_000;
-/** Bytes. The id of a longer post is not looked for while it is read. */
+/** Bytes. The id of a longer post is not parsed while it is read. */
 const QUICK_BYTES = 16 * 1_024;
-/** What one post may take of an append that is a message. */
+/** The share of an append, if that is a message, that one post may use. */
 const APPEND_SHARE = 0.9;
 
-/** What became of a post, for the daemon that it came through. */
+/** The outcome of a post, for the daemon that published it. */
 export type Told = PeerRequestOf<'settled'>;
 
-/** The other daemons that share the work: one of them may take what this one was asked to post, and the other way round. */
+/** The other daemons that share the work: one may ingest a post that another one published. */
 export interface Others {
   readonly daemon: string;
   tell(origin: string, told: Told): void;
@@ -101,7 +101,7 @@ export class Posts {
     this.flood = new Flood({ limits: this.limits, bus, log, isKnown, tellAll });
     this.shutdown = shutdown;
     this.lanes = new PostLanes(shutdown);
-    setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
+    setMaxListeners(0, shutdown); // one for each waiting post
   }
 
   joinOthers(others: Others): void {
@@ -133,8 +133,8 @@ export class Posts {
   }
 
   /**
-   * Rejects only when the daemon stops, or a suspect cannot be tried: the delivery then stays unsettled and comes again.
-   * `suspect`: what is known against this post beside what this daemon has counted itself (POSTS-7).
+   * Rejects only when the daemon stops or a suspect cannot be tried: the delivery then stays unsettled and is redelivered.
+   * `suspect`: attempts that other daemons counted (POSTS-7).
    */
   async deliver(delivery: IngressDelivery, suspect: Suspect | null = null): Promise<void> {
     if (suspect) return this.trySuspect(delivery, suspect, () => this.deliver(delivery));
@@ -197,7 +197,7 @@ export class Posts {
     });
   }
 
-  /** POSTS-7: a post that was not survived before. Rejects as an attempt does. */
+  /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
   private trySuspect(
     delivery: IngressDelivery,
     suspect: Suspect,
@@ -206,7 +206,7 @@ export class Posts {
     return tryAgain(suspect, attempt, (why) => this.giveUp(delivery, why), this.shutdown);
   }
 
-  /** N7. False: the log has it. */
+  /** POSTS-7. False: the log contains it. */
   private async giveUp(delivery: IngressDelivery, why: Refusal): Promise<boolean> {
     const decoded = decodePost(delivery);
     const id = decoded.ok ? decoded.post.id : '';
@@ -216,8 +216,8 @@ export class Posts {
   }
 
   /**
-   * Tries again until it is taken, or the daemon stops (POSTS-2); at once if it stood behind another post of its conversation,
-   * which has been dealt with by now.
+   * Retries until it is durable or the daemon stops (POSTS-2); at once if it waited for another post of its conversation, which
+   * is settled now.
    */
   private async insist(
     delivery: IngressDelivery,
@@ -227,16 +227,16 @@ export class Posts {
     const { conversation, publisher, position } = delivery;
     let undecided = this.attempts.before(position);
     for (let error = failure, failures = 1; ; failures++) {
-      if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (POSTS-1)
+      if (isMoved(error) || isStopping(error)) throw error; // another daemon, or the next start, ingests it (POSTS-1)
       undecided = isUndecided(error) ? undecided + 1 : 0;
       if (undecided > 0) await this.attempts.failed(position);
-      else if (this.attempts.before(position) < MOST_ATTEMPTS) this.attempts.survived(position); // else it is being given up
+      else if (this.attempts.before(position) < MOST_ATTEMPTS) this.attempts.survived(position); // else it is given up
       const hopeless = damagedLog(error) ?? undecidable(error, undecided);
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.log.error(fields, 'a post could not be made durable; trying again');
-      // Whoever waits is told why, and need not guess from a silence; the post itself is not given up. Told each time:
-      // who asked again meanwhile has not heard it.
+      // Callers that wait get the reason, while the retries continue. Reported each time, because a caller may have
+      // asked again meanwhile.
       if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: notYetDurable(error) });
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
       if (this.shutdown.aborted) throw error; // POSTS-1
@@ -249,7 +249,7 @@ export class Posts {
     }
   }
 
-  /** Why a post would be refused that was not published yet; null: nothing that this daemon knows of. */
+  /** The refusal of a post that is not published yet; null: none that this daemon can predict. */
   refusalOf({ publisher, conversation, ...post }: Post, bytes: number, takenAt: number): Refusal | null {
     const beyond = this.limits.refusalOf({ publisher, conversation, bytes, takenAt });
     return beyond ?? tooLarge(post, this.room);

@@ -3,31 +3,31 @@ import type { PublisherConfig, PublishersConfig } from '../../config/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 
 /**
- * What one publisher may ask of a daemon that others share.
+ * The limits of each publisher of a daemon.
  *
- * PUBLISHER-LIMITS-1 Decided before anything of a post is kept: it is taken whole or not at all. The rate is decided in stream order, when a
- *    post is read; the rest when it is delivered.
- * PUBLISHER-LIMITS-2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
- *    refused for coming at once. A clock that goes back does not lower the rate. A post that is counted after a later post of
- *    the stream, as where daemons share the work, does not raise it.
- * PUBLISHER-LIMITS-3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
- * PUBLISHER-LIMITS-4 A long post counts as several, so that the rate limits bytes too; never as more than may come at once.
+ * PUBLISHER-LIMITS-1  Checked before any part of a post is stored. The rate is checked in stream order, when a post is read; the
+ *                     other limits when it is delivered.
+ * PUBLISHER-LIMITS-2  The rate counts the times at which the stream took the posts, so posts that waited while no daemon ran are
+ *                     not refused. A clock that was set back does not lower the rate. A post that is counted after a later post
+ *                     of the stream (daemons that share the work) does not raise it.
+ * PUBLISHER-LIMITS-3  Memory does not grow with the number of posts. A publisher that was forgotten has its full burst.
+ * PUBLISHER-LIMITS-4  A long post counts as several, so that the rate limits bytes too, but never as more than the burst.
  */
 
 const MINUTE_MS = 60_000;
-/** M4. Bytes that count as one post. */
+/** PUBLISHER-LIMITS-4: bytes that count as one post. */
 const BYTES_OF_ONE = 16 * 1_024;
-/** With more publishers than this, those who have nothing under way are forgotten. */
+/** With more publishers, those without outstanding posts are forgotten. */
 const MANY = 1_000;
 
 interface Standing {
-  /** Posts that may still come at once. */
+  /** The rest of the burst, in posts. */
   tokens: number;
-  /** Up to when they were counted: milliseconds, of the stream's clock. */
+  /** When they were counted: milliseconds of the stream's clock. */
   countedAt: number;
   /** The last post in stream order that was counted. */
   last: StreamPosition | null;
-  /** By conversation: posts that are on their way into its log. */
+  /** By conversation: posts that are not in its log yet. */
   readonly open: Map<string, number>;
 }
 
@@ -44,7 +44,7 @@ export interface PostSize {
 export class PublisherLimits {
   private readonly standings = new Map<string, Standing>();
   private readonly config: PublishersConfig;
-  /** Something is owed in that conversation, in memory. */
+  /** The conversation is in memory and has outstanding work. */
   private readonly isAtWork: (conversation: string) => boolean;
 
   constructor(config: PublishersConfig, isAtWork: (conversation: string) => boolean) {
@@ -52,7 +52,7 @@ export class PublisherLimits {
     this.isAtWork = isAtWork;
   }
 
-  /** Counts a post. How long its publisher should have waited with it: milliseconds, 0 if it is in time. */
+  /** Counts a post. Returns the milliseconds that its publisher should have waited; 0: within the rate. */
   count(post: Omit<PostSize, 'conversation'>): number {
     const { postsPerMinute } = this.limitsOf(post.publisher);
     const standing = this.standingOf(post);
@@ -70,7 +70,7 @@ export class PublisherLimits {
     return wait;
   }
 
-  /** Null: it may go on, and `settled` must follow. `waitMs`: what `count` said when the post was read. */
+  /** Null: admitted, and `settled` must follow. `waitMs`: the result of `count` when the post was read. */
   admit(post: PostSize, waitMs = this.count(post)): Refusal | null {
     const beyond = this.refusalFor(post, waitMs);
     if (beyond === null) this.enter(this.standingOf(post), post.conversation);
@@ -90,11 +90,11 @@ export class PublisherLimits {
     return tooFast(publisher, this.limitsOf(publisher).postsPerMinute, waitMs);
   }
 
-  /** What `admit` would answer; nothing is counted. A post that the stream did not take yet has this machine's time. */
+  /** The result that `admit` would have, without counting. A post that is not in the stream yet has this machine's time. */
   refusalOf(post: PostSize): Refusal | null {
     const limits = this.limitsOf(post.publisher);
     const standing = this.standingOf(post);
-    // Before the last count the clocks differ: the rate is then left to `admit`.
+    // A time before the last count means that the clocks differ: `admit` decides the rate then.
     const wait = post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post);
     return this.refusalFor(post, wait);
   }
@@ -111,7 +111,7 @@ export class PublisherLimits {
     return null;
   }
 
-  /** A post goes on though it was not admitted: it is known already. */
+  /** A known post continues, although it was not admitted. */
   enterKnown(publisher: string, conversation: string): void {
     const standing = this.standings.get(publisher);
     if (standing) this.enter(standing, conversation);
@@ -149,7 +149,7 @@ export class PublisherLimits {
     return standing;
   }
 
-  /** PUBLISHER-LIMITS-3: after a minute without a post everything may come at once again, as for somebody who is not known. */
+  /** PUBLISHER-LIMITS-3: after a minute without a post the burst is full again, as for an unknown publisher. */
   private forgetIdle(now: number): void {
     for (const [publisher, standing] of this.standings) {
       this.forgetFinished(standing, 0);
@@ -157,7 +157,7 @@ export class PublisherLimits {
     }
   }
 
-  /** Only where it matters: going through them costs more than keeping them. */
+  /** Only at the limit: the search costs more than the memory. */
   private forgetFinished({ open }: Standing, most: number): void {
     if (open.size < most) return;
     for (const [conversation, onTheirWay] of open) {
@@ -166,7 +166,7 @@ export class PublisherLimits {
   }
 }
 
-/** Posts that may come at once then. */
+/** The burst at that time, in posts. */
 function tokensAt(standing: Standing | null, perMinute: number | null, now: number): number {
   if (perMinute === null) return Number.POSITIVE_INFINITY;
   if (standing === null) return perMinute;
@@ -179,7 +179,7 @@ function costOf({ bytes }: Pick<PostSize, 'bytes'>, perMinute: number | null): n
   return Math.min(Math.max(1, Math.ceil(bytes / BYTES_OF_ONE)), perMinute ?? 1);
 }
 
-/** Milliseconds until this post may come; 0: now. */
+/** Milliseconds until this post is within the rate; 0: now. */
 function waitFor(
   standing: Standing,
   perMinute: number | null,

@@ -3,7 +3,7 @@ import type { Reply } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 
-/** What became of a post. `letter`: where the dead letter of a refused one stands. */
+/** The outcome of a post. `letter`: the sequence of its dead letter, if it was refused. */
 export type Outcome = Reply & { readonly letter?: number };
 
 type PlaceOfPost = Pick<IngressDelivery, 'publisher' | 'conversation'> & {
@@ -15,10 +15,10 @@ export const never = (): Promise<never> => new Promise(() => undefined);
 /** First and last sequence. */
 type Run = readonly [number, number];
 
-/** Between two looks into the log for a post of which nobody has said what became of it. */
+/** Between two reads of the log for a post whose outcome was not reported. */
 const LOOK_MS = 2_000;
 
-/** What another daemon tells may be lost, or it may end before it does: the log has what it took. */
+/** The report of another daemon may be lost, so the log is read: it contains accepted posts. */
 export async function lookUp(
   post: { readonly conversation: string; readonly id: string; readonly sequence: number },
   isWaiting: () => boolean,
@@ -39,7 +39,7 @@ export async function lookUp(
   }
 }
 
-/** Somebody who posted through the API. His post may be delivered before the stream has told its place. */
+/** One caller of the request API. Its post may be delivered before the stream acknowledged it. */
 class Waiter {
   readonly outcome: Promise<Outcome>;
   private resolve: (outcome: Outcome) => void = () => undefined;
@@ -52,28 +52,28 @@ class Waiter {
     });
   }
 
-  /** The stream has his post at this place. */
+  /** The stream has the post with this sequence. */
   posted(sequence: number): void {
     this.sequence = sequence;
     for (const { run, outcome } of [...this.early].reverse()) this.decided(run, outcome); // the newest counts
   }
 
-  /** The posts of his publisher at these places have this outcome. */
+  /** The posts of its publisher in this run have this outcome. */
   decided(run: Run, outcome: Outcome): void {
     if (this.sequence === null) this.early.push({ run, outcome });
     else if (run[0] <= this.sequence && this.sequence <= run[1]) this.resolve(outcome);
   }
 }
 
-/** Whoever is to be told what became of exactly his post. */
+/** The callers that wait for the outcome of their post. */
 export class Waiters {
   private readonly byPost = new Map<string, Waiter[]>();
 
-  /** Resolves with the outcome of what `post` put into the stream, at the sequence that it answers. */
+  /** Resolves with the outcome of the post that `post` publishes. */
   async waitFor(
     [publisher, conversation, id]: readonly [string, string, string],
     post: () => Promise<{ readonly sequence: number }>,
-    /** Another way to find out, once the sequence is known. */
+    /** Another source of the outcome, once the sequence is known. */
     lookUp: (sequence: number, isWaiting: () => boolean) => Promise<Outcome> = never,
   ): Promise<Outcome> {
     const key = keyOf(publisher, conversation, id);
@@ -91,7 +91,7 @@ export class Waiters {
     }
   }
 
-  /** Of posts that were refused together. */
+  /** For posts that were refused together. */
   tellAll(publisher: string, runs: readonly Run[], outcome: Outcome): void {
     for (const [key, waiters] of this.byPost) {
       if ((JSON.parse(key) as string[])[0] !== publisher) continue;
