@@ -74,6 +74,6 @@ function fatal(attempts: number): Refusal {
   return refusal(
     'DECISION_FAILED',
     `the daemon ended while it decided on it, ${attempts} times`,
-    'this is a fault of Parley itself or of the machine: report it with what was posted and the daemon’s log',
+    'this is a bug in Parley or a fault of the machine: report it with the post and the log of the daemon',
   );
 }

@@ -8,9 +8,9 @@ import { conversation, waitSeconds } from './reading.ts';
 import { type Tool, tool } from './tool.ts';
 import { approvalsOf, approvalText } from './waiting.ts';
 
-/** The tools that say and do something. */
+/** The tools that post, steer and answer. */
 
-/** Who has no name of his own. */
+/** The publisher of a caller without a name. */
 const ANONYMOUS = 'mcp';
 
 const post = tool({

@@ -5,10 +5,10 @@ import { ask } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
 
 /**
- * Reading a conversation for as long as something happens in it.
+ * Reads a conversation while work is in progress.
  *
- * MCP-LOG-1 The log alone says what happened; what is published only says that it is worth a look.
- * MCP-LOG-2 A wait ends: when nothing is left to run, when only a person can go on, or when its time is up.
+ * MCP-LOG-1  Only the log is read; a published entry only triggers the read.
+ * MCP-LOG-2  A wait ends when no work is outstanding, when only a person can continue, or at its timeout.
  */
 
 type Standing = 'done' | 'waits-for-a-person' | 'running';
@@ -16,21 +16,21 @@ type Standing = 'done' | 'waits-for-a-person' | 'running';
 export interface Course {
   readonly entries: readonly Entry[];
   readonly standing: Standing;
-  /** Agents that owe a turn and are stopped. */
+  /** Stopped agents with an outstanding turn. */
   readonly paused: readonly string[];
 }
 
 export interface Awaited {
   readonly conversation: string;
-  /** What is given begins here. */
+  /** Index of the first entry to return. */
   readonly from: number;
-  /** Of the entry at `from`: who owes it a turn. Absent: whoever the log says. */
+  /** The agents that must answer the entry at `from`. Absent: those that the log names. */
   readonly agents?: readonly string[];
-  /** Those of them that a person has stopped. */
+  /** Those of them that a person stopped. */
   readonly stopped?: readonly string[];
 }
 
-/** Everything from an entry on, until nothing happens any more (MCP-LOG-2) or the signal says that it is enough. */
+/** Every entry from `from` on, until the wait ends (MCP-LOG-2) or the signal aborts. */
 export async function courseOf(
   door: GatewayPort,
   { conversation, from, agents, stopped = [] }: Awaited,
@@ -64,7 +64,7 @@ export async function courseOf(
   }
 }
 
-/** What the log has from there on, all of it. */
+/** All entries of the log from there on. */
 async function readOn(door: GatewayPort, conversation: string, from: number): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (;;) {
@@ -78,7 +78,7 @@ async function readOn(door: GatewayPort, conversation: string, from: number): Pr
   }
 }
 
-/** Rung before it is waited for counts too. */
+/** A ring before the wait counts too. */
 function createBell() {
   let isRung = false;
   let wake: () => void = () => undefined;

@@ -3,19 +3,19 @@ import { shown, transcriptOf } from './render.ts';
 import type { Told } from './tool.ts';
 
 /**
- * Entries as one answer: it may stand in a model's context, so it is bounded.
+ * Entries as one answer. Its size is bounded, because it may become part of a model's context.
  *
- * MCP-PAGE-1 One entry at least, so that whoever goes on from `next` comes to the end.
+ * MCP-PAGE-1  A page has at least one entry, so that a client that continues from `next` reaches the end.
  */
 
-/** Of one answer, in characters of JSON. */
+/** Limit of one answer, in characters of JSON. */
 const MOST_CHARACTERS = 100_000;
-/** Of one text in it. */
+/** Limit of one text in it. */
 const LONGEST_TEXT = 8_000;
 
 export interface PageFacts {
   readonly conversation: string;
-  /** Of the whole log. */
+  /** Length of the whole log. */
   readonly length: number;
 }
 

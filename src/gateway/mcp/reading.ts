@@ -8,7 +8,7 @@ import { indented } from './render.ts';
 import { type Asked, type Tool, tool } from './tool.ts';
 import { approvalsOf, approvalText } from './waiting.ts';
 
-/** The tools that look. */
+/** The tools that only read. */
 
 export const conversation = z
   .string()
@@ -24,7 +24,7 @@ export const waitSeconds = z
   );
 
 const ENTRIES = 50;
-/** Of one answer of `explain`, in characters of JSON. */
+/** Limit of one answer of `explain`, in characters of JSON. */
 const MOST_EXPLAINED = 200_000;
 
 export const READING: readonly Tool[] = [
@@ -129,7 +129,7 @@ interface ReadInput {
   readonly waitSeconds: number;
 }
 
-/** A wait reads all of the log, since it has to know which turns are open; a look reads what it shows. */
+/** A wait reads the whole log, because it must know which turns are open; otherwise only the shown part is read. */
 async function found({ conversation, from, limit, waitSeconds: seconds }: ReadInput, asked: Asked) {
   const { door, patiently } = asked;
   if (seconds === 0) {

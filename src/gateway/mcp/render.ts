@@ -9,14 +9,14 @@ import {
 import { visibleCall } from '../../kernel/index.ts';
 
 /**
- * Entries as a program that reads text is shown them.
+ * Entries as text for programs.
  *
- * RENDER-1 Only a line of ours begins with a bracket: what anybody wrote is indented from its second line on, and stands
- *    behind its author's name on the first (L17).
- * RENDER-2 Bookkeeping is left out: which turn began, and that one ended as it should.
+ * RENDER-1  Only a line of Parley begins with a bracket. A text of a participant follows the author's name, and is indented from its
+ *           second line on (L17).
+ * RENDER-2  Bookkeeping is left out: the start of a turn, and its normal end.
  */
 
-/** Of one text, in characters: the rest is in the log, for `explain` and for the other doors. */
+/** Limit of one text, in characters. The log has the rest. */
 const MOST_SHOWN = 8_000;
 const ARGUMENTS_SHOWN = 500;
 

@@ -6,9 +6,9 @@ import { createMcpServer, type ServerOptions } from './server.ts';
 /**
  * `/mcp`: agents of other programs take part, over MCP's streamable HTTP.
  *
- * MCP-ROUTES-1 No sessions: each request brings all that it needs, and its answer may be a stream. So a restart loses nobody, and
- *    nothing is kept for a client that does not come back.
- * MCP-ROUTES-2 A client that goes away ends nothing but its own wait.
+ * MCP-ROUTES-1  No sessions: each request is complete, and its answer may be a stream. A restart loses no client, and
+ *               nothing is stored for a client that does not return.
+ * MCP-ROUTES-2  A client that disconnects ends only its own wait.
  */
 export function addMcpRoutes(
   app: Application,

@@ -11,10 +11,10 @@ import { addResources } from './resources.ts';
 import type { Asked, Tool } from './tool.ts';
 
 /**
- * What an MCP client finds here, made for one request and one caller.
+ * The MCP server for one request of one caller.
  *
- * GATEWAY-MCP-SERVER-1 A refusal is an answer that the client's model can read, with its code and what to do; it is no protocol error.
- * GATEWAY-MCP-SERVER-2 Nobody is waited for who is gone, and nobody waits for a daemon that stops.
+ * GATEWAY-MCP-SERVER-1  A refusal is an answer that the client's model can read, with its code and next step, not a protocol error.
+ * GATEWAY-MCP-SERVER-2  A wait ends when its client disconnects or the daemon stops.
  */
 
 const TOOLS: readonly Tool[] = [...READING, ...ACTING];
@@ -42,7 +42,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
         if (progressToken === undefined) return;
         beats += 1;
         const params = { progressToken, progress: beats, message: 'waiting for the agents' };
-        // Best effort: `extra.signal` says when the client is gone.
+        // Best effort: `extra.signal` aborts when the client disconnects.
         extra.sendNotification({ method: 'notifications/progress', params }).catch(() => undefined);
       };
       return attempt(one, input as Record<string, unknown>, options, { gone: extra.signal, onBeat });
@@ -55,9 +55,9 @@ export function createMcpServer(options: ServerOptions): McpServer {
 }
 
 interface Line {
-  /** Who asked is gone. */
+  /** Aborted when the caller disconnects. */
   readonly gone: AbortSignal;
-  /** Told now and then while somebody waits. */
+  /** Reports progress during a wait. */
   readonly onBeat: () => void;
 }
 

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Identity, Role } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 
-/** A tool that this daemon offers to other programs' agents. */
+/** A tool that this daemon offers to agents of other programs. */
 export interface Tool<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;
   readonly role: Role;
@@ -13,12 +13,12 @@ export interface Tool<Input extends z.ZodObject = z.ZodObject> {
   call(input: z.infer<Input>, asked: Asked): Promise<Told>;
 }
 
-/** Who asks, and what is there to answer with. */
+/** The caller, and what is needed to answer it. */
 export interface Asked {
   readonly door: GatewayPort;
   readonly identity: Identity;
   readonly newId: () => string;
-  /** A signal that comes after so many seconds, or when who asked is gone; it lets go when `use` is done. */
+  /** A signal that aborts after so many seconds or when the caller disconnects; released after `use`. */
   patiently<T>(seconds: number, use: (enough: AbortSignal) => Promise<T>): Promise<T>;
 }
 

@@ -3,7 +3,7 @@ import { visibleCall } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 
-/** Calls of tools that wait for a person's word. */
+/** Tool calls that wait for a person's approval. */
 
 type Approvals = AnswerOf<'approvals'>['approvals'];
 
