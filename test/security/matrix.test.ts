@@ -43,7 +43,7 @@ const NEEDED: Readonly<Record<string, Role>> = {
   post: 'post',
   answer: 'approve',
   ...Object.fromEntries(
-    ['delete', 'phase', 'mode', 'stop', 'resume'].map((verb) => [verb, 'operate' as const]),
+    ['delete', 'phase', 'mode', 'fork', 'stop', 'resume'].map((verb) => [verb, 'operate' as const]),
   ),
 };
 const MCP_TOOLS: Readonly<Record<string, Role>> = {
@@ -128,6 +128,8 @@ function bodyOf(verb: string): object {
       return { content: 'Hello' };
     case 'answer':
       return { answer: 'deny' };
+    case 'fork':
+      return { as: 'matrix-fork' };
     case 'phase':
       return { phase: 'chat' };
     case 'mode':
