@@ -26,6 +26,7 @@ export function copy(builder: DecisionBuilder, { entries, from }: CommandOf<'cop
   for (const entry of entries) {
     const known = builder.entryAt(entry.index);
     if (known ? !isCopyOf(known, entry) : length > 0 && !isPartialCopy) return conflict();
+    if (!known && entry.index !== builder.nextIndex) return conflict(); // the copy was deleted meanwhile
     if (!known) builder.copy(copyOf(entry, from));
   }
   return DONE;

@@ -98,6 +98,13 @@ describe('a fork', () => {
     expect(other.do({ type: 'fork', from: 'origin', at: 0, by }).reply).toMatchObject({ kind: 'refused' });
   });
 
+  it('refuses the rest of a copy that was deleted meanwhile', () => {
+    const world = answeredWorld();
+    const made = new Conversation(world.rules);
+    const rest = made.decide({ type: 'copy', entries: world.entries.slice(1), from: 'origin' }, 0);
+    expect(rest).toMatchObject({ entries: [], reply: { kind: 'refused' } });
+  });
+
   it('counts no costs of the copied model calls', () => {
     const world = answeredWorld();
     const call = world.calls[0];
