@@ -4,7 +4,7 @@ import { RULES } from './import-rules.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Reads `src/` of a folder and holds it against the rules. */
+/** Checks `src/` of a folder against the rules. */
 export async function cruiseSource(folder: string): Promise<ICruiseResult> {
   const before = process.cwd();
   try {
@@ -22,7 +22,7 @@ export async function cruiseSource(folder: string): Promise<ICruiseResult> {
     if (typeof output === 'string') throw new Error(`not a result: ${output.slice(0, 200)}`);
     return output;
   } finally {
-    process.chdir(before); // `baseDir` moves the process
+    process.chdir(before); // `baseDir` changes it
   }
 }
 

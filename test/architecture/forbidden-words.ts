@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Words that code may not use, found by reading it with the comments taken out. */
+/** Expressions that code may not contain; comments are not searched. */
 
-/** What would make the core's answer depend on when, where or how often it is asked. */
+/** With one of these the core would not be a pure function. */
 export const IMPURE: readonly RegExp[] = [
   /\bDate\.now\b/,
   /\bnew Date\(\s*\)/,
@@ -41,7 +41,7 @@ export async function readSources(folder: string): Promise<SourceText[]> {
   );
 }
 
-/** `path: word`, once for each time that a word is used. */
+/** `path: word` for each use. */
 export function usesOf(words: readonly RegExp[], sources: readonly SourceText[]): string[] {
   return sources.flatMap(({ path, code }) =>
     words.flatMap((word) => {
@@ -51,7 +51,7 @@ export function usesOf(words: readonly RegExp[], sources: readonly SourceText[])
   );
 }
 
-/** Comments out, strings and templates kept as they are: a `//` in a URL begins no comment. */
+/** Strings and templates are kept: a `//` in a URL begins no comment. */
 export function withoutComments(code: string): string {
   const token = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g;
   return code.replaceAll(token, (found) => (found.startsWith('/') ? ' ' : found));

@@ -1,24 +1,21 @@
 import type { IForbiddenRuleType } from 'dependency-cruiser';
 
 /**
- * Who may import whom, as rules for dependency-cruiser. Paths are relative to the folder that holds `src/`.
+ * The import rules of `src/`, for dependency-cruiser. A module is a folder directly in `src/`.
  *
- * I1 A room imports the rooms listed for it and no others; types count.
- * I2 A room, and an adapter's folder, is entered by its `index.ts`. The one exception are ports: an adapter may name
- *    the file of the port that it fulfils, and the contract of the request API is a port. The gateway takes the bus's follower. And the console takes single files of the core and the kernel, since a browser
- *    is sent whatever is imported.
- * I3 A room's own files do not know its adapters; in the daemon only `compose/` names one.
- * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
- *    for two directories, the store's and the managed server's, and those rooms may not import one another; so has
- *    `nats`, for the bus and for the store that is a stream, and MCP's, whose two ends we are.
- * I5 No cycles, types included.
- * I6 The core imports no Node module: no clock, no dice, no files. Nor does the console, which browsers run.
+ * I1 A module imports only the modules that are listed for it. Type imports count.
+ * I2 Other modules and adapters are imported through their `index.ts`. Exceptions: the file of a port, the contract of
+ *    the verbs, the follower (for the gateway), and single pure files for the console, to keep its bundle small.
+ * I3 The files of a module do not import its adapters; in the daemon only `compose/` imports adapters.
+ * I4 A package is imported in one folder, except those that two adapters need.
+ * I5 No cycles, type imports included.
+ * I6 The conversation core imports no Node module: no clock, no randomness, no files. Nor does the console.
  */
 
-interface Room {
-  /** Rooms that may be imported, by name. */
-  readonly rooms: readonly string[];
-  /** Single files besides, as regular expressions. */
+interface Module {
+  /** Names of modules that it may import. */
+  readonly modules: readonly string[];
+  /** Single files that it may import as well, as regular expressions. */
   readonly files?: readonly string[];
 }
 
@@ -32,19 +29,19 @@ const FOLLOWER = String.raw`bus/follower\.ts$`;
 const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason|state/usage)|kernel/hidden)\.ts$`;
 
 /** I1 */
-const ROOMS: Readonly<Record<string, Room>> = {
-  kernel: { rooms: [] },
-  conversation: { rooms: ['kernel'] },
-  agents: { rooms: ['kernel', 'conversation'] },
-  bus: { rooms: ['kernel', 'conversation'] },
-  persistence: { rooms: ['kernel', 'conversation'] },
-  models: { rooms: ['kernel', 'conversation'], files: [AGENT_PORTS] },
-  tools: { rooms: ['kernel', 'conversation'], files: [AGENT_PORTS] },
-  config: { rooms: ['kernel', 'conversation'] },
-  gateway: { rooms: ['kernel', 'conversation'], files: [ALL_PORTS, FOLLOWER] },
-  client: { rooms: ['kernel', 'conversation', 'bus'] },
+const MODULES: Readonly<Record<string, Module>> = {
+  kernel: { modules: [] },
+  conversation: { modules: ['kernel'] },
+  agents: { modules: ['kernel', 'conversation'] },
+  bus: { modules: ['kernel', 'conversation'] },
+  persistence: { modules: ['kernel', 'conversation'] },
+  models: { modules: ['kernel', 'conversation'], files: [AGENT_PORTS] },
+  tools: { modules: ['kernel', 'conversation'], files: [AGENT_PORTS] },
+  config: { modules: ['kernel', 'conversation'] },
+  gateway: { modules: ['kernel', 'conversation'], files: [ALL_PORTS, FOLLOWER] },
+  client: { modules: ['kernel', 'conversation', 'bus'] },
   daemon: {
-    rooms: [
+    modules: [
       'kernel',
       'conversation',
       'agents',
@@ -57,12 +54,12 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'client',
     ],
   },
-  chaos: { rooms: ['kernel', 'conversation', 'bus', 'client'] },
-  console: { rooms: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
-  cli: { rooms: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
+  chaos: { modules: ['kernel', 'conversation', 'bus', 'client'] },
+  console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
+  cli: { modules: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
 };
 
-/** Folders of adapters inside a room; each is entered by its own `index.ts`. */
+/** Folders of adapters; each is imported through its `index.ts`. */
 const ADAPTERS = 'src/(?:bus/nats/managed|bus/nats|persistence/[^/]+|models/[^/]+|tools/[^/]+)/';
 
 /** I4: package → the folders that may import it. */
@@ -103,7 +100,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   ulid: ['kernel'],
   yaml: ['config', 'models/scripted'],
   'yocto-spinner': ['cli'],
-  zod: ANYWHERE_PURE.filter((room) => room !== 'kernel'),
+  zod: ANYWHERE_PURE.filter((module) => module !== 'kernel'),
 };
 
 /** As written (`nats`, where nothing is installed) or as resolved (`…/node_modules/nats/index.js`). */
@@ -111,13 +108,13 @@ function packagePaths(names: readonly string[]): string[] {
   return names.flatMap((name) => [`^${name}(?:/|$)`, `node_modules/${name}/`]);
 }
 
-function roomRules(): IForbiddenRuleType[] {
-  return Object.entries(ROOMS).map(([name, { rooms, files = [] }]) => {
-    const allowed = [...[name, ...rooms].map((room) => `${room}/`), ...files].join('|');
+function moduleRules(): IForbiddenRuleType[] {
+  return Object.entries(MODULES).map(([name, { modules, files = [] }]) => {
+    const allowed = [...[name, ...modules].map((module) => `${module}/`), ...files].join('|');
     return {
-      name: `room-${name}`,
+      name: `module-${name}`,
       severity: 'error',
-      comment: `I1: ${name} may import ${rooms.length === 0 ? 'no other room' : rooms.join(', ')}`,
+      comment: `I1: ${name} may import ${modules.length === 0 ? 'no other module' : modules.join(', ')}`,
       from: { path: `^src/${name}/` },
       to: { path: '^src/', pathNot: `^src/(?:${allowed})` },
     };
@@ -126,20 +123,20 @@ function roomRules(): IForbiddenRuleType[] {
 
 function vendorRules(): IForbiddenRuleType[] {
   const known = Object.entries(VENDORS).map(
-    ([name, homes]): IForbiddenRuleType => ({
+    ([name, folders]): IForbiddenRuleType => ({
       name: `vendor-${name.replaceAll(/[^a-z]+/g, '-').replace(/^-/, '')}`,
       severity: 'error',
-      comment: `I4: ${name} is imported in ${homes.map((home) => `src/${home}`).join(' and ')} only`,
-      from: { path: '^src/', pathNot: `^src/(?:${homes.join('|')})/` },
+      comment: `I4: ${name} is imported in ${folders.map((home) => `src/${home}`).join(' and ')} only`,
+      from: { path: '^src/', pathNot: `^src/(?:${folders.join('|')})/` },
       to: { path: packagePaths([name]) },
     }),
   );
   return [
     ...known,
     {
-      name: 'vendor-without-a-home',
+      name: 'unknown-vendor',
       severity: 'error',
-      comment: 'I4: a package that is new to src/ gets a home in this table first',
+      comment: 'I4: add the package to VENDORS with the folders that may import it',
       from: { path: '^src/' },
       to: {
         pathNot: ['^src/', ...packagePaths(Object.keys(VENDORS))],
@@ -150,25 +147,25 @@ function vendorRules(): IForbiddenRuleType[] {
 }
 
 export const RULES: readonly IForbiddenRuleType[] = [
-  ...roomRules(),
+  ...moduleRules(),
   {
-    name: 'unknown-room',
+    name: 'unknown-module',
     severity: 'error',
-    comment: 'I1: a folder of src/ that these rules do not know is bound by none of them',
-    from: { path: `^src/(?!(?:${Object.keys(ROOMS).join('|')})/)[^/]+/` },
+    comment: 'I1: add the folder to MODULES with the modules that it may import',
+    from: { path: `^src/(?!(?:${Object.keys(MODULES).join('|')})/)[^/]+/` },
     to: {},
   },
   {
-    name: 'room-of-the-package',
+    name: 'package-without-cli',
     severity: 'error',
-    comment: 'I1: the library holds everything but the command line',
+    comment: 'I1: the library does not contain the command line',
     from: { path: String.raw`^src/[^/]+\.ts$` },
     to: { path: '^src/cli/' },
   },
   {
-    name: 'room-by-its-index',
+    name: 'module-through-its-index',
     severity: 'error',
-    comment: 'I2: another room is entered by its index.ts, or by the file of a port',
+    comment: 'I2: import another module through its index.ts, or the file of a port',
     from: { path: '^src/([^/]+)/' },
     to: {
       path: '^src/[^/]+/',
@@ -183,23 +180,23 @@ export const RULES: readonly IForbiddenRuleType[] = [
     },
   },
   {
-    name: 'adapter-by-its-index',
+    name: 'adapter-through-its-index',
     severity: 'error',
-    comment: "I2: an adapter's folder is entered by its index.ts",
+    comment: 'I2: import an adapter through its index.ts',
     from: { path: `^(${ADAPTERS})` },
     to: { path: `^${ADAPTERS}`, pathNot: ['^$1', `^${ADAPTERS}index\\.ts$`, '^src/bus/nats/(?!managed/)'] },
   },
   {
-    name: 'adapter-by-its-index-from-outside',
+    name: 'adapter-through-its-index-from-outside',
     severity: 'error',
-    comment: "I2: an adapter's folder is entered by its index.ts",
+    comment: 'I2: import an adapter through its index.ts',
     from: { path: '^src/', pathNot: `^${ADAPTERS}` },
     to: { path: `^${ADAPTERS}`, pathNot: `^${ADAPTERS}index\\.ts$` },
   },
   {
-    name: 'room-does-not-know-its-adapters',
+    name: 'module-does-not-import-its-adapters',
     severity: 'error',
-    comment: 'I3: a port does not know who fulfils it',
+    comment: 'I3: a port does not import its adapters',
     from: { path: String.raw`^src/(bus|persistence)/[^/]+\.ts$` },
     to: { path: '^src/$1/[^/]+/' },
   },
@@ -214,21 +211,21 @@ export const RULES: readonly IForbiddenRuleType[] = [
   {
     name: 'no-cycles',
     severity: 'error',
-    comment: 'I5: what imports each other is one file, or needs a third',
+    comment: 'I5: files that import each other are merged, or share a third file',
     from: {},
     to: { circular: true },
   },
   {
     name: 'console-without-node',
     severity: 'error',
-    comment: 'I6: a browser has no files',
+    comment: 'I6: a browser has no Node modules',
     from: { path: '^src/console/' },
     to: { dependencyTypes: ['core'] },
   },
   {
     name: 'core-without-node',
     severity: 'error',
-    comment: 'I6: the core computes; it does not look around',
+    comment: 'I6: the core is a pure function of its inputs',
     from: { path: '^src/conversation/' },
     to: { dependencyTypes: ['core'] },
   },

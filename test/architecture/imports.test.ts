@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cruiseSource, ROOT, violations } from './cruise.ts';
 import { RULES } from './import-rules.ts';
 
-describe('the rooms of src/', () => {
-  it('import only what they may', async () => {
+describe('the modules of src/', () => {
+  it('import only what the rules allow', async () => {
     const result = await cruiseSource(ROOT);
     expect(violations(result)).toEqual([]);
   });
 
-  it('were read at all: files, type imports and packages, and every import was found', async () => {
+  it('are read with type imports and packages, and every import is resolved', async () => {
     const { modules } = await cruiseSource(ROOT);
     const targetsOf = (source: string) =>
       modules.find((module) => module.source === source)?.dependencies.map((to) => to.resolved) ?? [];
@@ -23,31 +23,31 @@ describe('the rooms of src/', () => {
   });
 });
 
-/** By rule, one file that breaks it and nothing else: [path, import]. */
-const BREAKING: Readonly<Record<string, readonly [string, string]>> = {
-  'room-kernel': ['src/kernel/a.ts', "import '../conversation/index.ts';"],
-  'room-conversation': ['src/conversation/a.ts', "import type { Marker } from '../agents/index.ts';"],
-  'room-agents': ['src/agents/a.ts', "import '../bus/index.ts';"],
-  'room-bus': ['src/bus/a.ts', "import '../persistence/index.ts';"],
-  'room-persistence': ['src/persistence/jsonl/a.ts', "import '../../agents/model-port.ts';"],
-  'room-models': ['src/models/openai/a.ts', "import '../../bus/port.ts';"],
-  'room-tools': ['src/tools/builtin/a.ts', "import '../../persistence/port.ts';"],
-  'room-config': ['src/config/a.ts', "import '../agents/index.ts';"],
-  'room-gateway': ['src/gateway/a.ts', "import '../daemon/index.ts';"],
-  'room-client': ['src/client/a.ts', "import '../daemon/index.ts';"],
-  'room-daemon': ['src/daemon/a.ts', "import '../cli/index.ts';"],
-  'room-chaos': ['src/chaos/a.ts', "import '../daemon/index.ts';"],
-  'room-console': ['src/console/a.tsx', "import '../bus/index.ts';"],
-  'room-cli': ['src/cli/a.ts', "import '../bus/index.ts';"],
-  'unknown-room': ['src/helpers/a.ts', "import '../kernel/index.ts';"],
-  'room-of-the-package': ['src/index.ts', "import './cli/index.ts';"],
-  'room-by-its-index': ['src/agents/b.ts', "import '../kernel/index-of.ts';"],
-  'adapter-by-its-index': ['src/persistence/memory/a.ts', "import '../jsonl/inner.ts';"],
-  'adapter-by-its-index-from-outside': [
+/** For each rule one file that violates this rule and no other: [path, import]. */
+const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
+  'module-kernel': ['src/kernel/a.ts', "import '../conversation/index.ts';"],
+  'module-conversation': ['src/conversation/a.ts', "import type { Marker } from '../agents/index.ts';"],
+  'module-agents': ['src/agents/a.ts', "import '../bus/index.ts';"],
+  'module-bus': ['src/bus/a.ts', "import '../persistence/index.ts';"],
+  'module-persistence': ['src/persistence/jsonl/a.ts', "import '../../agents/model-port.ts';"],
+  'module-models': ['src/models/openai/a.ts', "import '../../bus/port.ts';"],
+  'module-tools': ['src/tools/builtin/a.ts', "import '../../persistence/port.ts';"],
+  'module-config': ['src/config/a.ts', "import '../agents/index.ts';"],
+  'module-gateway': ['src/gateway/a.ts', "import '../daemon/index.ts';"],
+  'module-client': ['src/client/a.ts', "import '../daemon/index.ts';"],
+  'module-daemon': ['src/daemon/a.ts', "import '../cli/index.ts';"],
+  'module-chaos': ['src/chaos/a.ts', "import '../daemon/index.ts';"],
+  'module-console': ['src/console/a.tsx', "import '../bus/index.ts';"],
+  'module-cli': ['src/cli/a.ts', "import '../bus/index.ts';"],
+  'unknown-module': ['src/helpers/a.ts', "import '../kernel/index.ts';"],
+  'package-without-cli': ['src/index.ts', "import './cli/index.ts';"],
+  'module-through-its-index': ['src/agents/b.ts', "import '../kernel/index-of.ts';"],
+  'adapter-through-its-index': ['src/persistence/memory/a.ts', "import '../jsonl/inner.ts';"],
+  'adapter-through-its-index-from-outside': [
     'src/daemon/compose/compose.ts',
     "import '../../models/openai/inner.ts';",
   ],
-  'room-does-not-know-its-adapters': ['src/bus/b.ts', "import './nats/index.ts';"],
+  'module-does-not-import-its-adapters': ['src/bus/b.ts', "import './nats/index.ts';"],
   'only-compose-names-adapters': ['src/daemon/b.ts', "import '../models/openai/index.ts';"],
   'vendor-a-a-js-sdk': ['src/gateway/ag-ui/a.ts', "import '@a2a-js/sdk/server';"],
   'vendor-ag-ui-core': ['src/gateway/j.ts', "import type { Message } from '@ag-ui/core';"],
@@ -75,16 +75,16 @@ const BREAKING: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-yaml': ['src/agents/d.ts', "import 'yaml';"],
   'vendor-yocto-spinner': ['src/client/d.ts', "import 'yocto-spinner';"],
   'vendor-zod': ['src/kernel/b.ts', "import 'zod';"],
-  'vendor-without-a-home': ['src/agents/e.ts', "import 'tsx';"],
+  'unknown-vendor': ['src/agents/e.ts', "import 'tsx';"],
   'no-cycles': ['src/kernel/c.ts', "import type { D } from './d.ts';"],
   'console-without-node': ['src/console/b.ts', "import 'node:fs';"],
   'core-without-node': ['src/conversation/c.ts', "import { randomUUID } from 'node:crypto';"],
 };
 
-/** What those import, and imports that are allowed though they look alike. */
-const AROUND: readonly (readonly [string, string])[] = [
+/** Files that these import, and similar imports that are allowed. */
+const ALLOWED: readonly (readonly [string, string])[] = [
   ...['kernel', 'conversation', 'agents', 'bus', 'persistence', 'cli', 'daemon'].map(
-    (room) => [`src/${room}/index.ts`, 'export type Marker = string;'] as const,
+    (module) => [`src/${module}/index.ts`, 'export type Marker = string;'] as const,
   ),
   ['src/kernel/index-of.ts', 'export {};'],
   ['src/kernel/d.ts', "import type { C } from './c.ts';\nexport type D = 1;"],
@@ -110,8 +110,8 @@ describe('the import rules', () => {
   let found: string[] = [];
 
   beforeAll(async () => {
-    folder = await realpath(await mkdtemp(join(tmpdir(), 'parley-rooms-')));
-    for (const [path, text] of [...AROUND, ...Object.values(BREAKING)]) {
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'parley-modules-')));
+    for (const [path, text] of [...ALLOWED, ...Object.values(VIOLATIONS)]) {
       await mkdir(dirname(join(folder, path)), { recursive: true });
       await writeFile(join(folder, path), `${text}\n`);
     }
@@ -121,18 +121,18 @@ describe('the import rules', () => {
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it('have an example each', () => {
-    expect(Object.keys(BREAKING).sort()).toEqual(RULES.map((rule) => rule.name).sort());
+  it('each have an example', () => {
+    expect(Object.keys(VIOLATIONS).sort()).toEqual(RULES.map((rule) => rule.name).sort());
   });
 
-  it.each(Object.entries(BREAKING))('notice %s', (rule, [path]) => {
+  it.each(Object.entries(VIOLATIONS))('report a violation of %s', (rule, [path]) => {
     expect(found.filter((line) => line.startsWith(`${rule}: ${path} → `))).toHaveLength(1);
   });
 
-  it('find no fault with what is allowed', () => {
-    const blamed = new Set(Object.values(BREAKING).map(([path]) => path));
-    blamed.add('src/kernel/d.ts'); // the other half of the cycle
-    const others = found.filter((line) => !blamed.has(line.split(': ')[1]?.split(' → ')[0] ?? ''));
+  it('report no allowed import', () => {
+    const violating = new Set(Object.values(VIOLATIONS).map(([path]) => path));
+    violating.add('src/kernel/d.ts'); // the other half of the cycle
+    const others = found.filter((line) => !violating.has(line.split(': ')[1]?.split(' → ')[0] ?? ''));
     expect(others).toEqual([]);
   });
 });
