@@ -1,4 +1,4 @@
-/** A post as the bus delivers it, and its position. */
+/** Names along the path of a post: `Delivery` (raw, here), `Post` (decoded, `post.ts`), `Entry` (stored, in the log). */
 
 /** A position in the ingress stream. `stream` identifies one life of it: it changes when the stream is created again. */
 export interface StreamPosition {
@@ -6,8 +6,8 @@ export interface StreamPosition {
   readonly sequence: number;
 }
 
-/** A post as it came from the stream, undecoded. */
-export interface IngressDelivery {
+/** The raw message of a post. */
+export interface Delivery {
   readonly position: StreamPosition;
   /** When the stream stored it: milliseconds since the epoch, by the broker's clock. */
   readonly takenAt: number;
@@ -26,8 +26,8 @@ export interface IngressDelivery {
   readonly waitMs?: number;
 }
 
-/** A post when it is read, before it waits for its delivery. */
-export interface ReadPost extends Omit<IngressDelivery, 'body' | 'isNameBound' | 'origin' | 'waitMs'> {
+/** A delivery when it is read, before it waits to be delivered. */
+export interface DeliveryHead extends Omit<Delivery, 'body' | 'isNameBound' | 'origin' | 'waitMs'> {
   /** Null: only its size was read. */
   readonly body: Uint8Array | null;
   /** Of its body. */

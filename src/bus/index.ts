@@ -53,11 +53,10 @@ export {
 export type { BusLog } from './port.ts';
 export * from './port.ts';
 export {
+  type AddressedPost,
   authorOf,
   decodePost,
-  type EncodedPost,
   metaFault,
-  type Post,
   quickIdOf,
 } from './post.ts';
 export {

@@ -1,9 +1,9 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
 import type {
-  IngressDelivery,
+  Delivery,
+  DeliveryHead,
   Reading,
-  ReadPost,
   RefusedRuns,
   StreamPosition,
   UnreadPosts,
@@ -21,7 +21,7 @@ import type { Sharing } from './sharing.ts';
  * BUS-PORT-3 A failed publish is dropped silently only where the contract says best effort (the feeds).
  */
 
-export type { IngressDelivery, LiveChunk, Reading, ReadPost, RefusedRuns, StreamPosition, UnreadPosts };
+export type { Delivery, DeliveryHead, LiveChunk, Reading, RefusedRuns, StreamPosition, UnreadPosts };
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {
@@ -59,7 +59,7 @@ export interface IngressOptions {
   /** Bytes of the bodies in flight. Posts that were already requested may exceed it, by 8 MiB or one post at most. */
   readonly maxBytesInFlight?: number;
   /** Decides on each post in stream order, as soon as it is read. Must not throw. Default: each is delivered. */
-  readonly onRead?: (post: ReadPost) => Reading;
+  readonly onRead?: (post: DeliveryHead) => Reading;
   /** Whether unread posts may be refused without reading them, when reading is far behind. Default: all posts are read. */
   readonly isFlood?: (posts: UnreadPosts) => boolean;
   /** Refuses such posts; they are settled when it resolves. Called only after `isFlood`, for about as many posts. */
@@ -68,7 +68,7 @@ export interface IngressOptions {
    * Handles one delivery; resolves when it is settled (in a log, or refused). If it rejects, the delivery stays unsettled
    * and comes again, at the latest after a restart.
    */
-  readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
+  readonly onDelivery: (delivery: Delivery) => Promise<void>;
   /** Every delivery up to here is settled: what may be stored as the position. */
   readonly onPosition: (position: StreamPosition) => void;
   /** Which posts another store settled, each time that reading begins: none of them is delivered. */
@@ -233,7 +233,7 @@ export interface Bus {
    * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one.
    * Resolves with undefined if this delivery already has a dead letter.
    */
-  publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined>;
+  publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number | undefined>;
   /** One letter for all of these posts; resolves once the stream has it. They are not delivered again after that. */
   publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void>;
   readonly deadLetters: DeadLetters;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deliverySchema, type Post as Message, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { deliveryModeSchema, NAME_PATTERN, type Post, SLUG_PATTERN } from '../conversation/index.ts';
 import {
   cut,
   fieldFault,
@@ -15,10 +15,10 @@ import {
   shown,
   valueAt,
 } from '../kernel/index.ts';
-import type { IngressDelivery } from './deliveries.ts';
+import type { Delivery } from './deliveries.ts';
 
 /**
- * Decodes a post: bytes in, a `Post` or a refusal out. Never throws.
+ * Decodes a delivery to a post, or to a refusal. Never throws.
  *
  * POST-1 A body is JSON if its first non-space character is `{`, else it is the content itself.
  * POST-2 Only `content` is required; an unknown field is refused by its name, never ignored.
@@ -27,20 +27,20 @@ import type { IngressDelivery } from './deliveries.ts';
  * POST-5 Neither a refusal nor the time it takes grows with the body.
  */
 
-/** What is decoded of a delivery. False `isNameBound`: the publisher alone vouches for the author's name; default: true. */
-export type EncodedPost = Pick<
-  IngressDelivery,
+/** What a post is decoded from. False `isNameBound`: the publisher alone vouches for the author's name; default: true. */
+type PostSource = Pick<
+  Delivery,
   'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'isNameBound'
 >;
 
-/** The message, and where it was posted. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
-export interface Post extends Message {
+/** A post with the names in its subject. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
+export interface AddressedPost extends Post {
   readonly publisher: string;
   readonly conversation: string;
 }
 
 export type DecodedPost =
-  | { readonly ok: true; readonly post: Post }
+  | { readonly ok: true; readonly post: AddressedPost }
   | { readonly ok: false; readonly refusal: Refusal };
 
 const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Surrogate}\p{Zl}\p{Zp}]+$/u;
@@ -72,7 +72,7 @@ export const postShape = z.strictObject({
   content: z.string(),
   id: printable(256).optional(),
   to: (z.array(slugShape).max(MOST_RECIPIENTS) as z.ZodType<readonly string[]>).optional(),
-  delivery: deliverySchema.optional(),
+  delivery: deliveryModeSchema.optional(),
   author: z.strictObject({ name: z.string() }).optional(),
   sessionId: sessionShape.optional(),
   claudeSessionId: sessionShape.optional(),
@@ -94,11 +94,7 @@ export function isLegalId(id: string): boolean {
 
 /** The id that `decodePost` would find in a post, if that is known without much work; null: it is not. */
 export function quickIdOf(
-  {
-    body,
-    messageId,
-    fallbackId,
-  }: Pick<EncodedPost, 'messageId' | 'fallbackId'> & { body: Uint8Array | null },
+  { body, messageId, fallbackId }: Pick<Delivery, 'messageId' | 'fallbackId'> & { body: Uint8Array | null },
   mostBytes: number,
 ): string | null {
   if (body === null || body.length > mostBytes) return null;
@@ -117,11 +113,11 @@ function no(code: string, message: string, hint?: string): { ok: false; refusal:
   return { ok: false, refusal: refusal(code, message, hint) };
 }
 
-export function decodePost(encoded: EncodedPost): DecodedPost {
-  const name = legalNames(encoded.publisher, encoded.conversation);
+export function decodePost(delivery: PostSource): DecodedPost {
+  const name = legalNames(delivery.publisher, delivery.conversation);
   if (name) return { ok: false, refusal: name };
-  const shape = decodeBody(encoded.body);
-  return shape.ok ? toPost(encoded, shape.value) : shape;
+  const shape = decodeBody(delivery.body);
+  return shape.ok ? toPost(delivery, shape.value) : shape;
 }
 
 function legalNames(publisher: string, conversation: string): Refusal | null {
@@ -165,7 +161,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
     : { ok: false, refusal: refusalOf(parsed.error, value) };
 }
 
-function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
+function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
   if (!hasVisible(shape.content)) {
     return no('EMPTY_CONTENT', 'the content is empty', 'post at least one visible character');
   }
@@ -176,35 +172,30 @@ function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
       'escape whole characters only',
     ); // POST-3
   }
-  const id = postId(encoded, shape);
+  const id = postId(delivery, shape);
   if (!id.ok) return id;
   const session = sessionOf(shape);
   if (!session.ok) return session;
-  const author = authorOf(encoded.publisher, shape.author?.name, encoded.isNameBound);
+  const author = authorOf(delivery.publisher, shape.author?.name, delivery.isNameBound);
   if (!author.ok) return author;
-  const { content, delivery = 'steer', replyTo, meta, includeInContext, isCollapsed } = shape;
-  const to = shape.to?.length ? [...new Set(shape.to)] : undefined;
+  const { author: _, claudeSessionId: __, to = [], delivery: mode = 'steer', ...rest } = shape;
   return {
     ok: true,
     post: {
+      ...rest,
       id: id.value,
-      content,
-      delivery,
+      delivery: mode,
       author: author.value,
-      ...(to && { to }),
+      ...(to.length > 0 && { to: [...new Set(to)] }),
       ...(session.value !== undefined && { sessionId: session.value }),
-      ...(replyTo !== undefined && { replyTo }),
-      ...(meta !== undefined && { meta }),
-      ...(includeInContext !== undefined && { includeInContext }),
-      ...(isCollapsed !== undefined && { isCollapsed }),
-      publisher: encoded.publisher,
-      conversation: encoded.conversation,
+      publisher: delivery.publisher,
+      conversation: delivery.conversation,
     },
   };
 }
 
 /** The body's id, else the header's, else the fallback. An illegal header is refused: the sender relies on it. */
-function postId({ messageId, fallbackId }: EncodedPost, shape: PostShape): Step<string> {
+function postId({ messageId, fallbackId }: PostSource, shape: PostShape): Step<string> {
   if (shape.id !== undefined) return { ok: true, value: shape.id };
   if (messageId === null || messageId === '') return { ok: true, value: fallbackId };
   const parsed = idShape.safeParse(messageId);

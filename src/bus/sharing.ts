@@ -1,5 +1,5 @@
 import type { Entry } from '../conversation/index.ts';
-import type { IngressDelivery, StreamPosition } from './deliveries.ts';
+import type { Delivery, StreamPosition } from './deliveries.ts';
 import type { LiveChunk } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 
@@ -68,14 +68,14 @@ export interface SharedIngressOptions {
 
 export interface SharedIngress {
   /** The first post of a conversation after `after` and up to `upTo`. */
-  next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null>;
+  next(conversation: string, after: number, upTo: number): Promise<Delivery | null>;
   /** The post with this sequence; null: it was purged. */
-  at(sequence: number): Promise<IngressDelivery | null>;
+  at(sequence: number): Promise<Delivery | null>;
   /**
    * Posts of the same publisher into the same conversation, from this one on, that have a dead letter: by sequence, the
    * time of the letter in milliseconds.
    */
-  refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>>;
+  refusedFrom(delivery: Delivery): Promise<ReadonlyMap<number, number>>;
   /** Extends the lease of the token by `failureTimeoutMs`. */
   keep(token: Token): void;
   /** SHARING-2 */

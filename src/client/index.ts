@@ -16,7 +16,7 @@ export {
   adviceOn,
   createTurnWatch,
   cutBy,
-  type Delivery,
+  type DeliveryMode,
   type Difference,
   diffDefinitions,
   diffViews,

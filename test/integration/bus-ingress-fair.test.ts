@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { IngressDelivery, IngressOptions } from '../../src/bus/index.ts';
+import type { Delivery, IngressOptions } from '../../src/bus/index.ts';
 import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** A flood of one publisher before the posts of others. The test decides when the daemon settles a post. */
@@ -31,7 +31,7 @@ describe('reading posts in a flood', () => {
     await Promise.all(posts.map((post) => stream.publish('parley.in.flooder.flood', post)));
   }
 
-  const ofFlood = (deliveries: readonly IngressDelivery[]) =>
+  const ofFlood = (deliveries: readonly Delivery[]) =>
     deliveries.filter(({ publisher }) => publisher === 'flooder').map(({ position }) => position.sequence);
 
   it('a post of another publisher is delivered at once, although none of the flood is settled', async () => {

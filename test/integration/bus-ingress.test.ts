@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { createSubjects, type IngressDelivery } from '../../src/bus/index.ts';
+import { createSubjects, type Delivery } from '../../src/bus/index.ts';
 import { it } from '../support/broker.ts';
 import { bytes, collector, OWNER, text, until } from '../unit/bus/support.ts';
 
@@ -40,7 +40,7 @@ describe('reading posts from a real server', () => {
     const held = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    const seen: IngressDelivery[] = [];
+    const seen: Delivery[] = [];
     await daemon.startIngress({
       after: null,
       owner: OWNER,
@@ -182,7 +182,7 @@ describe('reading posts from a real server', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const seen = collector((delivery: IngressDelivery) =>
+    const seen = collector((delivery: Delivery) =>
       delivery.position.sequence === 51 ? held : Promise.resolve(),
     );
     for (let n = 1; n <= 100; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));

@@ -1,19 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { headers } from 'nats';
 import { describe, expect } from 'vitest';
-import { createSubjects, type IngressDelivery, type LiveChunk } from '../../src/bus/index.ts';
+import { createSubjects, type Delivery, type LiveChunk } from '../../src/bus/index.ts';
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { it } from '../support/broker.ts';
 import { bytes, collector, recordingLog, text, until } from '../unit/bus/support.ts';
 
 /** As the ingress stream delivered it, at any sequence. */
-const delivery = (
-  publisher: string,
-  conversation: string,
-  body: Uint8Array,
-  sequence = 7,
-): IngressDelivery => ({
+const delivery = (publisher: string, conversation: string, body: Uint8Array, sequence = 7): Delivery => ({
   position: { stream: 's1', sequence },
   takenAt: 0,
   fallbackId: 'in-7-abc',

@@ -1,7 +1,7 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { IngressDelivery, SharedIngress } from '../../src/bus/index.ts';
+import type { Delivery, SharedIngress } from '../../src/bus/index.ts';
 import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
@@ -137,7 +137,7 @@ describe('the record of settled posts', () => {
     const earlier = await broker.bus();
     await post(earlier, 1, 3);
     const seen = collector();
-    const second = (delivery: IngressDelivery) => held('2')(delivery);
+    const second = (delivery: Delivery) => held('2')(delivery);
     await earlier.startIngress({ ...seen.options(), owner: B, onDelivery: second });
     await until('the third is settled', async () => (await record())?.settled.upTo === 3);
     const stream = (await record())?.stream ?? '';

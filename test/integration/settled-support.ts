@@ -1,4 +1,4 @@
-import type { Bus, IngressDelivery, Owner } from '../../src/bus/index.ts';
+import type { Bus, Delivery, Owner } from '../../src/bus/index.ts';
 import type { SettledRecord } from '../../src/bus/settled.ts';
 import { type Broker, bytes, collector, type recordingLog, text, until } from '../unit/bus/support.ts';
 
@@ -27,7 +27,7 @@ export function settledOn(broker: () => Broker) {
   }
   const settledUpTo = (sequence: number) =>
     until(`${sequence} is settled`, async () => (await record())?.settled.upTo === sequence);
-  const held = (content: string) => (delivery: IngressDelivery) =>
+  const held = (content: string) => (delivery: Delivery) =>
     text(delivery.body) === content ? new Promise<void>(() => undefined) : Promise.resolve();
   async function stopped(bus: Bus, owner: Owner, posts: number): Promise<void> {
     const seen = collector();

@@ -5,8 +5,8 @@ import type {
   Bus,
   BusLog,
   DeadLetters,
+  Delivery,
   Eraser,
-  IngressDelivery,
   IngressLag,
   IngressOptions,
   OnLive,
@@ -246,7 +246,7 @@ class NatsBus implements Bus {
     }
   }
 
-  async publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined> {
+  async publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number | undefined> {
     if (await this.#refused.has(delivery).catch(() => false)) return undefined; // without an answer, a second letter is better than none
     const letter = await publishDead(this.#letters, delivery, refused, id);
     this.#refused.add(delivery);

@@ -1,4 +1,4 @@
-import type { Delivery, ExplainedRequest, Mode } from '../../conversation/index.ts';
+import type { DeliveryMode, ExplainedRequest, Mode } from '../../conversation/index.ts';
 import { readToken } from './session.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
@@ -39,7 +39,7 @@ export interface Sender {
 export interface Post extends Sender {
   readonly id: string;
   readonly content: string;
-  readonly delivery?: Delivery;
+  readonly delivery?: DeliveryMode;
   readonly to?: readonly string[];
   readonly replyTo?: string;
 }

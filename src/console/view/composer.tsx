@@ -1,11 +1,11 @@
 import { useRef, useState } from 'preact/hooks';
-import type { Delivery } from '../../conversation/index.ts';
+import type { DeliveryMode } from '../../conversation/index.ts';
 import { keepDraft, readDraft } from '../api/session.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
 import { agents, identity, publisher, sign, signature } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
 
-const DELIVERIES: readonly { readonly delivery: Delivery; readonly means: string }[] = [
+const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
   { delivery: 'steer', means: 'steer: shown in the middle of a running turn' },
   { delivery: 'queue', means: 'queue: a separate turn, afterwards' },
   { delivery: 'interrupt', means: 'interrupt: stops the running turn' },
@@ -13,13 +13,13 @@ const DELIVERIES: readonly { readonly delivery: Delivery; readonly means: string
 
 interface ComposerProps {
   /** False: the post was refused, and the text stays in the field. */
-  readonly onPost: (content: string, delivery: Delivery) => Promise<boolean>;
+  readonly onPost: (content: string, delivery: DeliveryMode) => Promise<boolean>;
   /** The conversation that it writes to; empty for a new one. */
   readonly place: string;
 }
 
 export function Composer({ onPost, place }: ComposerProps) {
-  const [delivery, setDelivery] = useState<Delivery>('steer');
+  const [delivery, setDelivery] = useState<DeliveryMode>('steer');
   const writing = useWriting(place, (content) => onPost(content, delivery));
   if (identity.value?.role === 'read') return <p class="composer muted">Your token may read but not post.</p>;
   return (
@@ -64,7 +64,7 @@ export function Composer({ onPost, place }: ComposerProps) {
             <select
               aria-label="Delivery"
               value={delivery}
-              onChange={(event) => setDelivery(event.currentTarget.value as Delivery)}
+              onChange={(event) => setDelivery(event.currentTarget.value as DeliveryMode)}
             >
               {DELIVERIES.map((one) => (
                 <option key={one.delivery} value={one.delivery} title={one.means}>

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { Delivery } from '../../conversation/index.ts';
+import type { DeliveryMode } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { connection, opened, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
@@ -23,7 +23,7 @@ export function ConversationPage() {
   const at = route.value;
   const here = opened.value;
   if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
-  const post = (content: string, delivery: Delivery) =>
+  const post = (content: string, delivery: DeliveryMode) =>
     attempt(() => requests.post(at.id, { id: crypto.randomUUID(), content, delivery, ...sender() }));
   return (
     <>

@@ -2,7 +2,7 @@ import type { Refusal } from '../../kernel/index.ts';
 import type {
   Author,
   CallPlace,
-  Delivery,
+  DeliveryMode,
   Entry,
   MessageEntry,
   Mode,
@@ -21,7 +21,7 @@ export interface Post {
   readonly author: { readonly id: string; readonly name: string };
   /** Agent slugs, each once, at least one; absent: routing decides. */
   readonly to?: readonly string[];
-  readonly delivery: Delivery;
+  readonly delivery: DeliveryMode;
   readonly sessionId?: string;
   readonly replyTo?: string;
   readonly includeInContext?: boolean;

@@ -18,8 +18,8 @@ export type Author = z.infer<typeof authorSchema>;
 /** The daemon itself: author of entries that neither a person nor an agent wrote. */
 export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
 
-export const deliverySchema = z.enum(['steer', 'queue', 'interrupt']);
-export type Delivery = z.infer<typeof deliverySchema>;
+export const deliveryModeSchema = z.enum(['steer', 'queue', 'interrupt']);
+export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
 
 export const modeSchema = z.enum(['chat', 'agent', 'run']);
 export type Mode = z.infer<typeof modeSchema>;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import {
   callPlaceSchema,
   commonFields,
-  deliverySchema,
+  deliveryModeSchema,
   modeSchema,
   riskSchema,
   toolCallSchema,
@@ -35,7 +35,7 @@ const fields = {
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),
-    delivery: deliverySchema.optional(),
+    delivery: deliveryModeSchema.optional(),
     partType: z.string().optional(),
     toolName: z.string().optional(),
     /** Milliseconds that the model call or the tool took. */

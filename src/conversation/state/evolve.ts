@@ -1,5 +1,5 @@
 import { hasVisible } from '../../kernel/index.ts';
-import type { Delivery, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
+import type { DeliveryMode, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
 import { isPaused, routedTo, traitsOf } from '../log/entry-traits.ts';
 import { tokenRatio } from './budget.ts';
 import {
@@ -147,7 +147,7 @@ function applyNodeEntered(next: Next, entry: EntryOf<'node-entered'>): void {
 function addWaiting(
   next: Next,
   entry: Entry,
-  delivery: Delivery,
+  delivery: DeliveryMode,
   hops: number,
   delegatedBy: Delegation | null = null,
 ): void {

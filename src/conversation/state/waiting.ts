@@ -1,9 +1,9 @@
-import type { CallPlace, Delivery } from '../log/entry.ts';
+import type { CallPlace, DeliveryMode } from '../log/entry.ts';
 
 /** An entry that is routed to an agent and waits for its turn. */
 export interface WaitingEntry {
   readonly index: number;
-  readonly delivery: Delivery;
+  readonly delivery: DeliveryMode;
   /** Agent hops from the person's message that began this chain (L15). */
   readonly hops: number;
   /** The call that delegated it, if any. */

@@ -1,10 +1,10 @@
 import {
+  type AddressedPost,
   type AnswerOf,
   type ApiRequest,
   authorOf,
   decodePost,
   metaFault,
-  type Post,
 } from '../../bus/index.ts';
 import {
   type Author,
@@ -82,7 +82,7 @@ function sizeOf(value: object): number {
 }
 
 export interface AskedPost {
-  readonly post: Post;
+  readonly post: AddressedPost;
   /** The body as it is published. */
   readonly bytes: Buffer;
 }

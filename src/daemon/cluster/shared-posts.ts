@@ -1,4 +1,4 @@
-import type { IngressDelivery, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
+import type { Delivery, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
@@ -175,7 +175,7 @@ export class SharedPosts {
   }
 
   /** SHARED-POSTS-6. A dead letter older than the post belongs to an earlier post with the same sequence. */
-  async #wasRefused(delivery: IngressDelivery): Promise<boolean> {
+  async #wasRefused(delivery: Delivery): Promise<boolean> {
     const { conversation, publisher, takenAt, position } = delivery;
     const letters = this.#deadLetters.get(conversation) ?? new Map<string, KnownDeadLetters>();
     const known = letters.get(publisher);
@@ -186,14 +186,14 @@ export class SharedPosts {
     return (refused.get(position.sequence) ?? 0) >= takenAt;
   }
 
-  #noteSettled({ position, takenAt }: IngressDelivery): void {
+  #noteSettled({ position, takenAt }: Delivery): void {
     const [oldest] = this.#settled.keys();
     if (this.#settled.size >= MAX_SETTLED && oldest !== undefined) this.#settled.delete(oldest);
     this.#settled.set(position.sequence, takenAt);
   }
 
   /** SHARED-POSTS-5 */
-  async #deliver(delivery: IngressDelivery, { sequence, isRepeated }: Token): Promise<void> {
+  async #deliver(delivery: Delivery, { sequence, isRepeated }: Token): Promise<void> {
     const { posts, suspects } = this.#parts;
     const { position } = delivery;
     if (!isRepeated && position.sequence === sequence) return posts.deliver(delivery);

@@ -1,8 +1,8 @@
 import {
   type Bus,
+  type DeliveryHead,
   MAX_ORIGINAL_BYTES,
   type Reading,
-  type ReadPost,
   type RefusedRuns,
   type UnreadPosts,
 } from '../../bus/index.ts';
@@ -64,7 +64,7 @@ export interface FloodParts {
   readonly bus: Pick<Bus, 'publishRefusedRuns'>;
   readonly log: Log;
   /** FLOOD-3 */
-  readonly isKnown: (post: ReadPost) => boolean;
+  readonly isKnown: (post: DeliveryHead) => boolean;
   readonly tellAll: (publisher: string, runs: RefusedRuns['runs'], refused: Refusal) => void;
 }
 
@@ -77,7 +77,7 @@ export class Flood {
   }
 
   /** In stream order. */
-  read(post: ReadPost): Reading {
+  read(post: DeliveryHead): Reading {
     const { limits } = this.#parts;
     const waitMs = limits.count(post);
     if (waitMs === 0) {
@@ -107,7 +107,7 @@ export class Flood {
   }
 
   /** FLOOD-1 */
-  #isRefusedAlone(flooder: Flooder, { takenAt, bytes }: ReadPost): boolean {
+  #isRefusedAlone(flooder: Flooder, { takenAt, bytes }: DeliveryHead): boolean {
     if (Math.abs(takenAt - flooder.since) >= MINUTE_MS)
       Object.assign(flooder, { since: takenAt, refused: 0, known: 0 });
     if (bytes > MAX_ORIGINAL_BYTES) return false; // a letter of its own could not hold it
@@ -116,7 +116,7 @@ export class Flood {
   }
 
   /** FLOOD-3 */
-  #isRepeated(flooder: Flooder, post: ReadPost): boolean {
+  #isRepeated(flooder: Flooder, post: DeliveryHead): boolean {
     const { limits, isKnown } = this.#parts;
     if (flooder.known >= limits.permitted(post.publisher, 0) || !isKnown(post)) return false;
     flooder.known += 1;

@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import {
+  type AddressedPost,
   type Bus,
+  type Delivery,
+  type DeliveryHead,
   decodePost,
-  type IngressDelivery,
   type PeerRequestOf,
-  type Post,
   quickIdOf,
   type Reading,
-  type ReadPost,
   type UnreadPosts,
 } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
@@ -95,7 +95,7 @@ export class Posts {
     this.reach = reach;
     this.believesNames = believesNames;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
-    const isKnown = (post: ReadPost) => this.isKnown(post);
+    const isKnown = (post: DeliveryHead) => this.isKnown(post);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
       this.waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
     this.flood = new Flood({ limits: this.limits, bus, log, isKnown, tellAll });
@@ -109,11 +109,11 @@ export class Posts {
   }
 
   /** Decides on the rate of a post, in stream order (`flood.ts`). */
-  read(post: ReadPost): Reading {
+  read(post: DeliveryHead): Reading {
     return this.flood.read(post);
   }
 
-  private isKnown(post: ReadPost): boolean {
+  private isKnown(post: DeliveryHead): boolean {
     const id = quickIdOf(post, QUICK_BYTES);
     return id !== null && this.workers.knowsInMemory(post.conversation, id);
   }
@@ -136,7 +136,7 @@ export class Posts {
    * Rejects only when the daemon stops or a suspect cannot be tried: the delivery then stays unsettled and is redelivered.
    * `suspect`: attempts that other daemons counted (POSTS-7).
    */
-  async deliver(delivery: IngressDelivery, suspect: Suspect | null = null): Promise<void> {
+  async deliver(delivery: Delivery, suspect: Suspect | null = null): Promise<void> {
     if (suspect) return this.trySuspect(delivery, suspect, () => this.deliver(delivery));
     this.#underWay++;
     try {
@@ -146,7 +146,7 @@ export class Posts {
     }
   }
 
-  private async settle(delivery: IngressDelivery): Promise<void> {
+  private async settle(delivery: Delivery): Promise<void> {
     this.reach('post-received');
     const decoded = decodePost({ isNameBound: this.believesNames, ...delivery });
     if (!decoded.ok) {
@@ -168,7 +168,7 @@ export class Posts {
     }
   }
 
-  private async take(delivery: IngressDelivery, decoded: Post): Promise<void> {
+  private async take(delivery: Delivery, decoded: AddressedPost): Promise<void> {
     const { publisher: _, conversation, ...post } = decoded;
     const beyondRoom = tooLarge(post, this.room);
     if (beyondRoom) return this.refuse(delivery, beyondRoom, post.id);
@@ -198,16 +198,12 @@ export class Posts {
   }
 
   /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
-  private trySuspect(
-    delivery: IngressDelivery,
-    suspect: Suspect,
-    attempt: () => Promise<void>,
-  ): Promise<void> {
+  private trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
     return tryAgain(suspect, attempt, (why) => this.giveUp(delivery, why), this.shutdown);
   }
 
   /** POSTS-7. False: the log contains it. */
-  private async giveUp(delivery: IngressDelivery, why: Refusal): Promise<boolean> {
+  private async giveUp(delivery: Delivery, why: Refusal): Promise<boolean> {
     const decoded = decodePost(delivery);
     const id = decoded.ok ? decoded.post.id : '';
     if (await this.workers.knows(delivery.conversation, id)) return false;
@@ -220,7 +216,7 @@ export class Posts {
    * is settled now.
    */
   private async insist(
-    delivery: IngressDelivery,
+    delivery: Delivery,
     id: string,
     { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
@@ -250,14 +246,23 @@ export class Posts {
   }
 
   /** The refusal of a post that is not published yet; null: none that this daemon can predict. */
-  refusalOf({ publisher, conversation, ...post }: Post, bytes: number, takenAt: number): Refusal | null {
+  refusalOf(
+    { publisher, conversation, ...post }: AddressedPost,
+    bytes: number,
+    takenAt: number,
+  ): Refusal | null {
     const beyond = this.limits.refusalOf({ publisher, conversation, bytes, takenAt });
     return beyond ?? tooLarge(post, this.room);
   }
 
   /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
   post(
-    { publisher, conversation, id, author }: Pick<Post, 'publisher' | 'conversation' | 'id' | 'author'>,
+    {
+      publisher,
+      conversation,
+      id,
+      author,
+    }: Pick<AddressedPost, 'publisher' | 'conversation' | 'id' | 'author'>,
     body: Uint8Array,
     isNameBound = this.believesNames,
   ): Promise<Outcome> {
@@ -278,7 +283,7 @@ export class Posts {
     return Math.floor(this.bus.maxPayload * (this.store.isFeed ? APPEND_SHARE : 1));
   }
 
-  private async refuse(delivery: IngressDelivery, refusal: Refusal, id: string): Promise<void> {
+  private async refuse(delivery: Delivery, refusal: Refusal, id: string): Promise<void> {
     const { publisher, conversation } = delivery;
     this.log.warn(
       { publisher, conversation, code: refusal.code, reason: refusal.message },
@@ -288,7 +293,7 @@ export class Posts {
     this.tell(delivery, id, { kind: 'refused', refusal, ...(letter !== undefined && { letter }) });
   }
 
-  private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {
+  private tell(delivery: Delivery, id: string, outcome: Outcome): void {
     const { publisher, conversation, position, origin } = delivery;
     const told = { publisher, conversation, id, sequence: position.sequence, outcome };
     if (origin && this.others && origin !== this.others.daemon) this.others.tell(origin, told);

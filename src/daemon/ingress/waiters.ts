@@ -1,4 +1,4 @@
-import type { IngressDelivery } from '../../bus/index.ts';
+import type { Delivery } from '../../bus/index.ts';
 import type { Reply } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
@@ -6,7 +6,7 @@ import type { Workers } from '../conversations/workers.ts';
 /** The outcome of a post. `letter`: the sequence of its dead letter, if it was refused. */
 export type Outcome = Reply & { readonly letter?: number };
 
-type PlaceOfPost = Pick<IngressDelivery, 'publisher' | 'conversation'> & {
+type PlaceOfPost = Pick<Delivery, 'publisher' | 'conversation'> & {
   readonly position: { readonly sequence: number };
 };
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   FairQueue,
   type FairQueueLimits,
-  type QueuedPost,
+  type QueuedDelivery,
 } from '../../../src/bus/nats/ingress/fair-queue.ts';
 
 type Post = { readonly publisher: string; readonly conversation: string };
@@ -18,7 +18,7 @@ const ROOMY: FairQueueLimits = {
 
 /** A queue whose posts are settled by hand, and read again after a while. */
 function openQueue(limits: Partial<FairQueueLimits>, gone: (sequence: number) => boolean = () => false) {
-  const parcels: QueuedPost<string>[] = [];
+  const parcels: QueuedDelivery<string>[] = [];
   const delivered: number[] = [];
   const messages: string[] = [];
   const open = new Map<number, (settled: boolean) => void>();
@@ -155,7 +155,7 @@ describe('the fair queue', () => {
   });
 
   it('the fair queue becomes idle if it is closed while posts are read again', async () => {
-    let arrive: (parcel: QueuedPost<string>) => void = () => undefined;
+    let arrive: (parcel: QueuedDelivery<string>) => void = () => undefined;
     const parcel = (sequence: number) => ({ sequence, ...flood(1)[0]!, bytes: 1, message: '' });
     const finish: (() => void)[] = [];
     const queue = new FairQueue<string>(

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodePost, type EncodedPost } from '../../../src/bus/index.ts';
+import { type Delivery, decodePost } from '../../../src/bus/index.ts';
 import { hasVisible } from '../../../src/kernel/index.ts';
 import { runs } from '../../support/runs.ts';
 import { bytes } from './support.ts';
 
 const envelope = { messageId: null, fallbackId: 'in-7-abc', publisher: 'alice', conversation: 'demo' };
-const decode = (body: string | Uint8Array, more: Partial<EncodedPost> = {}) =>
+const decode = (body: string | Uint8Array, more: Partial<Delivery> = {}) =>
   decodePost({ ...envelope, ...more, body: typeof body === 'string' ? bytes(body) : body });
-const decodeJson = (value: unknown, more: Partial<EncodedPost> = {}) => decode(JSON.stringify(value), more);
+const decodeJson = (value: unknown, more: Partial<Delivery> = {}) => decode(JSON.stringify(value), more);
 const accepted = (result: ReturnType<typeof decodePost>) => {
   if (!result.ok) throw new Error(`refused: ${result.refusal.code} ${result.refusal.message}`);
   return result.post;

@@ -1,7 +1,7 @@
 import { type JetStreamManager, type NatsConnection, NatsError } from 'nats';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { RefusedPosts } from '../../../src/bus/nats/ingress/refused-posts.ts';
-import type { IngressDelivery } from '../../../src/bus/port.ts';
+import type { Delivery } from '../../../src/bus/port.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 
 let reads = 0;
@@ -29,7 +29,7 @@ const post = (sequence: number) =>
     conversation: 'demo',
     takenAt: sequence,
     position: { stream: 's', sequence },
-  }) as IngressDelivery;
+  }) as Delivery;
 
 describe('the letters of one publisher in a conversation', () => {
   it('the letters are read once for all posts that are refused at the same time', async () => {

@@ -2,7 +2,7 @@ import {
   type Bus,
   type BusLog,
   createSubjects,
-  type IngressDelivery,
+  type Delivery,
   type Owner,
   type StreamPosition,
 } from '../../../src/bus/index.ts';
@@ -48,8 +48,8 @@ export async function openBus(url: string, options: Partial<NatsBusOptions> = {}
 export const OWNER: Owner = { id: 'store-1', name: 'store 1' };
 
 /** Reads posts and keeps them. By default each is settled at once. */
-export function collector(settle: (delivery: IngressDelivery) => Promise<void> = async () => undefined) {
-  const deliveries: IngressDelivery[] = [];
+export function collector(settle: (delivery: Delivery) => Promise<void> = async () => undefined) {
+  const deliveries: Delivery[] = [];
   const positions: StreamPosition[] = [];
   return {
     deliveries,
@@ -59,7 +59,7 @@ export function collector(settle: (delivery: IngressDelivery) => Promise<void> =
       after,
       owner: OWNER,
       maxInFlight,
-      onDelivery: (delivery: IngressDelivery) => {
+      onDelivery: (delivery: Delivery) => {
         deliveries.push(delivery);
         return settle(delivery);
       },

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ReadPost, RefusedRuns } from '../../../src/bus/index.ts';
+import type { DeliveryHead, RefusedRuns } from '../../../src/bus/index.ts';
 import { Flood } from '../../../src/daemon/ingress/flood.ts';
 import { PublisherLimits } from '../../../src/daemon/ingress/publisher-limits.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
@@ -25,7 +25,7 @@ function setUp(options: { readonly known?: (sequence: number) => boolean; readon
     isKnown: ({ position }) => options.known?.(position.sequence) === true,
     tellAll: (publisher, runs, { code }) => void told.push({ publisher, runs, code }),
   });
-  const post = (sequence: number, publisher = 'mallory', bytes = 10): ReadPost => ({
+  const post = (sequence: number, publisher = 'mallory', bytes = 10): DeliveryHead => ({
     position: { stream: 's1', sequence },
     takenAt: 1_000,
     fallbackId: `in-${sequence}`,

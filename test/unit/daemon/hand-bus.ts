@@ -1,5 +1,5 @@
 import { decodeDeadLetter, encodeDeadLetter } from '../../../src/bus/dead-letter.ts';
-import type { Bus, DeadLetter, DeletedPosts, IngressDelivery } from '../../../src/bus/index.ts';
+import type { Bus, DeadLetter, DeletedPosts, Delivery } from '../../../src/bus/index.ts';
 import type { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 
@@ -19,15 +19,15 @@ export function handBus(
   const newest = new Map<string, number>();
   const dead: Refused[] = [];
   const erased: DeletedPosts[] = [];
-  const held: IngressDelivery[] = [];
+  const held: Delivery[] = [];
   const letters = new Map<number, DeadLetter>();
   const control: { holding: boolean; removing?: Error | undefined; erasing?: Error } = { holding: false };
   const delivery = (
     publisher: string,
     conversation: string,
     body: string | object | Uint8Array,
-    more: Partial<IngressDelivery> = {},
-  ): IngressDelivery => {
+    more: Partial<Delivery> = {},
+  ): Delivery => {
     sequence += 1;
     newest.set(conversation, sequence);
     const bytes =

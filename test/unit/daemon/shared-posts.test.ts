@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IngressDelivery, StreamPosition, Token } from '../../../src/bus/index.ts';
+import type { Delivery, StreamPosition, Token } from '../../../src/bus/index.ts';
 import type { OwnerLocation } from '../../../src/daemon/cluster/router.ts';
 import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/cluster/shared-posts.ts';
 import { moved } from '../../../src/daemon/conversations/ownership.ts';
@@ -31,7 +31,7 @@ describe('a token', () => {
     readonly adopts?: boolean | 'invalid';
     /** By sequence: when a dead letter was kept. */
     readonly letters?: Readonly<Record<number, number>>;
-    readonly deliver?: (delivery: IngressDelivery) => Promise<void>;
+    readonly deliver?: (delivery: Delivery) => Promise<void>;
   }
 
   function posts({ stream, inLog = 0, place = () => ({ kind: 'here' }), ...given }: Given) {
@@ -59,7 +59,7 @@ describe('a token', () => {
     const parts = {
       ingress: () => ingress,
       posts: {
-        async deliver(delivery: IngressDelivery, suspect: unknown = null) {
+        async deliver(delivery: Delivery, suspect: unknown = null) {
           await deliver?.(delivery);
           happened.push(`kept ${delivery.position.sequence}${suspect === SUSPECT ? ', a suspect' : ''}`);
         },

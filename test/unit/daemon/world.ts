@@ -10,7 +10,7 @@ import type {
   Toolbox,
   Window,
 } from '../../../src/agents/index.ts';
-import type { IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
+import type { Delivery, LiveChunk } from '../../../src/bus/index.ts';
 import type { PublisherConfig } from '../../../src/config/index.ts';
 import {
   BUILT_IN_PHASES,
@@ -191,7 +191,7 @@ export function createWorld(options: WorldOptions = {}) {
     live,
     /** What was published of the audit log. */
     audited,
-    deliver: (body: string | object, more: Partial<IngressDelivery> = {}) =>
+    deliver: (body: string | object, more: Partial<Delivery> = {}) =>
       posts.deliver(bus.delivery('alice', 'demo', body, more)),
     async entries(conversation = 'demo') {
       return (await workers.use(conversation)).entries();

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Msg, nanos, type StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { IngressDelivery, StreamPosition } from '../../port.ts';
+import type { Delivery, StreamPosition } from '../../port.ts';
 import { covers, union } from '../../settled.ts';
 import type { SharedIngress, SharedIngressOptions, Token } from '../../sharing.ts';
 import { ANY } from '../../subjects.ts';
@@ -114,7 +114,7 @@ export class NatsSharedIngress implements SharedIngress {
     await Promise.all([this.#beginning?.keeper.stop(), purger.stop(), capacityGuard.stop()]);
   }
 
-  async next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
+  async next(conversation: string, after: number, upTo: number): Promise<Delivery | null> {
     const filter = this.#sources.subjects.in(ANY, conversation);
     for (let from = after; ; ) {
       const found = await this.#read({ seq: Math.max(1, from + 1), next_by_subj: filter }, upTo);
@@ -128,7 +128,7 @@ export class NatsSharedIngress implements SharedIngress {
     return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence);
   }
 
-  async at(sequence: number): Promise<IngressDelivery | null> {
+  async at(sequence: number): Promise<Delivery | null> {
     const found = await this.#read({ seq: sequence }, sequence);
     const { manager, subjects } = this.#sources;
     if (found === null && !(await isGone(manager, subjects.ingressStream, sequence)))
@@ -136,7 +136,7 @@ export class NatsSharedIngress implements SharedIngress {
     return found;
   }
 
-  refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>> {
+  refusedFrom(delivery: Delivery): Promise<ReadonlyMap<number, number>> {
     return refusedFrom(this.#sources, delivery);
   }
 
@@ -316,7 +316,7 @@ export class NatsSharedIngress implements SharedIngress {
   async #read(
     query: { readonly seq: number; readonly next_by_subj?: string },
     upTo: number,
-  ): Promise<IngressDelivery | null> {
+  ): Promise<Delivery | null> {
     const { manager, subjects } = this.#sources;
     try {
       const life = this.#life;

@@ -1,5 +1,5 @@
 /** A post without its message. */
-export interface PostRef {
+export interface DeliveryRef {
   readonly sequence: number;
   readonly publisher: string;
   readonly conversation: string;
@@ -14,7 +14,7 @@ export interface PostRef {
  * BACKLOG-2 Publishers are served round-robin, however many posts each has here.
  * BACKLOG-3 Posts of a publisher, and of a conversation, share one copy of its name.
  */
-export class Backlog<P extends PostRef> {
+export class Backlog<P extends DeliveryRef> {
   /** The first publisher is the next (BACKLOG-2). */
   readonly #byPublisher = new Map<string, Queue<P>>();
   readonly #byConversation = new Map<string, Queue<P>>();
@@ -25,7 +25,7 @@ export class Backlog<P extends PostRef> {
   }
 
   /** True: the backlog has a post that must be delivered before this one (BACKLOG-1). */
-  mustWait({ publisher, conversation }: Pick<PostRef, 'publisher' | 'conversation'>): boolean {
+  mustWait({ publisher, conversation }: Pick<DeliveryRef, 'publisher' | 'conversation'>): boolean {
     return this.#byPublisher.has(publisher) || this.#byConversation.has(conversation);
   }
 

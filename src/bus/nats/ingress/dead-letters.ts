@@ -3,7 +3,7 @@ import type { JetStreamClient } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal } from '../../../kernel/index.ts';
 import { encodeDeadLetter, encodeRefusedRuns } from '../../dead-letter.ts';
-import type { BusLog, IngressDelivery, RefusedRuns } from '../../port.ts';
+import type { BusLog, Delivery, RefusedRuns } from '../../port.ts';
 import { isLegalId } from '../../post.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
@@ -42,7 +42,7 @@ export function deadSubject(subjects: Subjects, publisher: string, conversation:
  */
 export async function publishDead(
   options: DeadLetterOptions,
-  delivery: IngressDelivery,
+  delivery: Delivery,
   refused: Refusal,
   id: string,
 ): Promise<number> {

@@ -1,4 +1,4 @@
-import { Backlog, type PostRef } from './backlog.ts';
+import { Backlog, type DeliveryRef } from './backlog.ts';
 
 /**
  * Delivers posts within limits, so that a flood from one publisher does not delay the others.
@@ -22,24 +22,24 @@ export interface FairQueueLimits {
 /** Bytes of memory that a message needs besides its body, estimated. */
 const OVERHEAD_BYTES = 512;
 
-export interface QueuedPost<M> extends PostRef {
+export interface QueuedDelivery<M> extends DeliveryRef {
   readonly message: M;
 }
 
 export interface FairQueueWork<M> {
   /** Processes a post; false: it stays unsettled. Never rejects. */
-  readonly handle: (post: QueuedPost<M>) => Promise<boolean>;
+  readonly handle: (post: QueuedDelivery<M>) => Promise<boolean>;
   /** Copies the message, which may be a slice of a much larger buffer. */
   readonly keep: (message: M) => M;
   /** Reads a post again; null: the stream no longer has it. Rejects only when the reader stops. */
-  readonly fetch: (ref: PostRef) => Promise<QueuedPost<M> | null>;
+  readonly fetch: (ref: DeliveryRef) => Promise<QueuedDelivery<M> | null>;
   readonly settled: (sequence: number) => void;
 }
 
 export class FairQueue<M> {
   readonly #limits: FairQueueLimits;
   readonly #work: FairQueueWork<M>;
-  readonly #backlog = new Backlog<PostRef | QueuedPost<M>>();
+  readonly #backlog = new Backlog<DeliveryRef | QueuedDelivery<M>>();
   #keptBytes = 0;
   readonly #ofPublisher = new Map<string, number>();
   /** In flight, by publisher: how many posts into each conversation. */
@@ -67,7 +67,7 @@ export class FairQueue<M> {
   }
 
   /** Takes posts in the order of their sequences. The message of a bare reference is read later. */
-  offer(post: PostRef | QueuedPost<M>): void {
+  offer(post: DeliveryRef | QueuedDelivery<M>): void {
     if (this.#isClosed) return;
     if (this.#backlog.mustWait(post) || !this.#admits(post)) {
       this.#park(post);
@@ -96,7 +96,7 @@ export class FairQueue<M> {
   }
 
   /** FAIR-QUEUE-3 */
-  #park(post: PostRef | QueuedPost<M>): void {
+  #park(post: DeliveryRef | QueuedDelivery<M>): void {
     if (!('message' in post)) {
       this.#backlog.add(post);
       return;
@@ -109,14 +109,14 @@ export class FairQueue<M> {
   }
 
   /** FAIR-QUEUE-3 */
-  async #unpark(post: PostRef | QueuedPost<M>): Promise<QueuedPost<M> | null> {
+  async #unpark(post: DeliveryRef | QueuedDelivery<M>): Promise<QueuedDelivery<M> | null> {
     if (!('message' in post)) return this.#work.fetch(post);
     this.#keptBytes -= post.bytes + OVERHEAD_BYTES;
     return post;
   }
 
   /** FAIR-QUEUE-2 */
-  #admits({ publisher, conversation }: PostRef): boolean {
+  #admits({ publisher, conversation }: DeliveryRef): boolean {
     const { maxInFlight, perPublisher, conversationsPerPublisher, maxBytes } = this.#limits;
     const open = this.#conversations.get(publisher);
     return (
@@ -127,7 +127,7 @@ export class FairQueue<M> {
     );
   }
 
-  #enter({ publisher, conversation, bytes }: PostRef): void {
+  #enter({ publisher, conversation, bytes }: DeliveryRef): void {
     this.#inFlight += 1;
     this.#bytes += bytes;
     count(this.#ofPublisher, publisher, 1);
@@ -136,7 +136,7 @@ export class FairQueue<M> {
     count(open, conversation, 1);
   }
 
-  #leave({ publisher, conversation, bytes }: PostRef): void {
+  #leave({ publisher, conversation, bytes }: DeliveryRef): void {
     this.#inFlight -= 1;
     this.#bytes -= bytes;
     count(this.#ofPublisher, publisher, -1);
@@ -147,7 +147,7 @@ export class FairQueue<M> {
     this.#onChange?.();
   }
 
-  #deliver(post: QueuedPost<M>): void {
+  #deliver(post: QueuedDelivery<M>): void {
     void this.#work.handle(post).then((settled) => {
       if (settled) this.#work.settled(post.sequence); // FAIR-QUEUE-4
       this.#leave(post);
@@ -155,7 +155,7 @@ export class FairQueue<M> {
   }
 
   /** Delivers a post after those that are being read already (FAIR-QUEUE-1). */
-  #deliverInOrder(ref: PostRef, reading: Promise<QueuedPost<M> | null>): void {
+  #deliverInOrder(ref: DeliveryRef, reading: Promise<QueuedDelivery<M> | null>): void {
     for (const lane of lanesOf(ref)) count(this.#queued, lane, 1);
     const read = reading.catch(() => 'lost' as const);
     this.#delivering = this.#delivering.then(async () => {
@@ -177,7 +177,7 @@ export class FairQueue<M> {
   }
 }
 
-function lanesOf({ publisher, conversation }: PostRef): readonly string[] {
+function lanesOf({ publisher, conversation }: DeliveryRef): readonly string[] {
   return [`by ${publisher}`, `into ${conversation}`];
 }
 

@@ -2,11 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import { logFault } from '../../envelopes.ts';
-import type { IngressDelivery, IngressLag, IngressOptions } from '../../port.ts';
+import type { Delivery, IngressLag, IngressOptions } from '../../port.ts';
 import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
-import type { PostRef } from './backlog.ts';
+import type { DeliveryRef } from './backlog.ts';
 import type { Beginning } from './begin-reading.ts';
-import { FairQueue, type QueuedPost } from './fair-queue.ts';
+import { FairQueue, type QueuedDelivery } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { BodyMode, type Cursor, deliveryFrom, FloodWatch, RefusedTogether } from './reading.ts';
 import { refusedRunsAfter } from './refused-posts.ts';
@@ -232,14 +232,14 @@ export class Ingress {
     cursor.queue.offer(isBodiless ? ref : post);
   }
 
-  #postOf(message: StreamMessage): QueuedPost<StreamMessage> {
+  #postOf(message: StreamMessage): QueuedDelivery<StreamMessage> {
     // The stream's subject filter guarantees two tokens. The envelope refuses invalid names.
     const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
     return { sequence: message.sequence, ...names, bytes: message.size, message };
   }
 
   /** Reads a post of the backlog again. */
-  async #fetch({ sequence }: PostRef): Promise<QueuedPost<StreamMessage> | null> {
+  async #fetch({ sequence }: DeliveryRef): Promise<QueuedDelivery<StreamMessage> | null> {
     const stored = await this.#posts.fetch(sequence);
     return stored && this.#postOf(stored);
   }
@@ -274,7 +274,7 @@ export class Ingress {
     return cursor;
   }
 
-  async #handle(delivery: IngressDelivery): Promise<boolean> {
+  async #handle(delivery: Delivery): Promise<boolean> {
     try {
       await this.#options.onDelivery(delivery);
       return true;
@@ -310,7 +310,7 @@ export class Ingress {
     this.#sources.purger.settledUpTo(position);
   }
 
-  #delivery(cursor: Cursor, post: QueuedPost<StreamMessage>): IngressDelivery {
+  #delivery(cursor: Cursor, post: QueuedDelivery<StreamMessage>): Delivery {
     const waitMs = cursor.waits.get(post.sequence) ?? (this.#options.onRead && 0);
     return { ...deliveryFrom(cursor.life, post), ...(waitMs !== undefined && { waitMs }) };
   }

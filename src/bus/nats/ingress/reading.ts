@@ -1,6 +1,6 @@
-import type { IngressDelivery } from '../../port.ts';
+import type { Delivery } from '../../port.ts';
 import type { LowWaterMark, Settled } from '../../settled.ts';
-import type { FairQueue, QueuedPost } from './fair-queue.ts';
+import type { FairQueue, QueuedDelivery } from './fair-queue.ts';
 import type { WasRefused } from './refused-posts.ts';
 import type { StreamMessage } from './stream-message.ts';
 
@@ -113,8 +113,8 @@ export function deliveryFrom(
     conversation,
     isNameBound,
     message,
-  }: QueuedPost<StreamMessage> & Pick<IngressDelivery, 'isNameBound'>,
-): IngressDelivery {
+  }: QueuedDelivery<StreamMessage> & Pick<Delivery, 'isNameBound'>,
+): Delivery {
   const { sequence, time, data, messageId } = message;
   return {
     position: { stream: life, sequence },

@@ -1,6 +1,6 @@
 import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
 import { decodeDeadLetter } from '../../dead-letter.ts';
-import type { DeadLetter, IngressDelivery, StreamPosition } from '../../port.ts';
+import type { DeadLetter, Delivery, StreamPosition } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { deadSubject, SEVERAL } from './dead-letters.ts';
@@ -42,7 +42,7 @@ export class RefusedPosts {
     this.#sources = sources;
   }
 
-  async has(delivery: IngressDelivery): Promise<boolean> {
+  async has(delivery: Delivery): Promise<boolean> {
     const { read, written } = this.#lettersOf(delivery);
     const key = positionKey(delivery);
     const at = written.get(key) ?? (await read).get(key);
@@ -50,7 +50,7 @@ export class RefusedPosts {
   }
 
   /** Call it when the letter of the post is stored. */
-  add(delivery: IngressDelivery): void {
+  add(delivery: Delivery): void {
     const letters = this.#known.get(keyOf(delivery));
     if (!letters) return;
     const { written } = letters;
@@ -62,7 +62,7 @@ export class RefusedPosts {
     }
   }
 
-  #lettersOf(delivery: IngressDelivery): Letters {
+  #lettersOf(delivery: Delivery): Letters {
     const { takenAt, position } = delivery;
     const key = keyOf(delivery);
     const known = this.#known.get(key); // may be incomplete for an older post
@@ -79,11 +79,11 @@ export class RefusedPosts {
   }
 }
 
-function keyOf({ publisher, conversation }: IngressDelivery): string {
+function keyOf({ publisher, conversation }: Delivery): string {
   return `${publisher} ${conversation}`;
 }
 
-function positionKey({ position }: IngressDelivery): string {
+function positionKey({ position }: Delivery): string {
   return `${position.stream} ${position.sequence}`;
 }
 
@@ -93,7 +93,7 @@ function positionKey({ position }: IngressDelivery): string {
  */
 export async function refusedFrom(
   sources: Sources,
-  { publisher, conversation, position, takenAt }: IngressDelivery,
+  { publisher, conversation, position, takenAt }: Delivery,
 ): Promise<ReadonlyMap<number, number>> {
   const { manager, subjects } = sources;
   const stream = subjects.deadStream;

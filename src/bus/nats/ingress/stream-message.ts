@@ -1,6 +1,6 @@
 import type { MsgHdrs, StoredMsg } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
-import type { IngressDelivery, StreamPosition } from '../../deliveries.ts';
+import type { Delivery, StreamPosition } from '../../deliveries.ts';
 import type { Subjects } from '../../subjects.ts';
 
 /** Names the daemon that received the post over HTTP or the API and waits for its result. */
@@ -44,7 +44,7 @@ export function deliveryOf(
   subjects: Subjects,
   position: StreamPosition,
   { subject, body, headers, timestamp }: StoredPost,
-): IngressDelivery {
+): Delivery {
   const time = nanosecondsOf(timestamp) ?? 0n;
   const names = subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
   const origin = headers?.get(ORIGIN_HEADER) ?? '';

@@ -3,7 +3,7 @@ import {
   adviceOn,
   createTurnWatch,
   cutBy,
-  type Delivery,
+  type DeliveryMode,
   type Entry,
   emptyAnswerFailure,
   type FollowEvent,
@@ -34,7 +34,7 @@ import { createTranscript, type Transcript } from '../../render/transcript.ts';
 interface SayOptions extends ActorOptions {
   readonly to?: string[];
   readonly id?: string;
-  readonly delivery?: Delivery;
+  readonly delivery?: DeliveryMode;
   readonly wait?: boolean;
 }
 
