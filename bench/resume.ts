@@ -22,7 +22,7 @@ const directory = await mkdtemp(join(base, 'parley-bench-'));
 try {
   const store = await openFileStore(directory);
   const runtime = createRuntime(store);
-  await writeHistory(store, 'long', exampleHistory(count, runtime.rules));
+  await writeHistory(store, 'long', exampleHistory(count, runtime.team.rules));
   const path = join(directory, 'conversations', 'long', 'log.jsonl');
 
   function check(entries: number): void {

@@ -49,7 +49,7 @@ async function streamsAndMemory(entriesEach: number): Promise<void> {
   const store = await openTestStore(server.url);
   try {
     const { runtime } = openWorkplace(store);
-    const history = exampleHistory(entriesEach, runtime.rules);
+    const history = exampleHistory(entriesEach, runtime.team.rules);
     const json = history.reduce((sum, entry) => sum + Buffer.byteLength(JSON.stringify(entry)), 0);
     const ids = Array.from({ length: Number(conversations) }, (_, at) => `c${at}`);
     for (const id of ids) {

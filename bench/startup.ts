@@ -32,7 +32,7 @@ const ENTRIES = 100;
 /** Conversations at rest: every log whole, every row saved, no mark. */
 async function fill(store: ConversationStore, count: number): Promise<void> {
   const runtime = createRuntime(store);
-  const entries = exampleHistory(ENTRIES, runtime.rules);
+  const entries = exampleHistory(ENTRIES, runtime.team.rules);
   const ids = Array.from({ length: count }, (_, number) => `at-rest-${String(number).padStart(5, '0')}`);
   const GROUP = 50;
   for (let at = 0; at < count; at += GROUP) {

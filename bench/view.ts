@@ -79,7 +79,7 @@ function elapsed(work: () => unknown): number {
 async function measure(directory: string, kind: string, text: string): Promise<void> {
   const words = wordsOf(text);
   const store = await openFileStore(directory);
-  const { rules, sources } = createRuntime(store);
+  const { rules, sources } = createRuntime(store).team;
   const setup = sources.agents.get(AGENT)!;
   const made = new Conversation(rules, exampleHistory((messages / 2) * ENTRIES_OF_A_TURN, rules, words));
   const ask = (number: number) => made.decide({ type: 'post', post: examplePost(number, words) }, Date.now());

@@ -7,6 +7,7 @@ import { Definitions } from '../../src/daemon/definitions.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
+import type { Team } from '../../src/daemon/team.ts';
 import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
 import { createIdSource, monotonicClock, systemClock } from '../../src/kernel/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
@@ -52,24 +53,25 @@ export function createRuntime(
   });
   const sources = { ...shipped, agents: new Map(agents) };
   const newId = createIdSource();
+  const { retry, limits, publishers } = config;
+  const team: Team = {
+    ...{ sources, agents: sources.agents, retry, toolbox, limits, publishers },
+    rules: conversationRules(config, sources, toolbox, newId),
+    approvers: ['*'],
+    approvalExpiryMs: null,
+    for: () => team,
+  };
   return {
     store,
-    rules: conversationRules(config, sources, toolbox, newId),
     attempts: new Attempts(store, null),
     ownership: SOLE_OWNER,
     progress: new IngressProgress(null),
-    sources,
-    definitions: new Definitions(store.definitions, sources),
-    agents: sources.agents,
-    retry: config.retry,
-    toolbox,
+    team,
+    definitions: new Definitions(store.definitions),
+    remote: instantModel,
     maxPayload: 1_048_576,
     publishAudit: () => undefined,
-    approvers: ['*'],
-    approvalExpiryMs: null,
     believesNames: true,
-    limits: config.limits,
-    publishers: config.publishers,
     now: systemClock,
     elapsed: monotonicClock,
     newId,

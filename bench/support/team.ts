@@ -158,7 +158,7 @@ const TOOLS: ReadonlyMap<string, ToolDefinition> = new Map(
 
 /** The agents that ship, and if there are to be more, copies of the first of them. */
 function teamOf(count: number, contextTokens: number): { rules: ConversationRules; sources: RequestSources } {
-  const { rules, sources } = createRuntime(createMemoryStore());
+  const { rules, sources } = createRuntime(createMemoryStore()).team;
   const shipped = [...sources.agents.values()];
   const setups = Array.from({ length: count }, (_, at): AgentSetup => {
     const setup = shipped[at % shipped.length]!;

@@ -21,7 +21,7 @@ export function openWorkplace(store: ConversationStore): Workplace {
   return {
     runtime,
     async open(conversation, length) {
-      await writeHistory(store, conversation, exampleHistory(length, runtime.rules));
+      await writeHistory(store, conversation, exampleHistory(length, runtime.team.rules));
       return ConversationWorker.open(conversation, runtime, false);
     },
     async turn(worker) {

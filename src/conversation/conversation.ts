@@ -14,6 +14,9 @@ export interface ConversationRules
   viewPolicy(agent: string): ViewPolicy;
 }
 
+/** The rules of a conversation in this state. */
+type RulesOf = (state: ConversationState) => ConversationRules;
+
 /**
  * One log in memory with its folds: the state, the ids, and each agent's view. A decision is folded at once, so that
  * the next one sees it; `truncate` undoes what could not be appended.
@@ -21,12 +24,15 @@ export interface ConversationRules
 export class Conversation {
   readonly entries: Entry[];
   private current: ConversationState;
-  private readonly rules: ConversationRules;
+  private readonly rulesOf: RulesOf;
   private readonly ids = new Map<string, number>();
   private views = new Map<string, AgentView>();
+  /** Of the definition that each agent's newest request was built from. */
+  private readonly policies = new Map<string, ViewPolicy>();
 
-  constructor(rules: ConversationRules, entries: Entry[] = []) {
-    this.rules = rules;
+  /** `rules`: a function is called for each decision, so that the rules can be replaced. */
+  constructor(rules: ConversationRules | RulesOf, entries: Entry[] = []) {
+    this.rulesOf = typeof rules === 'function' ? rules : () => rules;
     this.entries = entries;
     this.current = EMPTY_STATE;
     for (const entry of entries) this.fold(entry);
@@ -43,15 +49,9 @@ export class Conversation {
 
   /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
   decide(command: Command, now: number): Decision {
+    const { roster, phases, limits, workflows, tools, ownRequests, newId } = this.rulesOf(this.current);
     const decision = decide(this.current, command, {
-      roster: this.rules.roster,
-      phases: this.rules.phases,
-      limits: this.rules.limits,
-      workflows: this.rules.workflows,
-      tools: this.rules.tools,
-      ownRequests: this.rules.ownRequests,
-      newId: this.rules.newId,
-      now,
+      ...{ roster, phases, limits, workflows, tools, ownRequests, newId, now },
       entries: this.entries,
       indexOfId: (id) => this.ids.get(id),
       knowledge: (agent) => {
@@ -67,11 +67,13 @@ export class Conversation {
     return decision;
   }
 
-  /** An agent's view, up to date with the log. */
-  view(agent: string): AgentView {
+  /** An agent's view, up to date with the log. `policy`: of the definition of its turn; default: the last one given. */
+  view(agent: string, policy?: ViewPolicy): AgentView {
+    const wanted = policy ?? this.policies.get(agent) ?? this.rulesOf(this.current).viewPolicy(agent);
+    if (policy) this.policies.set(agent, policy);
     let view = this.views.get(agent);
-    if (!view) {
-      view = new AgentView(this.entries, agent, this.rules.viewPolicy(agent));
+    if (!view?.isUnder(wanted)) {
+      view = new AgentView(this.entries, agent, wanted);
       this.views.set(agent, view);
     }
     return view;

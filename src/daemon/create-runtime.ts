@@ -4,16 +4,15 @@ import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, monotonicClock, systemClock } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
-import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
 import { createCrashPoints } from './crash-points.ts';
 import { Definitions } from './definitions.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
-import type { RunningAgent, Runtime } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
+import { createTeam } from './team.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
-import { underPolicy } from './tools/tool-rules.ts';
 
 /** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */
 
@@ -34,31 +33,16 @@ export async function createRuntime(
   { store, ownership, bus, watchers, remote, toolbox, log, telemetry, shutdown, isReplay }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
-  const sources = requestSources(config, toolbox);
-  const models = await composeModels(config);
-  const agents = new Map<string, RunningAgent>();
-  for (const agent of config.agents) {
-    const setup = sources.agents.get(agent.slug);
-    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
-    if (setup && model)
-      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
-  }
+  const team = createTeam(config, { toolbox, models: await composeModels(config), remote, newId });
   return {
     store,
     ownership,
-    rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),
-    sources,
-    definitions: new Definitions(store.definitions, sources),
-    agents,
-    retry: config.retry,
-    toolbox: underPolicy(config, toolbox),
-    approvers: config.approvals.approvers,
-    approvalExpiryMs: config.approvals.expireAfterMs,
+    team,
+    definitions: new Definitions(store.definitions),
+    remote,
     believesNames: config.daemon.nats.kind === 'managed',
-    limits: config.limits,
-    publishers: config.publishers,
     maxPayload: bus.maxPayload,
     now: systemClock,
     elapsed: monotonicClock,

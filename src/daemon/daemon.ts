@@ -116,7 +116,7 @@ async function start(
 
   const toolbox = await composeToolbox(config, log, {
     entriesOf: (conversation) => workers.entriesOf(conversation),
-    viewPolicyOf: (agent) => runtime.rules.viewPolicy(agent),
+    viewPolicyOf: (agent) => runtime.team.rules.viewPolicy(agent),
     store,
   });
   releasers.add('tools', () => toolbox.close());

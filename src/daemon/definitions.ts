@@ -7,8 +7,24 @@ import {
   sourcesOf,
   textsOf,
 } from '../agents/index.ts';
-import type { Entry } from '../conversation/index.ts';
+import type { Conversation, ConversationState, Entry, Turn } from '../conversation/index.ts';
 import type { DefinitionTexts } from '../persistence/index.ts';
+import type { RunningAgent, Team } from './team.ts';
+
+type SourcesAndAgents = Pick<Team, 'sources' | 'agents'>;
+type TeamOf = (state: ConversationState) => SourcesAndAgents;
+
+interface Current {
+  /** The map of tools that they were computed for. */
+  readonly tools: unknown;
+  readonly definitions: Map<string, Definition | null>;
+}
+
+interface Known {
+  readonly definition: Definition;
+  readonly sources: RequestSources;
+  readonly agent: RunningAgent | undefined;
+}
 
 /**
  * The definitions that turns run with.
@@ -17,57 +33,65 @@ import type { DefinitionTexts } from '../persistence/index.ts';
  *               definition are durable before the entry. A crash in between leaves texts that no entry names: harmless.
  * DEFINITIONS-2 The requests of a turn are built from the definition in its newest `turn-started`, by `sourcesOf`, as
  *               `explain` builds them. A tool that a server adds or removes during the turn does not change them.
- * DEFINITIONS-3 A definition is computed once for each map of tools, and stored once in the life of a process.
+ * DEFINITIONS-3 A definition is computed once for each team and map of tools, and stored once in the life of a process.
  */
 export class Definitions {
   readonly #texts: DefinitionTexts;
-  readonly #live: RequestSources;
-  /** The map of tools that `#current` was computed for. */
-  #tools: unknown = null;
-  #current = new Map<string, Definition | null>();
+  readonly #current = new WeakMap<SourcesAndAgents, Current>();
   /** Of this process, by hash. */
-  readonly #known = new Map<string, { readonly definition: Definition; readonly sources: RequestSources }>();
+  readonly #known = new Map<string, Known>();
   readonly #stored = new Map<string, Promise<void> | 'stored'>();
 
-  constructor(texts: DefinitionTexts, live: RequestSources) {
+  constructor(texts: DefinitionTexts) {
     this.#texts = texts;
-    this.#live = live;
   }
 
-  /** As configured now; null: there is no such agent. */
-  current(agent: string): Definition | null {
-    const tools = this.#live.tools();
-    if (tools !== this.#tools) this.#current = new Map();
-    this.#tools = tools;
-    const known = this.#current.get(agent);
+  /** As the team has it now; null: there is no such agent. */
+  current(agent: string, team: SourcesAndAgents): Definition | null {
+    const { definitions } = this.#currentOf(team);
+    const known = definitions.get(agent);
     if (known !== undefined) return known;
-    const definition = definitionOf(this.#live, agent);
-    this.#current.set(agent, definition);
-    if (definition && !this.#known.has(definition.hash)) {
-      const headers = this.#live.agents.get(agent)?.profile.headers;
-      this.#known.set(definition.hash, { definition, sources: sourcesOf(definition, headers) });
-    }
+    const definition = definitionOf(team.sources, agent);
+    definitions.set(agent, definition);
+    if (definition) this.#known.set(definition.hash, knownAs(definition, team));
     return definition;
   }
 
+  #currentOf(team: SourcesAndAgents): Current {
+    const tools = team.sources.tools();
+    let current = this.#current.get(team);
+    if (current?.tools !== tools) current = { tools, definitions: new Map() };
+    this.#current.set(team, current);
+    return current;
+  }
+
   /** Writes the hash of its agent's definition into each new `turn-started`. */
-  name(entries: readonly Entry[]): void {
+  name(entries: readonly Entry[], team: SourcesAndAgents): void {
     for (const entry of entries) {
       if (entry.type !== 'turn-started' || entry.copiedFrom !== undefined) continue;
-      const definition = this.current(entry.agent);
+      const definition = this.current(entry.agent, team);
       if (definition) entry.definition = definition.hash;
     }
   }
 
   /** The requests of one conversation. */
-  requestsOf(conversation: string): Requests {
-    return new Requests(conversation, ({ entries }, { resumedAt }) => this.#sourcesOf(entries[resumedAt]));
+  requestsOf(conversation: string, teamOf: TeamOf): Requests {
+    return new Requests(
+      conversation,
+      (log, turn) => this.#knownOf(log.entries, turn)?.sources ?? teamOf(log.state).sources,
+    );
+  }
+
+  /** The agent of a running turn, with the model of its definition (DEFINITIONS-2). */
+  agentOf(log: Conversation, turn: Turn, teamOf: TeamOf): RunningAgent | undefined {
+    return this.#knownOf(log.entries, turn)?.agent ?? teamOf(log.state).agents.get(turn.agent);
   }
 
   /** DEFINITIONS-2. An own turn has a `turn-started` of this process: a start resumes the turns of an earlier one. */
-  #sourcesOf(started: Entry | undefined): RequestSources {
+  #knownOf(entries: readonly Entry[], { resumedAt }: Turn): Known | undefined {
+    const started = entries[resumedAt];
     const hash = started?.type === 'turn-started' ? started.definition : undefined;
-    return (hash === undefined ? undefined : this.#known.get(hash)?.sources) ?? this.#live;
+    return hash === undefined ? undefined : this.#known.get(hash);
   }
 
   /** Stores what the entries name (DEFINITIONS-1). */
@@ -97,4 +121,14 @@ export class Definitions {
   async read(hash: string): Promise<Definition> {
     return this.#known.get(hash)?.definition ?? readDefinition(hash, (text) => this.#texts.get(text));
   }
+}
+
+/** The same definition in a later team: its model client and the values of headers may be new. */
+function knownAs(definition: Definition, { sources, agents }: SourcesAndAgents): Known {
+  const headers = sources.agents.get(definition.agent)?.profile.headers;
+  const own = sourcesOf(definition, headers);
+  const running = agents.get(definition.agent);
+  const setup = own.agents.get(definition.agent);
+  const agent = running && setup && { ...setup, model: running.model, summariser: running.summariser };
+  return { definition, sources: own, agent };
 }

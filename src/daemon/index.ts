@@ -3,7 +3,7 @@
  *
  *   daemon, serve, shutdown  start, read and answer, stop      runtime, create-runtime  what all conversations share
  *   telemetry, metrics       events and their counts           data-directory          the directory, its HTTP token
- *   agents                   configuration -> request sources  crash-points            SIGKILL points for tests
+ *   agents, team, definitions  configuration -> Team; the definitions of turns          crash-points  for tests
  *
  *   compose/        selects the adapters: server, store, bus, models, HTTP, tools, files. No other folder here names one.
  *   conversations/  the open conversations: eviction, deletion, rows, ownership; worker/: decide, append, run effects

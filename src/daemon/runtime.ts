@@ -1,7 +1,6 @@
-import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
+import type { Model } from '../agents/index.ts';
 import type { LiveChunk, StreamPosition } from '../bus/index.ts';
-import type { PublishersConfig } from '../config/index.ts';
-import type { ConversationRules, Entry } from '../conversation/index.ts';
+import type { Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { Ownership } from './conversations/ownership.ts';
@@ -9,6 +8,7 @@ import type { ReachCrashPoint } from './crash-points.ts';
 import type { Definitions } from './definitions.ts';
 import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
+import type { Team } from './team.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The daemon's log; pino implements it. Fields never contain a secret. */
@@ -18,40 +18,19 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
-interface RunLimits {
-  readonly turnSeconds: number;
-  readonly tokensPerConversation: number | null;
-  readonly usdPerConversation: number | null;
-}
-
-/** An agent with its model. */
-export interface RunningAgent extends AgentSetup {
-  readonly model: Model;
-  /** Null: an extract without a model replaces what does not fit. */
-  readonly summariser: Summariser | null;
-}
-
 /** What every conversation of a daemon shares. */
 export interface Runtime {
   readonly store: ConversationStore;
   readonly progress: IngressProgress;
   readonly attempts: Attempts;
   readonly ownership: Ownership;
-  readonly rules: ConversationRules;
-  readonly sources: RequestSources;
+  /** The current one: read it for each decision, and do not keep it (TEAM-1). */
+  readonly team: Team;
   readonly definitions: Definitions;
-  readonly agents: ReadonlyMap<string, RunningAgent>;
-  readonly retry: RetryPolicy;
-  readonly toolbox: Toolbox;
-  /** Publishers that may answer approvals; `*`: all. Empty: only the operator. */
-  readonly approvers: readonly string[];
-  /** How long a call waits for an approval; null: without limit. */
-  readonly approvalExpiryMs: number | null;
+  /** The model of all agents in other processes. */
+  readonly remote: Model;
   /** A managed server: every publisher may use any author name (PERSON-5). */
   readonly believesNames: boolean;
-  readonly limits: RunLimits;
-  readonly publishers: PublishersConfig;
   /** Of the broker, in bytes. */
   readonly maxPayload: number;
   /** The wall clock: for dates. */

@@ -84,7 +84,7 @@ export class Requests {
     const [first] = log.entries;
     const conversation = originOf(log.entries, turn.askedAt) ?? this.conversation;
     const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
-    const agentView = log.view(agent);
+    const agentView = log.view(agent, setup.viewPolicy);
     const view = agentView.build();
     const assembled = assembler.assemble(requestParts(sources, setup, view, call));
     return {

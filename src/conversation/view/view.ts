@@ -114,6 +114,11 @@ export class AgentView {
     this.knowledge = new Knowledge(agent, policy);
   }
 
+  /** Definitions that differ elsewhere have equal policies. */
+  isUnder(policy: ViewPolicy): boolean {
+    return policy === this.policy || JSON.stringify(policy) === JSON.stringify(this.policy);
+  }
+
   /** The view of the log's first `to` entries. A length below one that was built before is built from scratch. */
   build(to = this.entries.length): View {
     if (to < this.knowledge.upTo)

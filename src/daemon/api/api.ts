@@ -73,8 +73,8 @@ export class Api {
     'dead-retry': ({ sequence }) => this.deadLetters.retry(sequence),
     agents: () => this.agents(),
     tools: () => this.tools(),
-    phases: () => phasesPage(this.runtime.rules.phases),
-    workflows: () => workflowsPage(this.runtime.rules.workflows),
+    phases: () => phasesPage(this.runtime.team.rules.phases),
+    workflows: () => workflowsPage(this.runtime.team.rules.workflows),
   };
   private readonly runtime: Runtime;
   private readonly workers: Workers;
@@ -98,7 +98,10 @@ export class Api {
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
-    this.histories = new PublisherLimits(runtime.publishers, () => false);
+    this.histories = new PublisherLimits(
+      () => runtime.team.publishers,
+      () => false,
+    );
     this.room = bus.maxPayload * PAYLOAD_SHARE;
     this.deadLetters = new DeadLetterOffice(bus, posts, this.room);
   }
@@ -154,7 +157,7 @@ export class Api {
     const worker = await this.workers.existing(id);
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
-    return conversationDocument(id, state, worker.entries(0, 50), this.runtime.rules.roster, summary);
+    return conversationDocument(id, state, worker.entries(0, 50), this.runtime.team.rules.roster, summary);
   }
 
   private async list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
@@ -180,7 +183,8 @@ export class Api {
 
   private async view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
-    const { sources, definitions } = this.runtime;
+    const { team, definitions } = this.runtime;
+    const { sources } = team.for(worker.state);
     const { conversation, agent, at } = request;
     const read = (hash: string) => definitions.read(hash);
     const explained = await explainStored(worker.entries(), conversation, agent, at, sources, read);
@@ -195,20 +199,20 @@ export class Api {
       type: 'set-phase',
       phase,
       reason,
-      by: operatorOf(request, this.runtime.rules.roster, isBound),
+      by: operatorOf(request, this.runtime.team.rules.roster, isBound),
     });
   }
 
   private async mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
     const { conversation, mode, agent, workflow, input } = request;
-    const by = operatorOf(request, this.runtime.rules.roster, isBound);
+    const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
     const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
     if (oversized) throw asError(oversized);
     return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
   private async seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
-    const { roster } = this.runtime.rules;
+    const { roster } = this.runtime.team.rules;
     const by = operatorOf(request, roster, isBound);
     const post = request.post && (await this.nextPost(request, request.post, sender));
     const agent = request.agent ?? roster.defaultAgent;
@@ -242,7 +246,7 @@ export class Api {
   }
 
   private async fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
-    const by = operatorOf(request, this.runtime.rules.roster, isBound);
+    const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
     const { store } = this.runtime;
     await forkConversation(request, by, { workers: this.workers, store, room: this.room });
     return this.document(request.as);
@@ -254,7 +258,7 @@ export class Api {
     { isBound }: Caller,
   ): Promise<AnswerOf<'resume'>> {
     await this.workers.existing(request.conversation);
-    const by = operatorOf(request, this.runtime.rules.roster, isBound);
+    const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
     const { agent = null, stop } = request;
     const command: Command = type === 'stop' ? { type, agent, by } : { type, agent, stop, by };
     return this.control(request.conversation, command);
@@ -281,8 +285,8 @@ export class Api {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
-    const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster, isBound);
-    const isStranger = !isApprover(sender, request.publisher, this.runtime.approvers);
+    const by = operatorOf({ publisher: who, author }, this.runtime.team.rules.roster, isBound);
+    const isStranger = !isApprover(sender, request.publisher, this.runtime.team.approvers);
     if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
@@ -296,14 +300,14 @@ export class Api {
 
   /** The tools that can be called now, and the MCP servers. */
   private tools(): AnswerOf<'tools'> {
-    const { toolbox } = this.runtime;
+    const { toolbox } = this.runtime.team;
     const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
     return { tools, servers: toolbox.servers?.() ?? [] };
   }
 
   private async agents(): Promise<AnswerOf<'agents'>> {
     const rows = await this.workers.rows();
-    const agents = [...this.runtime.rules.roster.agents.values()].map(async (card) => ({
+    const agents = [...this.runtime.team.rules.roster.agents.values()].map(async (card) => ({
       slug: card.slug,
       name: card.name,
       description: card.description,
@@ -318,7 +322,7 @@ export class Api {
 
   /** Of an agent in this process: another program makes its own requests. */
   private modelOf({ slug, runtime }: AgentCard) {
-    const agent = runtime === 'local' ? this.runtime.agents.get(slug) : undefined;
+    const agent = runtime === 'local' ? this.runtime.team.agents.get(slug) : undefined;
     return agent && { model: agent.profile.name, ...shownParameters(agent.profile) };
   }
 

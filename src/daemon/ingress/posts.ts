@@ -60,7 +60,7 @@ export interface Others {
 
 type PostsRuntime = Pick<
   Runtime,
-  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'publishers' | 'believesNames'
+  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'team' | 'believesNames'
 >;
 
 export class Posts {
@@ -80,12 +80,8 @@ export class Posts {
   private readonly believesNames: boolean;
   private others: Others | null = null;
 
-  constructor(
-    bus: Bus,
-    workers: Workers,
-    { store, progress, attempts, log, reach, publishers, believesNames }: PostsRuntime,
-    shutdown: AbortSignal,
-  ) {
+  constructor(bus: Bus, workers: Workers, runtime: PostsRuntime, shutdown: AbortSignal) {
+    const { store, progress, attempts, log, reach, believesNames } = runtime;
     this.bus = bus;
     this.workers = workers;
     this.store = store;
@@ -94,7 +90,10 @@ export class Posts {
     this.log = log;
     this.reach = reach;
     this.believesNames = believesNames;
-    this.limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
+    this.limits = new PublisherLimits(
+      () => runtime.team.publishers,
+      (conversation) => workers.isBusy(conversation),
+    );
     const isKnown = (post: DeliveryHead) => this.isKnown(post);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
       this.waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });

@@ -43,11 +43,11 @@ export interface PostSize {
 
 export class PublisherLimits {
   private readonly standings = new Map<string, Standing>();
-  private readonly config: PublishersConfig;
+  private readonly config: () => PublishersConfig;
   /** The conversation is in memory and has outstanding work. */
   private readonly isAtWork: (conversation: string) => boolean;
 
-  constructor(config: PublishersConfig, isAtWork: (conversation: string) => boolean) {
+  constructor(config: () => PublishersConfig, isAtWork: (conversation: string) => boolean) {
     this.config = config;
     this.isAtWork = isAtWork;
   }
@@ -130,7 +130,7 @@ export class PublisherLimits {
   }
 
   private limitsOf(publisher: string): PublisherConfig {
-    const { named, others } = this.config;
+    const { named, others } = this.config();
     return (Object.hasOwn(named, publisher) && named[publisher]) || others;
   }
 

@@ -125,8 +125,9 @@ async function run(
   if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
   const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
   const given = { conversation, agent, turnId, name, arguments: parsed.value, idempotencyKey, isApproved };
-  if (accepts !== undefined) await runtime.toolbox.accept?.(name, accepts);
-  return runtime.toolbox.run(given, signal);
+  const { toolbox } = runtime.team;
+  if (accepts !== undefined) await toolbox.accept?.(name, accepts);
+  return toolbox.run(given, signal);
 }
 
 function textOf(outcome: ToolOutcome): string {

@@ -192,7 +192,7 @@ describe('a post that may end the daemon', () => {
   });
 
   function breakDecisions(): void {
-    Object.defineProperty(world.runtime.rules, 'phases', {
+    Object.defineProperty(world.runtime.team.rules, 'phases', {
       get: () => {
         throw new TypeError('a bug');
       },

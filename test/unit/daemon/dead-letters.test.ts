@@ -13,7 +13,7 @@ describe('the dead letters', () => {
     world.deliver({ content, to: ['nobody'], ...more });
   /** From now on there is somebody to answer it. */
   const hire = () => {
-    const { agents } = world.runtime.rules.roster as unknown as { agents: Map<string, unknown> };
+    const { agents } = world.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
     agents.set('nobody', { ...(agents.get('dev') as object), slug: 'nobody', name: 'Nobody' });
   };
 

@@ -2,7 +2,13 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { definitionOf, hashOf, type ToolDefinition, textsOf } from '../../../src/agents/index.ts';
+import {
+  definitionOf,
+  hashOf,
+  type RequestSources,
+  type ToolDefinition,
+  textsOf,
+} from '../../../src/agents/index.ts';
 import { Conversation, DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index.ts';
 import { Definitions } from '../../../src/daemon/definitions.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
@@ -28,6 +34,8 @@ function countedTexts() {
   return { texts, counted };
 }
 
+const teamOf = (sources: RequestSources) => ({ sources, agents: new Map() });
+
 function startOf(agent = 'pm'): Entry & { type: 'turn-started' } {
   const log = new Log();
   log.start(agent, log.person('one', [agent]));
@@ -39,10 +47,11 @@ function startOf(agent = 'pm'): Entry & { type: 'turn-started' } {
 describe('the definitions of a daemon', () => {
   it('a turn names the definition of its agent, which is stored once in the life of the process (DEFINITIONS-1)', async () => {
     const { texts, counted } = countedTexts();
-    const definitions = new Definitions(texts, sourcesOf('pm', 'dev'));
+    const definitions = new Definitions(texts);
     const [first, second] = [startOf(), startOf()];
-    definitions.name([first, second]);
-    expect(first.definition).toBe(definitions.current('pm')?.hash);
+    const team = teamOf(sourcesOf('pm', 'dev'));
+    definitions.name([first, second], team);
+    expect(first.definition).toBe(definitions.current('pm', team)?.hash);
     await Promise.all([definitions.store([first]), definitions.store([second])]);
     await definitions.store([first]);
     expect(counted.puts).toBe(1);
@@ -51,9 +60,9 @@ describe('the definitions of a daemon', () => {
 
   it('a failed put is an error for the append, and is tried again', async () => {
     const { texts, counted } = countedTexts();
-    const definitions = new Definitions(texts, sourcesOf('pm'));
+    const definitions = new Definitions(texts);
     const started = startOf();
-    definitions.name([started]);
+    definitions.name([started], teamOf(sourcesOf('pm')));
     counted.fails = true;
     await expect(definitions.store([started])).rejects.toThrow('the disk is full');
     counted.fails = false;
@@ -63,7 +72,7 @@ describe('the definitions of a daemon', () => {
 
   it('a turn of an unknown agent names none', () => {
     const started = startOf('gone');
-    new Definitions(countedTexts().texts, sourcesOf('pm')).name([started]);
+    new Definitions(countedTexts().texts).name([started], teamOf(sourcesOf('pm')));
     expect(started.definition).toBeUndefined();
   });
 
@@ -74,20 +83,21 @@ describe('the definitions of a daemon', () => {
     if (!pm) throw new Error('no agent');
     const card = { ...pm.card, tools: ['look'] };
     const sources = { ...live, tools: () => tools, agents: new Map([['pm', { ...pm, card }]]) };
-    const definitions = new Definitions(countedTexts().texts, sources);
+    const definitions = new Definitions(countedTexts().texts);
+    const team = teamOf(sources);
     const log = new Log();
     const turnId = log.start('pm', log.person('one'));
-    definitions.name(log.entries);
+    definitions.name(log.entries, team);
     const conversation = new Conversation({ viewPolicy: () => DEFAULT_VIEW_POLICY } as never, log.entries);
-    const before = definitions.current('pm');
-    expect(definitions.current('pm')).toBe(before);
+    const before = definitions.current('pm', team);
+    expect(definitions.current('pm', team)).toBe(before);
     tools = new Map([['look', tool('look')]]);
-    expect(definitions.current('pm')?.parts.has('tool.look')).toBe(true);
+    expect(definitions.current('pm', team)?.parts.has('tool.look')).toBe(true);
     expect(before?.parts.has('tool.look')).toBe(false);
     const offered = () =>
-      definitions.requestsOf('demo').next(conversation, 'pm', turnId)?.request.tools.length;
+      definitions.requestsOf('demo', () => team).next(conversation, 'pm', turnId)?.request.tools.length;
     expect(offered()).toBe(0); // DEFINITIONS-2
-    definitions.name(log.entries);
+    definitions.name(log.entries, team);
     expect(offered()).toBe(1);
   });
 });

@@ -11,7 +11,10 @@ function setUp(options: { readonly known?: (sequence: number) => boolean; readon
   const told: { publisher: string; runs: RefusedRuns['runs']; code: string }[] = [];
   const limited = { postsPerMinute: PER_MINUTE, maxBytes: null, openConversations: null };
   const named = { importer: { ...limited, postsPerMinute: null } };
-  const limits = new PublisherLimits({ named, others: limited }, () => false);
+  const limits = new PublisherLimits(
+    () => ({ named, others: limited }),
+    () => false,
+  );
   const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
   const flood = new Flood({
     limits,

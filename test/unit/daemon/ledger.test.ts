@@ -15,10 +15,10 @@ describe('the ledger of a conversation', () => {
   async function openLedger(isMarked = false) {
     const steps: string[] = [];
     const reach = (step: string) => void steps.push(`${step}, marked: ${disk.marks.has('demo')}`);
-    const { store, rules, definitions } = world.runtime;
+    const { store, team, definitions } = world.runtime;
     const ledger = new Ledger(
       'demo',
-      { store, rules, reach, definitions },
+      { store, team, reach, definitions },
       isMarked,
       await store.open('demo'),
     );
@@ -84,8 +84,8 @@ describe('the ledger of a conversation', () => {
     await ledger.clearMark();
     expect([ledger.isMarked, [...disk.marks]]).toEqual([true, ['demo']]);
     disk.marks.add('other');
-    const { store, rules, reach, definitions } = world.runtime;
-    const other = new Ledger('other', { store, rules, reach, definitions }, true, await store.open('other'));
+    const { store, team, reach, definitions } = world.runtime;
+    const other = new Ledger('other', { store, team, reach, definitions }, true, await store.open('other'));
     await other.clearMark();
     expect([other.isMarked, [...disk.marks]]).toEqual([false, ['demo']]);
   });

@@ -64,7 +64,7 @@ describe('a delivery of the ingress stream', () => {
 
     /** A bug that shows at the first decisions, each after it has begun. */
     function fail(times: number): void {
-      const { rules } = world.runtime;
+      const { rules } = world.runtime.team;
       const { phases } = rules;
       let left = times;
       const phasesOf = () => {

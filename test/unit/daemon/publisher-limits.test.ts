@@ -7,7 +7,10 @@ const none: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConver
 
 describe('the rate of a publisher', () => {
   const limits = () =>
-    new PublisherLimits({ named: { alice: { ...none, postsPerMinute: 60 } }, others: none }, () => false);
+    new PublisherLimits(
+      () => ({ named: { alice: { ...none, postsPerMinute: 60 } }, others: none }),
+      () => false,
+    );
   const admitted = (of: PublisherLimits, publisher: string, takenAt: number) => {
     const refused = of.admit({ publisher, conversation: 'demo', bytes: 1, takenAt });
     if (!refused) of.settled(publisher, 'demo');
@@ -80,7 +83,10 @@ describe('the rate of a publisher', () => {
   });
 
   it('of names that objects have by themselves is that of everybody', () => {
-    const some = new PublisherLimits({ named: {}, others: { ...none, postsPerMinute: 2 } }, () => false);
+    const some = new PublisherLimits(
+      () => ({ named: {}, others: { ...none, postsPerMinute: 2 } }),
+      () => false,
+    );
     expect(burst(some, 3, 0, 'constructor')).toBe(2);
   });
 

@@ -31,6 +31,7 @@ import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
+import type { Team } from '../../../src/daemon/team.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import type {
   AppendOutcome,
@@ -57,7 +58,7 @@ interface Call {
 export interface WorldOptions {
   readonly toolbox?: Toolbox;
   readonly tools?: ToolRules;
-  readonly limits?: Partial<Runtime['limits']>;
+  readonly limits?: Partial<Team['limits']>;
   readonly disk?: MemoryDisk;
   /** Default: one in memory. */
   readonly store?: ConversationStore;
@@ -131,11 +132,9 @@ export function createWorld(options: WorldOptions = {}) {
     availability: () => ({ rules: [], otherwise: 'runs' }) as const,
     agents,
   };
-  const runtime: Runtime = {
-    store,
-    progress: new IngressProgress(null),
-    attempts: new Attempts(store, options.attempts ?? null),
-    ownership: options.self ? leasedOwnership(options.self) : SOLE_OWNER,
+  const team: Team = {
+    sources,
+    agents,
     rules: {
       roster,
       phases: BUILT_IN_PHASES,
@@ -146,17 +145,27 @@ export function createWorld(options: WorldOptions = {}) {
       newId,
       viewPolicy: () => DEFAULT_VIEW_POLICY,
     },
-    sources,
-    definitions: new Definitions(store.definitions, sources),
-    agents,
-    believesNames: options.believesNames ?? true,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     approvers: options.approvers ?? ['*'],
     publishers: { named: { alice: { ...NO_LIMITS, ...options.alice } }, others: NO_LIMITS },
     approvalExpiryMs: options.approvalExpiryMs ?? null,
-    maxPayload: options.maxPayload ?? 1_000_000,
     toolbox: options.toolbox ?? noTools(),
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
+    for: () => team,
+  };
+  let current = team;
+  const runtime: Runtime = {
+    store,
+    progress: new IngressProgress(null),
+    attempts: new Attempts(store, options.attempts ?? null),
+    ownership: options.self ? leasedOwnership(options.self) : SOLE_OWNER,
+    get team() {
+      return current;
+    },
+    definitions: new Definitions(store.definitions),
+    remote: model,
+    believesNames: options.believesNames ?? true,
+    maxPayload: options.maxPayload ?? 1_000_000,
     now: options.now ?? Date.now,
     elapsed: options.elapsed ?? (() => performance.now()),
     newId,
@@ -180,6 +189,11 @@ export function createWorld(options: WorldOptions = {}) {
   const api = new Api(runtime, workers, posts, bus.bus, erasure);
   return {
     ...{ runtime, store, workers, posts, api, erasure, bus, shutdown, faults },
+    /** From now on the daemon has this team. */
+    replaceTeam(changed: Partial<Team>) {
+      const next: Team = { ...current, ...changed, for: () => next };
+      current = next;
+    },
     /** Calls so far, in order. */
     calls,
     /** Number of entries of each append that was made. */

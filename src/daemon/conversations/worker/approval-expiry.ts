@@ -8,20 +8,26 @@ import type { PendingApproval } from '../../../conversation/index.ts';
  */
 export class ApprovalExpiry {
   private readonly timers = new Map<string, NodeJS.Timeout>();
-  private readonly expireAfterMs: number | null;
+  private readonly limit: () => number | null;
+  /** Of the running timers. */
+  private expireAfterMs: number | null = null;
   private readonly now: () => number;
   private readonly expire: (approvalId: string) => void;
   private stopped = false;
 
-  constructor(expireAfterMs: number | null, now: () => number, expire: (approvalId: string) => void) {
-    this.expireAfterMs = expireAfterMs;
+  constructor(limit: () => number | null, now: () => number, expire: (approvalId: string) => void) {
+    this.limit = limit;
     this.now = now;
     this.expire = expire;
   }
 
   /** Starts a timer for each new pending approval, and stops those of the others. */
   watch(pending: readonly PendingApproval[]): void {
-    if (this.expireAfterMs === null || this.stopped) return;
+    if (this.stopped) return;
+    const limit = this.limit();
+    if (limit !== this.expireAfterMs) this.clear();
+    this.expireAfterMs = limit;
+    if (limit === null) return;
     for (const [id, timer] of this.timers) {
       if (pending.some(({ approvalId }) => approvalId === id)) continue;
       clearTimeout(timer);
@@ -29,7 +35,7 @@ export class ApprovalExpiry {
     }
     for (const { approvalId, requestedAt } of pending) {
       if (this.timers.has(approvalId)) continue;
-      const left = leftOf(this.expireAfterMs, Date.parse(requestedAt), this.now());
+      const left = leftOf(limit, Date.parse(requestedAt), this.now());
       const timer = setTimeout(() => this.expire(approvalId), left);
       timer.unref();
       this.timers.set(approvalId, timer);
@@ -38,6 +44,10 @@ export class ApprovalExpiry {
 
   stop(): void {
     this.stopped = true;
+    this.clear();
+  }
+
+  private clear(): void {
     for (const timer of this.timers.values()) clearTimeout(timer);
     this.timers.clear();
   }

@@ -37,7 +37,7 @@ export class Decider {
   constructor(parts: DeciderParts) {
     this.#parts = parts;
     this.#times = new TurnTimes(parts.runtime.elapsed);
-    this.#requests = parts.runtime.definitions.requestsOf(parts.id);
+    this.#requests = this.#newRequests();
   }
 
   /** WORKER-4: the claim is decided first. Null: none is needed. */
@@ -88,7 +88,7 @@ export class Decider {
     const { runtime, ledger, reserved } = this.#parts;
     const { conversation } = ledger;
     try {
-      runtime.definitions.name(entries);
+      runtime.definitions.name(entries, runtime.team.for(conversation.state));
       const context = { conversation, requests: this.#requests, runtime, times: this.#times, reserved };
       return prepareCalls(effects, context);
     } catch (error) {
@@ -100,8 +100,12 @@ export class Decider {
 
   /** WORKER-2 */
   undo(length: number): void {
-    const { id, runtime, ledger } = this.#parts;
-    ledger.truncate(length);
-    this.#requests = runtime.definitions.requestsOf(id);
+    this.#parts.ledger.truncate(length);
+    this.#requests = this.#newRequests();
+  }
+
+  #newRequests(): Requests {
+    const { id, runtime } = this.#parts;
+    return runtime.definitions.requestsOf(id, (state) => runtime.team.for(state));
   }
 }

@@ -1,8 +1,9 @@
 import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../../../agents/index.ts';
 import { type Command, type Effect, wireCallId } from '../../../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../../../kernel/index.ts';
+import { type LinkedAbort, linkedAbort, messageOf, sleep } from '../../../kernel/index.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
-import type { RunningAgent, Runtime } from '../../runtime.ts';
+import type { Runtime } from '../../runtime.ts';
+import type { RunningAgent } from '../../team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
 import { recordRequests, runTool } from '../../tools/run-tool.ts';
 import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
@@ -83,28 +84,26 @@ export class Effects {
 
   private async call(effect: CallEffect, prepared: PreparedCall): Promise<void> {
     const { agent, turnId } = effect;
-    const setup = this.runtime.agents.get(agent);
     const report = { agent, turnId, duration: 0, requestHash: '', upTo: prepared.upTo };
     if (prepared.kind === 'limited') {
       this.report({ type: 'model-aborted', partial: '', limit: prepared.limit, ...report });
-    } else if (prepared.kind === 'refused' || !setup) {
-      const unknown = refusal('UNKNOWN_AGENT', `there is no agent ${agent}`);
-      const { code, message } = prepared.kind === 'refused' ? prepared.refusal : unknown;
+    } else if (prepared.kind === 'refused') {
+      const { code, message } = prepared.refusal;
       this.report({ type: 'model-failed', code, message, partial: '', ...report });
     } else if (prepared.kind === 'reduce') {
-      await this.reduce(effect, prepared, setup);
+      await this.reduce(effect, prepared);
     } else {
-      await this.callWithin(effect, prepared, setup);
+      await this.callWithin(effect, prepared);
     }
   }
 
   /** Writes the summary for a reduced view, with the summary model if one is configured. */
-  private async reduce(effect: CallEffect, call: ReducingCall, setup: RunningAgent): Promise<void> {
+  private async reduce(effect: CallEffect, call: ReducingCall): Promise<void> {
     const { agent, turnId } = effect;
-    const { reduction, upTo, tokenRatio } = call;
+    const { setup, reduction, upTo, tokenRatio } = call;
     const abort = this.begin(turnId);
     try {
-      const prose = await this.summarise(effect, call, setup, abort);
+      const prose = await this.summarise(effect, call, abort);
       if (this.runtime.shutdown.aborted) return; // EFFECTS-2
       const { text = null, failure, ...written } = prose ?? {};
       if (failure !== undefined) this.warnOfExtract(agent, setup, failure);
@@ -129,8 +128,7 @@ export class Effects {
   /** Within the remaining time of the turn and the limits of the conversation (L15). */
   private async summarise(
     { agent, turnId }: CallEffect,
-    { reduction, deadline, allows }: ReducingCall,
-    { summariser }: RunningAgent,
+    { setup: { summariser }, reduction, deadline, allows }: ReducingCall,
     { signal }: LinkedAbort,
   ): Promise<Prose | null> {
     if (!summariser) return null;
@@ -142,7 +140,7 @@ export class Effects {
         { ...summariser, timeoutMs: left },
         { conversation, agent, turnId },
         {
-          ...{ retry: runtime.retry, signal, sleep, random: Math.random, elapsed: runtime.elapsed },
+          ...{ retry: runtime.team.retry, signal, sleep, random: Math.random, elapsed: runtime.elapsed },
           onCallEnded: (outcome) =>
             runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
@@ -158,15 +156,15 @@ export class Effects {
   }
 
   /** One model call within the remaining time of its turn (L15). */
-  private async callWithin(effect: CallEffect, prepared: ReadyCall, setup: RunningAgent): Promise<void> {
-    const { request, upTo, deadline, estimatedTokens } = prepared;
+  private async callWithin(effect: CallEffect, prepared: ReadyCall): Promise<void> {
+    const { setup, request, upTo, deadline, estimatedTokens } = prepared;
     const { runtime } = this;
     const abort = this.begin(request.turnId);
     this.reserved.set(request.turnId, prepared.reservation);
     let limit: LimitReached | undefined;
     const timer = setTimeout(
       () => {
-        const seconds = runtime.limits.turnSeconds;
+        const seconds = runtime.team.limits.turnSeconds;
         limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
         abort.abort('the turn took too long');
       },
@@ -179,7 +177,7 @@ export class Effects {
         { upTo, estimatedTokens },
         {
           model: setup.model,
-          retry: runtime.retry,
+          retry: runtime.team.retry,
           signal: abort.signal,
           elapsed: runtime.elapsed,
           newId: runtime.newId,
@@ -197,7 +195,7 @@ export class Effects {
       const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
       if (shorter) {
         this.reserved.delete(request.turnId); // the refused call used nothing
-        return await this.reduce(effect, shorter, setup);
+        return await this.reduce(effect, shorter);
       }
       this.report(wasAborted && limit ? { ...command, limit } : command);
     } finally {

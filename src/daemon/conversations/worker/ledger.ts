@@ -15,7 +15,7 @@ import { saveProjections } from '../projections.ts';
  * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
  */
 
-type LedgerRuntime = Pick<Runtime, 'store' | 'rules' | 'reach' | 'definitions'>;
+type LedgerRuntime = Pick<Runtime, 'store' | 'team' | 'reach' | 'definitions'>;
 
 export class Ledger {
   /** The decided state: ahead of the durable one while an append is in progress. */
@@ -31,7 +31,7 @@ export class Ledger {
     this.#runtime = runtime;
     this.#isMarked = isMarked;
     this.#log = log;
-    this.conversation = new Conversation(runtime.rules, entries);
+    this.conversation = new Conversation((state) => runtime.team.for(state).rules, entries);
     this.#durable = this.conversation.state;
   }
 

@@ -12,6 +12,7 @@ import {
 import type { Conversation, Effect } from '../../../conversation/index.ts';
 import type { Refusal } from '../../../kernel/index.ts';
 import type { Runtime } from '../../runtime.ts';
+import type { RunningAgent } from '../../team.ts';
 import type { TurnTimes } from './turn-times.ts';
 
 /** Prepares a model call: a request, a reduction that must come first, or the reason why there is none. */
@@ -25,6 +26,8 @@ export type PreparedCall =
 
 export interface ReadyCall {
   readonly kind: 'ready';
+  /** By the definition of the turn (TEAM-2). */
+  readonly setup: RunningAgent;
   readonly request: ModelRequest;
   readonly upTo: number;
   /** The plain estimate, for the record. */
@@ -41,6 +44,7 @@ export interface ReadyCall {
 
 export interface ReducingCall {
   readonly kind: 'reduce';
+  readonly setup: RunningAgent;
   readonly reduction: PlannedReduction;
   readonly upTo: number;
   /** When the turn's time is over, by the monotonic clock. */
@@ -91,81 +95,81 @@ export function prepareCalls(
 
 /** Null: a later command of the same batch ended the turn. */
 function prepareCall(effect: CallEffect, context: PrepareContext): PreparedRequest | null {
-  const assembled = context.requests.next(context.conversation, effect.agent, effect.turnId);
-  return assembled && { assembled, call: callFor(effect, assembled, context) };
+  const { conversation, requests, runtime } = context;
+  const assembled = requests.next(conversation, effect.agent, effect.turnId);
+  const turn = conversation.state.agents[effect.agent]?.turn;
+  const setup = turn && runtime.definitions.agentOf(conversation, turn, (state) => runtime.team.for(state));
+  if (!assembled || !turn || !setup) return null;
+  const call = callFor({ effect, setup, upTo: turn.askedAt, context }, assembled);
+  return { assembled, call };
 }
 
-function callFor(effect: CallEffect, prepared: Prepared, context: PrepareContext): PreparedCall {
-  const { conversation, runtime } = context;
-  const upTo = conversation.state.agents[effect.agent]?.turn?.askedAt ?? effect.key;
-  if (prepared.reduction) return reducing(effect, prepared.reduction, upTo, context);
+/** One call that is being prepared. */
+interface Preparing {
+  readonly effect: CallEffect;
+  readonly setup: RunningAgent;
+  readonly upTo: number;
+  readonly context: PrepareContext;
+}
+
+function callFor(preparing: Preparing, prepared: Prepared): PreparedCall {
+  const { setup, upTo, context } = preparing;
+  if (prepared.reduction) return reducing(preparing, prepared.reduction);
   if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
-  const reservation = reserve(effect.agent, prepared, runtime);
+  const { maxOutputTokens, price } = setup.profile;
+  const reservation = reservationFor(prepared.tokens, maxOutputTokens, price);
   const limit = overBudget(budgetOf(context), [...context.reserved(), reservation]);
   if (limit) return { kind: 'limited', limit, upTo };
-  return ready(effect, prepared, upTo, reservation, context);
+  return ready(preparing, prepared, reservation);
 }
 
 function budgetOf({ conversation: { state }, runtime }: PrepareContext): Budget {
-  return { ...runtime.limits, usedTokens: state.tokens, usedUsd: state.usd };
+  return { ...runtime.team.limits, usedTokens: state.tokens, usedUsd: state.usd };
 }
 
 function deadlineOf(effect: CallEffect, { conversation, runtime, times }: PrepareContext): number {
   const turn = conversation.state.agents[effect.agent]?.turn;
-  const limitMs = runtime.limits.turnSeconds * 1_000;
+  const limitMs = runtime.team.limits.turnSeconds * 1_000;
   return turn ? times.deadline(turn, limitMs) : runtime.elapsed() + limitMs;
 }
 
 function reducing(
-  effect: CallEffect,
+  { effect, setup, upTo, context }: Preparing,
   reduction: PlannedReduction,
-  upTo: number,
-  context: PrepareContext,
   tokenRatio?: number,
 ): ReducingCall {
   return {
-    ...{ kind: 'reduce', reduction, upTo, tokenRatio },
+    ...{ kind: 'reduce', setup, reduction, upTo, tokenRatio },
     deadline: deadlineOf(effect, context),
     allows: (reservation) => overBudget(budgetOf(context), [...context.reserved(), reservation]) === null,
   };
 }
 
 function ready(
-  effect: CallEffect,
+  preparing: Preparing,
   { request, estimatedTokens }: Prepared,
-  upTo: number,
   reservation: Reservation,
-  context: PrepareContext,
 ): ReadyCall {
+  const { effect, setup, upTo, context } = preparing;
   const turn = context.conversation.state.agents[effect.agent]?.turn;
   return {
     kind: 'ready',
+    setup,
     request,
     upTo,
     estimatedTokens,
     number: (turn?.modelCalls ?? 0) + 1,
     reservation,
     deadline: deadlineOf(effect, context),
-    tooLong: () => (turn?.wasTooLong ? null : reduceFurther(effect, upTo, estimatedTokens, context)),
+    tooLong: () => (turn?.wasTooLong ? null : reduceFurther(preparing, estimatedTokens)),
   };
 }
 
 /** The estimate was too low: the refused request was larger than the window. */
-function reduceFurther(
-  effect: CallEffect,
-  upTo: number,
-  estimatedTokens: number,
-  context: PrepareContext,
-): ReducingCall | null {
-  const { conversation, requests, runtime } = context;
-  const profile = runtime.agents.get(effect.agent)?.profile;
-  if (!profile) return null;
-  const tokenRatio = (profile.contextTokens - profile.maxOutputTokens) / Math.max(1, estimatedTokens);
-  const again = requests.next(conversation, effect.agent, effect.turnId, tokenRatio);
-  return again?.reduction ? reducing(effect, again.reduction, upTo, context, tokenRatio) : null;
-}
-
-function reserve(agent: string, { tokens }: Prepared, runtime: Runtime): Reservation {
-  const profile = runtime.agents.get(agent)?.profile;
-  return reservationFor(tokens, profile?.maxOutputTokens ?? 0, profile?.price ?? null);
+function reduceFurther(preparing: Preparing, estimatedTokens: number): ReducingCall | null {
+  const { effect, setup, context } = preparing;
+  const { contextTokens, maxOutputTokens } = setup.profile;
+  const tokenRatio = (contextTokens - maxOutputTokens) / Math.max(1, estimatedTokens);
+  const again = context.requests.next(context.conversation, effect.agent, effect.turnId, tokenRatio);
+  return again?.reduction ? reducing(preparing, again.reduction, tokenRatio) : null;
 }

@@ -79,17 +79,17 @@ export interface Appended {
   readonly prepared: ReadonlyMap<unknown, PreparedRequest>;
 }
 
-/** Notifies models of ended turns, since an agent in another process may still work on one; and telemetry. */
+/** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
 export function observe(
   conversation: string,
-  { agents, telemetry }: Pick<Runtime, 'agents' | 'telemetry'>,
+  { remote, telemetry }: Pick<Runtime, 'remote' | 'telemetry'>,
   { decided, prepared }: Appended,
 ): void {
   for (const { decision } of decided.filter(isOwn)) {
     telemetry.applied(conversation, decision);
     for (const entry of decision.entries) {
       if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
-      agents.get(entry.agent)?.model.turnOver?.(entry.turnId);
+      remote.turnOver?.(entry.turnId);
     }
   }
   for (const { assembled } of prepared.values()) telemetry.viewBuilt(assembled);

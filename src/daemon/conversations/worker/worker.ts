@@ -65,8 +65,10 @@ export class ConversationWorker {
     this.effects = new Effects(id, runtime, (command) => this.report(command));
     const { ledger, owner } = this;
     this.decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.effects.reservations });
-    this.expiry = new ApprovalExpiry(runtime.approvalExpiryMs, runtime.now, (approvalId) =>
-      this.report({ type: 'expire-approval', approvalId }),
+    this.expiry = new ApprovalExpiry(
+      () => runtime.team.approvalExpiryMs,
+      runtime.now,
+      (approvalId) => this.report({ type: 'expire-approval', approvalId }),
     );
   }
 
@@ -80,7 +82,9 @@ export class ConversationWorker {
     const opened = await openLog(id, runtime);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      const isOutstanding = worker.hasOutstandingWork || missingForRun(worker.state, runtime.rules) !== null;
+      const isOutstanding =
+        worker.hasOutstandingWork ||
+        missingForRun(worker.state, runtime.team.for(worker.state).rules) !== null;
       if (!runtime.ownership.isShared && isOutstanding) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });

@@ -1,0 +1,77 @@
+import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
+import type { Config, PublishersConfig } from '../config/index.ts';
+import type { ConversationRules, ConversationState } from '../conversation/index.ts';
+import type { NewId } from '../kernel/index.ts';
+import { conversationRules, requestSources, summariserOf } from './agents.ts';
+import { underPolicy } from './tools/tool-rules.ts';
+
+/** An agent with its model. */
+export interface RunningAgent extends AgentSetup {
+  readonly model: Model;
+  /** Null: an extract without a model replaces what does not fit. */
+  readonly summariser: Summariser | null;
+}
+
+/** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
+interface RunLimits {
+  readonly turnSeconds: number;
+  readonly tokensPerConversation: number | null;
+  readonly usdPerConversation: number | null;
+}
+
+/**
+ * Everything that comes from the files of agents, prompts, phases, workflows, models, tool policy, limits and approvals.
+ *
+ * TEAM-1 A team is immutable. A reload replaces it as a whole, so no decision sees parts of two configurations.
+ * TEAM-2 Decisions use the team of their moment. The request, model, window and price of a turn come from the definition
+ *        that the turn started with (DEFINITIONS-2).
+ */
+export interface Team {
+  readonly sources: RequestSources;
+  readonly rules: ConversationRules;
+  readonly agents: ReadonlyMap<string, RunningAgent>;
+  readonly retry: RetryPolicy;
+  /** Under the tool policy. */
+  readonly toolbox: Toolbox;
+  /** Publishers that may answer approvals; `*`: all. Empty: only the operator. */
+  readonly approvers: readonly string[];
+  /** How long a call waits for an approval; null: without limit. */
+  readonly approvalExpiryMs: number | null;
+  readonly limits: RunLimits;
+  readonly publishers: PublishersConfig;
+  /** The team in a conversation. */
+  for(state: ConversationState): Team;
+}
+
+interface TeamParts {
+  readonly toolbox: Toolbox;
+  /** By configured name. */
+  readonly models: ReadonlyMap<string, Model>;
+  /** The model of all agents in other processes. */
+  readonly remote: Model;
+  readonly newId: NewId;
+}
+
+export function createTeam(config: Config, { toolbox, models, remote, newId }: TeamParts): Team {
+  const sources = requestSources(config, toolbox);
+  const agents = new Map<string, RunningAgent>();
+  for (const agent of config.agents) {
+    const setup = sources.agents.get(agent.slug);
+    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
+    if (setup && model)
+      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
+  }
+  const team: Team = {
+    sources,
+    rules: conversationRules(config, sources, toolbox, newId),
+    agents,
+    retry: config.retry,
+    toolbox: underPolicy(config, toolbox),
+    approvers: config.approvals.approvers,
+    approvalExpiryMs: config.approvals.expireAfterMs,
+    limits: config.limits,
+    publishers: config.publishers,
+    for: () => team,
+  };
+  return team;
+}
