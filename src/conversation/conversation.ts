@@ -60,11 +60,14 @@ export class Conversation {
         return knowledge;
       },
     });
-    for (const entry of decision.entries) {
-      this.entries.push(entry);
-      this.fold(entry);
-    }
+    for (const entry of decision.entries) this.append(entry);
     return decision;
+  }
+
+  /** The next entry of the log. */
+  append(entry: Entry): void {
+    this.entries.push(entry);
+    this.fold(entry);
   }
 
   /** An agent's view, up to date with the log. `policy`: of the definition of its turn; default: the last one given. */

@@ -1,5 +1,5 @@
-import { type Definition, definitionAt, explain, readDefinition, sourcesOf } from '../../agents/index.ts';
-import { createRoster, type Entry } from '../../conversation/index.ts';
+import { type RequestSources, Requests, readDefinition, sourcesOf } from '../../agents/index.ts';
+import { Conversation, createRoster, type Entry } from '../../conversation/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import { type Finding, finding } from './findings.ts';
 
@@ -7,8 +7,8 @@ import { type Finding, finding } from './findings.ts';
 export class DefinitionChecks {
   readonly #get: (hash: string) => Promise<string | null>;
   readonly #withViews: boolean;
-  /** Complete ones: what is missing may be there when it is read again. */
-  readonly #known = new Map<string, Definition>();
+  /** By hash. Complete definitions only: what is missing may be there when it is read again. */
+  readonly #known = new Map<string, RequestSources>();
 
   constructor(get: (hash: string) => Promise<string | null>, withViews: boolean) {
     this.#get = get;
@@ -22,9 +22,7 @@ export class DefinitionChecks {
       const hash = entry.type === 'turn-started' ? entry.definition : undefined;
       if (hash === undefined || this.#known.has(hash) || failed.has(hash)) continue;
       try {
-        const definition = await readDefinition(hash, this.#get);
-        sourcesOf(definition);
-        this.#known.set(hash, definition);
+        this.#known.set(hash, sourcesOf(await readDefinition(hash, this.#get)));
       } catch (error) {
         failed.add(hash);
         found.push(finding('definition', `entry ${entry.index}: ${messageOf(error)}`));
@@ -33,18 +31,37 @@ export class DefinitionChecks {
     return this.#withViews ? [...found, ...this.#viewFindings(conversation, entries)] : found;
   }
 
-  /** Every recorded hash of a request is compared with the request that `explain` builds. */
+  /** Every recorded hash of a request is compared with the request that the daemon would build at that place of the log. */
   #viewFindings(conversation: string, entries: readonly Entry[]): Finding[] {
+    const log = new Conversation(noRules);
+    const requests = new Requests(
+      conversation,
+      (_log, turn) => this.#sourcesAt(entries, turn.resumedAt) ?? NONE,
+    );
     return entries.flatMap((entry) => {
-      const agent = agentOf(entry);
-      const hash = agent === null ? null : definitionAt(entries, agent, entry.index);
-      const definition = hash === null ? undefined : this.#known.get(hash);
-      if (agent === null || definition === undefined) return [];
-      const explained = explain(entries, conversation, agent, entry.index, NO_SOURCES, definition);
-      if (explained.ok && explained.explanation.report.sent === true) return [];
-      const why = explained.ok ? 'another hash than the recorded one' : explained.refusal.message;
-      return [finding('view', `entry ${entry.index}: the request that log and definition give has ${why}`)];
+      // An answer is not part of the log that its request was built from; the entry that asks for a call is.
+      if (entry.type !== 'message') log.append(entry);
+      const found = this.#viewFinding(log, requests, entry);
+      if (entry.type === 'message') log.append(entry);
+      return found ?? [];
     });
+  }
+
+  #viewFinding(log: Conversation, requests: Requests, entry: Entry): Finding | null {
+    const agent = agentOf(entry);
+    const turn = agent === null ? null : log.state.agents[agent]?.turn;
+    if (agent === null || !turn || !this.#sourcesAt(log.entries, turn.resumedAt)) return null;
+    const request = requests.next(log, agent, turn.turnId)?.request;
+    if ('requestHash' in entry && request?.hash === entry.requestHash) return null;
+    return finding(
+      'view',
+      `entry ${entry.index}: the request that log and definition give has another hash than the recorded one`,
+    );
+  }
+
+  #sourcesAt(entries: readonly Entry[], resumedAt: number): RequestSources | undefined {
+    const started = entries[resumedAt];
+    return started?.type === 'turn-started' ? this.#known.get(started.definition ?? '') : undefined;
   }
 }
 
@@ -56,12 +73,17 @@ function agentOf(entry: Entry): string | null {
   return null;
 }
 
-/** A recorded definition replaces them. */
-const NO_SOURCES = {
+/** A check decides nothing. */
+function noRules(): never {
+  throw new Error('a check of a log has no rules');
+}
+
+/** Of a turn without a recorded definition, which is not checked. */
+const NONE: RequestSources = {
   roster: createRoster([], ''),
   prompts: { baseChat: '', baseRun: '', toolPolicy: '' },
   workflows: new Map(),
   tools: () => new Map(),
-  availability: () => ({ rules: [], otherwise: 'forbidden' }) as const,
+  availability: () => ({ rules: [], otherwise: 'forbidden' }),
   agents: new Map(),
 };
