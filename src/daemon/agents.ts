@@ -23,10 +23,11 @@ import {
   type ViewPolicy,
 } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
+import type { RunningAgent, Team } from './team.ts';
 import { availabilityOf } from './tools/tool-policy.ts';
-import { toolRules } from './tools/tool-rules.ts';
+import { toolRules, underPolicy } from './tools/tool-rules.ts';
 
-/** Converts the configuration to request sources and decision rules. It needs no model, so that `explain` can use it. */
+/** Converts the configuration to request sources, decision rules and the team. `explain` needs only the sources. */
 
 export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitions'>): RequestSources {
   const agents = config.agents.map((agent) => {
@@ -68,6 +69,39 @@ export function conversationRules(
     newId,
     viewPolicy: (slug) => sources.agents.get(slug)?.viewPolicy ?? DEFAULT_VIEW_POLICY,
   };
+}
+
+interface TeamParts {
+  readonly toolbox: Toolbox;
+  /** By configured name. */
+  readonly models: ReadonlyMap<string, Model>;
+  /** The model of all agents in other processes. */
+  readonly remote: Model;
+  readonly newId: NewId;
+}
+
+export function createTeam(config: Config, { toolbox, models, remote, newId }: TeamParts): Team {
+  const sources = requestSources(config, toolbox);
+  const agents = new Map<string, RunningAgent>();
+  for (const agent of config.agents) {
+    const setup = sources.agents.get(agent.slug);
+    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
+    if (setup && model)
+      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
+  }
+  const team: Team = {
+    sources,
+    rules: conversationRules(config, sources, toolbox, newId),
+    agents,
+    retry: config.retry,
+    toolbox: underPolicy(config, toolbox),
+    approvers: config.approvals.approvers,
+    approvalExpiryMs: config.approvals.expireAfterMs,
+    limits: config.limits,
+    publishers: config.publishers,
+    for: () => team,
+  };
+  return team;
 }
 
 /** The configured model of an agent. Validation ensures that it exists. */

@@ -4,6 +4,7 @@ import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, monotonicClock, systemClock } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
+import { createTeam } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
 import { createCrashPoints } from './crash-points.ts';
@@ -11,7 +12,6 @@ import { Definitions } from './definitions.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Runtime } from './runtime.ts';
-import { createTeam } from './team.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
 
 /** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */

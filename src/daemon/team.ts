@@ -1,9 +1,6 @@
 import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
-import type { Config, PublishersConfig } from '../config/index.ts';
+import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, ConversationState } from '../conversation/index.ts';
-import type { NewId } from '../kernel/index.ts';
-import { conversationRules, requestSources, summariserOf } from './agents.ts';
-import { underPolicy } from './tools/tool-rules.ts';
 
 /** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
@@ -41,37 +38,4 @@ export interface Team {
   readonly publishers: PublishersConfig;
   /** The team in a conversation. */
   for(state: ConversationState): Team;
-}
-
-interface TeamParts {
-  readonly toolbox: Toolbox;
-  /** By configured name. */
-  readonly models: ReadonlyMap<string, Model>;
-  /** The model of all agents in other processes. */
-  readonly remote: Model;
-  readonly newId: NewId;
-}
-
-export function createTeam(config: Config, { toolbox, models, remote, newId }: TeamParts): Team {
-  const sources = requestSources(config, toolbox);
-  const agents = new Map<string, RunningAgent>();
-  for (const agent of config.agents) {
-    const setup = sources.agents.get(agent.slug);
-    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
-    if (setup && model)
-      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
-  }
-  const team: Team = {
-    sources,
-    rules: conversationRules(config, sources, toolbox, newId),
-    agents,
-    retry: config.retry,
-    toolbox: underPolicy(config, toolbox),
-    approvers: config.approvals.approvers,
-    approvalExpiryMs: config.approvals.expireAfterMs,
-    limits: config.limits,
-    publishers: config.publishers,
-    for: () => team,
-  };
-  return team;
 }
