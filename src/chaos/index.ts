@@ -8,8 +8,11 @@
  * checks/          laws that are checked from outside; findings.ts checks the effects of tools
  * observe.ts       reads logs and views through the request API; report.ts the result
  *
- * Checks read only what a client can see; no code of the daemon is called in this process.
+ * faults.ts        what a daemon under test does to itself: crash points, a full disk, appends without fencing
+ *
+ * Checks read only what a client can see. Nothing here calls code of the daemon: `faults.ts` imports its types.
  */
+export { faultsFrom } from './faults.ts';
 export type { Violation } from './findings.ts';
 export type { ChaosReport } from './report.ts';
 export { type ChaosOptions, runChaos } from './run.ts';

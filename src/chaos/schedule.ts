@@ -1,3 +1,4 @@
+import { CRASH_POINTS } from './faults.ts';
 import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
 import { type Rng, rng } from './rng.ts';
 
@@ -85,7 +86,8 @@ export interface ScheduleOptions {
   readonly seed: number;
   /** The duration of the fault phase. */
   readonly seconds: number;
-  readonly crashPoints: readonly string[];
+  /** All by default. */
+  readonly crashPoints?: readonly string[];
   /** One by default. */
   readonly daemons?: number;
   /** One by default. */
@@ -133,7 +135,7 @@ interface Plan {
 }
 
 export function createSchedule(options: ScheduleOptions): Schedule {
-  const { seed, seconds, crashPoints, daemons = 1, servers = 1, conversations } = options;
+  const { seed, seconds, crashPoints = CRASH_POINTS, daemons = 1, servers = 1, conversations } = options;
   const plan = { endMs: seconds * 1_000, crashPoints, daemons, servers };
   const faults = LANES.flatMap((lane) => {
     if (daemons > 1 && lane === 'disk') return []; // the server has the logs

@@ -1,6 +1,7 @@
 import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
 import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
-import type { Config, LoadOptions, Secret } from '../config/index.ts';
+import type { Config, Environment, LoadOptions, Secret } from '../config/index.ts';
+import type { Faults } from '../daemon/index.ts';
 import type { Log } from './output/logging.ts';
 
 /** The other modules that commands use. Tests replace them. */
@@ -15,6 +16,8 @@ export interface CliDependencies {
 interface ChaosModule {
   createSchedule(options: ScheduleOptions): Schedule;
   runChaos(options: ChaosOptions): Promise<ChaosReport>;
+  /** Throws `CONFIG_INVALID`. */
+  faultsFrom(env: Environment): Faults;
 }
 
 /** An event of the daemon, ready for JSON. */
@@ -30,6 +33,8 @@ export interface DaemonModule {
     telemetry?: (event: TelemetryEvent) => void;
     isReplay?: boolean;
     mayInstall?: boolean;
+    /** For tests. */
+    faults?: Faults;
   }): RunningDaemon;
   /** The reason why programs of tools can read the data directory; null: they cannot, or there are none. */
   enclosureFault(config: Config): Promise<string | null>;

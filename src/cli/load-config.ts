@@ -7,13 +7,11 @@ export function loadConfig(
   { io, rooms, options }: Context,
   directory: string | undefined,
   further: ConfigFlags = {},
-  allowCrashPoints = false,
 ): Promise<Config> {
   return rooms.loadConfig({
     configDirectory: directory,
     env: io.env,
     flags: { ...configFlags(options), ...further },
     workingDirectory: io.workingDirectory,
-    allowCrashPoints,
   });
 }

@@ -3,7 +3,7 @@
  *
  *   schema/      what may be written and what results: schema, model-file, parameters (of requests), http-file, tools-file
  *                (shapes with defaults), config (the loaded result), setting-sources, settings and nats-server (one machine),
- *                profiles (differences between providers), crash-points (tests), schema-keys, secret
+ *                profiles (differences between providers), schema-keys, secret
  *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), substitution (`${NAME}`),
  *                check (schema to problems)
  *   resolve/     builds the result: load (all of it), agents, models, parameters, tools, workflows, prompts, nats-users;
@@ -12,7 +12,8 @@
  *
  * Reads no `process.env`: callers pass the environment. Other folders import this index only.
  */
-export { nearest } from './problems/problems.ts';
+export { type Environment, variable } from './problems/environment.ts';
+export { didYouMean, nearest, Problems, show } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { configJsonSchema, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
@@ -28,10 +29,14 @@ export type {
   RequestParameters,
   RetentionConfig,
 } from './schema/config.ts';
-export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './schema/crash-points.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';
 export { FIELD_OF_PARAMETER } from './schema/parameters.ts';
 export { Secret } from './schema/secret.ts';
 export type { ConfigFlags } from './schema/setting-sources.ts';
-export { type HttpToken, resolveDaemonAddress, SETTING_VARIABLES } from './schema/settings.ts';
+export {
+  FAULT_VARIABLES,
+  type HttpToken,
+  resolveDaemonAddress,
+  SETTING_VARIABLES,
+} from './schema/settings.ts';

@@ -7,7 +7,6 @@ import type { ConversationStore } from '../persistence/index.ts';
 import { createTeam } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
-import { createCrashPoints } from './crash-points.ts';
 import { Definitions } from './definitions.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
@@ -17,7 +16,7 @@ import { createTelemetry, type TelemetrySink } from './telemetry.ts';
 /** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */
 
 /** The resources that must be acquired first. */
-export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown'> {
+export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown' | 'reach'> {
   readonly bus: Bus;
   readonly watchers: Watchers;
   /** The model of all agents in other processes. */
@@ -30,7 +29,7 @@ export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 
 
 export async function createRuntime(
   config: Config,
-  { store, ownership, bus, watchers, remote, toolbox, log, telemetry, shutdown, isReplay }: Acquired,
+  { store, ownership, bus, watchers, remote, toolbox, log, telemetry, shutdown, reach, isReplay }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
   const team = createTeam(config, { toolbox, models: await composeModels(config), remote, newId });
@@ -50,7 +49,7 @@ export async function createRuntime(
     log,
     telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
-    reach: createCrashPoints(config.crashPoints),
+    reach,
     lastPost: (conversation) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
     ...feedsOf(store, bus, watchers),

@@ -15,6 +15,7 @@ import {
   composeRemoteModel,
   composeStore,
 } from './compose/compose.ts';
+import type { Faults } from './compose/faults.ts';
 import { storeName, warnOfHidden } from './compose/hidden-conversations.ts';
 import { composeToolbox } from './compose/tools.ts';
 import { SOLE_OWNER } from './conversations/ownership.ts';
@@ -46,6 +47,8 @@ export interface DaemonOptions {
   readonly isReplay?: boolean;
   /** Whether a missing nats-server may be installed; default: yes. */
   readonly mayInstall?: boolean | undefined;
+  /** For tests. */
+  readonly faults?: Faults | undefined;
 }
 
 export interface Readiness {
@@ -92,13 +95,13 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, log, telemetry, isReplay = false, mayInstall = true }: DaemonOptions,
+  { config, log, telemetry, isReplay = false, mayInstall = true, faults = {} }: DaemonOptions,
   releasers: Releasers,
 ): Promise<Readiness> {
   await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each running turn
-  const composition = compose(config, log, releasers, shutdown.signal, mayInstall);
+  const composition = compose({ config, log, releasers, shutdown: shutdown.signal, faults }, mayInstall);
   const store = await composeStore(composition); // DAEMON-DAEMON-1
   releasers.add('store', () => store.close());
   const httpToken = await ownHttpToken(config, log);
@@ -124,13 +127,10 @@ async function start(
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? SOLE_OWNER,
-    bus,
-    watchers,
-    remote,
-    toolbox,
-    log,
+    ...{ bus, watchers, remote, toolbox, log },
     telemetry: gateway ? metrics.sink(telemetry) : telemetry, // only HTTP reads the counts
     shutdown: shutdown.signal,
+    reach: faults.reach ?? (() => undefined),
     isReplay,
   });
   const workers = new Workers(runtime);

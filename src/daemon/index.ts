@@ -3,9 +3,9 @@
  *
  *   daemon, serve, shutdown  start, read and answer, stop      runtime, create-runtime  what all conversations share
  *   telemetry, metrics       events and their counts           data-directory          the directory, its HTTP token
- *   agents, team, definitions  configuration -> Team; the definitions of turns          crash-points  for tests
+ *   agents, team, definitions  configuration -> Team; the definitions of turns
  *
- *   compose/        selects the adapters: server, store, bus, models, HTTP, tools, files. No other folder here names one.
+ *   compose/        selects the adapters: server, store, bus, models, HTTP, tools, files; faults: switches for tests. No other folder here names one.
  *   conversations/  the open conversations: eviction, deletion, rows, ownership; worker/: decide, append, run effects
  *   ingress/        delivery -> post -> command; publisher limits, floods, order, retries, posts that crash the daemon
  *   cluster/        daemons that share the logs: membership, failure detector, leases, routing, takeover, row repair
@@ -15,6 +15,7 @@
  */
 
 export { checkJetStream } from './compose/compose.ts';
+export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
 export { type MigrateOptions, migrate } from './compose/migration.ts';
 export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';

@@ -54,7 +54,10 @@ const MODULES: Readonly<Record<string, Module>> = {
       'client',
     ],
   },
-  chaos: { modules: ['kernel', 'conversation', 'bus', 'client'] },
+  chaos: {
+    modules: ['kernel', 'conversation', 'bus', 'client', 'config'],
+    files: [String.raw`(?:daemon|persistence/jsonl)/index\.ts$`],
+  },
   console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
   cli: { modules: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
 };
@@ -206,6 +209,13 @@ export const RULES: readonly IForbiddenRuleType[] = [
     comment: 'I3: in the daemon, only compose/ selects adapters',
     from: { path: '^src/daemon/', pathNot: '^src/daemon/compose/' },
     to: { path: `^src/models/|^src/tools/|^${ADAPTERS}` },
+  },
+  {
+    name: 'chaos-calls-no-daemon',
+    severity: 'error',
+    comment: 'I1: the harness imports only types of the daemon',
+    from: { path: '^src/chaos/' },
+    to: { path: '^src/(?:daemon|persistence)/', dependencyTypesNot: ['type-only'] },
   },
   ...vendorRules(),
   {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { CRASH_POINTS } from '../../src/chaos/faults.ts';
 import { createCrashSchedule, runChaos } from '../../src/chaos/index.ts';
-import { CRASH_POINTS, type CrashPoint } from '../../src/config/index.ts';
+import type { CrashPoint } from '../../src/daemon/index.ts';
 import { launcher } from '../support/cli.ts';
 
 /** L5, L9, L12: wherever a daemon is killed, nothing is lost, and no effect is repeated silently. */

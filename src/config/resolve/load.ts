@@ -7,19 +7,17 @@ import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
 import { didYouMean, type KeyPath, keyText, nearest, Problems, show } from '../problems/problems.ts';
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
-import {
-  CRASH_POINTS_VARIABLE,
-  FULL_DISK_VARIABLE,
-  NO_FENCE_VARIABLE,
-  resolveCrashPoints,
-  resolveFence,
-  resolveFullDisk,
-} from '../schema/crash-points.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
 import type { ConfigFlags } from '../schema/setting-sources.ts';
-import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from '../schema/settings.ts';
+import {
+  CONFIG_VARIABLE,
+  FAULT_VARIABLES,
+  resolveSettings,
+  resolveTelemetry,
+  SETTING_VARIABLES,
+} from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import { resolveModels } from './models.ts';
 import { checkAgentParameters } from './parameters.ts';
@@ -44,8 +42,6 @@ export interface LoadOptions {
   readonly flags?: ConfigFlags;
   /** The base of relative paths in flags and `tools.project`. */
   readonly workingDirectory?: string;
-  /** Crash points are armed from the environment; for tests. */
-  readonly allowCrashPoints?: boolean;
 }
 
 export async function loadConfig(options: LoadOptions): Promise<Config> {
@@ -104,9 +100,6 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
     daemon,
     telemetry: resolveTelemetry(env, problems),
-    crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
-    fullDisk: resolveFullDisk(env, options.allowCrashPoints === true, notices),
-    isFenced: resolveFence(env, options.allowCrashPoints === true, notices),
     notices,
   };
   problems.throwIfAny(); // LOAD-1
@@ -158,13 +151,7 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
 
 /** Not an error: other programs may use the prefix too. */
 function unknownVariables(env: Environment): string[] {
-  const known = [
-    ...KEY_OF_VARIABLE.keys(),
-    ...SETTING_VARIABLES,
-    CRASH_POINTS_VARIABLE,
-    FULL_DISK_VARIABLE,
-    NO_FENCE_VARIABLE,
-  ];
+  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES, ...Object.values(FAULT_VARIABLES)];
   return Object.keys(env)
     .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
     .flatMap((name) => {

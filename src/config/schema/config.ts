@@ -1,5 +1,4 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
-import type { ArmedPoints } from './crash-points.ts';
 import type { PublishersConfig } from './http-file.ts';
 import type { AgentParameterKeys, ParameterKeys } from './parameters.ts';
 import type { ModelProfileConfig } from './profiles.ts';
@@ -160,12 +159,6 @@ export interface Config {
   readonly workflows: readonly Workflow[];
   readonly daemon: DaemonSettings;
   readonly telemetry: 'console' | 'off';
-  /** Where a daemon under test kills itself; null outside tests. */
-  readonly crashPoints: ArmedPoints;
-  /** While this file exists, the store simulates a full disk; null outside tests. */
-  readonly fullDisk: string | null;
-  /** False, for tests only: an append to a shared log names no expected sequence. */
-  readonly isFenced: boolean;
   /** Hints that are not errors: the offline model, an unknown variable. */
   readonly notices: readonly string[];
 }

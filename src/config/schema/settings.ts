@@ -75,6 +75,13 @@ export const SETTING_VARIABLES: readonly string[] = [
   NATS_BINARY_VARIABLE,
 ];
 
+/** Faults for tests. A configuration ignores them; `parley up --allow-crash-points` reads them. */
+export const FAULT_VARIABLES = {
+  crashPoints: 'PARLEY_CRASH_POINTS',
+  fullDisk: 'PARLEY_FULL_DISK',
+  noFence: 'PARLEY_NO_FENCE',
+} as const;
+
 const DEFAULT_DATA = 'data';
 const DEFAULT_HTTP = '127.0.0.1:7420';
 

@@ -25,11 +25,12 @@ import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from 
 import { createRemoteModel, createScriptedModel, loadScript, type RemoteModel } from '../../models/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openJetStreamStore } from '../../persistence/jetstream/index.ts';
-import { holdDirectory, nodeLogFiles, onFullDisk, openFileStore } from '../../persistence/jsonl/index.ts';
+import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/jsonl/index.ts';
 import type { Watchers } from '../api/watchers.ts';
 import { fingerprintOf } from '../cluster/config-fingerprint.ts';
 import { Membership } from '../cluster/membership.ts';
 import type { Log } from '../runtime.ts';
+import type { Faults } from './faults.ts';
 
 export { checkJetStream } from '../../bus/nats/index.ts';
 
@@ -51,6 +52,7 @@ export interface Composition {
   readonly releasers: Releasers;
   /** Aborted when waits must end. */
   readonly shutdown: AbortSignal;
+  readonly faults: Faults;
   /** The server; a managed one is started at the first call. */
   readonly server: () => Promise<ComposedServer>;
 }
@@ -63,31 +65,22 @@ interface ComposedServer {
 }
 
 /** `mayInstall`: whether a missing nats-server may be installed for `managed`. */
-export function compose(
-  config: Config,
-  log: Log,
-  releasers: Releasers,
-  shutdown: AbortSignal,
-  mayInstall: boolean,
-): Composition {
+export function compose(parts: Omit<Composition, 'server'>, mayInstall: boolean): Composition {
   let server: Promise<ComposedServer> | null = null;
   return {
-    config,
-    log,
-    releasers,
-    shutdown,
+    ...parts,
     server: () => {
-      server ??= composeServer(config, log, releasers, mayInstall);
+      server ??= composeServer(parts.config, parts.log, parts.releasers, mayInstall);
       return server;
     },
   };
 }
 
 export async function composeStore(composition: Composition): Promise<ConversationStore> {
-  const { config, log } = composition;
+  const { config, log, faults } = composition;
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   if (config.daemon.store === 'file') {
-    const files = config.fullDisk === null ? nodeLogFiles : onFullDisk(nodeLogFiles, config.fullDisk);
+    const files = faults.logFiles?.(nodeLogFiles) ?? nodeLogFiles;
     return openFileStore(config.daemon.data, { log: report, files });
   }
   const { releasers, shutdown } = composition;
@@ -101,7 +94,7 @@ export async function composeStore(composition: Composition): Promise<Conversati
     connection,
     watch: watchConnection(connection, log, () => undefined),
     names: createSubjects(config.subjectPrefix),
-    isFenced: config.isFenced,
+    isFenced: faults.isFenced ?? true,
     log: report,
     signal: shutdown,
   };

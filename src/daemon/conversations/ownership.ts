@@ -1,7 +1,7 @@
 import type { ClaimCommand, Command, ConversationState, Decision } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { NewestAppend, WorkStatus } from '../../persistence/index.ts';
-import type { ReachCrashPoint } from '../crash-points.ts';
+import type { ReachCrashPoint } from '../compose/faults.ts';
 
 /**
  * Which conversations this daemon works on: all of them when its logs are its own (`SOLE_OWNER`), those that it has

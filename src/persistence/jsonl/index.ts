@@ -24,6 +24,5 @@ export { holdDirectory } from './directory/take-directory.ts';
 export { openLazyDocument } from './documents.ts';
 export { openFileStore } from './file-store.ts';
 export { refuseFile } from './log/durable.ts';
-export type { StoreEvent } from './log/log-file.ts';
-export { nodeLogFiles, onFullDisk } from './log/log-file.ts';
+export { type LogFile, type LogFiles, nodeLogFiles, type StoreEvent } from './log/log-file.ts';
 export { readLogFile } from './log/recovery.ts';

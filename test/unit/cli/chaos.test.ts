@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ChaosOptions, type ChaosReport, createSchedule } from '../../../src/chaos/index.ts';
+import { type ChaosOptions, type ChaosReport, createSchedule, faultsFrom } from '../../../src/chaos/index.ts';
 import { start } from './support.ts';
 
 const REPORT: ChaosReport = {
@@ -23,7 +23,7 @@ function played(report: ChaosReport, wait?: (options: ChaosOptions) => Promise<v
     await wait?.(options);
     return report;
   };
-  return { asked, options: { rooms: { chaos: async () => ({ createSchedule, runChaos }) } } };
+  return { asked, options: { rooms: { chaos: async () => ({ createSchedule, runChaos, faultsFrom }) } } };
 }
 
 describe('chaos', () => {

@@ -10,7 +10,12 @@ const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, ag
 
 /** A daemon whose start and stop the test controls. */
 function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => Promise<void> } = {}) {
-  const played = { stops: 0, flags: {} as unknown, configDirectory: undefined as unknown };
+  const played = {
+    stops: 0,
+    flags: {} as unknown,
+    configDirectory: undefined as unknown,
+    faults: null as unknown,
+  };
   const config = { notices: ['the model is offline'], daemon: { data: '/data' } };
   return {
     played,
@@ -23,13 +28,16 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
         },
       },
       daemonRoom: {
-        createDaemon: () => ({
-          start: options.start ?? (async () => READY),
-          stop: async () => {
-            played.stops++;
-            await options.stop?.();
-          },
-        }),
+        createDaemon: (asked: { faults?: unknown }) => {
+          played.faults = asked.faults;
+          return {
+            start: options.start ?? (async () => READY),
+            stop: async () => {
+              played.stops++;
+              await options.stop?.();
+            },
+          };
+        },
       },
     },
   };
@@ -62,6 +70,31 @@ describe('up', () => {
     expect(played.flags).toEqual({ data: 'd', nats: 'managed', store: 'file', http: 'off' });
     expect(played.configDirectory).toBe('conf');
     expect([running.listeners(), running.exits]).toEqual([0, []]);
+  });
+
+  it('up ignores the variables of faults without --allow-crash-points, and reports each', async () => {
+    const { played, options } = playedDaemon();
+    const env = { PARLEY_CRASH_POINTS: 'marked:1', PARLEY_FULL_DISK: '/full', PARLEY_NO_FENCE: '1' };
+    const running = start(['up'], { ...options, env });
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGINT');
+    const { err } = await running.done;
+    expect(played.faults).toBeUndefined();
+    for (const name of Object.keys(env))
+      expect(err).toContain(`${name} is ignored without --allow-crash-points`);
+  });
+
+  it('up --allow-crash-points gives the faults of its environment to the daemon', async () => {
+    const { played, options } = playedDaemon();
+    const chaos = () => import('../../../src/chaos/index.ts');
+    const rooms = { ...options.rooms, chaos };
+    const env = { PARLEY_NO_FENCE: '1' };
+    const running = start(['up', '--allow-crash-points'], { ...options, rooms, env });
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGINT');
+    const { err } = await running.done;
+    expect(played.faults).toEqual({ isFenced: false });
+    expect(err).not.toContain('is ignored');
   });
 
   it('up prints the address of the daemon, and its notices on stderr', async () => {

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
-import type { Config } from '../../../config/index.ts';
+import { type Config, FAULT_VARIABLES } from '../../../config/index.ts';
+import type { Faults } from '../../../daemon/index.ts';
 import type { Act, Context } from '../../context.ts';
 import type { Readiness, RunningDaemon } from '../../dependencies.ts';
 import { startWarnings } from '../../doctor/permissions.ts';
@@ -46,14 +47,15 @@ export function addUp(program: Command, act: Act): void {
 async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
   const { config: folder, store, http, httpToken, allowCrashPoints } = options;
-  const config = await loadConfig(context, folder, { store, http, httpToken }, allowCrashPoints);
+  const config = await loadConfig(context, folder, { store, http, httpToken });
+  const faults = allowCrashPoints ? (await context.rooms.chaos()).faultsFrom(io.env) : undefined;
   const log = await createLog({
     stream: io.stderr,
     readable: io.stderr.isTTY === true,
     colour: wantsColour(io.stderr, io.env),
     level: context.options.verbose ? 'debug' : 'info',
   });
-  for (const notice of config.notices) log.warn({}, notice);
+  for (const notice of [...config.notices, ...ignoredFaults(io.env, faults)]) log.warn({}, notice);
   const { createDaemon } = await context.rooms.daemon();
   const telemetry =
     config.telemetry === 'console'
@@ -65,6 +67,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     telemetry: telemetry?.emit,
     isReplay: options.replay,
     mayInstall: options.install,
+    faults,
   });
   let starting: Promise<unknown> = Promise.resolve();
   const signals = watchSignals(io, async (signal) => {
@@ -88,6 +91,13 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     await daemon.stop();
     signals.release();
   }
+}
+
+/** A variable that was forgotten from a test must not look as if it had an effect. */
+function ignoredFaults(env: Io['env'], faults: Faults | undefined): string[] {
+  return Object.values(FAULT_VARIABLES)
+    .filter((name) => !faults && env[name])
+    .map((name) => `${name} is ignored without --allow-crash-points: it is for tests`);
 }
 
 /**

@@ -2,7 +2,6 @@ import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ChaosReport } from '../../../chaos/index.ts';
-import { CRASH_POINTS } from '../../../config/index.ts';
 import { ParleyError } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 
@@ -79,7 +78,6 @@ async function chaos(context: Context, options: ChaosCommandOptions): Promise<nu
       schedule: createSchedule({
         seed: seed ?? randomInt(LARGEST_SEED),
         seconds,
-        crashPoints: CRASH_POINTS,
         daemons,
         servers,
         ...(conversations !== undefined && { conversations }),

@@ -1,4 +1,4 @@
-import { constants, existsSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UNLINKED } from '../../../kernel/index.ts';
@@ -71,44 +71,6 @@ async function readFrom(handle: FileHandle, position: number, length: number): P
     filled += bytesRead;
   }
   return bytes.subarray(0, filled);
-}
-
-/**
- * Simulates a full disk, for tests. While the file `flag` exists, no log can be created and none grows (ENOSPC). The first
- * write then stores half of its bytes, as on a real disk.
- */
-export function onFullDisk(files: LogFiles, flag: string): LogFiles {
-  const isFull = () => existsSync(flag);
-  const simulate = (file: LogFile): LogFile => {
-    let isExhausted = false;
-    return {
-      ...file,
-      async write(bytes, position) {
-        if (!isFull()) {
-          isExhausted = false;
-          return file.write(bytes, position);
-        }
-        if (isExhausted || bytes.length < 2) throw noSpace('write');
-        isExhausted = true;
-        return file.write(bytes.subarray(0, bytes.length >> 1), position);
-      },
-    };
-  };
-  return {
-    async open(path) {
-      const file = await files.open(path);
-      return file && simulate(file);
-    },
-    async create(path) {
-      if (isFull()) throw noSpace('mkdir');
-      return simulate(await files.create(path));
-    },
-  };
-}
-
-function noSpace(syscall: string): Error {
-  const message = `ENOSPC: no space left on device, ${syscall}`;
-  return Object.assign(new Error(message), { code: 'ENOSPC', syscall });
 }
 
 /** What the file store reports to the operator, besides errors. */

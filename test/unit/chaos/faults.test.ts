@@ -1,0 +1,93 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createCrashPoints, faultsFrom } from '../../../src/chaos/faults.ts';
+import { loadConfig } from '../../../src/config/index.ts';
+import type { CrashPoint } from '../../../src/daemon/index.ts';
+import { nodeLogFiles } from '../../../src/persistence/jsonl/index.ts';
+import { AGENT, folderOf, refusalOf } from '../config/folder.ts';
+
+const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
+afterEach(() => kill.mockClear());
+
+describe('crash points', () => {
+  it('a crash point does nothing if another one is armed', () => {
+    createCrashPoints(new Map([['after-tool', 1]]))('before-tool');
+    expect(kill).not.toHaveBeenCalled();
+  });
+
+  it('a crash point ends the process at the nth arrival, as kill -9 does', () => {
+    const reach = createCrashPoints(new Map([['before-tool', 3]]));
+    reach('before-tool');
+    reach('before-tool');
+    expect(kill).not.toHaveBeenCalled();
+    reach('before-tool');
+    expect(kill.mock.calls).toEqual([[process.pid, 'SIGKILL']]);
+  });
+
+  it('a crash point can be limited to one conversation', () => {
+    const reach = createCrashPoints(new Map([['before-decision@demo', 1]]));
+    reach('before-decision');
+    reach('before-decision', 'other');
+    expect(kill).not.toHaveBeenCalled();
+    reach('before-decision', 'demo');
+    expect(kill).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('the faults of an environment', () => {
+  it('an environment arms several crash points, each at its pass', () => {
+    const text = 'before-tool:3, after-tool, before-decision@demo:2';
+    const { reach } = faultsFrom({ PARLEY_CRASH_POINTS: text });
+    const arrivals = (point: CrashPoint, conversation?: string) => {
+      kill.mockClear();
+      for (let count = 1; count < 5; count++) {
+        reach?.(point, conversation);
+        if (kill.mock.calls.length > 0) return count;
+      }
+      return null;
+    };
+    expect(arrivals('before-tool')).toBe(3);
+    expect(arrivals('after-tool')).toBe(1);
+    expect(arrivals('before-decision', 'demo')).toBe(2);
+    expect(arrivals('marked')).toBeNull();
+  });
+
+  it('an environment without the variables changes nothing', () => {
+    expect(faultsFrom({ PATH: '/bin', PARLEY_CRASH_POINTS: '' })).toEqual({ isFenced: true });
+  });
+
+  it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a@b', ','])(
+    'the crash point %j is refused',
+    async (text) => {
+      const refusal = await refusalOf((async () => faultsFrom({ PARLEY_CRASH_POINTS: text }))());
+      expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
+      expect(refusal).toContain('expected: NAME:N or NAME@CONVERSATION:N with a name of post-received');
+      if (text.startsWith('before-tol')) expect(refusal).toContain('did you mean "before-tool"?');
+    },
+  );
+
+  it('the disk of logs is full while the file of PARLEY_FULL_DISK exists', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'parley-faults-'));
+    const flag = join(directory, 'is-full');
+    const files = faultsFrom({ PARLEY_FULL_DISK: flag }).logFiles?.(nodeLogFiles);
+    await writeFile(flag, '');
+    await expect(files?.create(join(directory, 'logs/demo/log'))).rejects.toMatchObject({ code: 'ENOSPC' });
+    await rm(flag);
+    await (await files?.create(join(directory, 'logs/demo/log')))?.close();
+    await rm(directory, { recursive: true });
+  });
+
+  it('PARLEY_NO_FENCE disables fencing', () => {
+    expect(faultsFrom({ PARLEY_NO_FENCE: '1' })).toEqual({ isFenced: false });
+  });
+
+  it('a configuration does not depend on the variables of faults', async () => {
+    const directory = await folderOf(AGENT);
+    const given = { configDirectory: directory, workingDirectory: directory };
+    const env = { PARLEY_CRASH_POINTS: 'nonsense', PARLEY_FULL_DISK: '/full', PARLEY_NO_FENCE: '1' };
+    const [loaded, plain] = [await loadConfig({ ...given, env }), await loadConfig({ ...given, env: {} })];
+    expect(JSON.stringify(loaded)).toBe(JSON.stringify(plain));
+  });
+});
