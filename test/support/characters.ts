@@ -1,3 +1,5 @@
+import fc from 'fast-check';
+
 /**
  * Every printable ASCII character, and characters that are multi-byte, invisible, combining or change their length
  * with case.
@@ -13,3 +15,8 @@ export const CHARACTERS = [
 
 /** Each of them alone, doubled, and inside a word. */
 export const CHARACTER_TEXTS = CHARACTERS.flatMap((one) => [one, `${one}${one} x${one}7 ${one}`]);
+
+/** Any character, also those that are not assigned; no half of a surrogate pair. Cheaper than `unit: 'binary'`, which lists all. */
+export const anyCharacter = fc
+  .integer({ min: 0, max: 0x10_f7ff })
+  .map((number) => String.fromCodePoint(number < 0xd800 ? number : number + 0x800));

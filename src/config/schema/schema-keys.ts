@@ -18,6 +18,15 @@ export function configJsonSchema(): Record<string, unknown> {
   return { $schema, title: 'parley.yaml', ...rest };
 }
 
+/** Converting a schema takes milliseconds, and one wrong key needs several lookups. */
+const converted = new WeakMap<z.ZodType, JsonSchema>();
+
+function jsonSchemaOf(schema: z.ZodType): JsonSchema {
+  const known = converted.get(schema) ?? (z.toJSONSchema(schema, { io: 'input' }) as JsonSchema);
+  converted.set(schema, known);
+  return known;
+}
+
 /** Types without a single value. `null` only says that the key may be empty. */
 const MANY: ReadonlySet<unknown> = new Set(['object', 'array', 'null']);
 
@@ -32,14 +41,14 @@ function singleValues(schema: JsonSchema, path: readonly string[]): (readonly st
 /** Variable → key path, for every key with a single value, including `models.default.*`. */
 export const KEY_OF_VARIABLE: ReadonlyMap<string, readonly string[]> = new Map(
   [
-    ...singleValues(z.toJSONSchema(configFileSchema, { io: 'input' }) as JsonSchema, []),
-    ...singleValues(z.toJSONSchema(modelFileSchema, { io: 'input' }) as JsonSchema, ['models', 'default']),
+    ...singleValues(jsonSchemaOf(configFileSchema), []),
+    ...singleValues(jsonSchemaOf(modelFileSchema), ['models', 'default']),
   ].map((path) => [variableOf(path), path]),
 );
 
 /** The keys that a schema allows at `path`, to suggest a correction. */
 export function knownKeys(schema: z.ZodType, path: readonly (string | number)[]): string[] {
-  let here: JsonSchema | undefined = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
+  let here: JsonSchema | undefined = jsonSchemaOf(schema);
   for (const part of path) {
     const extra: JsonSchema | boolean | undefined = here?.additionalProperties;
     here =

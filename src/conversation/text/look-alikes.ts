@@ -21,8 +21,12 @@ const SHAPES: ReadonlyMap<string, string> = new Map(
 );
 const SHAPED = new RegExp(`[${[...SHAPES.keys()].join('')}]`, 'gu');
 
+/** No other character looks like one of these: no mapping is needed. */
+const isAscii = (text: string) => /^[ -~]*$/.test(text);
+
 /** Maps full-width and similar forms, and letters of other scripts, to the plain Latin characters they look like. */
 export function shapeOf(text: string): string {
+  if (isAscii(text)) return text;
   return text.normalize('NFKC').replace(SHAPED, (one) => SHAPES.get(one) ?? one);
 }
 
@@ -33,11 +37,13 @@ export function plainName(name: string): string {
 
 /** A name without case, invisible characters, brackets and width, for comparison. */
 function foldName(name: string): string {
-  const visible = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
+  const visible = isAscii(name) ? name : name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
   return plainName(visible).replace(/\s+/gu, ' ').toLowerCase();
 }
 
 /** Whether a reader may confuse two names. */
 export function looksLike(name: string, other: string): boolean {
-  return foldName(name) === foldName(other) || foldName(shapeOf(name)) === foldName(shapeOf(other));
+  if (foldName(name) === foldName(other)) return true;
+  if (isAscii(name) && isAscii(other)) return false;
+  return foldName(shapeOf(name)) === foldName(shapeOf(other));
 }

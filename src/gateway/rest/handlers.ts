@@ -4,6 +4,7 @@ import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
 import { readBody } from '../guard/body.ts';
 import { callerOf } from '../progress/ask.ts';
+import type { Json } from './json-schema.ts';
 import { openApiDocument, pathFields } from './openapi.ts';
 import { ROUTES, type Route, routerPath } from './routes.ts';
 
@@ -18,8 +19,11 @@ import { ROUTES, type Route, routerPath } from './routes.ts';
 const ANONYMOUS = 'http';
 
 export function addRestRoutes(app: Application, options: RouteContext): void {
-  const document = openApiDocument(options.version);
-  app.get('/api/openapi.json', (context) => context.json(document));
+  let document: Json | undefined; // built on the first request: that takes tens of milliseconds
+  app.get('/api/openapi.json', (context) => {
+    document ??= openApiDocument(options.version);
+    return context.json(document);
+  });
   app.get('/api/identity', (context) => {
     const { role, publisher, name = null } = context.var.identity;
     return context.json({ role, publisher, name });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonElements } from '../../../src/agents/requests/json-bytes.ts';
+import { anyCharacter } from '../../support/characters.ts';
 
 const made = (values: readonly object[]) => Buffer.concat(jsonElements(values));
 /** What any program does. */
@@ -44,7 +45,7 @@ const anyUnit = fc.oneof(fc.constantFrom(...UNITS, ...HALVES), fc.nat(0xffff).ma
 const text = fc.oneof(
   fc.array(anyUnit, { maxLength: 60 }).map((units) => units.join('')),
   fc.string({ maxLength: 60 }),
-  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.string({ unit: anyCharacter, maxLength: 60 }),
 );
 
 describe('JSON encoded directly into bytes', () => {

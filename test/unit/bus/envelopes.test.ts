@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeAudit, packEntries } from '../../../src/bus/envelopes.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
+import { anyCharacter } from '../../support/characters.ts';
 import { bytes, text } from './support.ts';
 
 const note = (index: number, content: string): Entry => ({
@@ -17,7 +18,7 @@ describe('the log feed', () => {
   it('the feed carries entries in order in messages that fit, and omits only entries that are too large alone', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.string({ maxLength: 600, unit: 'binary' })),
+        fc.array(fc.string({ maxLength: 600, unit: anyCharacter })),
         fc.integer({ min: 200, max: 2_000 }),
         (contents, max) => {
           const entries = contents.map((content, index) => note(index, content));

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Delivery, decodePost } from '../../../src/bus/index.ts';
 import { hasVisible } from '../../../src/kernel/index.ts';
+import { anyCharacter } from '../../support/characters.ts';
 import { runs } from '../../support/runs.ts';
 import { bytes } from './support.ts';
 
@@ -195,7 +196,7 @@ describe('a refused post', () => {
 describe('a post of random bytes', () => {
   const bodies = fc.oneof(
     fc.uint8Array({ maxLength: 200 }),
-    fc.string({ unit: 'binary' }).map(bytes),
+    fc.string({ unit: anyCharacter }).map(bytes),
     fc.json().map((json) => bytes(`{"content":"x","meta":${json}}`)),
     fc
       .record(
@@ -203,7 +204,7 @@ describe('a post of random bytes', () => {
           content: fc.anything(),
           id: fc.anything(),
           to: fc.anything(),
-          author: fc.oneof(fc.anything(), fc.record({ name: fc.string({ unit: 'binary' }) })),
+          author: fc.oneof(fc.anything(), fc.record({ name: fc.string({ unit: anyCharacter }) })),
           meta: fc.object(),
           delivery: fc.constantFrom('steer', 'queue', 'x'),
         },

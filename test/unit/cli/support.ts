@@ -261,7 +261,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
     stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
     stdout: Object.assign(stdout.stream, { isTTY: options.isTerminal === true }),
     stderr: stderr.stream,
-    env: { PARLEY_NATS_URL: 'nats://127.0.0.1:1', ...options.env },
+    env: { PARLEY_NATS_URL: 'nats://127.0.0.1:1', NATS_BIN: '/nowhere/nats-server', ...options.env },
     workingDirectory: options.workingDirectory ?? '/nowhere',
     nodeVersion: '20.20.2',
     userName: 'alice',

@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, it, vi } from 'vitest';
 import { CHARACTER_TEXTS } from '../../support/characters.ts';
+import { expectEqual } from '../../support/expect-equal.ts';
 import { type Called, expectGuarded, SHIP_IT, Team } from './team.ts';
 import { card } from './world.ts';
 
@@ -59,8 +60,8 @@ describe('any character in an argument of a tool about the conversation', () => 
       for (const called of calls[name]?.(text) ?? []) {
         const team = carryOut(called, text);
         const [tool] = called;
-        expect([called, team.result(tool)]).not.toEqual([called, `no result of ${tool}`]);
-        expect([called, team.turn('pm')]).toEqual([called, null]);
+        expectEqual([called, team.result(tool) === `no result of ${tool}`], [called, false]);
+        expectEqual([called, team.turn('pm')], [called, null]);
       }
     }
   });

@@ -21,6 +21,7 @@ import {
   viewOf,
   windowLimit,
 } from '../../../src/conversation/index.ts';
+import { expectEqual } from '../../support/expect-equal.ts';
 import { expectedCursor, expectedReduced } from '../../support/view-oracle.ts';
 
 /** A small world around one conversation: what the daemon does with effects, without models, tools or disks. */
@@ -96,19 +97,20 @@ export function expectAsRuled(
     entries.length,
     includeCollapsed,
   );
-  expect(placesOf(view)).toEqual({ history, block, trigger, steps });
+  expectEqual(placesOf(view), { history, block, trigger, steps });
   // V7: each result stands directly behind its call, in call order.
   const wire = messagesOf(view);
   const expectedTools = [...history, ...trigger, ...steps].flatMap((index) =>
     (results.get(index) ?? []).map((result, position) => ({ id: `c${index}_${position}`, result })),
   );
   const tools = partsOf(view).filter((part) => part.message.role === 'tool');
-  expect(tools.map((part) => ({ id: part.message.tool_call_id, result: part.entries[0] }))).toEqual(
+  expectEqual(
+    tools.map((part) => ({ id: part.message.tool_call_id, result: part.entries[0] })),
     expectedTools,
   );
   wire.forEach((message, at) => {
     message.tool_calls?.forEach((call, position) => {
-      expect(wire[at + 1 + position]?.tool_call_id).toBe(call.id);
+      expectEqual(wire[at + 1 + position]?.tool_call_id, call.id);
     });
   });
 }
@@ -117,10 +119,10 @@ export function expectAsRuled(
 export function expectCursors(entries: readonly Entry[]): void {
   for (const entry of entries)
     if (entry.type === 'turn-ended')
-      expect([entry.index, entry.lastProcessedMessageIndex]).toEqual([
-        entry.index,
-        expectedCursor(entries, entry.agent, entry.index),
-      ]);
+      expectEqual(
+        [entry.index, entry.lastProcessedMessageIndex],
+        [entry.index, expectedCursor(entries, entry.agent, entry.index)],
+      );
 }
 
 interface Request {
@@ -188,7 +190,11 @@ export class World {
   protected ask(effect: CallModel): void {
     if (this.reduced(effect)) return;
     // V11: one turn, and in it one call, at a time.
-    if (this.check) expect(this.calls.filter((call) => call.agent === effect.agent)).toEqual([]);
+    if (this.check)
+      expectEqual(
+        this.calls.filter((call) => call.agent === effect.agent),
+        [],
+      );
     this.calls.push(effect);
     if (this.check) this.checkRequest(effect);
   }
@@ -239,12 +245,12 @@ export class World {
     const upTo = this.entries.length;
     const policy = this.rules.viewPolicy(agent);
     expectAsRuled(this.entries, agent, view, policy.includeCollapsed);
-    expect(key).toBeLessThan(upTo);
+    expectEqual(key < upTo, true);
     const all = JSON.stringify(messagesOf(view));
-    expect(JSON.stringify(messagesOf(viewOf(this.entries, agent, policy)))).toBe(all);
-    expect(messagesOf(view).at(-1)?.role).not.toBe('assistant');
+    expectEqual(JSON.stringify(messagesOf(viewOf(this.entries, agent, policy))), all);
+    expectEqual(messagesOf(view).at(-1)?.role === 'assistant', false);
     const modelCall = this.conversation.state.agents[agent]?.turn?.modelCalls ?? -1;
-    if (modelCall === 0) expect(view.tail.at(-1)?.kind).toBe('trigger');
+    if (modelCall === 0) expectEqual(view.tail.at(-1)?.kind, 'trigger');
     const messages = withoutBlock(view).map((message) => JSON.stringify(message));
     const earlier = this.requests.findLast(
       (request) => request.agent === agent && !this.wasReduced(agent, request.upTo),
@@ -254,7 +260,7 @@ export class World {
       const prefix = messages.slice(0, earlier.messages.length).join('\n');
       if (prefix !== earlier.messages.join('\n')) expect(messages).toEqual(earlier.messages);
       const same = earlier.turnId === turnId && earlier.modelCall === modelCall;
-      if (same) expect(all).toBe(earlier.all); // L6: asked again after a crash, with the same bytes
+      if (same) expectEqual(all, earlier.all); // L6: asked again after a crash, with the same bytes
     }
     this.requests.push({ agent, turnId, upTo, modelCall, messages, all });
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
+import { anyCharacter } from '../../support/characters.ts';
 
 /** Independent of the code: characters that a terminal or browser does not draw, or draws elsewhere. */
 const UNSEEN =
@@ -25,7 +26,7 @@ const sly = fc.constantFrom(
   ...['\\', '\\u202e', '\\n', '"', 'a', ' ', '😀', '\u2800', '(not JSON) ', '{', '}'],
 );
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc.array(sly).map((parts) => parts.join('')),
   fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units)),
 );

@@ -18,7 +18,7 @@ describe('inTime', () => {
       runs++;
       if (runs < 3) sleep(5_000);
       return 'done';
-    }, 200);
+    }, 100);
     expect({ result, runs }).toEqual({ result: 'done', runs: 3 });
   });
 
@@ -28,7 +28,7 @@ describe('inTime', () => {
       runs++;
       sleep(5_000);
     };
-    expect(() => inTime(work, 200)).toThrow(
+    expect(() => inTime(work, 100)).toThrow(
       expect.objectContaining({ code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' }),
     );
     expect(runs).toBe(5);

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { anyCharacter } from '../../support/characters.ts';
 import { runs } from '../../support/runs.ts';
 import { entry, faultyFiles, systemError, withDirectory } from './support.ts';
 
@@ -14,7 +15,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('append' as const),
       batches: fc.array(
-        fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { minLength: 1, maxLength: 4 }),
+        fc.array(fc.string({ unit: anyCharacter, maxLength: 40 }), { minLength: 1, maxLength: 4 }),
         {
           minLength: 1,
           maxLength: 4,
