@@ -14,6 +14,7 @@ import {
   traitsOf,
 } from '../../../src/conversation/index.ts';
 import { EMPTY_STATE } from '../../../src/conversation/state/state.ts';
+import { createCompiler } from '../../support/compiler.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const ENTRY = join(ROOT, 'src/conversation/log/entry.ts');
@@ -36,24 +37,16 @@ const OTHERS = [
 ];
 const PLACES = [TABLE, FOLD, KNOWLEDGE, ...WORDS, ...OTHERS];
 
-const parsed = new Map<string, ts.SourceFile | undefined>();
+const { config } = ts.readConfigFile(join(ROOT, 'src/console/tsconfig.json'), ts.sys.readFile);
+const compile = createCompiler(
+  ts.parseJsonConfigFileContent(config, ts.sys, join(ROOT, 'src/console')).options,
+);
 
 /** The files among `PLACES` that do not compile when these files read otherwise. */
 function broken(changed: ReadonlyMap<string, string>): string[] {
-  const { config } = ts.readConfigFile(join(ROOT, 'src/console/tsconfig.json'), ts.sys.readFile);
-  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, join(ROOT, 'src/console'));
-  const host = ts.createCompilerHost(options);
-  const { getSourceFile } = host;
-  host.getSourceFile = (name, languageVersion) => {
-    const text = changed.get(name);
-    if (text !== undefined) return ts.createSourceFile(name, text, languageVersion);
-    if (!parsed.has(name)) parsed.set(name, getSourceFile(name, languageVersion));
-    return parsed.get(name);
-  };
-  const program = ts.createProgram(
+  const program = compile(
     PLACES.map((file) => join(ROOT, file)),
-    options,
-    host,
+    changed,
   );
   return PLACES.filter((file) => {
     const source = program.getSourceFile(join(ROOT, file));

@@ -8,6 +8,7 @@ import { natsUsersSchema } from '../../../src/config/resolve/nats-users.ts';
 import { workflowFileSchema } from '../../../src/config/resolve/workflows.ts';
 import { agentFileSchema, configFileSchema } from '../../../src/config/schema/schema.ts';
 import { scriptSchema } from '../../../src/models/scripted/script.ts';
+import { createCompiler } from '../../support/compiler.ts';
 import { type Block, blocksOf, codeSpansOf, type Page, ROOT } from '../../support/pages.ts';
 import { HASHES } from '../../support/server-users.ts';
 
@@ -111,26 +112,23 @@ function faultsOfCall(call: string): string[] {
     .map((flag) => `parley ${command === program ? '' : command.name()} takes no ${flag}`);
 }
 
+const compile = createCompiler({
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  allowImportingTsExtensions: true,
+  target: ts.ScriptTarget.ES2023,
+  module: ts.ModuleKind.NodeNext,
+  types: ['node'],
+  paths: { 'parleyd/client': [join(ROOT, 'src/client/index.ts')] },
+});
+
 /** Compiles programs as if each were a file of a project that has the package `parleyd`. */
 export function typeFaults(blocks: readonly Block[]): string[] {
   const files = new Map(
     blocks.map(({ text }, at) => [join(ROOT, `.document-${at}.ts`), `${text}\nexport {};`] as const),
   );
-  const options: ts.CompilerOptions = {
-    strict: true,
-    noEmit: true,
-    skipLibCheck: true,
-    allowImportingTsExtensions: true,
-    target: ts.ScriptTarget.ES2023,
-    module: ts.ModuleKind.NodeNext,
-    types: ['node'],
-    paths: { 'parleyd/client': [join(ROOT, 'src/client/index.ts')] },
-  };
-  const host = ts.createCompilerHost(options);
-  const { fileExists, readFile } = host;
-  host.fileExists = (path) => files.has(path) || fileExists(path);
-  host.readFile = (path) => files.get(path) ?? readFile(path); // what it parses, it reads here
-  const compiled = ts.createProgram([...files.keys()], options, host);
+  const compiled = compile([...files.keys()], files);
   return [...files.keys()].flatMap((path, at) =>
     ts
       .getPreEmitDiagnostics(compiled, compiled.getSourceFile(path))
