@@ -7,8 +7,6 @@ import {
   decodePost,
   type PeerRequestOf,
   quickIdOf,
-  type Reading,
-  type UnreadPosts,
 } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
@@ -75,7 +73,8 @@ export class Posts {
   private readonly log: Log;
   private readonly reach: Runtime['reach'];
   private readonly limits: PublisherLimits;
-  private readonly flood: Flood;
+  /** Decides on the rate of posts when they are read. */
+  readonly flood: Flood;
   private readonly shutdown: AbortSignal;
   private readonly believesNames: boolean;
   private others: Others | null = null;
@@ -94,7 +93,7 @@ export class Posts {
       () => runtime.team.publishers,
       (conversation) => workers.isBusy(conversation),
     );
-    const isKnown = (post: DeliveryHead) => this.isKnown(post);
+    const isKnown = (head: DeliveryHead) => this.isKnown(head);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
       this.waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
     this.flood = new Flood({ limits: this.limits, bus, log, isKnown, tellAll });
@@ -107,23 +106,9 @@ export class Posts {
     this.others = others;
   }
 
-  /** Decides on the rate of a post, in stream order (`flood.ts`). */
-  read(post: DeliveryHead): Reading {
-    return this.flood.read(post);
-  }
-
-  private isKnown(post: DeliveryHead): boolean {
-    const id = quickIdOf(post, QUICK_BYTES);
-    return id !== null && this.workers.knowsInMemory(post.conversation, id);
-  }
-
-  /** Whether unread posts are a flood that may be refused without reading it. */
-  isFlood(posts: UnreadPosts): boolean {
-    return this.flood.isFlood(posts);
-  }
-
-  skip(posts: UnreadPosts): Promise<void> {
-    return this.flood.skip(posts);
+  private isKnown(head: DeliveryHead): boolean {
+    const id = quickIdOf(head, QUICK_BYTES);
+    return id !== null && this.workers.knowsInMemory(head.conversation, id);
   }
 
   /** Deliveries that are not settled yet. */

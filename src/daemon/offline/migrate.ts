@@ -41,6 +41,8 @@ export interface MigrationReport {
 const CONCURRENCY = 4;
 /** Bytes of one append or group of records; with its envelope less than the smallest broker payload. */
 const GROUP_BYTES = 32 * 1_024;
+/** Texts of definitions that are read at once. */
+const TEXTS_AT_ONCE = 100;
 
 interface Content {
   readonly entries: readonly Entry[];
@@ -91,9 +93,6 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   return { from, to: archive.name, deletions: deletions.length, ...totals };
 }
 
-/** Texts that are read at once. */
-const TEXTS_AT_ONCE = 100;
-
 /** Before the logs that name them. Their number is small: each text is stored once. Returns the hashes. */
 async function copyDefinitions(source: StoreArchive, { store }: MigrationTarget): Promise<string[]> {
   const hashes = await source.definitions();
@@ -117,11 +116,7 @@ async function verifyDefinitions(archive: StoreArchive, hashes: readonly string[
 }
 
 /** True: the target may contain conversations of an earlier run. */
-async function begin(
-  source: StoreArchive,
-  target: MigrationTarget,
-  ids: readonly string[],
-): Promise<boolean> {
+async function begin(source: StoreArchive, target: MigrationTarget, ids: string[]): Promise<boolean> {
   const { archive } = target;
   const from = await archive.migration();
   if (from !== null && from !== source.name) throw otherSource(archive.name, from, source.name);
@@ -138,11 +133,7 @@ async function begin(
 }
 
 /** MIGRATE-3. False: the target is empty. */
-async function holdsSame(
-  source: StoreArchive,
-  target: StoreArchive,
-  ids: readonly string[],
-): Promise<boolean> {
+async function holdsSame(source: StoreArchive, target: StoreArchive, ids: string[]): Promise<boolean> {
   const there = await target.conversations();
   const [foreign] = await foreignConversations(target, new Set(ids));
   if (foreign !== undefined) throw notEmpty(target.name, `conversation ${foreign} is not in ${source.name}`);
@@ -187,12 +178,8 @@ async function copy({ store }: MigrationTarget, id: string, content: Content): P
   for (const records of groups(content.audit)) await store.toolRecords.append(id, records);
   const { log } = await store.open(id);
   try {
-    const appends: Promise<unknown>[] = [];
-    for (const entries of groups(content.entries)) {
-      const at = entries[0]?.index ?? 0;
-      appends.push(log.append(at, entries));
-    }
-    await Promise.all(appends);
+    const batches = [...groups(content.entries)];
+    await Promise.all(batches.map((entries) => log.append(entries[0]?.index ?? 0, entries)));
   } catch (cause) {
     throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
       hint: 'fix the cause and run the same command again: it continues where it was interrupted',
@@ -286,13 +273,10 @@ async function concurrently<T>(items: readonly T[], work: (item: T) => Promise<v
 }
 
 function otherSource(to: string, from: string, own: string): ParleyError {
-  return new ParleyError(
-    'MIGRATION_UNFINISHED',
-    `${to} contains an unfinished migration from ${from}, not from ${own}`,
-    {
-      hint: 'finish that migration first: run the same command with its source',
-    },
-  );
+  const message = `${to} contains an unfinished migration from ${from}, not from ${own}`;
+  return new ParleyError('MIGRATION_UNFINISHED', message, {
+    hint: 'finish that migration first: run the same command with its source',
+  });
 }
 
 function notEmpty(to: string, why: string): ParleyError {
@@ -302,13 +286,10 @@ function notEmpty(to: string, why: string): ParleyError {
 }
 
 function damagedDefinition(hash: string, name: string): ParleyError {
-  return new ParleyError(
-    'MIGRATION_SOURCE_DAMAGED',
-    `the text ${hash} of a definition is damaged in ${name}`,
-    {
-      hint: 'restore it from a backup, or remove it: then the requests that it belongs to cannot be explained',
-    },
-  );
+  const message = `the text ${hash} of a definition is damaged in ${name}`;
+  return new ParleyError('MIGRATION_SOURCE_DAMAGED', message, {
+    hint: 'restore it from a backup, or remove it: then the requests that it belongs to cannot be explained',
+  });
 }
 
 function differs(what: string): ParleyError {

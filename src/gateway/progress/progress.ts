@@ -103,6 +103,8 @@ const CHANGES_STATUS = {
   note: false,
 } as const satisfies Record<EntryType, boolean>;
 
+const newTexts = () => ({ text: new IncrementalText(), reasoning: new IncrementalText() });
+
 export class Progress {
   readonly #options: ProgressOptions;
   readonly #watch: TurnWatch = createTurnWatch();
@@ -113,10 +115,8 @@ export class Progress {
   /** Covered turns with their agent; null: ended. */
   readonly #own = new Map<string, string | null>();
   readonly #roots = new Roots();
-  readonly #texts = new Map<
-    string,
-    { readonly text: IncrementalText; readonly reasoning: IncrementalText }
-  >();
+  /** Live text by message. */
+  readonly #texts = new Map<string, ReturnType<typeof newTexts>>();
   #ending: Ending = { kind: 'completed' };
   #failure: Refusal | null = null;
   #limit: Refusal | null = null;
@@ -229,12 +229,9 @@ export class Progress {
     if (!this.#own.has(entry.turnId) || entry.outcome === 'waiting') return;
     this.#own.set(entry.turnId, null);
     const failed = refusal('TURN_FAILED', `the turn of ${entry.agent} failed`);
+    const limited = refusal('LIMIT_REACHED', `the turn of ${entry.agent} was limited`);
     if (entry.outcome === 'failed') this.#ending = { kind: 'failed', refusal: this.#failure ?? failed };
-    else if (entry.outcome === 'limited')
-      this.#ending = {
-        kind: 'limited',
-        refusal: this.#limit ?? refusal('LIMIT_REACHED', `the turn of ${entry.agent} was limited`),
-      };
+    else if (entry.outcome === 'limited') this.#ending = { kind: 'limited', refusal: this.#limit ?? limited };
     else this.#ending = { kind: entry.outcome };
   }
 
@@ -265,10 +262,7 @@ export class Progress {
   }
 
   #textsOf(message: string) {
-    const texts = this.#texts.get(message) ?? {
-      text: new IncrementalText(),
-      reasoning: new IncrementalText(),
-    };
+    const texts = this.#texts.get(message) ?? newTexts();
     this.#texts.set(message, texts);
     return texts;
   }

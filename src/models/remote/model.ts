@@ -189,35 +189,19 @@ async function untilAborted(
 }
 
 function toolCalls({ message }: Extract<SessionEvent, { type: 'tool_call' }>): ModelOutcome {
-  const calls = message.calls.map(({ id, name, arguments: given }, position) => ({
-    id: id ?? `call_${position}`,
-    name,
-    arguments: given,
-  }));
-  return {
-    kind: 'answered',
-    answer: {
-      content: message.content || null,
-      toolCalls: calls,
-      usage: message.usage,
-      finishReason: 'tool_calls',
-    },
-  };
+  const { content, calls, usage } = message;
+  const toolCalls = calls.map((call, position) => {
+    return { id: call.id ?? `call_${position}`, name: call.name, arguments: call.arguments };
+  });
+  const answer = { content: content || null, toolCalls, usage, finishReason: 'tool_calls' };
+  return { kind: 'answered', answer };
 }
 
 function final({ message }: Extract<SessionEvent, { type: 'final' }>): ModelOutcome {
   const { content, reasoning, sessionId, model, usage, finishReason = 'stop' } = message;
   return {
     kind: 'answered',
-    answer: {
-      content: content ?? '',
-      reasoning,
-      sessionId,
-      model,
-      usage,
-      toolCalls: [],
-      finishReason,
-    },
+    answer: { content: content ?? '', reasoning, sessionId, model, usage, toolCalls: [], finishReason },
   };
 }
 

@@ -67,15 +67,11 @@ export async function openFileStore(
     await sweepRemoved(paths);
     const present = await upgradeFolders(paths, log);
     const rows = await ConversationRows.open(paths.rows, log);
-    const ingress = await openLazyDocument<IngressPosition | null>({
-      path: paths.ingress,
-      empty: null,
-      parse: parseIngressPosition,
-      log,
-    });
-    const attempts = await openLazyDocument<IngressAttempts | null>({
+    const empty = null;
+    const ingress = await openLazyDocument({ path: paths.ingress, empty, parse: parseIngressPosition, log });
+    const attempts = await openLazyDocument({
       path: paths.attempts,
-      empty: null,
+      empty,
       parse: parseIngressAttempts,
       log,
     });
