@@ -2,10 +2,9 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /**
- * One project per kind of test, fast ones first. Those of `integration` and `e2e` start real servers, each at ports and
- * in a directory of its own, and wait for them for much of the time: three files go on at once even on two processors.
- *
- * One module graph per worker where nothing keeps state in modules: loading it anew takes longer than many a test.
+ * One project per kind of test. `unit` computes: it runs first, with one worker per processor. `integration` and `e2e` start
+ * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
+ * its modules for the next file: loading them takes longer than many tests do.
  */
 const shared = { isolate: false, globalSetup: 'test/support/package.ts', hookTimeout: 60_000 };
 
@@ -13,8 +12,17 @@ export default defineConfig({
   test: {
     maxWorkers: Math.max(3, availableParallelism() - 1),
     projects: [
-      // Processes, not threads: a child that one thread starts holds, for a moment, the locks of the others.
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, testTimeout: 30_000 } },
+      // Processes, not threads: a program that one thread starts briefly holds the file locks of the others.
+      {
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          isolate: false,
+          maxWorkers: availableParallelism(),
+          sequence: { groupOrder: -1 },
+          testTimeout: 30_000,
+        },
+      },
       { test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 30_000 } },
       {
