@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { runs } from './runs.ts';
 
 /**
  * Every printable ASCII character, and characters that are multi-byte, invisible, combining or change their length
@@ -13,8 +14,11 @@ export const CHARACTERS = [
   ...['العربية', 'עברית', '上传', 'नि', '“', '”', '$&', '$`', '\\-', '[^', '(?<', '..', '*/'],
 ];
 
-/** Each of them alone, doubled, and inside a word. */
-export const CHARACTER_TEXTS = CHARACTERS.flatMap((one) => [one, `${one}${one} x${one}7 ${one}`]);
+/** Each of them alone or doubled and inside a word, in turn; with PARLEY_FULL=1 both (`runs`). */
+export const CHARACTER_TEXTS = CHARACTERS.flatMap((one, place) => {
+  const forms = [one, `${one}${one} x${one}7 ${one}`];
+  return runs(1) > 1 ? forms : forms.slice(place % 2).slice(0, 1);
+});
 
 /** Any character, also those that are not assigned; no half of a surrogate pair. Cheaper than `unit: 'binary'`, which lists all. */
 export const anyCharacter = fc

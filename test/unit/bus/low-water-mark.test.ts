@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LowWaterMark } from '../../../src/bus/settled.ts';
+import { expectEqual } from '../../support/expect-equal.ts';
 
 describe('the low-water mark of posts that are settled out of order', () => {
   it('the low-water mark is the newest post before which everything is settled, for any order of settling', () => {
@@ -27,11 +28,11 @@ describe('the low-water mark of posts that are settled out of order', () => {
             const before = mark.value;
             const moved = mark.settle(one!);
             settled.add(one!);
-            expect(moved).toBe(mark.value !== before);
+            expectEqual(moved, mark.value !== before);
           }
           const oldestOpen = opened.find((one) => !settled.has(one)) ?? Number.POSITIVE_INFINITY;
           const expected = opened.filter((one) => one < oldestOpen).at(-1) ?? 0;
-          expect(mark.value).toBe(expected); // SETTLED-5, SETTLED-6
+          expectEqual(mark.value, expected); // SETTLED-5, SETTLED-6
         }
       }),
     );
@@ -43,9 +44,8 @@ describe('the low-water mark of posts that are settled out of order', () => {
     for (let sequence = 11; sequence < 20_000; sequence += 2) {
       mark.open(sequence);
       mark.open(sequence + 1);
-      expect(mark.settle(sequence + 1)).toBe(false);
-      expect(mark.settle(sequence)).toBe(true);
-      expect(mark.value).toBe(sequence + 1);
+      const moved = [mark.settle(sequence + 1), mark.settle(sequence)];
+      expectEqual([moved, mark.value], [[false, true], sequence + 1]);
     }
   });
 });

@@ -13,6 +13,7 @@ import {
 } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/agents.ts';
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
+import { runs } from '../../support/runs.ts';
 import { cardOf, Log } from '../agents/support.ts';
 
 /** What an agent is told of its tools, against what it is let do with them. */
@@ -123,7 +124,7 @@ describe('the description of its tools that an agent gets', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     );
   });
 

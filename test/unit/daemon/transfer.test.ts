@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkLaws, type Entry, Knowledge } from '../../../src/conversation/index.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { runs } from '../../support/runs.ts';
 import { Log } from '../agents/support.ts';
 
 const call = (id: string, name = 'shell') => ({ id, type: 'function', function: { name, arguments: '{}' } });
@@ -266,10 +267,11 @@ describe('conversations as files', () => {
     ['by as many people', (at) => ({ role: 'user', name: `N${at}`, content: 'words' })],
     ['with calls of one id', (at) => (at % 2 === 0 ? ask : { role: 'user', content: 'words' })],
   ])(
-    'imports 100,000 messages %s in time',
+    'an import of many messages %s ends before the time limit',
     async (_, message) => {
-      const { entries } = await bring(Array.from({ length: 100_000 }, (__, at) => message(at)));
-      expect(entries).toBeGreaterThanOrEqual(100_000);
+      const length = runs(20_000);
+      const { entries } = await bring(Array.from({ length }, (__, at) => message(at)));
+      expect(entries).toBeGreaterThanOrEqual(length);
     },
     60_000,
   );

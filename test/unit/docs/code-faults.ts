@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import ts from 'typescript';
 import { parse, parseAllDocuments } from 'yaml';
@@ -8,8 +7,7 @@ import { natsUsersSchema } from '../../../src/config/resolve/nats-users.ts';
 import { workflowFileSchema } from '../../../src/config/resolve/workflows.ts';
 import { agentFileSchema, configFileSchema } from '../../../src/config/schema/schema.ts';
 import { scriptSchema } from '../../../src/models/scripted/script.ts';
-import { createCompiler } from '../../support/compiler.ts';
-import { type Block, blocksOf, codeSpansOf, type Page, ROOT } from '../../support/pages.ts';
+import { blocksOf, codeSpansOf, type Page } from '../../support/pages.ts';
 import { HASHES } from '../../support/server-users.ts';
 
 /** What is wrong in the code of a document. */
@@ -110,30 +108,4 @@ function faultsOfCall(call: string): string[] {
     .map((word) => word.replace(/[=\].,:…].*$/, ''))
     .filter((flag) => !taken.has(flag))
     .map((flag) => `parley ${command === program ? '' : command.name()} takes no ${flag}`);
-}
-
-const compile = createCompiler({
-  strict: true,
-  noEmit: true,
-  skipLibCheck: true,
-  allowImportingTsExtensions: true,
-  target: ts.ScriptTarget.ES2023,
-  module: ts.ModuleKind.NodeNext,
-  types: ['node'],
-  paths: { 'parleyd/client': [join(ROOT, 'src/client/index.ts')] },
-});
-
-/** Compiles programs as if each were a file of a project that has the package `parleyd`. */
-export function typeFaults(blocks: readonly Block[]): string[] {
-  const files = new Map(
-    blocks.map(({ text }, at) => [join(ROOT, `.document-${at}.ts`), `${text}\nexport {};`] as const),
-  );
-  const compiled = compile([...files.keys()], files);
-  return [...files.keys()].flatMap((path, at) =>
-    ts
-      .getPreEmitDiagnostics(compiled, compiled.getSourceFile(path))
-      .map(
-        ({ messageText }) => `line ${blocks[at]?.line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`,
-      ),
-  );
 }

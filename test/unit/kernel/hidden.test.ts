@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
 import { anyCharacter } from '../../support/characters.ts';
+import { runs } from '../../support/runs.ts';
 
 /** Independent of the code: characters that a terminal or browser does not draw, or draws elsewhere. */
 const UNSEEN =
@@ -49,7 +50,7 @@ describe('text for a person who approves', () => {
         expect(visibleCall(name, given)).not.toMatch(UNSEEN);
         expect(visibleCall(name, JSON.stringify({ [given]: given }))).not.toMatch(UNSEEN);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -58,7 +59,7 @@ describe('text for a person who approves', () => {
       fc.property(text, (given) => {
         expect(recovered(visibleText(given))).toBe(given);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -74,7 +75,7 @@ describe('text for a person who approves', () => {
         fc.pre(isJson(raw));
         expect(JSON.parse(visibleArguments(raw))).toEqual(JSON.parse(raw));
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -85,7 +86,7 @@ describe('text for a person who approves', () => {
         if (isJson(given)) expect(shown).not.toMatch(/^\(not JSON\)/);
         else expect(recovered(shown.replace(/^\(not JSON\) /, ''))).toBe(given);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(500) },
     );
   });
 

@@ -66,8 +66,8 @@ describe('any character in a text argument', () => {
       inYard(
         async (yard) => {
           await yard.file('project/all', TEXTS.join('\n'));
-          // Each command starts a process, so only characters with a meaning in the shell are tried.
-          const texts = name === 'shell' ? CHARACTERS : TEXTS;
+          // Each command starts a process, so only characters that may have a meaning in the shell are tried.
+          const texts = name === 'shell' ? CHARACTERS.filter((one) => !/^[a-z0-9]$/i.test(one)) : TEXTS;
           expect(await unexplainedCalls(yard, name, texts)).toEqual([]);
         },
         { conversations },
