@@ -63,7 +63,13 @@ export const CONTRACT = {
     isRepeatable: true,
   },
   view: {
-    request: z.strictObject({ conversation, agent: slugShape, at: index.optional() }),
+    request: z.strictObject({
+      conversation,
+      agent: slugShape,
+      at: index.optional(),
+      /** Parts of the definition whose texts `report.definition.texts` contains. */
+      texts: list(z.string()).optional(),
+    }),
     answer: z.looseObject({
       messages: z.array(z.looseObject({ role: z.string(), content: z.string().nullable() })),
       report: z.record(z.string(), z.unknown()),

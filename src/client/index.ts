@@ -14,6 +14,7 @@ export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {
   adviceOn,
+  type ComparedLine,
   createTurnWatch,
   cutBy,
   type DeliveryMode,
@@ -24,10 +25,12 @@ export {
   type EntryOf,
   emptyAnswerFailure,
   finishNotice,
+  type Hunk,
   type MessageEntry,
   type Mode,
   modeSchema,
   NAME_PATTERN,
+  type PartDifference,
   type PlacedMessage,
   SLUG_PATTERN,
   type TurnOutcome,

@@ -1,5 +1,5 @@
 /**
- * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel` and zod.
+ * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod and jsdiff.
  *
  * conversation.ts, messages.ts   one log in memory with its folds; the messages of a request, for libraries
  * log/         entries: types, traits of each type, ranges of indexes, a reader that follows a log
@@ -74,11 +74,12 @@ export {
 } from './tools/conversation-tools.ts';
 export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
-export * from './view/view.ts';
 export {
-  type Difference,
+  type ComparedLine,
   diffDefinitions,
-  diffViews,
-  type PlacedMessage,
-} from './view/view-diff.ts';
+  type Hunk,
+  type PartDifference,
+} from './view/definition-diff.ts';
+export * from './view/view.ts';
+export { type Difference, diffViews, type PlacedMessage } from './view/view-diff.ts';
 export type * from './view/view-report.ts';

@@ -26,7 +26,7 @@ const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-
 const FOLLOWER = String.raw`bus/follower\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason|state/usage)|kernel/hidden)\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/(?:definition|view)-diff|log/finish-reason|state/usage)|kernel/hidden)\.ts$`;
 
 /** I1 */
 const MODULES: Readonly<Record<string, Module>> = {
@@ -86,6 +86,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@preact/signals': ['console'],
   '@tanstack/virtual-core': ['console'],
   commander: ['cli'],
+  diff: ['conversation/view'],
   dompurify: ['console'],
   'eventsource-parser': ['models/openai', 'console'],
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],

@@ -58,6 +58,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-preact-signals': ['src/gateway/d.ts', "import '@preact/signals';"],
   'vendor-tanstack-virtual-core': ['src/gateway/e.ts', "import '@tanstack/virtual-core';"],
   'vendor-commander': ['src/daemon/d.ts', "import 'commander';"],
+  'vendor-diff': ['src/console/d.ts', "import { structuredPatch } from 'diff';"],
   'vendor-dompurify': ['src/gateway/f.ts', "import 'dompurify';"],
   'vendor-eventsource-parser': ['src/gateway/l.ts', "import 'eventsource-parser';"],
   'vendor-fs-native-extensions': ['src/daemon/e.ts', "import 'fs-native-extensions';"],

@@ -12,6 +12,7 @@ import {
   fsck,
   importConversation,
 } from '../../src/daemon/index.ts';
+import { runCli } from '../support/cli.ts';
 import { entriesOf, followUntil, providerSettings, turnsEnded } from '../support/daemon.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
@@ -238,6 +239,29 @@ describe('a log with twenty edits of its agents, in a directory', () => {
       (request) =>
         explainOffline({ dataDirectory: data, config, conversation: 'demo', ...request }) as Promise<View>,
     );
+  });
+
+  it('the command shows the changed lines of two definitions, with a daemon and from the files alone', async () => {
+    const { config, nats, entries } = recorded;
+    const answerAfter = (what: string) => {
+      const asked = entries.findIndex((one) => one.type === 'message' && one.content === `after: ${what}`);
+      return String(answersIn(entries).find(({ agent, at }) => agent === 'pm' && at > asked)?.at);
+    };
+    const shown = async (from: string, to: string) => {
+      const places = ['--at', answerAfter(from), '--diff', answerAfter(to)];
+      const explain = ['explain', 'demo', '--agent', 'pm', ...places];
+      const offline = await runCli([...explain, '--data', data, '--config', config.directory]);
+      const online = await runCli([...explain, '--nats', nats.url]);
+      expect(online.stdout).toBe(offline.stdout);
+      return offline.stdout;
+    };
+    await withDaemon(config, nats.url, async () => {
+      expect(await shown('nothing', 'persona')).toContain(
+        '~ definition: persona\n    @@ -1,1 +1,1 @@\n    -You plan.\n    +You plan briefly.\n',
+      );
+      expect(await shown('lost server', 'model')).toMatch(/-.*"fake-model",\n.*\+.*"another-model",/);
+      expect(await shown('tool prompt', 'tools')).toMatch(/\+ definition: tool\.shell\n {4}@@ -0,0 \+1,/);
+    });
   });
 
   it('every request is explained from an export that is imported elsewhere, with another configuration', async () => {

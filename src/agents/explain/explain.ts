@@ -41,9 +41,10 @@ export async function explainStored(
   at: number | undefined,
   live: RequestSources,
   read: (hash: string) => Promise<Definition>,
+  texts: readonly string[] = [],
 ): Promise<Explained> {
   const hash = definitionAt(entries, agent, at);
-  return explain(entries, conversation, agent, at, live, hash === null ? null : await read(hash));
+  return explain(entries, conversation, agent, at, live, hash === null ? null : await read(hash), texts);
 }
 
 /** The definition in the newest `turn-started` of the turn that the request belongs to; null: none is recorded. */
@@ -66,6 +67,7 @@ function lengthAt(entries: readonly Entry[], agent: string, at: number | undefin
 /**
  * The request that entry `at` answers, if that is an answer of this agent; else the request that the agent would make
  * if `at` were the last entry (default: the log as it is). `recorded`: the definition of its turn; null: `live`.
+ * `texts`: the parts of the definition whose texts the report contains.
  */
 export function explain(
   entries: readonly Entry[],
@@ -74,6 +76,7 @@ export function explain(
   at: number | undefined,
   live: RequestSources,
   recorded: Definition | null = null,
+  texts: readonly string[] = [],
 ): Explained {
   const sources = recorded ? storedSources(recorded) : live;
   const setup = sources.agents.get(agent);
@@ -98,7 +101,7 @@ export function explain(
     const text = `conversation ${conversation} has no message that ${agent} could answer`;
     return { ok: false, refusal: refusal('NOTHING_TO_EXPLAIN', text, 'post a message first') };
   }
-  const target = { conversation, length, answer, recorded };
+  const target = { conversation, length, answer, recorded, texts };
   return { ok: true, explanation: explanationOf(prepared, target, setup, sources) };
 }
 
@@ -111,6 +114,8 @@ interface Target {
   readonly answer: Entry | null;
   /** Null: no definition is recorded for it. */
   readonly recorded: Definition | null;
+  /** Parts of the definition. */
+  readonly texts: readonly string[];
 }
 
 function answerAt(entries: readonly Entry[], agent: string, at: number | undefined): Entry | null {
@@ -193,7 +198,7 @@ function explanationOf(
       tokens_by_group: weighed.groups,
       next_reduction: nextReduction(reducible, profile, holdings),
       sent: wasSent(made, target.answer, card.slug),
-      definition: reportedDefinition(target.recorded, sources, card.slug),
+      definition: reportedDefinition(target, sources, card.slug),
       cost: costOfRequest(entries.slice(0, target.length), state, card.slug, target.answer),
       tools: tools.offered,
       tools_missing: tools.missing,
@@ -209,13 +214,18 @@ function explanationOf(
 }
 
 function reportedDefinition(
-  recorded: Definition | null,
+  { recorded, texts: names }: Target,
   live: RequestSources,
   agent: string,
 ): ReportedDefinition {
   const definition = recorded ?? definitionOf(live, agent);
   if (!definition) throw new Error(`there is no agent ${agent}`);
-  return { hash: definition.hash, recorded: recorded !== null, parts: partHashes(definition) };
+  const { hash } = definition;
+  const texts = [...definition.parts].filter(([name]) => names.includes(name));
+  return {
+    ...{ hash, recorded: recorded !== null, parts: partHashes(definition) },
+    ...(names.length > 0 && { texts: Object.fromEntries(texts) }),
+  };
 }
 
 /** Whether the hash in the log is that of this request: at the answer, or at the entry that asked for it. */

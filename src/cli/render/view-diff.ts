@@ -1,4 +1,12 @@
-import { type Difference, diffDefinitions, type PlacedMessage, type View } from '../../client/index.ts';
+import {
+  type ComparedLine,
+  type Difference,
+  diffDefinitions,
+  type Hunk,
+  type PartDifference,
+  type PlacedMessage,
+  type View,
+} from '../../client/index.ts';
 import { count } from './cost.ts';
 import type { Palette } from './palette.ts';
 import { firstLine, indent, plural, printable } from './text.ts';
@@ -8,6 +16,8 @@ import { messageHeading } from './view.ts';
 
 const SHOWN = 70;
 const SIGNS = { same: '=', changed: '~', gone: '-', added: '+' } as const;
+/** Lines of one part of a definition. */
+const MOST_LINES = 80;
 
 /** `what`: the agent and the place of each, as the person gave them. */
 export function renderDiff(
@@ -39,15 +49,41 @@ export function renderDiff(
       `+ ${what[1]}: ${plural(after.messages.length, 'message')}, ${count(after.report.tokens)} tokens`,
     ),
     '',
-    ...partLines(before, after),
+    ...definitionLines(before, after, palette),
     ...lines,
   ].join('\n');
 }
 
-/** The parts of the definition that differ: the words of persona and prompts are in the first message. */
-function partLines(before: View, after: View): string[] {
+function definitionLines(before: View, after: View, palette: Palette): string[] {
   const parts = diffDefinitions(before.report.definition, after.report.definition);
-  return parts.map(({ part, op }) => printable(`${SIGNS[op]} definition: ${part}`));
+  return parts.flatMap((one) => partLines(one, palette));
+}
+
+function partLines({ part, op, hunks = [] }: PartDifference, palette: Palette): string[] {
+  const lines = hunks.flatMap((hunk) => [
+    palette.dim(`    ${rangeOf(hunk)}`),
+    ...hunk.lines.map((line) => changedLine(line, palette)),
+  ]);
+  const more = lines.length - MOST_LINES;
+  return [
+    printable(`${SIGNS[op]} definition: ${part}`),
+    ...lines.slice(0, MOST_LINES),
+    ...(more > 0 ? [palette.dim(`    … ${plural(more, 'more line')}; --json prints all of them`)] : []),
+  ];
+}
+
+function rangeOf({ before, after, lines }: Hunk): string {
+  const range = (first: number, op: ComparedLine['op']) => {
+    const count = lines.filter((line) => line.op === 'same' || line.op === op).length;
+    return `${count === 0 ? first - 1 : first},${count}`; // as in a unified difference
+  };
+  return `@@ -${range(before, 'gone')} +${range(after, 'added')} @@`;
+}
+
+function changedLine({ op, text }: ComparedLine, palette: Palette): string {
+  if (op === 'same') return palette.dim(`     ${printable(text)}`);
+  const line = `    ${SIGNS[op]}${printable(text)}`;
+  return op === 'gone' ? palette.red(line) : palette.green(line);
 }
 
 function render(difference: Exclude<Difference, { op: 'same' }>, palette: Palette): string {

@@ -79,6 +79,8 @@ export interface ReportedDefinition {
   readonly recorded: boolean;
   /** The hash of each part: `persona`, `model`, `tool.<name>`. */
   readonly parts: Readonly<Record<string, string>>;
+  /** The JSON texts of the parts that the request names in `texts`, without those that do not fit in the answer. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 export interface ReportedPart {

@@ -1,4 +1,4 @@
-import { explainStored, shownParameters } from '../../agents/index.ts';
+import { shownParameters } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -26,6 +26,7 @@ import type { Runtime } from '../runtime.ts';
 import { approvalsPage, askedPost, isNameBound, operatorOf, refuseOther } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
+import { explainRequest } from './explain.ts';
 import { forkConversation } from './fork.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
@@ -183,11 +184,7 @@ export class Api {
 
   private async view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
-    const { team, definitions } = this.runtime;
-    const { sources } = team.for(worker.state);
-    const { conversation, agent, at } = request;
-    const read = (hash: string) => definitions.read(hash);
-    const explained = await explainStored(worker.entries(), conversation, agent, at, sources, read);
+    const explained = await explainRequest(worker, request, this.runtime, this.room);
     if (!explained.ok)
       throw asError({ hint: '`parley show` lists the entries by index', ...explained.refusal });
     return explained.explanation;

@@ -11,16 +11,18 @@ export interface ExplainOfflineOptions {
   readonly conversation: string;
   readonly agent: string;
   readonly at?: number;
+  /** Parts of the definition whose texts the report contains. */
+  readonly texts?: readonly string[];
 }
 
 /** The same bytes as a daemon would show, from files alone; takes no lock and changes nothing. */
 export async function explainOffline(options: ExplainOfflineOptions): Promise<Explanation> {
-  const { dataDirectory, config, conversation, agent, at } = options;
+  const { dataDirectory, config, conversation, agent, at, texts } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
   const { definition } = composeInspector(dataDirectory);
   const sources = requestSources(config, composeBuiltInTools(config));
   const read = (hash: string) => readDefinition(hash, definition);
-  const explained = await explainStored(entries, conversation, agent, at, sources, read);
+  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
   if (explained.ok) return withNote(explained.explanation);
   const { code, message, hint } = explained.refusal;
   throw new ParleyError(code, message, { hint });

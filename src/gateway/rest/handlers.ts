@@ -91,7 +91,9 @@ function queryOf(route: Route, context: Request): Record<string, unknown> {
   }
   const isNumber = (name: string, text: string) =>
     ['from', 'limit', 'at'].includes(name) && /^-?\d{1,15}$/.test(text);
-  return Object.fromEntries(given.map(([name, text]) => [name, isNumber(name, text) ? Number(text) : text]));
+  const parsed = (name: string, text: string) =>
+    name === 'texts' ? text.split(',') : isNumber(name, text) ? Number(text) : text;
+  return Object.fromEntries(given.map(([name, text]) => [name, parsed(name, text)]));
 }
 
 function pathOf(route: Route, context: Request): Record<string, unknown> {

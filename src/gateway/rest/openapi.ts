@@ -113,7 +113,9 @@ function requestOf(verb: Verb): ObjectSchema {
 
 function parameter(place: 'path' | 'query', name: string, { properties, required }: ObjectSchema): Json {
   const isRequired = place === 'path' || required?.includes(name) === true;
-  return { in: place, name, required: isRequired, schema: properties?.[name] ?? {} };
+  const schema = properties?.[name] ?? {};
+  const isList = schema.type === 'array';
+  return { in: place, name, required: isRequired, ...(isList && { explode: false }), schema }; // values with commas
 }
 
 /** The fields of the body: those that are neither in the path nor in the query. */

@@ -83,8 +83,9 @@ export const ROUTES: readonly Route[] = [
     path: `${ONE}/view`,
     verb: 'view',
     role: 'read',
-    summary: 'The exact request that an agent is sent, with a report of its parts',
-    query: ['agent', 'at'],
+    summary:
+      'The exact request that an agent is sent, with a report; `texts`: names of parts of the definition, with commas',
+    query: ['agent', 'at', 'texts'],
   },
   ...(Object.entries(STEERING) as [Verb, string][]).map(
     ([verb, summary]): Route => ({

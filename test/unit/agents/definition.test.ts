@@ -167,6 +167,21 @@ describe('an explanation with a recorded definition', () => {
     }
   });
 
+  it('contains the texts of the parts that are asked for, and no value of a header (DEFINITION-3)', () => {
+    const definition = defined(richSources());
+    const reportedFor = (texts?: string[]) => {
+      const outcome = explain(story().entries, 'demo', 'pm', 2, plainSources('dev'), definition, texts);
+      if (!outcome.ok) throw new Error(outcome.refusal.message);
+      return outcome.explanation.report.definition;
+    };
+    expect(reportedFor()).not.toHaveProperty('texts');
+    const { texts = {} } = reportedFor(['persona', 'model', 'tool.mcp__web__get', 'tool.none']);
+    expect(Object.keys(texts).sort()).toEqual(['model', 'persona', 'tool.mcp__web__get']);
+    expect(JSON.parse(texts.persona ?? '')).toBe('Persona of {{name}}, beside {{agents}}.');
+    expect(JSON.parse(texts.model ?? '').headers).toEqual(['x-session']);
+    expect(JSON.stringify(reportedFor([...definition.parts.keys()]))).not.toContain('s1');
+  });
+
   it('takes the newest start of the answer’s own turn, and none for the next request', () => {
     const log = story();
     const started = log.entries[1];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/client/index.ts';
-import { agent, fakeDaemon, parley, person, reportOf, start } from './support.ts';
+import { agent, fakeDaemon, parley, person, start } from './support.ts';
 
 const DETAIL = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: 'dev', length: 3, agents: {} };
 
@@ -216,94 +216,6 @@ describe('agents', () => {
     const daemon = fakeDaemon({ agents: { agents: [pm] } });
     expect((await parley(['agents'], { daemon })).out).toContain('pm    PM    chat    -      idle    plans');
     expect((await parley(['agents', '--json'], { daemon })).json()).toEqual([pm]);
-  });
-});
-
-describe('explain', () => {
-  it('`parley explain` refuses a server and a directory together', async () => {
-    const ran = await parley(['explain', 'c', '--agent', 'pm', '--nats', 'nats://x', '--data', 'd']);
-    expect(ran.code).toBe(2);
-    expect(ran.err).toMatch(/--nats and --data exclude each other/);
-  });
-
-  const view = { messages: [{ role: 'user', content: 'hi' }], report: reportOf() };
-
-  it('`parley explain` sends a request to the daemon', async () => {
-    const daemon = fakeDaemon({ view });
-    const ran = await parley(['explain', 'c', '--agent', 'pm', '--at', '3', '--json'], { daemon });
-    expect(ran.json()).toEqual([view]);
-    expect(daemon.requests).toEqual([{ endpoint: 'view', body: { conversation: 'c', agent: 'pm', at: 3 } }]);
-    expect((await parley(['explain', 'c', '--agent', 'pm'], { daemon })).out).toContain(
-      '── 0 user · trigger · entry 0 · 11 tokens ──\nhi',
-    );
-  });
-
-  it('`parley explain` compares two positions, two agents, or both', async () => {
-    const daemon = fakeDaemon({
-      view: ({ agent: slug, at }: { agent: string; at?: number }) => ({
-        messages: [
-          { role: 'system', content: `I am ${slug}` },
-          { role: 'user', content: 'hi' },
-          ...(at === undefined ? [{ role: 'user', content: 'new' }] : []),
-        ],
-        report: reportOf({
-          parts: [
-            { kind: 'prefix', entries: [], tokens: 40 },
-            { kind: 'history', entries: [0], tokens: 11 },
-            { kind: 'trigger', entries: [3], tokens: 11 },
-          ],
-        }),
-      }),
-    });
-    const explain = (...more: string[]) => parley(['explain', 'c', '--agent', 'pm', ...more], { daemon });
-    const { out } = await explain('--at', '3', '--diff', '--diff-agent', 'dev');
-    expect(out.split('\n')).toEqual([
-      '- pm at 3: 2 messages, 51 tokens',
-      '+ dev now: 3 messages, 51 tokens',
-      '',
-      '~ 0 system · prefix · 40 tokens',
-      '    was system · prefix · 40 tokens',
-      '    - I am pm',
-      '    + I am dev',
-      '= 1 message the same',
-      '+ 2 user · trigger · entry 3 · 11 tokens',
-      '    new',
-      '',
-    ]);
-    const [data] = (await explain('--at', '3', '--diff', '2', '--json')).json();
-    expect(data).toMatchObject({
-      before: { agent: 'pm', at: 3, tokens: 51 },
-      after: { agent: 'pm', at: 2 },
-      messages: [{ op: 'same' }, { op: 'same', before: { place: 1 }, after: { place: 1 } }],
-    });
-    await explain('--at', '3', '--diff-agent', 'dev');
-    expect(daemon.requests.slice(-2).map(({ body }) => body)).toMatchObject([
-      { agent: 'pm', at: 3 },
-      { agent: 'dev', at: 3 },
-    ]);
-  });
-
-  it('`parley explain --data` reads the files alone', async () => {
-    const asked: unknown[] = [];
-    const config = { directory: '/some/conf', daemon: { data: '/some/data' } };
-    const loadConfig = async (options: unknown) => {
-      asked.push(options);
-      return config as never;
-    };
-    const explainOffline = async (options: unknown) => {
-      asked.push(options);
-      return view;
-    };
-    const daemon = fakeDaemon();
-    const argv = ['explain', 'c', '--agent', 'pm', '--data', 'data', '--config', 'conf', '--json'];
-    const ran = await parley(argv, { daemon, rooms: { loadConfig }, daemonRoom: { explainOffline } });
-    expect(ran.json()).toEqual([view]);
-    expect(ran.err).toContain('configuration: /some/conf');
-    expect(asked).toMatchObject([
-      { configDirectory: 'conf', flags: { data: 'data' } },
-      { dataDirectory: '/some/data', config, conversation: 'c', agent: 'pm' },
-    ]);
-    expect(daemon.connections).toEqual([]);
   });
 });
 

@@ -80,6 +80,39 @@ describe('the difference of two requests', () => {
     ]);
   });
 
+  it('the difference of two definitions shows changed lines, cuts long ones, and escapes control characters', () => {
+    const withTexts = (texts: Record<string, unknown>): View => {
+      const json = Object.fromEntries(
+        Object.entries(texts).map(([part, text]) => [part, JSON.stringify(text)]),
+      );
+      return {
+        ...viewOf('1=a'),
+        report: reportOf({ definition: { hash: 'd', recorded: true, parts: json, texts: json } }),
+      };
+    };
+    const before = withTexts({ persona: 'You plan.\nBe long.\n\u001b[31mEnd.', 'tool.get': 'x' });
+    const long = Array.from({ length: 200 }, (_, at) => `line ${at}`).join('\n');
+    const after = withTexts({ persona: 'You plan.\nBe brief.\n\u001b[31mEnd.', 'tool.get': long });
+    const shown = renderDiff(
+      diffViews(before, after),
+      [before, after],
+      ['pm', 'pm now'],
+      createPalette(false),
+    );
+    const lines = shown.split('\n').slice(3);
+    expect(lines.slice(0, 6)).toEqual([
+      '~ definition: persona',
+      '    @@ -1,3 +1,3 @@',
+      '     You plan.',
+      '    -Be long.',
+      '    +Be brief.',
+      expect.stringMatching(/^ {5}.*End\.$/),
+    ]);
+    expect(shown).not.toContain('\u001b');
+    expect(lines.filter((line) => line.startsWith('    +line'))).toHaveLength(78);
+    expect(shown).toContain('    … 122 more lines; --json prints all of them');
+  });
+
   it('the difference of requests with thousands of messages is found quickly', () => {
     const many = Array.from({ length: 5_000 }, (_, at) => `${at}=m${at}`);
     const differences = diffViews(viewOf(...many), viewOf(...many.slice(2_500), '9999=new'));

@@ -9,7 +9,8 @@ import {
   type ToolDefinition,
   textsOf,
 } from '../../../src/agents/index.ts';
-import { Conversation, DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index.ts';
+import { Conversation, DEFAULT_VIEW_POLICY, EMPTY_STATE, type Entry } from '../../../src/conversation/index.ts';
+import { explainRequest } from '../../../src/daemon/api/explain.ts';
 import { Definitions } from '../../../src/daemon/definitions.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
@@ -56,6 +57,26 @@ describe('the definitions of a daemon', () => {
     await definitions.store([first]);
     expect(counted.puts).toBe(1);
     expect(counted.kept.has(first.definition ?? '')).toBe(true);
+  });
+
+  it('a view contains the requested texts of the definition as far as they fit in the answer', async () => {
+    const log = new Log();
+    const runtime = { team: teamOf(sourcesOf('pm')), definitions: new Definitions(countedTexts().texts) };
+    const worker = { entries: () => [...log.entries], state: EMPTY_STATE };
+    log.answer('pm', log.start('pm', log.person('one')), 'answer one');
+    const answerOf = async (room: number) => {
+      const request = { conversation: 'demo', agent: 'pm', at: 2, texts: ['agent', 'persona', 'none'] };
+      const explained = await explainRequest(worker, request, runtime, room);
+      if (!explained.ok) throw new Error(explained.refusal.message);
+      return explained.explanation;
+    };
+    const whole = await answerOf(1_000_000);
+    expect(Object.keys(whole.report.definition.texts ?? {})).toEqual(['agent', 'persona']);
+    const size = JSON.stringify(whole).length;
+    const cut = await answerOf(size - 100);
+    expect(Object.keys(cut.report.definition.texts ?? {})).toEqual(['persona']);
+    expect(JSON.stringify(cut).length).toBeLessThan(size - 100);
+    expect((await answerOf(1)).report.definition.texts).toEqual({});
   });
 
   it('a failed put is an error for the append, and is tried again', async () => {

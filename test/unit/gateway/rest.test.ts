@@ -70,6 +70,13 @@ describe('the REST routes', () => {
       'resume',
       { conversation: 'demo', agent: 'dev', publisher: 'alice' },
     ],
+    [
+      'GET',
+      '/api/conversations/demo/view?agent=pm&at=3&texts=persona,tool.read_file',
+      undefined,
+      'view',
+      { conversation: 'demo', agent: 'pm', at: 3, texts: ['persona', 'tool.read_file'] },
+    ],
     ['GET', '/api/conversations/demo/approvals', undefined, 'approvals', { conversation: 'demo' }],
     ['GET', '/api/approvals', undefined, 'approvals', {}],
     [
@@ -226,6 +233,7 @@ describe('the REST routes', () => {
       { in: 'path', name: 'conversation', required: true, schema: { type: 'string' } },
       { in: 'query', name: 'agent', required: true },
       { in: 'query', name: 'at', required: false, schema: { type: 'integer' } },
+      { in: 'query', name: 'texts', required: false, explode: false, schema: { type: 'array' } },
     ]);
     const chat = document.paths['/v1/chat/completions']?.post;
     expect(chat.externalDocs.url).toMatch(/^https:/);

@@ -36,9 +36,12 @@ export function addExplain(program: Command, act: Act): void {
         const read = await viewReader(context, conversation, options);
         const first = { agent: options.agent, at: options.at };
         const second = comparedWith(options);
+        if (second) {
+          compare(context, await withChangedTexts(read, [first, second]), [first, second]);
+          return 0;
+        }
         const view = await read(first);
-        if (second) compare(context, [view, await read(second)], [first, second]);
-        else if (context.json) context.value({ messages: view.messages, report: view.report });
+        if (context.json) context.value({ messages: view.messages, report: view.report });
         else context.line(renderView(view, context.palette));
         return 0;
       }),
@@ -49,6 +52,8 @@ export function addExplain(program: Command, act: Act): void {
 interface RequestAt {
   readonly agent: string;
   readonly at?: number;
+  /** Parts of the definition whose texts are read. */
+  readonly texts?: readonly string[];
 }
 
 /** The request to compare with; null: none. */
@@ -56,6 +61,17 @@ function comparedWith({ agent, at, diff, diffAgent }: ExplainOptions): RequestAt
   if (diff === undefined && diffAgent === undefined) return null;
   const other = diff === undefined ? at : diff === true ? undefined : diff;
   return { agent: diffAgent ?? agent, at: other };
+}
+
+/** Both views, with the texts of the parts that differ. */
+async function withChangedTexts(
+  read: ReadView,
+  [first, second]: readonly [RequestAt, RequestAt],
+): Promise<readonly [View, View]> {
+  const [before, after] = [await read(first), await read(second)];
+  const texts = diffDefinitions(before.report.definition, after.report.definition).map(({ part }) => part);
+  if (texts.length === 0) return [before, after];
+  return [await read({ ...first, texts }), await read({ ...second, texts })];
 }
 
 function compare(
@@ -100,12 +116,11 @@ async function viewReader(
   { config: folder }: ExplainOptions,
 ): Promise<ReadView> {
   if (context.options.data === undefined) {
-    return (at) => withDaemon(context, (client) => client.request('view', { conversation, ...at }));
+    return (request) => withDaemon(context, (client) => client.request('view', { conversation, ...request }));
   }
   const config = await loadConfig(context, folder);
   context.note(`configuration: ${config.directory}`); // the request depends on it
   const { explainOffline } = await context.rooms.daemon();
   const dataDirectory = config.daemon.data;
-  return ({ agent, at }) =>
-    explainOffline({ dataDirectory, config, conversation, agent, ...(at === undefined ? {} : { at }) });
+  return (request) => explainOffline({ dataDirectory, config, conversation, ...request });
 }
