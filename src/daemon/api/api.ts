@@ -184,7 +184,10 @@ export class Api {
 
   private async view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
-    const explained = await explainRequest(worker, request, this.runtime, this.room);
+    const { definitions, team } = this.runtime;
+    const { sources } = team.for(worker.state);
+    const known = { sources, definitions };
+    const explained = await explainRequest(worker.entries(), request, known, this.room);
     if (!explained.ok)
       throw asError({ hint: '`parley show` lists the entries by index', ...explained.refusal });
     return explained.explanation;

@@ -1,18 +1,17 @@
-import { type Explanation, explainStored } from '../../agents/index.ts';
+import { type Explanation, explainStored, type RequestSources } from '../../agents/index.ts';
 import type { RequestOf } from '../../bus/index.ts';
-import type { ConversationWorker } from '../conversations/worker/worker.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Entry } from '../../conversation/index.ts';
+import type { Definitions } from '../definitions.ts';
 
 /** The verb `view`. `room`: the largest answer, in bytes; texts of the definition that do not fit are left out. */
 export async function explainRequest(
-  worker: Pick<ConversationWorker, 'entries' | 'state'>,
+  entries: readonly Entry[],
   { conversation, agent, at, texts }: RequestOf<'view'>,
-  { team, definitions }: Pick<Runtime, 'team' | 'definitions'>,
+  { sources, definitions }: { readonly sources: RequestSources; readonly definitions: Definitions },
   room: number,
 ): ReturnType<typeof explainStored> {
   const read = (hash: string) => definitions.read(hash);
-  const { sources } = team.for(worker.state);
-  const explained = await explainStored(worker.entries(), conversation, agent, at, sources, read, texts);
+  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
   return explained.ok ? { ...explained, explanation: within(explained.explanation, room) } : explained;
 }
 

@@ -9,7 +9,7 @@ import {
   type ToolDefinition,
   textsOf,
 } from '../../../src/agents/index.ts';
-import { Conversation, DEFAULT_VIEW_POLICY, EMPTY_STATE, type Entry } from '../../../src/conversation/index.ts';
+import { Conversation, DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index.ts';
 import { explainRequest } from '../../../src/daemon/api/explain.ts';
 import { Definitions } from '../../../src/daemon/definitions.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
@@ -61,12 +61,11 @@ describe('the definitions of a daemon', () => {
 
   it('a view contains the requested texts of the definition as far as they fit in the answer', async () => {
     const log = new Log();
-    const runtime = { team: teamOf(sourcesOf('pm')), definitions: new Definitions(countedTexts().texts) };
-    const worker = { entries: () => [...log.entries], state: EMPTY_STATE };
+    const known = { sources: sourcesOf('pm'), definitions: new Definitions(countedTexts().texts) };
     log.answer('pm', log.start('pm', log.person('one')), 'answer one');
     const answerOf = async (room: number) => {
       const request = { conversation: 'demo', agent: 'pm', at: 2, texts: ['agent', 'persona', 'none'] };
-      const explained = await explainRequest(worker, request, runtime, room);
+      const explained = await explainRequest(log.entries, request, known, room);
       if (!explained.ok) throw new Error(explained.refusal.message);
       return explained.explanation;
     };
