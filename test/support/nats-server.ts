@@ -87,7 +87,7 @@ async function launch(configuration: string): Promise<ChildProcess> {
   return child;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const address = probe.address();
