@@ -9,8 +9,9 @@ import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
 import type { Team } from '../../src/daemon/team.ts';
 import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
+import { WhatIfs } from '../../src/daemon/what-if/what-ifs.ts';
 import { createIdSource, monotonicClock, systemClock } from '../../src/kernel/index.ts';
-import type { ConversationStore } from '../../src/persistence/index.ts';
+import type { ConversationStore, WhatIfTexts } from '../../src/persistence/index.ts';
 
 /**
  * What a conversation's worker needs, as the daemon composes it from the configuration that ships, but for three
@@ -59,23 +60,30 @@ export function createRuntime(
     rules: conversationRules(config, sources, toolbox, newId),
     approvers: ['*'],
     approvalExpiryMs: null,
+    models: { names: [], get: () => undefined, changedTo: () => null },
     for: () => team,
   };
+  const definitions = new Definitions(store.definitions);
+  const log = { info: () => undefined, warn: complain, error: complain };
   return {
     store,
     attempts: new Attempts(store, null),
     ownership: SOLE_OWNER,
     progress: new IngressProgress(null),
     team,
-    definitions: new Definitions(store.definitions),
+    definitions,
     remote: instantModel,
+    whatIfs: new WhatIfs({
+      ...{ definitions, log, texts: noTexts, team: () => team },
+      ...{ elapsed: monotonicClock, now: systemClock },
+    }),
     maxPayload: 1_048_576,
     publishAudit: () => undefined,
     believesNames: true,
     now: systemClock,
     elapsed: monotonicClock,
     newId,
-    log: { info: () => undefined, warn: complain, error: complain },
+    log,
     telemetry: NO_TELEMETRY,
     shutdown: new AbortController().signal,
     reach: () => undefined,
@@ -85,6 +93,15 @@ export function createRuntime(
     publishLive: () => undefined,
   };
 }
+
+/** The benchmarks of turns make no what-if. */
+const noTexts: WhatIfTexts = {
+  put: async () => undefined,
+  get: async () => null,
+  list: async () => [],
+  conversations: async () => [],
+  remove: async () => undefined,
+};
 
 function noTools(): Toolbox {
   const none = new Map();

@@ -10,6 +10,7 @@ export type { LiveDelta } from './calls/call.ts';
  * calls/                one call with retries, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
+ * what-if/              recorded turns, and their requests sent again with one change
  *
  * No vendor, no transport and no storage here. The bytes of a request depend on the log and the definition only (L6).
  */
@@ -59,3 +60,13 @@ export type {
   ToolOutcome,
   ToolRun,
 } from './tool-port.ts';
+export { fromAnswer, type RecordedTurn, recordedTurns, turnAt } from './what-if/recorded-turns.ts';
+export {
+  type Change,
+  type ChangedModel,
+  changed,
+  createReplay,
+  isSameCall,
+  type Run,
+  type Variant,
+} from './what-if/what-if.ts';

@@ -62,7 +62,7 @@ export const page = fields({
   incomplete: list(z.string()).optional(),
 });
 
-const used = fields({
+export const used = fields({
   calls: count,
   inputTokens: z.number(),
   cachedInputTokens: z.number(),

@@ -21,6 +21,7 @@ import {
   posted,
 } from './answers.ts';
 import { postShape, slugShape } from './post.ts';
+import { whatIfId, whatIfList, whatIfRequest, whatIfResult, whatIfSummary } from './what-if.ts';
 
 /**
  * The request API: request and answer of each verb, once. The daemon's handlers, the client, the HTTP routes, the OpenAPI
@@ -121,6 +122,24 @@ export const CONTRACT = {
   fork: {
     request: z.strictObject({ conversation, as: conversation, at: index.optional(), ...actor }),
     answer: detail,
+    isRepeatable: true,
+  },
+  /** Starts to send requests of past turns again, with one change. Known by its id. */
+  'what-if': {
+    request: z.strictObject({ conversation, ...whatIfRequest, ...actor }),
+    answer: whatIfSummary,
+    isRepeatable: true,
+  },
+  'what-ifs': { request: z.strictObject({ conversation }), answer: whatIfList, isRepeatable: true },
+  /** `from`: the position of the first turn; `limit` 0: the progress alone. */
+  'what-if-result': {
+    request: z.strictObject({ conversation, id: whatIfId, from: index.optional(), limit: index.optional() }),
+    answer: whatIfResult,
+    isRepeatable: true,
+  },
+  'what-if-stop': {
+    request: z.strictObject({ conversation, id: whatIfId, ...actor }),
+    answer: whatIfSummary,
     isRepeatable: true,
   },
   stop: { request: z.strictObject(stopping), answer: detail },

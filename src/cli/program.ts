@@ -13,6 +13,7 @@ import { addSay } from './commands/conversations/say.ts';
 import { addShow } from './commands/conversations/show.ts';
 import { addResume, addStop } from './commands/conversations/stop.ts';
 import { addTail } from './commands/conversations/tail.ts';
+import { addWhatIf } from './commands/conversations/what-if.ts';
 import { addAgents } from './commands/daemon/agents.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
@@ -102,6 +103,7 @@ const COMMANDS = [
   addShow,
   addTail,
   addExplain,
+  addWhatIf,
   addFork,
   addPhase,
   addMode,

@@ -20,6 +20,7 @@ export {
   type DeliveryMode,
   type Difference,
   diffDefinitions,
+  diffLines,
   diffViews,
   type Entry,
   type EntryOf,

@@ -33,4 +33,9 @@ export type ToolServerSummary = AnswerOf<'tools'>['servers'][number];
 /** A refused post, without its content. */
 export type DeadLetterSummary = AnswerOf<'dead'>['letters'][number];
 export type DeadLetterDetail = AnswerOf<'dead-letter'>;
+export type WhatIfSummary = AnswerOf<'what-if'>;
+export type WhatIfResult = AnswerOf<'what-if-result'>;
+/** A turn that was sent again. */
+export type WhatIfTurn = WhatIfResult['results'][number];
+export type WhatIfRun = WhatIfTurn['changed'][number];
 export type DeletionAnswer = AnswerOf<'delete'>;

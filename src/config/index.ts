@@ -4,14 +4,15 @@
  *   schema/      what may be written and what results: schema, model-file, parameters (of requests), http-file, tools-file
  *                (shapes with defaults), config (the loaded result), setting-sources, settings and nats-server (one machine),
  *                profiles (differences between providers), schema-keys, secret
- *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), substitution (`${NAME}`),
- *                check (schema to problems)
+ *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), front-matter (of agents),
+ *                substitution (`${NAME}`), check (schema to problems)
  *   resolve/     builds the result: load (all of it), agents, models, parameters, tools, workflows, prompts, nats-users;
  *                on-demand loads these when first used
  *   problems/    what is wrong, for a person: problems, key-paths, environment
  *
  * Reads no `process.env`: callers pass the environment. Other folders import this index only.
  */
+export { splitFrontMatter } from './files/front-matter.ts';
 export { type Environment, variable } from './problems/environment.ts';
 export { didYouMean, nearest, Problems, show } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';

@@ -12,7 +12,7 @@
  * laws/        an independent checker of logs; it may use `state` and `decide`, no other folder here uses it
  * exchange/    import from and export to arrays of messages
  * progress/    whether a message still has outstanding turns
- * text/        markers, escaping, look-alike characters, token estimates
+ * text/        markers, escaping, look-alike characters, token estimates, differences of lines
  */
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
@@ -54,6 +54,7 @@ export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';
 export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
+export { type DiffLine, diffLines } from './text/line-diff.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,

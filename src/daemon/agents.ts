@@ -1,4 +1,5 @@
 import {
+  type ChangedModel,
   type Model,
   type ModelProfile,
   PLAIN_FORM,
@@ -99,6 +100,11 @@ export function createTeam(config: Config, { toolbox, models, remote, newId }: T
     approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,
     publishers: config.publishers,
+    models: {
+      names: Object.keys(config.models),
+      get: (name) => models.get(name),
+      changedTo: (name, agent) => changedModel(config, name, agent),
+    },
     for: () => team,
   };
   return team;
@@ -109,18 +115,26 @@ function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefi
   return config.models[agent.model];
 }
 
+/** A request of this agent, sent to another configured model; null: there is no such model. The agent may be gone. */
+export function changedModel(config: Config, name: string, slug: string): ChangedModel | null {
+  const model = Object.hasOwn(config.models, name) ? config.models[name] : undefined;
+  const agent = config.agents.find((one) => one.slug === slug);
+  return model ? { profile: modelProfile(name, model, agent?.parameters), viewPolicy: viewOf(model) } : null;
+}
+
+function viewOf({ contextTokens, profile }: ModelConfig): ChangedModel['viewPolicy'] {
+  return {
+    otherAgentsAs: profile.otherAgentsAs,
+    awayTokens: awayTokens(contextTokens),
+    includeReasoning: profile.sendReasoning !== 'never',
+  };
+}
+
 function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
   const model = modelConfigOf(config, agent);
-  const profile = model?.profile;
   return {
     ...DEFAULT_VIEW_POLICY,
-    ...(model && profile
-      ? {
-          otherAgentsAs: profile.otherAgentsAs,
-          awayTokens: awayTokens(model.contextTokens),
-          includeReasoning: agent.runtime === 'local' && profile.sendReasoning !== 'never',
-        }
-      : {}),
+    ...(model ? { ...viewOf(model), ...(agent.runtime === 'local' ? {} : { includeReasoning: false }) } : {}),
     includeCollapsed: agent.context.includeCollapsedUiEventsInContext,
     includeToolResults: agent.context.includeToolResultsInContext,
   };

@@ -7,11 +7,13 @@ import type { ConversationStore } from '../persistence/index.ts';
 import { createTeam } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
+import { composeWhatIfTexts } from './compose/files.ts';
 import { Definitions } from './definitions.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Runtime } from './runtime.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
+import { WhatIfs } from './what-if/what-ifs.ts';
 
 /** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */
 
@@ -33,15 +35,21 @@ export async function createRuntime(
 ): Promise<Runtime> {
   const newId = createIdSource();
   const team = createTeam(config, { toolbox, models: await composeModels(config), remote, newId });
-  return {
+  const definitions = new Definitions(store.definitions);
+  const runtime: Runtime = {
     store,
     ownership,
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),
     team,
-    definitions: new Definitions(store.definitions),
+    definitions,
     remote,
     believesNames: config.daemon.nats.kind === 'managed',
+    whatIfs: new WhatIfs({
+      ...{ definitions, log, elapsed: monotonicClock, now: systemClock },
+      team: () => runtime.team,
+      texts: composeWhatIfTexts(config.daemon.data),
+    }),
     maxPayload: bus.maxPayload,
     now: systemClock,
     elapsed: monotonicClock,
@@ -58,6 +66,7 @@ export async function createRuntime(
       watchers.tell(conversation, { kind: 'live', agent, chunk });
     },
   };
+  return runtime;
 }
 
 /** A store that is also the log feed publishes with the append; a second publish would be in no log. */

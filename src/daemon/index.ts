@@ -10,6 +10,7 @@
  *   ingress/        delivery -> post -> command; publisher limits, floods, order, retries, posts that crash the daemon
  *   cluster/        daemons that share the logs: membership, failure detector, leases, routing, takeover, row repair
  *   api/            the request API, dead letters, erasure, retention, watchers
+ *   what-if/        requests of past turns, sent again with one change: jobs, results, configured models
  *   tools/          policy and rules for tool calls, one call with its audit records, large results
  *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, nats-config
  */

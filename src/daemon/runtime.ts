@@ -10,6 +10,7 @@ import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Team } from './team.ts';
 import type { Telemetry } from './telemetry.ts';
+import type { WhatIfs } from './what-if/what-ifs.ts';
 
 /** The daemon's log; pino implements it. Fields never contain a secret. */
 export interface Log {
@@ -29,6 +30,7 @@ export interface Runtime {
   readonly definitions: Definitions;
   /** The model of all agents in other processes. */
   readonly remote: Model;
+  readonly whatIfs: WhatIfs;
   /** A managed server: every publisher may use any author name (PERSON-5). */
   readonly believesNames: boolean;
   /** Of the broker, in bytes. */

@@ -50,6 +50,8 @@ export async function serve({
     return grace.within(membership ? membership.stopIngress() : bus.stopIngress());
   });
   releasers.add('erasure', () => erasure.stop());
+  releasers.add('what-ifs', () => runtime.whatIfs.close());
+  runtime.whatIfs.sweep((conversation) => runtime.store.exists(conversation));
   const after = await runtime.store.ingressPosition();
   const onPosition = onPositionOf(runtime);
   const onSkip: IngressOptions['onSkip'] = (isElsewhere) => runtime.progress.skips(isElsewhere);

@@ -1,6 +1,7 @@
 import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
 import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, ConversationState } from '../conversation/index.ts';
+import type { ConfiguredModels } from './what-if/models.ts';
 
 /** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
@@ -10,7 +11,7 @@ export interface RunningAgent extends AgentSetup {
 }
 
 /** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
-interface RunLimits {
+export interface RunLimits {
   readonly turnSeconds: number;
   readonly tokensPerConversation: number | null;
   readonly usdPerConversation: number | null;
@@ -36,6 +37,7 @@ export interface Team {
   readonly approvalExpiryMs: number | null;
   readonly limits: RunLimits;
   readonly publishers: PublishersConfig;
+  readonly models: ConfiguredModels;
   /** The team in a conversation. */
   for(state: ConversationState): Team;
 }

@@ -38,13 +38,11 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 };
 /** The HTTP role that each verb of the request API needs. */
 const NEEDED: Readonly<Record<string, Role>> = {
-  ...Object.fromEntries(['entries', 'conversation', 'conversations', 'view', 'approvals'].map(reads)),
-  ...Object.fromEntries(['agents', 'tools', 'phases', 'workflows'].map(reads)),
+  ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
+  ...needs('read', 'what-ifs what-if-result'),
   post: 'post',
   answer: 'approve',
-  ...Object.fromEntries(
-    ['delete', 'phase', 'mode', 'fork', 'stop', 'resume'].map((verb) => [verb, 'operate' as const]),
-  ),
+  ...needs('operate', 'delete phase mode fork what-if what-if-stop stop resume'),
 };
 const MCP_TOOLS: Readonly<Record<string, Role>> = {
   ...Object.fromEntries(['agents', 'list', 'read', 'explain', 'approvals'].map(reads)),
@@ -52,6 +50,9 @@ const MCP_TOOLS: Readonly<Record<string, Role>> = {
   answer: 'approve',
   ...Object.fromEntries(['stop', 'resume'].map((verb) => [verb, 'operate' as const])),
 };
+function needs(role: Role, verbs: string): Record<string, Role> {
+  return Object.fromEntries(verbs.split(' ').map((verb) => [verb, role]));
+}
 function reads(verb: string): [string, Role] {
   return [verb, 'read'];
 }
@@ -94,7 +95,7 @@ const mcp = (needs: Role, method: string, params: object): HttpCase => ({
 const HTTP_CASES: readonly HttpCase[] = [
   ...ROUTES.map(({ method, path, verb }) => ({
     method: method.toUpperCase(),
-    path: `${path.replace('{conversation}', 'matrix').replace('{approvalId}', 'none')}${verb === 'view' ? '?agent=lead' : ''}`,
+    path: `${path.replace('{conversation}', 'matrix').replace('{approvalId}', 'none').replace('{id}', 'none')}${verb === 'view' ? '?agent=lead' : ''}`,
     needs: NEEDED[verb] ?? ('missing' as Role),
     ...(method === 'post' && { body: bodyOf(verb) }),
   })),
@@ -130,6 +131,8 @@ function bodyOf(verb: string): object {
       return { answer: 'deny' };
     case 'fork':
       return { as: 'matrix-fork' };
+    case 'what-if':
+      return { agent: 'lead', at: 'all', persona: 'Be brief.' };
     case 'phase':
       return { phase: 'chat' };
     case 'mode':

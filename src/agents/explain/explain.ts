@@ -149,10 +149,10 @@ interface BuiltRequest {
   readonly reducible: Reducible;
 }
 
-/** A request without an answer is first reduced where due, as the daemon would, but with the extract as summary. */
-function build(
+/** A request that was not sent before is first reduced where due, as the daemon would, but with the extract as summary. */
+export function buildRequest(
   prepared: readonly Entry[],
-  target: Target,
+  { conversation, mayReduce }: { readonly conversation: string; readonly mayReduce: boolean },
   setup: AgentSetup,
   sources: RequestSources,
 ): BuiltRequest {
@@ -160,8 +160,8 @@ function build(
   const entries = [...prepared];
   for (;;) {
     const state = entries.reduce(evolve, EMPTY_STATE);
-    const made = assembleOnce(sources, setup, entries, state, target.conversation);
-    const reduction = target.answer === null ? reductionFor(made.reducible) : null;
+    const made = assembleOnce(sources, setup, entries, state, conversation);
+    const reduction = mayReduce ? reductionFor(made.reducible) : null;
     if (reduction === null) return { entries, state, ...made };
     const written = reductionEntry(reduction, { content: reduction.write(null), writtenBy: 'extract' });
     const turnId = agentState(state, slug).turn?.turnId ?? '';
@@ -175,7 +175,8 @@ function explanationOf(
   setup: AgentSetup,
   sources: RequestSources,
 ): Explanation {
-  const made = build(prepared, target, setup, sources);
+  const { conversation, answer } = target;
+  const made = buildRequest(prepared, { conversation, mayReduce: answer === null }, setup, sources);
   const { entries, state, assembled, tools, reducible } = made;
   const { profile, card } = setup;
   const { request } = assembled;

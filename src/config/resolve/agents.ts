@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type AgentCard, looksLike, SLUG_PATTERN, SYSTEM_AUTHOR } from '../../conversation/index.ts';
 import { type Checkable, check } from '../files/check.ts';
+import { splitFrontMatter } from '../files/front-matter.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
 import { missingVariable, type Substitution, substitute } from '../files/substitution.ts';
 import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
@@ -76,7 +77,16 @@ interface AgentSource {
 
 function readAgent(agent: AgentSource, context: ContextConfig, problems: Problems): LoadedAgent {
   const { file, slug } = agent;
-  const { frontMatter, persona } = splitFrontMatter(file, agent.text, problems);
+  const parts = splitFrontMatter(agent.text);
+  if (!parts) {
+    problems.add({
+      source: `${file}:1`,
+      key: '',
+      seen: 'front matter that never ends',
+      expected: 'a second line of --- before the persona',
+    });
+  }
+  const { frontMatter, persona } = parts ?? { frontMatter: '', persona: '' };
   const source = parseMapping(file, frontMatter, problems, 2);
   const reported: KeyPath[] = source.isValid ? [] : [[]]; // all of it
   const input = withVariables(source, agent.env, reported, problems);
@@ -127,29 +137,6 @@ function withVariables(
 
 /** Empty lines, then two lines of `---`: probably meant as front matter. */
 const LATE_FRONT_MATTER = /^\uFEFF?\s*\n---[ \t\r]*\n[\s\S]*\n---[ \t\r]*(?:\n|$)/;
-
-/** Without front matter the whole file is the persona. */
-function splitFrontMatter(file: string, text: string, problems: Problems) {
-  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
-  if (lines[0]?.trimEnd() !== '---') return { frontMatter: '', persona: lines.join('\n').trim() };
-  const end = lines.findIndex((line, place) => place > 0 && line.trimEnd() === '---');
-  if (end === -1) {
-    problems.add({
-      source: `${file}:1`,
-      key: '',
-      seen: 'front matter that never ends',
-      expected: 'a second line of --- before the persona',
-    });
-    return { frontMatter: '', persona: '' };
-  }
-  return {
-    frontMatter: lines.slice(1, end).join('\n'),
-    persona: lines
-      .slice(end + 1)
-      .join('\n')
-      .trim(),
-  };
-}
 
 function defined(overrides: AgentFile['context']): Partial<ContextConfig> {
   return Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));

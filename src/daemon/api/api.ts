@@ -28,9 +28,11 @@ import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { explainRequest } from './explain.ts';
 import { forkConversation } from './fork.ts';
+import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { pageOf } from './watchers.ts';
+import { whatIfHandlers } from './what-if.ts';
 
 /** The request API: one handler for each verb of `src/bus/contract.ts`. */
 
@@ -39,19 +41,6 @@ const ENTRIES_LIMIT = 1_000;
 const CONVERSATIONS_LIMIT = 1_000;
 /** The share of the broker's payload that an answer may use; the envelope needs the rest. */
 const PAYLOAD_SHARE = 0.9;
-
-/** The caller, as far as the transport knows. */
-interface Caller {
-  /** The publisher whose subject or token the request came by. */
-  readonly sender: string | null;
-  readonly isBound: boolean;
-  readonly upTo: StreamPosition | undefined;
-}
-
-type Handler<V extends Verb> = (request: RequestOf<V>, caller: Caller) => AnswerOf<V> | Promise<AnswerOf<V>>;
-
-/** A verb of the contract without a handler does not compile. */
-export type Handlers = { readonly [V in Verb]: Handler<V> };
 
 export class Api {
   private readonly handlers: Handlers = {
@@ -65,6 +54,7 @@ export class Api {
     mode: (request, caller) => this.mode(request, caller),
     seed: (request, caller) => this.seed(request, caller),
     fork: (request, caller) => this.fork(request, caller),
+    ...whatIfHandlers(this),
     stop: (request, caller) => this.stopOrResume('stop', request, caller),
     resume: (request, caller) => this.stopOrResume('resume', request, caller),
     approvals: ({ conversation }) => this.approvals(conversation),
@@ -77,8 +67,8 @@ export class Api {
     phases: () => phasesPage(this.runtime.team.rules.phases),
     workflows: () => workflowsPage(this.runtime.team.rules.workflows),
   };
-  private readonly runtime: Runtime;
-  private readonly workers: Workers;
+  readonly runtime: Runtime;
+  readonly workers: Workers;
   private readonly posts: Posts;
   private readonly bus: Pick<Bus, 'isAgentConnected'>;
   private readonly histories: PublisherLimits;

@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { ConversationStore, StoreInspector } from '../../persistence/index.ts';
+import type { ConversationStore, StoreInspector, WhatIfTexts } from '../../persistence/index.ts';
 import {
   checkFormat,
   inspectFiles,
   keepAside,
   openFileStore,
+  openWhatIfFiles,
   readerPaths,
   readLogFile,
   refuseFile,
@@ -39,6 +40,11 @@ export async function composeQuarantine(
 ): Promise<string> {
   await refuseFile(dataDirectory);
   return keepAside(join(dataDirectory, 'quarantine'), name, content);
+}
+
+/** The results of what-ifs, which are files with every store. */
+export function composeWhatIfTexts(dataDirectory: string): WhatIfTexts {
+  return openWhatIfFiles(dataDirectory);
 }
 
 /** Opens the store of a data directory that no daemon uses. */

@@ -22,7 +22,9 @@ import type { Runtime } from '../runtime.ts';
  *           a sequence that the stream has not reached: it is cut when the loss is noticed, and capped when it is made.
  */
 
-type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd' | 'reach'>;
+type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd' | 'reach'> & {
+  readonly whatIfs: Pick<Runtime['whatIfs'], 'remove'>;
+};
 
 /** A conversation that was in memory, or whose log was read to be deleted. */
 interface Deletable {
@@ -55,7 +57,7 @@ export function nothingDeleted(asked: StreamPosition): Deleted {
 /** `worker`: null where the log cannot be read. */
 export async function deleteConversation(
   id: string,
-  { store, progress, ingressEnd, reach }: DeletionRuntime,
+  { store, progress, ingressEnd, reach, whatIfs }: DeletionRuntime,
   asked: StreamPosition,
   worker: Deletable | null,
 ): Promise<Deleted> {
@@ -70,6 +72,7 @@ export async function deleteConversation(
   const hasPosts = isThere || isWaiting;
   if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may be creating it
   const entries = worker?.state.length ?? (await storedLength(id, store));
+  await whatIfs.remove(id); // WHAT-IFS-3
   const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
   if (store.shared && (await store.exists(id))) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);

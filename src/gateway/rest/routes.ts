@@ -22,6 +22,8 @@ const STEERING: Partial<Record<Verb, string>> = {
   phase: 'Enter a phase',
   mode: 'Switch between chat, agent and run',
   fork: 'Continue a copy of a conversation, up to entry `at`, as the conversation `as`',
+  'what-if':
+    'Send requests of past turns again with another `model` or `persona`, beside the unchanged ones; the answer has the `id` of the result',
   stop: 'Abort running turns and start none until resumed; `agent` for one agent only',
   resume: 'Continue after a stop',
 };
@@ -97,6 +99,29 @@ export const ROUTES: readonly Route[] = [
       acts: true,
     }),
   ),
+  {
+    method: 'get',
+    path: `${ONE}/what-ifs`,
+    verb: 'what-ifs',
+    role: 'read',
+    summary: 'The what-ifs of this conversation, newest first',
+  },
+  {
+    method: 'get',
+    path: `${ONE}/what-ifs/{id}`,
+    verb: 'what-if-result',
+    role: 'read',
+    summary: 'The progress and the results of a what-if; `next` is the `from` of the next page',
+    query: ['from', 'limit'],
+  },
+  {
+    method: 'post',
+    path: `${ONE}/what-ifs/{id}/stop`,
+    verb: 'what-if-stop',
+    role: 'operate',
+    summary: 'End a what-if; what it has is kept',
+    acts: true,
+  },
   {
     method: 'get',
     path: `${ONE}/approvals`,

@@ -10,6 +10,7 @@
  *   documents         small documents: saved lazily and replaced as a whole
  *   projections       the shape of those documents; tombstones and decision-note own one each
  *   tool-files        records and outputs of tool calls; removal of a conversation
+ *   what-if-files     results of what-ifs, also beside another store
  *
  * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.
  */
@@ -26,3 +27,4 @@ export { openFileStore } from './file-store.ts';
 export { refuseFile } from './log/durable.ts';
 export { type LogFile, type LogFiles, nodeLogFiles, type StoreEvent } from './log/log-file.ts';
 export { readLogFile } from './log/recovery.ts';
+export { openWhatIfFiles } from './what-if-files.ts';

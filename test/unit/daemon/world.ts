@@ -33,6 +33,7 @@ import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
 import type { Team } from '../../../src/daemon/team.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
+import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import type {
   AppendOutcome,
   AuditRecord,
@@ -41,7 +42,9 @@ import type {
   IngressAttempts,
 } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../support/memory-store/memory-store.ts';
+import { createWhatIfTexts } from '../../support/memory-store/what-if-texts.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
+import { modelsOfTests } from './configured-models.ts';
 import { handBus } from './hand-bus.ts';
 
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
@@ -79,6 +82,8 @@ export interface WorldOptions {
   readonly approvers?: readonly string[];
   readonly ownRequests?: boolean;
   readonly believesNames?: boolean;
+  /** Configured besides `default`. */
+  readonly models?: Readonly<Record<string, Model>>;
   /** What the last daemon left of its attempts. */
   readonly attempts?: IngressAttempts;
   /** Of the publisher alice; everybody else has none. */
@@ -132,6 +137,9 @@ export function createWorld(options: WorldOptions = {}) {
     availability: () => ({ rules: [], otherwise: 'runs' }) as const,
     agents,
   };
+  const definitions = new Definitions(store.definitions);
+  const elapsed = options.elapsed ?? (() => performance.now());
+  const log = { info: write('info'), warn: write('warn'), error: write('error') };
   const team: Team = {
     sources,
     agents,
@@ -151,6 +159,7 @@ export function createWorld(options: WorldOptions = {}) {
     approvalExpiryMs: options.approvalExpiryMs ?? null,
     toolbox: options.toolbox ?? noTools(),
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
+    models: modelsOfTests(model, options.models),
     for: () => team,
   };
   let current = team;
@@ -162,14 +171,19 @@ export function createWorld(options: WorldOptions = {}) {
     get team() {
       return current;
     },
-    definitions: new Definitions(store.definitions),
+    definitions,
+    whatIfs: new WhatIfs({
+      ...{ definitions, log, elapsed, now: options.now ?? Date.now },
+      texts: createWhatIfTexts(),
+      team: () => current,
+    }),
     remote: model,
     believesNames: options.believesNames ?? true,
     maxPayload: options.maxPayload ?? 1_000_000,
     now: options.now ?? Date.now,
-    elapsed: options.elapsed ?? (() => performance.now()),
+    elapsed,
     newId,
-    log: { info: write('info'), warn: write('warn'), error: write('error') },
+    log,
     telemetry: createTelemetry(options.telemetry, options.now ?? Date.now),
     shutdown: shutdown.signal,
     reach: () => undefined,

@@ -1,0 +1,185 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Command, InvalidArgumentError } from 'commander';
+import {
+  type ParleyClient,
+  ParleyError,
+  type WhatIfResult,
+  type WhatIfSummary,
+  type WhatIfTurn,
+} from '../../../client/index.ts';
+import { splitFrontMatter } from '../../../config/index.ts';
+import { createIdSource } from '../../../kernel/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId, entryIndex } from '../../options/options.ts';
+import { actorOf, addPublisherOption } from '../../options/publisher.ts';
+import { createSpinner } from '../../output/spinner.ts';
+import { renderWhatIf, renderWhatIfState, renderWhatIfs } from '../../render/what-if.ts';
+
+interface WhatIfOptions {
+  readonly agent?: string;
+  readonly at?: number | number[] | 'all';
+  readonly model?: string;
+  readonly persona?: string;
+  readonly runs?: number;
+  readonly fromAnswer?: boolean;
+  readonly list?: boolean;
+  readonly show?: string;
+  readonly stop?: string;
+  readonly publisher?: string;
+}
+
+const POLL_MS = 300;
+/** Between two lines of progress where there is no terminal. */
+const LINE_EVERY_MS = 10_000;
+
+export function addWhatIf(program: Command, act: Act): void {
+  const added = program
+    .command('what-if')
+    .description(
+      'send the request of past turns again with another model or persona, and compare the answers',
+    )
+    .argument('<conversation>', 'its id', conversationId)
+    .option('--agent <slug>', 'whose turns (default: the agent of entry --at)')
+    .option('--at <indexes>', 'entries of the turns, separated by commas, or all', indexes)
+    .option('--model <name>', 'a key of models in parley.yaml')
+    .option('--persona <file>', 'instructions instead of those of the agent')
+    .option('-n, --runs <count>', 'runs of the changed request, and of the unchanged one (default: 1)', runs)
+    .option(
+      '--from-answer',
+      'begin at the request that entry --at answers (default: at the first one of its turn)',
+    )
+    .option('--list', 'list the what-ifs of the conversation')
+    .option('--show <id>', 'print the result of an earlier what-if')
+    .option('--stop <id>', 'end a what-if that runs, and print what it has');
+  addPublisherOption(added).action((conversation: string, options: WhatIfOptions, command: Command) =>
+    act(command, (context) => whatIf(context, conversation, options)),
+  );
+}
+
+async function whatIf(context: Context, conversation: string, options: WhatIfOptions): Promise<number> {
+  const { list, show, stop, at } = options;
+  const asked = [list, show, stop, at].filter((one) => one !== undefined);
+  if (asked.length !== 1) {
+    throw new ParleyError('USAGE', 'give one of --at, --list, --show and --stop', {
+      hint: '`parley what-if demo --agent pm --at 11 --model m2`   or   `parley what-if demo --list`',
+    });
+  }
+  return withDaemon(context, async (client) => {
+    if (list) {
+      const { whatIfs } = await client.request('what-ifs', { conversation });
+      if (context.json) for (const one of whatIfs) context.value(one);
+      else context.line(renderWhatIfs(whatIfs, context.palette));
+      return 0;
+    }
+    const actor = actorOf(context, options.publisher === undefined ? {} : { publisher: options.publisher });
+    if (stop !== undefined) await client.request('what-if-stop', { conversation, id: stop, ...actor });
+    const id = show ?? stop ?? (await start(context, client, conversation, options, actor)).id;
+    if (show === undefined) await waitFor(context, client, { conversation, id });
+    return print(context, await wholeResult(client, { conversation, id }));
+  });
+}
+
+async function start(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  { agent, at, model, persona: file, runs, fromAnswer }: WhatIfOptions,
+  actor: ReturnType<typeof actorOf>,
+): Promise<WhatIfSummary> {
+  if (at === undefined || (model === undefined && file === undefined)) {
+    throw new ParleyError('USAGE', 'what is changed? give --model, --persona or both', {
+      hint: '`parley what-if demo --agent pm --at 11 --model m2`',
+    });
+  }
+  const started = await client.request('what-if', {
+    ...{ conversation, agent, at, model, runs, ...actor },
+    id: createIdSource()().toLowerCase(), // a repeated request starts nothing (CLIENT-REQUESTS-1)
+    ...(file === undefined ? {} : { persona: await personaIn(resolve(context.io.workingDirectory, file)) }),
+    ...(fromAnswer ? { start: 'answer' as const } : {}),
+  });
+  if (!context.json) context.note(`what-if ${started.id}: ${renderWhatIfState(started)}`);
+  return started;
+}
+
+async function personaIn(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new ParleyError('USAGE', `the persona ${path} cannot be read`, { hint: 'name a text file', cause });
+  });
+  const parts = splitFrontMatter(text);
+  if (parts) return parts.persona;
+  throw new ParleyError('USAGE', `${path} has keys that never end`, {
+    hint: 'add a second line of --- before the persona',
+  });
+}
+
+interface Asked {
+  readonly conversation: string;
+  readonly id: string;
+}
+
+/** Shows the progress until the what-if has ended. A signal ends the wait, not the what-if. */
+async function waitFor(context: Context, client: ParleyClient, asked: Asked): Promise<void> {
+  const abort = new AbortController();
+  const release = context.io.onSignal(() => abort.abort());
+  const spinner = createSpinner(context.io);
+  let notedAt = performance.now();
+  try {
+    for (;;) {
+      const summary = await client.request('what-if-result', { ...asked, limit: 0 });
+      if (!isOpen(summary)) return;
+      if (abort.signal.aborted) throw leftRunning(context, asked);
+      const text = renderWhatIfState(summary);
+      spinner.show(text);
+      if (context.io.stderr.isTTY !== true && performance.now() - notedAt > LINE_EVERY_MS) {
+        context.note(text);
+        notedAt = performance.now();
+      }
+      await pause(POLL_MS, undefined, { signal: abort.signal }).catch(() => undefined);
+    }
+  } finally {
+    spinner.hide();
+    release();
+  }
+}
+
+function isOpen({ state }: WhatIfSummary): boolean {
+  return state === 'queued' || state === 'running';
+}
+
+function leftRunning({ command }: Context, { conversation, id }: Asked): ParleyError {
+  return new ParleyError('WHAT_IF_RUNNING', `the what-if ${id} continues in the daemon`, {
+    hint: `${command(`what-if ${conversation} --show ${id}`)} prints its result, --stop ${id} ends it`,
+  });
+}
+
+async function wholeResult(client: ParleyClient, asked: Asked): Promise<WhatIfResult> {
+  let page = await client.request('what-if-result', asked);
+  const results: WhatIfTurn[] = [...page.results];
+  while (page.next !== null) {
+    page = await client.request('what-if-result', { ...asked, from: page.next });
+    results.push(...page.results);
+  }
+  return { ...page, results };
+}
+
+/** 1: it has not all its runs. */
+function print(context: Context, result: WhatIfResult): number {
+  if (context.json) context.value(result);
+  else context.line(renderWhatIf(result, context.palette));
+  return result.state === 'done' || isOpen(result) ? 0 : 1;
+}
+
+function indexes(value: string): number | number[] | 'all' {
+  if (value === 'all') return 'all';
+  const [first, ...others] = value.split(',').map((one) => entryIndex(one.trim()));
+  return first !== undefined && others.length === 0 ? first : [first ?? 0, ...others];
+}
+
+function runs(value: string): number {
+  const count = Number(value);
+  if (Number.isInteger(count) && count >= 1 && count <= 20) return count;
+  throw new InvalidArgumentError('Give a whole number from 1 to 20.');
+}

@@ -1,0 +1,149 @@
+import { fromAnswer, type RecordedTurn, recordedTurns, turnAt } from '../../agents/index.ts';
+import type { AnswerOf, RequestOf } from '../../bus/index.ts';
+import type { Author, Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Runtime } from '../runtime.ts';
+import { noDefinition, unknownModel } from '../what-if/job.ts';
+import type { LogKey } from '../what-if/what-ifs.ts';
+import { operatorOf } from './approvals.ts';
+import type { Handlers } from './handlers.ts';
+
+/** The verbs about what-ifs: checks a request against the log, and starts a job. */
+
+/** The part of the request API that these verbs need. */
+interface Parts {
+  readonly workers: Pick<Workers, 'existing'>;
+  readonly runtime: Pick<Runtime, 'whatIfs' | 'definitions' | 'newId' | 'team'>;
+  /** Bytes of one answer. */
+  readonly room: number;
+}
+
+type Start = RequestOf<'what-if'>;
+
+/** Runs of both sides, of all turns. */
+const MOST_RUNS = 10_000;
+
+export function whatIfHandlers(
+  parts: Parts,
+): Pick<Handlers, 'what-if' | 'what-ifs' | 'what-if-result' | 'what-if-stop'> {
+  return {
+    'what-if': (request, { isBound }) =>
+      startWhatIf(request, operatorOf(request, parts.runtime.team.rules.roster, isBound), parts),
+    'what-ifs': async ({ conversation }) => ({
+      whatIfs: await parts.runtime.whatIfs.list(await keyOf(conversation, parts)),
+    }),
+    async 'what-if-result'({ conversation, id, from = 0, limit = Number.POSITIVE_INFINITY }) {
+      const key = await keyOf(conversation, parts);
+      return parts.runtime.whatIfs.result(key, id, { from, limit, room: parts.room });
+    },
+    'what-if-stop': async ({ conversation, id }) =>
+      parts.runtime.whatIfs.stop(await keyOf(conversation, parts), id),
+  };
+}
+
+async function startWhatIf(
+  request: Start,
+  by: Author,
+  { workers, runtime }: Parts,
+): Promise<AnswerOf<'what-if'>> {
+  const { conversation, runs = 1, start = 'turn' } = request;
+  const { whatIfs, newId } = runtime;
+  const entries = (await workers.existing(conversation)).entries();
+  const id = request.id ?? newId().toLowerCase();
+  const origin = entries[0]?.id ?? '';
+  const known = await whatIfs.summary({ conversation, origin }, id);
+  if (known) return known;
+  const agent = request.agent ?? agentAt(entries, request.at);
+  const change = changeOf(request, agent, runtime);
+  const turns = turnsOf(request, agent, entries);
+  if (turns.length * runs * 2 > MOST_RUNS) {
+    throw badRequest(
+      `${turns.length} turns with ${runs} runs of each side are more than ${MOST_RUNS} runs`,
+      'name fewer entries with `at`, or use fewer runs',
+    );
+  }
+  await refuseUnreplayable(turns, agent, request, runtime);
+  const plan = { id, conversation, agent, by: by.id, start, change, runs, turns, entries };
+  return whatIfs.start(plan, origin);
+}
+
+async function keyOf(conversation: string, { workers }: Pick<Parts, 'workers'>): Promise<LogKey> {
+  const [first] = (await workers.existing(conversation)).entries(0, 1);
+  return { conversation, origin: first?.id ?? '' };
+}
+
+function agentAt(entries: readonly Entry[], at: Start['at']): string {
+  const entry = typeof at === 'number' ? entries[at] : undefined;
+  if (entry?.author.kind === 'agent') return entry.author.id;
+  throw badRequest(
+    'what-if: agent: expected a slug, since `at` is not one entry of an agent',
+    'name the agent with `agent`',
+  );
+}
+
+function changeOf({ model, persona }: Start, agent: string, { whatIfs: { models } }: Parts['runtime']) {
+  if (model === undefined && persona === undefined)
+    throw badRequest('what-if: expected a change', 'name another `model`, or a `persona`');
+  const found = model === undefined ? null : models.changedTo(model, agent);
+  if (model !== undefined && !found) {
+    const { code, message, hint } = unknownModel(model, models.names);
+    throw new ParleyError(code, message, { hint });
+  }
+  return { model: found, persona: persona ?? null };
+}
+
+function turnsOf(
+  { conversation, at, start }: Start,
+  agent: string,
+  entries: readonly Entry[],
+): readonly RecordedTurn[] {
+  const turns = recordedTurns(entries, agent);
+  if (at === 'all' && turns.length > 0) return turns;
+  if (at === 'all') throw noTurn(conversation, agent, '');
+  const found = [at].flat().map((index) => {
+    if (index >= entries.length) {
+      const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
+      throw new ParleyError('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${index}; ${range}`, {
+        hint: '`parley show` lists the entries by index',
+      });
+    }
+    const turn = turnAt(turns, entries, index);
+    if (!turn) throw noTurn(conversation, agent, ` at entry ${index}`);
+    return start === 'answer' ? fromAnswer(turn, index) : turn;
+  });
+  return found.filter((turn, place) => found.findIndex(({ turnId }) => turnId === turn.turnId) === place);
+}
+
+function noTurn(conversation: string, agent: string, where: string): ParleyError {
+  return new ParleyError(
+    'NO_SUCH_TURN',
+    `conversation ${conversation} has no turn of ${agent}${where} that called its model`,
+    { hint: 'give the index of an answer of that agent; `parley show` lists the entries by index' },
+  );
+}
+
+/** Of all turns of an agent, those without a definition are reported in the result; a turn that is named is refused here. */
+async function refuseUnreplayable(
+  turns: readonly RecordedTurn[],
+  agent: string,
+  { at }: Start,
+  { definitions, team }: Parts['runtime'],
+): Promise<void> {
+  if (team.agents.get(agent)?.card.runtime === 'bus') {
+    throw new ParleyError(
+      'WHAT_IF_REMOTE_AGENT',
+      `agent ${agent} runs in another process, and its model cannot be called from here`,
+      { hint: 'name an agent with the runtime `local`' },
+    );
+  }
+  if (at === 'all') return;
+  for (const hash of new Set(turns.flatMap(({ steps }) => steps.map(({ definition }) => definition)))) {
+    if (hash === null) throw noDefinition(agent);
+    await definitions.read(hash);
+  }
+}
+
+function badRequest(message: string, hint: string): ParleyError {
+  return new ParleyError('BAD_REQUEST', message, { hint });
+}

@@ -1,0 +1,276 @@
+import { setTimeout as timeout } from 'node:timers/promises';
+import {
+  type Assembled,
+  type Change,
+  callModel,
+  changed,
+  createReplay,
+  type Definition,
+  type Model,
+  type ModelProfile,
+  overBudget,
+  type RecordedTurn,
+  type RequestSources,
+  type Reservation,
+  type RetryPolicy,
+  type Run,
+  reservationFor,
+  sourcesOf,
+  type Variant,
+} from '../../agents/index.ts';
+import type { WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
+import type { CallOutcome, Entry } from '../../conversation/index.ts';
+import { type Clock, linkedAbort, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import type { RunLimits } from '../team.ts';
+import type { ConfiguredModels } from './models.ts';
+import { addRun, emptyTally, recordedOf, reportedRun } from './report.ts';
+
+/**
+ * One what-if: each turn is sent again `runs` times unchanged (the control) and `runs` times with the change.
+ *
+ * WHAT-IF-JOB-1 At most `PARALLEL` model calls at a time. Between two runs, other work of the daemon gets its turn.
+ * WHAT-IF-JOB-2 A call that could exceed a limit of the conversation is not made, and ends the job. What what-ifs of the
+ *               conversation used counts, what its turns used does not.
+ */
+
+const PARALLEL = 4;
+
+export type JobState = WhatIfSummary['state'];
+
+/** What a job does; it does not change. */
+export interface JobPlan {
+  readonly id: string;
+  readonly conversation: string;
+  readonly agent: string;
+  readonly by: string;
+  readonly start: 'turn' | 'answer';
+  readonly change: Change;
+  readonly runs: number;
+  readonly turns: readonly RecordedTurn[];
+  readonly entries: readonly Entry[];
+}
+
+export interface JobContext {
+  readonly models: ConfiguredModels;
+  readonly limits: RunLimits;
+  readonly retry: RetryPolicy;
+  readonly elapsed: Clock;
+  readonly now: Clock;
+  /** What earlier what-ifs of the conversation used (WHAT-IF-JOB-2). */
+  readonly usedBefore: { readonly tokens: number; readonly usd: number };
+  read(definition: string): Promise<Definition>;
+  /** Called after each run. */
+  onProgress(): void;
+}
+
+type Side = 'control' | 'changed';
+
+export class Job {
+  readonly plan: JobPlan;
+  state: JobState = 'queued';
+  readonly #startedAt: string;
+  #endedAt: string | null = null;
+  #reason: string | undefined;
+  #done = 0;
+  readonly #tallies = { control: emptyTally(), changed: emptyTally() };
+  readonly #results: WhatIfTurn[];
+  readonly #abort = new AbortController();
+  readonly #reserved = new Set<Reservation>();
+
+  constructor(plan: JobPlan, now: number) {
+    this.plan = plan;
+    this.#startedAt = new Date(now).toISOString();
+    this.#results = plan.turns.map((turn) => ({
+      at: turn.steps.at(-1)?.index ?? turn.steps[0].index,
+      recorded: recordedOf(turn, plan.entries),
+      control: [],
+      changed: [],
+    }));
+  }
+
+  get isOver(): boolean {
+    return this.state !== 'queued' && this.state !== 'running';
+  }
+
+  /** The first reason counts. */
+  end(state: Exclude<JobState, 'queued' | 'running'>, reason?: string): void {
+    if (this.isOver) return;
+    this.state = state;
+    this.#reason = reason;
+    this.#abort.abort();
+  }
+
+  get summary(): WhatIfSummary {
+    const { id, conversation, agent, by, start, change, runs, turns } = this.plan;
+    return {
+      ...{ id, conversation, agent, by, start, runs, state: this.state },
+      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
+      startedAt: this.#startedAt,
+      endedAt: this.#endedAt,
+      change: { model: change.model?.profile.name ?? null, persona: change.persona !== null },
+      done: this.#done,
+      total: turns.length * runs * 2,
+      turns: turns.length,
+      ...structuredClone(this.#tallies),
+    };
+  }
+
+  get results(): readonly WhatIfTurn[] {
+    return this.#results;
+  }
+
+  /** Never rejects: what goes wrong with a turn is part of its result. */
+  async run(context: JobContext): Promise<void> {
+    if (this.isOver) return;
+    this.state = 'running';
+    const work = this.#work(context);
+    const lanes = Array.from({ length: PARALLEL }, async () => {
+      for (const run of work) {
+        if (this.isOver) return;
+        await run();
+        context.onProgress();
+        await timeout(0); // WHAT-IF-JOB-1
+      }
+    });
+    await Promise.all(lanes);
+    this.end('done');
+    this.#endedAt = new Date(context.now()).toISOString();
+  }
+
+  /** The runs in order: those of one turn are next to each other, and share its first request. */
+  *#work(context: JobContext): Generator<() => Promise<void>, undefined> {
+    const variants = {
+      control: this.#variant('control', context),
+      changed: this.#variant('changed', context),
+    };
+    for (const [place, turn] of this.plan.turns.entries()) {
+      for (const side of ['control', 'changed'] as const) {
+        const replay = createReplay(this.plan, turn, variants[side]);
+        for (let n = 0; n < this.plan.runs; n++) yield () => this.#runOnce(place, side, replay);
+      }
+    }
+  }
+
+  async #runOnce(place: number, side: Side, replay: () => Promise<Run>): Promise<void> {
+    const result = this.#results[place];
+    if (!result) return;
+    try {
+      const run = reportedRun(await replay(), result.recorded);
+      this.#results[place] = {
+        ...(this.#results[place] ?? result),
+        [side]: [...(this.#results[place]?.[side] ?? []), run],
+      };
+      addRun(this.#tallies[side], run);
+    } catch (error) {
+      const code = error instanceof ParleyError ? error.code : 'INTERNAL';
+      this.#results[place] = {
+        ...(this.#results[place] ?? result),
+        failure: { code, message: messageOf(error) },
+      };
+      this.#tallies[side].failed += 1;
+    }
+    this.#done += 1;
+  }
+
+  #variant(side: Side, context: JobContext): Variant {
+    const { agent, change } = this.plan;
+    const known = new Map<string, Promise<RequestSources>>();
+    const sources = async (hash: string): Promise<RequestSources> => {
+      if (hash === '') throw noDefinition(agent);
+      const definition = await context.read(hash);
+      const recorded = sourcesOf(definition);
+      const name = recorded.agents.get(agent)?.profile.name ?? '';
+      const headers = context.models.changedTo(name, agent)?.profile.headers;
+      const unchanged = headers ? sourcesOf(definition, headers) : recorded;
+      return side === 'control' ? unchanged : changed(unchanged, agent, change);
+    };
+    return {
+      mayReduce: side === 'changed',
+      sources(hash) {
+        const found = known.get(hash) ?? sources(hash);
+        known.set(hash, found);
+        return found;
+      },
+      call: (assembled, profile) => this.#call(assembled, profile, context),
+    };
+  }
+
+  async #call(assembled: Assembled, profile: ModelProfile, context: JobContext): Promise<CallOutcome> {
+    const { agent, turnId, hash } = assembled.request;
+    const report = { agent, turnId, requestHash: hash, upTo: 0, duration: 0 };
+    const model = context.models.get(profile.name);
+    if (!model)
+      return {
+        type: 'model-failed',
+        ...report,
+        partial: '',
+        ...unknownModel(profile.name, context.models.names),
+      };
+    const reservation = reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price);
+    const limit = overBudget({ ...context.limits, ...this.#used(context) }, [...this.#reserved, reservation]);
+    if (limit) this.end('limited', `${limit.name}: in what-ifs of this conversation, ${limit.message}`);
+    if (this.isOver) return { type: 'model-aborted', partial: '', ...report };
+    this.#reserved.add(reservation);
+    try {
+      return await this.#callInTime(assembled, profile, model, context);
+    } finally {
+      this.#reserved.delete(reservation);
+    }
+  }
+
+  async #callInTime(
+    { request, estimatedTokens }: Assembled,
+    { price }: ModelProfile,
+    model: Model,
+    { retry, elapsed, limits }: JobContext,
+  ): Promise<CallOutcome> {
+    const abort = linkedAbort(this.#abort.signal);
+    const timer = setTimeout(() => abort.abort(), Math.min(limits.turnSeconds * 1_000, MAX_TIMER_MS));
+    try {
+      const outcome = await callModel(
+        request,
+        { upTo: 0, estimatedTokens },
+        {
+          ...{ model, retry, elapsed, sleep, price, signal: abort.signal, random: Math.random },
+          ...{ newId: () => '', publish: () => undefined }, // not shown live
+        },
+      );
+      if (outcome.type !== 'model-aborted' || this.#abort.signal.aborted) return outcome;
+      const message = `no answer within ${limits.turnSeconds} s`;
+      return { ...outcome, limit: { name: 'turnSeconds', message } };
+    } finally {
+      clearTimeout(timer);
+      abort.unlink();
+      model.turnOver?.(request.turnId);
+    }
+  }
+
+  #used({ usedBefore }: JobContext): { readonly usedTokens: number; readonly usedUsd: number } {
+    let [usedTokens, usedUsd] = [usedBefore.tokens, usedBefore.usd];
+    for (const { used } of Object.values(this.#tallies)) {
+      usedTokens += used.inputTokens + used.outputTokens;
+      usedUsd += used.usd;
+    }
+    return { usedTokens, usedUsd };
+  }
+}
+
+export function noDefinition(agent: string): ParleyError {
+  return new ParleyError('NO_DEFINITION', `the turn of ${agent} was recorded without a definition`, {
+    hint: 'turns before definitions were stored, and imported answers, cannot be sent again; choose a later turn',
+  });
+}
+
+/** The maximum of `setTimeout`. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export function unknownModel(
+  name: string,
+  names: readonly string[],
+): { readonly code: string; readonly message: string; readonly hint: string } {
+  return {
+    code: 'UNKNOWN_MODEL',
+    message: `there is no model ${name}`,
+    hint: `configured models: ${names.join(', ')}`,
+  };
+}

@@ -1,0 +1,10 @@
+import type { ChangedModel, Model } from '../../agents/index.ts';
+
+/** The configured models, for requests outside turns. */
+export interface ConfiguredModels {
+  /** The keys of `models`. */
+  readonly names: readonly string[];
+  get(name: string): Model | undefined;
+  /** As this agent would send its requests to it, with the parameters of the agent; null: there is no such model. */
+  changedTo(name: string, agent: string): ChangedModel | null;
+}
