@@ -74,8 +74,10 @@ export class Job {
   #done = 0;
   readonly #tallies = { control: emptyTally(), changed: emptyTally() };
   readonly #results: WhatIfTurn[];
+  /** By all calls so far, also those of runs that have not ended. */
+  readonly #spent = { tokens: 0, usd: 0 };
   readonly #abort = new AbortController();
-  readonly #reserved = new Set<Reservation>();
+  readonly #reserved = new Map<Reservation, Promise<void>>();
 
   constructor(plan: JobPlan, now: number) {
     this.plan = plan;
@@ -207,15 +209,36 @@ export class Job {
         ...unknownModel(profile.name, context.models.names),
       };
     const reservation = reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price);
-    const limit = overBudget({ ...context.limits, ...this.#used(context) }, [...this.#reserved, reservation]);
-    if (limit) this.end('limited', `${limit.name}: in what-ifs of this conversation, ${limit.message}`);
-    if (this.isOver) return { type: 'model-aborted', partial: '', ...report };
-    this.#reserved.add(reservation);
+    const release = await this.#reserve(reservation, context);
+    if (!release) return { type: 'model-aborted', partial: '', ...report };
     try {
       return await this.#callInTime(assembled, profile, model, context);
     } finally {
-      this.#reserved.delete(reservation);
+      release();
     }
+  }
+
+  /** WHAT-IF-JOB-2: waits for running calls while their reservations alone are in the way. Null: the job has ended. */
+  async #reserve(reservation: Reservation, context: JobContext): Promise<(() => void) | null> {
+    while (!this.isOver) {
+      const budget = { ...context.limits, ...this.#used(context) };
+      const limit = overBudget(budget, [...this.#reserved.keys(), reservation]);
+      if (!limit) {
+        let release = () => {};
+        const released = new Promise<void>((resolve) => {
+          release = resolve;
+        });
+        this.#reserved.set(reservation, released);
+        return () => {
+          this.#reserved.delete(reservation);
+          release();
+        };
+      }
+      if (this.#reserved.size === 0)
+        this.end('limited', `${limit.name}: in what-ifs of this conversation, ${limit.message}`);
+      else await Promise.race(this.#reserved.values());
+    }
+    return null;
   }
 
   async #callInTime(
@@ -235,6 +258,10 @@ export class Job {
           ...{ newId: () => '', publish: () => undefined }, // not shown live
         },
       );
+      const { inputTokens = 0, outputTokens = 0, usd = 0 } =
+        (outcome.type === 'model-answered' && outcome.answer.usage) || {};
+      this.#spent.tokens += inputTokens + outputTokens;
+      this.#spent.usd += usd;
       if (outcome.type !== 'model-aborted' || this.#abort.signal.aborted) return outcome;
       const message = `no answer within ${limits.turnSeconds} s`;
       return { ...outcome, limit: { name: 'turnSeconds', message } };
@@ -246,12 +273,7 @@ export class Job {
   }
 
   #used({ usedBefore }: JobContext): { readonly usedTokens: number; readonly usedUsd: number } {
-    let [usedTokens, usedUsd] = [usedBefore.tokens, usedBefore.usd];
-    for (const { used } of Object.values(this.#tallies)) {
-      usedTokens += used.inputTokens + used.outputTokens;
-      usedUsd += used.usd;
-    }
-    return { usedTokens, usedUsd };
+    return { usedTokens: usedBefore.tokens + this.#spent.tokens, usedUsd: usedBefore.usd + this.#spent.usd };
   }
 }
 

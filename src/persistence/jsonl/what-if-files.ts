@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open, readdir, rm } from 'node:fs/promises';
+import { lstat, open, readdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { WhatIfTexts } from '../port.ts';
@@ -33,8 +33,10 @@ export function openWhatIfFiles(root: string): WhatIfTexts {
   return {
     put: (conversation, id, text, options) =>
       inTurn(conversation, async () => {
+        const file = path(conversation, id);
         await makeDirectory(folder(conversation));
-        await replaceFile(path(conversation, id), text, options);
+        await refuseLink(folder(conversation));
+        await replaceFile(file, text, options);
       }),
     get: (conversation, id) => readText(path(conversation, id)),
     async list(conversation) {
@@ -61,6 +63,12 @@ function requireId(id: string): string {
   throw new ParleyError('INVALID_NAME', `${JSON.stringify(id)} is not the id of a what-if`, {
     hint: '`parley what-if CONVERSATION --list` prints the ids',
   });
+}
+
+/** WHAT-IF-FILES-2 */
+async function refuseLink(folder: string): Promise<void> {
+  if (!(await lstat(folder)).isSymbolicLink()) return;
+  throw new ParleyError('WHAT_IF_UNWRITABLE', `${folder} is a link`, { hint: 'remove it' });
 }
 
 async function readText(path: string): Promise<string | null> {
