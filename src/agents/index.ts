@@ -66,7 +66,6 @@ export {
   type ChangedModel,
   changed,
   createReplay,
-  isSameCall,
   type Run,
   type Variant,
 } from './what-if/what-if.ts';

@@ -5,8 +5,8 @@ import { slugShape } from './post.ts';
 /** Requests and answers of the verbs about what-ifs; `contract.ts` has the table. */
 
 /** Of each side, for each turn. */
-export const MOST_RUNS = 20;
-export const MOST_TURNS = 5_000;
+const MOST_RUNS = 20;
+const MOST_TURNS = 5_000;
 
 /** In lower case: it names a file, and many file systems ignore case. */
 export const whatIfId = z

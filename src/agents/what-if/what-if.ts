@@ -179,7 +179,7 @@ async function build(
   const setup = sources.agents.get(agent);
   if (!setup) throw new Error(`the definition ${definition} has no agent ${agent}`);
   const prepared = entries.slice(0, index);
-  for (const { index: place, answer } of answers) prepared[place] = replaced(prepared[place], answer);
+  for (const { index: step, answer } of answers) prepared[step] = replaced(prepared[step], answer);
   const target = { conversation, mayReduce: variant.mayReduce };
   return { assembled: buildRequest(prepared, target, setup, sources).assembled, profile: setup.profile };
 }
@@ -203,7 +203,7 @@ function recordedOrder(entry: Entry | undefined, { toolCalls }: Answer): Answer[
 }
 
 /** The order of keys and white space do not matter. */
-export function isSameCall(one: WantedCall, other: WantedCall): boolean {
+function isSameCall(one: WantedCall, other: WantedCall): boolean {
   return one.name === other.name && isDeepStrictEqual(parsed(one.arguments), parsed(other.arguments));
 }
 

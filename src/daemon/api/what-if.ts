@@ -112,7 +112,8 @@ function turnsOf(
     if (!turn) throw noTurn(conversation, agent, ` at entry ${index}`);
     return start === 'answer' ? fromAnswer(turn, index) : turn;
   });
-  return found.filter((turn, place) => found.findIndex(({ turnId }) => turnId === turn.turnId) === place);
+  const firstSteps = found.map(({ steps }) => steps[0].index);
+  return found.filter((_, position) => firstSteps.indexOf(firstSteps[position] ?? -1) === position);
 }
 
 function noTurn(conversation: string, agent: string, where: string): ParleyError {

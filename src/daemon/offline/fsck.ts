@@ -1,7 +1,7 @@
 import { checkShapes, closeStrayCalls, hasOutstandingWork } from '../../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { ConversationStore, Leftover, StoreInspector } from '../../persistence/index.ts';
-import { composeInspector, composeOwnStore } from '../compose/files.ts';
+import { composeInspector, composeOwnStore, composeWhatIfTexts } from '../compose/files.ts';
 import { rowOf } from '../conversations/projections.ts';
 import { DefinitionChecks } from './definition-findings.ts';
 import { type Finding, findingsOf, leftoverFinding, stateOf } from './findings.ts';
@@ -50,7 +50,9 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
       if (!findings.some((finding) => finding.repair !== null)) continue;
       const isDeleted = found.left.some((one) => one.conversation === conversation && !one.isSwept);
       if (!isDeleted && !found.withLog.has(conversation)) continue; // opening the store removed it
-      const repairing = isDeleted ? store.delete(conversation) : repairConversation(store, conversation);
+      const repairing = isDeleted
+        ? removeRest(store, conversation, dataDirectory)
+        : repairConversation(store, conversation);
       await repairing.catch((error: unknown) => void failures.push(messageOf(error)));
     }
   } finally {
@@ -63,6 +65,11 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   }
   const left = await leftoversIn(inspector);
   return withOutcome(before, await inspectAll(inspector, { ...found, left }, checks));
+}
+
+async function removeRest(store: ConversationStore, conversation: string, dataDirectory: string) {
+  await composeWhatIfTexts(dataDirectory).remove(conversation);
+  await store.delete(conversation);
 }
 
 /** What is checked. */

@@ -126,7 +126,7 @@ export class Job {
     if (this.isOver) return;
     this.state = 'running';
     const work = this.#work(context);
-    const lanes = Array.from({ length: PARALLEL }, async () => {
+    const loops = Array.from({ length: PARALLEL }, async () => {
       for (const run of work) {
         if (this.isOver) return;
         await run();
@@ -134,7 +134,7 @@ export class Job {
         await timeout(0); // WHAT-IF-JOB-1
       }
     });
-    await Promise.all(lanes);
+    await Promise.all(loops);
     this.end('done');
     this.#endedAt = new Date(context.now()).toISOString();
   }
@@ -145,28 +145,28 @@ export class Job {
       control: this.#variant('control', context),
       changed: this.#variant('changed', context),
     };
-    for (const [place, turn] of this.plan.turns.entries()) {
+    for (const [position, turn] of this.plan.turns.entries()) {
       for (const side of ['control', 'changed'] as const) {
         const replay = createReplay(this.plan, turn, variants[side]);
-        for (let n = 0; n < this.plan.runs; n++) yield () => this.#runOnce(place, side, replay);
+        for (let n = 0; n < this.plan.runs; n++) yield () => this.#runOnce(position, side, replay);
       }
     }
   }
 
-  async #runOnce(place: number, side: Side, replay: () => Promise<Run>): Promise<void> {
-    const result = this.#results[place];
+  async #runOnce(position: number, side: Side, replay: () => Promise<Run>): Promise<void> {
+    const result = this.#results[position];
     if (!result) return;
     try {
       const run = reportedRun(await replay(), result.recorded);
-      this.#results[place] = {
-        ...(this.#results[place] ?? result),
-        [side]: [...(this.#results[place]?.[side] ?? []), run],
+      this.#results[position] = {
+        ...(this.#results[position] ?? result),
+        [side]: [...(this.#results[position]?.[side] ?? []), run],
       };
       addRun(this.#tallies[side], run);
     } catch (error) {
       const code = error instanceof ParleyError ? error.code : 'INTERNAL';
-      this.#results[place] = {
-        ...(this.#results[place] ?? result),
+      this.#results[position] = {
+        ...(this.#results[position] ?? result),
         failure: { code, message: messageOf(error) },
       };
       this.#tallies[side].failed += 1;
@@ -258,8 +258,11 @@ export class Job {
           ...{ newId: () => '', publish: () => undefined }, // not shown live
         },
       );
-      const { inputTokens = 0, outputTokens = 0, usd = 0 } =
-        (outcome.type === 'model-answered' && outcome.answer.usage) || {};
+      const {
+        inputTokens = 0,
+        outputTokens = 0,
+        usd = 0,
+      } = (outcome.type === 'model-answered' && outcome.answer.usage) || {};
       this.#spent.tokens += inputTokens + outputTokens;
       this.#spent.usd += usd;
       if (outcome.type !== 'model-aborted' || this.#abort.signal.aborted) return outcome;

@@ -20,7 +20,7 @@ export function openWhatIfFiles(root: string): WhatIfTexts {
   const folder = (conversation: string) => dirname(path(conversation, 'any'));
   const tails = new Map<string, Promise<unknown>>();
   /** WHAT-IF-FILES-1 */
-  const inTurn = <T>(conversation: string, work: () => Promise<T>): Promise<T> => {
+  const inOrder = <T>(conversation: string, work: () => Promise<T>): Promise<T> => {
     const done = (tails.get(conversation) ?? Promise.resolve()).then(work);
     const tail = done
       .catch(() => undefined)
@@ -32,7 +32,7 @@ export function openWhatIfFiles(root: string): WhatIfTexts {
   };
   return {
     put: (conversation, id, text, options) =>
-      inTurn(conversation, async () => {
+      inOrder(conversation, async () => {
         const file = path(conversation, id);
         await makeDirectory(folder(conversation));
         await refuseLink(folder(conversation));
@@ -48,7 +48,7 @@ export function openWhatIfFiles(root: string): WhatIfTexts {
       return names.flatMap((name) => idOf(name) ?? []).sort();
     },
     remove: (conversation) =>
-      inTurn(conversation, async () => {
+      inOrder(conversation, async () => {
         await rm(folder(conversation), { recursive: true, force: true });
         await orNullIfMissing(syncDirectory(directory));
       }),

@@ -141,6 +141,16 @@ describe('what-ifs of a daemon', () => {
     expect(changed.failed).toBe(2);
   });
 
+  it('send a turn once that several named entries belong to', async () => {
+    await begin();
+    const answers = (await world.entries()).filter(
+      (entry) => entry.type === 'message' && entry.role === 'assistant',
+    );
+    const [one = 0, two = 0] = answers.map(({ index }) => index);
+    const { turns } = await ask('what-if', { agent: 'pm', at: [one, one - 1, two], model: 'm2', id: 'turn' });
+    expect(turns).toBe(2);
+  });
+
   it.each<[string, object, string]>([
     ['no change', {}, 'BAD_REQUEST'],
     ['an unknown model', { model: 'm9' }, 'UNKNOWN_MODEL'],
