@@ -10,7 +10,7 @@ import { type IngressSources, SHARED_CONSUMER } from '../ingress/ingress-sources
 import { refusedFrom } from '../ingress/refused-posts.ts';
 import { isGone } from '../ingress/stored-posts.ts';
 import { parseAckSubject } from '../ingress/stream-consumer.ts';
-import { deliveryOf } from '../ingress/stream-message.ts';
+import { deliveryOf, messageFrom, originOf, senderOf } from '../ingress/stream-message.ts';
 import {
   apiErrorCode,
   brokerError,
@@ -225,9 +225,8 @@ export class NatsSharedIngress implements SharedIngress {
     const ack = parseAckSubject(message.reply);
     if (!ack || !message.reply) return;
     this.#sources.capacityGuard.noteRead();
-    const names = this.#sources.subjects.parseIn(message.subject);
+    const { publisher, conversation } = senderOf(this.#sources.subjects, message);
     const position = { stream: this.#life, sequence: ack.sequence };
-    const conversation = names?.conversation ?? '';
     const token = {
       ...position,
       conversation,
@@ -243,7 +242,7 @@ export class NatsSharedIngress implements SharedIngress {
       this.acknowledge(token);
       return;
     }
-    this.#queue.offer(names?.publisher ?? '', token);
+    this.#queue.offer(publisher, token);
   }
 
   /** SHARED-INGRESS-1. True: it was missing. */
@@ -322,8 +321,8 @@ export class NatsSharedIngress implements SharedIngress {
       const life = this.#life;
       const stored = await manager.streams.getMessage(subjects.ingressStream, query);
       if (stored.seq > upTo) return null;
-      const { seq: sequence, subject, data: body, header: headers, timestamp } = stored;
-      return deliveryOf(subjects, { stream: life, sequence }, { subject, body, headers, timestamp });
+      const delivery = deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
+      return { ...delivery, origin: originOf(stored.header) };
     } catch (error) {
       const code = apiErrorCode(error);
       if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;

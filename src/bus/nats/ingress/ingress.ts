@@ -1,33 +1,37 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import { logFault } from '../../envelopes.ts';
-import type { Delivery, IngressLag, IngressOptions } from '../../port.ts';
-import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
-import type { DeliveryRef } from './backlog.ts';
+import type { IngressLag, IngressOptions } from '../../port.ts';
+import type { Settled } from '../../settled.ts';
 import type { Beginning } from './begin-reading.ts';
 import { FairQueue, type QueuedDelivery } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
-import { BodyMode, type Cursor, deliveryFrom, FloodWatch, RefusedTogether } from './reading.ts';
+import {
+  BodyMode,
+  type Cursor,
+  cursorAt,
+  FloodWatch,
+  isOfStream,
+  lagOf,
+  queueLimits,
+  RefusedTogether,
+  settledBy,
+} from './reading.ts';
 import { refusedRunsAfter } from './refused-posts.ts';
-import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
-import { StoredPosts, timeOf } from './stored-posts.ts';
+import { StoredPosts } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
-import type { StreamMessage } from './stream-message.ts';
+import { deliveryOf, type StreamMessage, senderOf } from './stream-message.ts';
 
 /**
  * Reads the ingress stream for one daemon.
  *
- * INGRESS-1 Deliveries of one publisher, and deliveries into one conversation, arrive in stream order. While this reader lives,
- *    none is skipped and none is repeated (BUS-PORT-1).
+ * INGRESS-1 Deliveries of one publisher, and deliveries into one conversation, arrive in stream order, each once (BUS-PORT-1).
  * INGRESS-2 At most `maxInFlight` deliveries are unsettled, at most `maxInFlightPerPublisher` of one publisher. While these hold
  *    `maxBytesInFlight`, no more are delivered. Reading continues into a backlog of `maxParked` posts (`fair-queue.ts`).
  * INGRESS-3 After any break a new consumer is opened after the last post that was read; it retries until it succeeds.
- * INGRESS-4 When the stream is another one than before (created again, or rolled back), reading starts at its first message:
- *    ids suppress repeated posts, but nothing would recover skipped ones.
- * INGRESS-5 The position never passes an unsettled delivery. A rejected delivery stays unsettled and is repeated after a
- *    restart. Rejections while the reader stops are not logged one by one: one line gives their number.
+ * INGRESS-4 When the stream is another one than before (created again, or rolled back), reading starts at its first message.
+ * INGRESS-5 The position never passes an unsettled delivery. A rejected delivery stays unsettled and is repeated after a restart.
  * INGRESS-6 Posts that another store settled are read and not delivered (`../settled.ts`). The server keeps what is settled here.
  * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
  * INGRESS-8 When reading is far behind because of posts that are refused, the unread posts of each publisher that is far over
@@ -36,13 +40,8 @@ import type { StreamMessage } from './stream-message.ts';
 
 /** A small batch would let a flood delay the other publishers, because a busy process pulls rarely. */
 const MAX_BATCH = 1_000;
-/** The message limit of the stream, so that a flood leaves no post unread. About 75 MB, 150 MB if each has its own conversation. */
-const MAX_PARKED = 1_000_000;
-/** The default of `maxBytesInFlight`. */
-const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
-
 /** Reading continues with another kind of consumer (INGRESS-7). */
 const CHANGED = 'changed';
 
@@ -82,18 +81,8 @@ export class Ingress {
     return this.#stopped;
   }
 
-  async lag(): Promise<IngressLag> {
-    const { manager, subjects } = this.#sources;
-    const { state, created } = await this.#sources.stream();
-    const known = this.#cursor;
-    const cursor = known?.life === created ? known : null;
-    const read = cursor?.last ?? 0;
-    const unread = Math.max(0, state.last_seq - Math.max(read, state.first_seq - 1));
-    const messages = unread + (cursor?.mark.underWay ?? 0);
-    if (messages === 0) return { messages, oldestTakenAt: null };
-    const oldest = cursor?.mark.oldest ?? Math.max(read + 1, state.first_seq);
-    const time = await timeOf(manager, subjects.ingressStream, oldest);
-    return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
+  lag(): Promise<IngressLag> {
+    return lagOf(this.#cursor, this.#sources);
   }
 
   async #stop(): Promise<void> {
@@ -130,22 +119,13 @@ export class Ingress {
     try {
       await this.#options.onBegin?.();
       const cursor = await this.#locate();
-      if (this.#options.onRead)
-        cursor.wasRefused ??= await refusedRunsAfter(this.#sources, {
-          stream: cursor.life,
-          sequence: cursor.last,
-        });
+      const position = { stream: cursor.life, sequence: cursor.last };
+      if (this.#options.onRead) cursor.wasRefused ??= await refusedRunsAfter(this.#sources, position);
       const { connection, manager, subjects } = this.#sources;
-      const consumer = await StreamConsumer.open(
-        connection,
-        manager,
-        subjects.ingressStream,
-        cursor.last + 1,
-        { isHeadersOnly: this.#bodies.isHeadersOnly },
-      );
+      const { ingressStream: stream } = subjects;
+      const consumer = await StreamConsumer.open(connection, manager, stream, cursor.last + 1, this.#bodies);
       this.#consumer = consumer;
-      // The stream may have been replaced before the consumer was created.
-      if ((await this.#locate()) !== cursor) return 'the stream was replaced';
+      if ((await this.#locate()) !== cursor) return 'the stream was replaced'; // before the consumer was created
       return await this.#read(consumer, cursor);
     } catch (error) {
       return messageOf(error);
@@ -164,9 +144,8 @@ export class Ingress {
         await queue.change(); // INGRESS-2
         continue;
       }
-      const end: PullEnd = await consumer.pull(Math.min(queue.capacity, MAX_BATCH), (message) =>
-        this.#take(cursor, message),
-      );
+      const most = Math.min(queue.capacity, MAX_BATCH);
+      const end: PullEnd = await consumer.pull(most, (message) => this.#take(cursor, message));
       if (end.kind === 'broken') return end.reason;
       if (this.#watch.isSkipDue(consumer.pending) && (await this.#skip(cursor))) return CHANGED;
     }
@@ -193,9 +172,7 @@ export class Ingress {
     const skip = await skipAhead(this.#sources, after, isFlood).catch(() => null);
     if (skip === null || this.#stopping.signal.aborted) return false;
     cursor.unsettledSkips += 1;
-    const kept = Promise.all(skip.floods.map(onUnread)).then(() => {
-      cursor.unsettledSkips -= 1;
-    });
+    const kept = Promise.all(skip.floods.map(onUnread)).then(() => void cursor.unsettledSkips--);
     const refuse = (end: number) => {
       cursor.mark.open(end);
       this.#refused.add(kept, end, (sequences) => this.#settled(cursor, sequences));
@@ -206,80 +183,64 @@ export class Ingress {
     return true;
   }
 
-  /** Refuses the post or offers it to the queue, without its message if the body was not read (INGRESS-7). */
+  /** Refuses the delivery or offers it to the queue, without its message if the body was not read (INGRESS-7). */
   #decide(cursor: Cursor, message: StreamMessage): void {
-    const post = this.#postOf(message);
+    const queued = this.#queuedOf(message);
     const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;
     if (onRead) {
-      const delivery = deliveryFrom(cursor.life, post);
+      const delivery = deliveryOf(cursor.life, queued, message);
       const { sequence, size: bytes, data } = message;
       if (cursor.wasRefused?.(delivery.publisher, sequence, delivery.takenAt)) {
         this.#settled(cursor, [sequence]);
         return;
       }
       const reading = onRead({ ...delivery, bytes, body: isBodiless ? null : data });
+      this.#watch.read(reading.kind === 'refused');
       if (reading.kind === 'refused') {
         this.#bodies.refused(bytes);
-        this.#watch.read(true);
         this.#refused.add(reading.kept, sequence, (sequences) => this.#settled(cursor, sequences));
         return;
       }
-      this.#watch.read(false);
       if (reading.waitMs > 0) cursor.waits.set(sequence, reading.waitMs);
     }
-    const { message: _, ...ref } = post;
-    cursor.queue.offer(isBodiless ? ref : post);
+    const { message: _, ...ref } = queued;
+    cursor.queue.offer(isBodiless ? ref : queued);
   }
 
-  #postOf(message: StreamMessage): QueuedDelivery<StreamMessage> {
-    // The stream's subject filter guarantees two tokens. The envelope refuses invalid names.
-    const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
-    return { sequence: message.sequence, ...names, bytes: message.size, message };
-  }
-
-  /** Reads a post of the backlog again. */
-  async #fetch({ sequence }: DeliveryRef): Promise<QueuedDelivery<StreamMessage> | null> {
-    const stored = await this.#posts.fetch(sequence);
-    return stored && this.#postOf(stored);
+  #queuedOf(message: StreamMessage): QueuedDelivery<StreamMessage> {
+    const { sequence, size: bytes } = message;
+    return { sequence, ...senderOf(this.#sources.subjects, message), bytes, message };
   }
 
   #newCursor(life: string, last: number, skip: Settled | null = null): Cursor {
-    const { maxInFlight, maxInFlightPerPublisher, maxConversationsPerPublisher } = this.#options;
-    const { maxBytesInFlight, maxParked, maxKeptBytes } = this.#options;
-    const limits = {
-      maxInFlight,
-      perPublisher: maxInFlightPerPublisher ?? maxInFlight,
-      conversationsPerPublisher: maxConversationsPerPublisher ?? Number.POSITIVE_INFINITY,
-      maxBytes: maxBytesInFlight ?? Number.POSITIVE_INFINITY,
-      maxParked: maxParked ?? MAX_PARKED,
-      maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,
-    };
-    const queue: FairQueue<StreamMessage> = new FairQueue(limits, {
-      handle: (post) => this.#handle(this.#delivery(cursor, post)),
+    const queue: FairQueue<StreamMessage> = new FairQueue(queueLimits(this.#options), {
+      handle: (queued) => this.#handle(cursor, queued),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
-      fetch: (ref) => this.#fetch(ref),
+      fetch: async ({ sequence }) => {
+        const stored = await this.#posts.fetch(sequence);
+        return stored && this.#queuedOf(stored);
+      },
       settled: (sequence) => {
         cursor.waits.delete(sequence);
         this.#settled(cursor, [sequence]);
       },
     });
-    const mark = new LowWaterMark(last);
-    const isSettledElsewhere = skip ? covers(skip) : () => false;
-    const reading = { life, last, lastTime: null, wasRefused: null, unsettledSkips: 0, waits: new Map() };
-    const cursor: Cursor = { ...reading, mark, queue, skip, isSettledElsewhere };
-    this.#options.onSkip?.(({ stream, sequence }) => stream === life && isSettledElsewhere(sequence));
+    const cursor = cursorAt(life, last, skip, queue);
+    this.#options.onSkip?.((post) => post.stream === life && cursor.isSettledElsewhere(post.sequence));
     for (const before of this.#queues) if (before.inFlight === 0) this.#queues.delete(before);
     this.#queues.add(queue);
     return cursor;
   }
 
-  async #handle(delivery: Delivery): Promise<boolean> {
+  async #handle(cursor: Cursor, queued: QueuedDelivery<StreamMessage>): Promise<boolean> {
+    const { sequence, message: stored } = queued;
+    const waitMs = cursor.waits.get(sequence) ?? (this.#options.onRead && 0);
+    const delivery = deliveryOf(cursor.life, queued, stored);
     try {
-      await this.#options.onDelivery(delivery);
+      await this.#options.onDelivery({ ...delivery, ...(waitMs !== undefined && { waitMs }) });
       return true;
     } catch (error) {
-      const { sequence } = delivery.position;
       const message = 'a post could not be processed; it is read again after a restart'; // INGRESS-5
       if (!this.#stopping.signal.aborted) logFault(this.#sources.log, error, { sequence }, message);
       return false;
@@ -289,74 +250,49 @@ export class Ingress {
   #settled(cursor: Cursor, sequences: readonly number[]): void {
     const before = cursor.mark.value;
     for (const sequence of sequences) cursor.mark.settle(sequence);
-    const hasMoved = cursor.mark.value !== before;
     if (cursor !== this.#cursor) return; // the stream was replaced
-    if (hasMoved) this.#advance(cursor);
-    this.#note(cursor);
-  }
-
-  /** INGRESS-6 */
-  #note(cursor: Cursor): void {
-    this.#beginning.keeper.note(() => ({
-      stream: cursor.life,
-      settled: union(cursor.mark.settled(cursor.unsettledSkips > 0 ? 0 : MOST_OPEN), cursor.skip),
-      last: cursor.lastTime === null ? null : { sequence: cursor.last, time: `${cursor.lastTime}` },
-    }));
-  }
-
-  #advance(cursor: Cursor): void {
     const position = { stream: cursor.life, sequence: cursor.mark.value };
-    this.#options.onPosition(position);
-    this.#sources.purger.settledUpTo(position);
-  }
-
-  #delivery(cursor: Cursor, post: QueuedDelivery<StreamMessage>): Delivery {
-    const waitMs = cursor.waits.get(post.sequence) ?? (this.#options.onRead && 0);
-    return { ...deliveryFrom(cursor.life, post), ...(waitMs !== undefined && { waitMs }) };
+    if (position.sequence !== before) {
+      this.#options.onPosition(position);
+      this.#sources.purger.settledUpTo(position);
+    }
+    this.#beginning.keeper.note(() => settledBy(cursor)); // INGRESS-6
   }
 
   /** The cursor; a new one at the start if the stream is another one (INGRESS-4). */
   async #locate(): Promise<Cursor> {
     const info = await this.#sources.stream();
-    const cursor = this.#cursor ?? this.#stored();
-    if (cursor && (await this.#fits(cursor, info))) {
+    const { position, skip } = this.#beginning.start;
+    const cursor = this.#cursor ?? (position && this.#newCursor(position.stream, position.sequence, skip));
+    if (cursor && (await isOfStream(cursor, info, this.#sources))) {
       if (!this.#cursor && cursor.last > 0) {
         // Settled posts may fill the stream: then no new post could arrive to trigger a purge.
         this.#sources.purger.settledUpTo({ stream: cursor.life, sequence: cursor.last });
-        this.#note(cursor); // a daemon without the rights to the record may have settled posts
+        this.#beginning.keeper.note(() => settledBy(cursor)); // a daemon without the rights to the record may have settled posts
       }
       this.#cursor = cursor;
       return cursor;
     }
     if (cursor) {
-      const fields = { stream: info.config.name, known: cursor.life, created: info.created };
-      const message = 'the ingress stream is another one than before; reading it from its start';
-      this.#sources.log.warn({ ...fields, last: cursor.last }, message);
+      const fields = {
+        stream: info.config.name,
+        known: cursor.life,
+        created: info.created,
+        last: cursor.last,
+      };
+      this.#sources.log.warn(
+        fields,
+        'the ingress stream is another one than before; reading it from its start',
+      );
+      cursor.queue.close();
     }
-    cursor?.queue.close();
     this.#beginning.keeper.forget();
-    if (cursor?.life === info.created) await this.#lostEnd(info);
+    if (cursor?.life === info.created) {
+      // The lost sequences may belong to other posts now, so nothing counts as settled until it is read again.
+      await this.#beginning.keeper.hasLostEnd(info);
+      this.#options.onPosition({ stream: info.created, sequence: 0 });
+    }
     this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
-  }
-
-  /** The lost sequences may belong to other posts now, so nothing counts as settled until it is read again. */
-  async #lostEnd(info: StreamInfo): Promise<void> {
-    await this.#beginning.keeper.hasLostEnd(info);
-    this.#options.onPosition({ stream: info.created, sequence: 0 });
-  }
-
-  #stored(): Cursor | null {
-    const { position, skip } = this.#beginning.start;
-    return position && this.#newCursor(position.stream, position.sequence, skip);
-  }
-
-  async #fits(cursor: Cursor, info: StreamInfo): Promise<boolean> {
-    const { manager, subjects } = this.#sources;
-    if (cursor.life !== info.created || cursor.last > info.state.last_seq) return false;
-    if (cursor.lastTime === null || cursor.last < info.state.first_seq) return true;
-    // A stream that lost its tail in a crash reuses the sequences for other messages.
-    const stored = await timeOf(manager, subjects.ingressStream, cursor.last);
-    return stored === null || stored === cursor.lastTime;
   }
 }

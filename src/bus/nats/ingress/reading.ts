@@ -1,10 +1,14 @@
-import type { Delivery } from '../../port.ts';
-import type { LowWaterMark, Settled } from '../../settled.ts';
-import type { FairQueue, QueuedDelivery } from './fair-queue.ts';
+import type { StreamInfo } from 'nats';
+import type { IngressLag, IngressOptions } from '../../port.ts';
+import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
+import type { FairQueue, FairQueueLimits } from './fair-queue.ts';
+import type { IngressSources } from './ingress-sources.ts';
 import type { WasRefused } from './refused-posts.ts';
+import { MOST_OPEN } from './settled-keeper.ts';
+import { timeOf } from './stored-posts.ts';
 import type { StreamMessage } from './stream-message.ts';
 
-/** The state of `ingress.ts` while it reads. */
+/** The state of `ingress.ts` while it reads, and what follows from it. */
 
 /** The read position in one stream. */
 export interface Cursor {
@@ -25,6 +29,27 @@ export interface Cursor {
   unsettledSkips: number;
   /** The `waitMs` from `onRead`, by sequence, of posts in flight that exceed the rate. */
   readonly waits: Map<number, number>;
+}
+
+export function cursorAt(life: string, last: number, skip: Settled | null, queue: Cursor['queue']): Cursor {
+  const isSettledElsewhere = skip ? covers(skip) : () => false;
+  const unread = { lastTime: null, wasRefused: null, unsettledSkips: 0 };
+  return {
+    life,
+    last,
+    ...unread,
+    mark: new LowWaterMark(last),
+    queue,
+    skip,
+    isSettledElsewhere,
+    waits: new Map(),
+  };
+}
+
+/** INGRESS-6: what the server records. */
+export function settledBy({ life: stream, mark, skip, unsettledSkips, last: sequence, lastTime }: Cursor) {
+  const settled = union(mark.settled(unsettledSkips > 0 ? 0 : MOST_OPEN), skip);
+  return { stream, settled, last: lastTime === null ? null : { sequence, time: `${lastTime}` } };
 }
 
 /** With more bytes of refused posts in one pull, bodies are no longer read. */
@@ -105,25 +130,46 @@ export class RefusedTogether {
   }
 }
 
-/** `life`: the creation time of its stream. */
-export function deliveryFrom(
-  life: string,
-  {
-    publisher,
-    conversation,
-    isNameBound,
-    message,
-  }: QueuedDelivery<StreamMessage> & Pick<Delivery, 'isNameBound'>,
-): Delivery {
-  const { sequence, time, data, messageId } = message;
+/** The message limit of the stream, so that a flood leaves no post unread. About 75 MB, 150 MB if each has its own conversation. */
+const MAX_PARKED = 1_000_000;
+/** The default of `maxKeptBytes`. */
+const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
+
+export function queueLimits(options: IngressOptions): FairQueueLimits {
+  const { maxInFlight, maxInFlightPerPublisher, maxConversationsPerPublisher } = options;
+  const { maxBytesInFlight, maxParked, maxKeptBytes } = options;
   return {
-    position: { stream: life, sequence },
-    takenAt: Number(time / 1_000_000n),
-    fallbackId: `in-${sequence}-${time.toString(36)}`,
-    publisher,
-    conversation,
-    ...(isNameBound !== undefined && { isNameBound }),
-    body: data,
-    messageId,
+    maxInFlight,
+    perPublisher: maxInFlightPerPublisher ?? maxInFlight,
+    conversationsPerPublisher: maxConversationsPerPublisher ?? Number.POSITIVE_INFINITY,
+    maxBytes: maxBytesInFlight ?? Number.POSITIVE_INFINITY,
+    maxParked: maxParked ?? MAX_PARKED,
+    maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,
   };
+}
+
+/** Whether the cursor belongs to the stream as it is now: it was neither created again nor rolled back. */
+export async function isOfStream(
+  cursor: Cursor,
+  { created, state }: StreamInfo,
+  { manager, subjects }: IngressSources,
+): Promise<boolean> {
+  if (cursor.life !== created || cursor.last > state.last_seq) return false;
+  if (cursor.lastTime === null || cursor.last < state.first_seq) return true;
+  // A stream that lost its tail in a crash reuses the sequences for other messages.
+  const stored = await timeOf(manager, subjects.ingressStream, cursor.last);
+  return stored === null || stored === cursor.lastTime;
+}
+
+/** The posts that are unread or unsettled. A cursor of an earlier stream counts nothing. */
+export async function lagOf(cursor: Cursor | null, sources: IngressSources): Promise<IngressLag> {
+  const { state, created } = await sources.stream();
+  const current = cursor?.life === created ? cursor : null;
+  const read = current?.last ?? 0;
+  const unread = Math.max(0, state.last_seq - Math.max(read, state.first_seq - 1));
+  const messages = unread + (current?.mark.underWay ?? 0);
+  if (messages === 0) return { messages, oldestTakenAt: null };
+  const oldest = current?.mark.oldest ?? Math.max(read + 1, state.first_seq);
+  const time = await timeOf(sources.manager, sources.subjects.ingressStream, oldest);
+  return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
 }

@@ -1,6 +1,6 @@
 import type { MsgHdrs, StoredMsg } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
-import type { Delivery, StreamPosition } from '../../deliveries.ts';
+import type { Delivery } from '../../deliveries.ts';
 import type { Subjects } from '../../subjects.ts';
 
 /** Names the daemon that received the post over HTTP or the API and waits for its result. */
@@ -32,29 +32,33 @@ export function nanosecondsOf(time: string): bigint | null {
   return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
 }
 
-interface StoredPost {
-  readonly subject: string;
-  readonly body: Uint8Array;
-  readonly headers: MsgHdrs | undefined;
-  readonly timestamp: string;
+type Sender = Pick<Delivery, 'publisher' | 'conversation' | 'isNameBound'>;
+
+/** The stream's subject filter guarantees two tokens. The decoder refuses names that are not legal. */
+export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 'subject'>): Sender {
+  return subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
 }
 
-/** The delivery of a post that was read by its sequence, with the same fallback id as from a consumer. */
+/** `stream`: its creation time. */
 export function deliveryOf(
-  subjects: Subjects,
-  position: StreamPosition,
-  { subject, body, headers, timestamp }: StoredPost,
+  stream: string,
+  { publisher, conversation, isNameBound }: Sender,
+  { sequence, time, data, messageId }: StreamMessage,
 ): Delivery {
-  const time = nanosecondsOf(timestamp) ?? 0n;
-  const names = subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
-  const origin = headers?.get(ORIGIN_HEADER) ?? '';
   return {
-    position,
+    position: { stream, sequence },
     takenAt: Number(time / 1_000_000n),
-    fallbackId: `in-${position.sequence}-${time.toString(36)}`,
-    ...names,
-    body,
-    messageId: headers?.get('Nats-Msg-Id') || null,
-    origin: NAME_PATTERN.test(origin) ? origin : null,
+    fallbackId: `in-${sequence}-${time.toString(36)}`,
+    publisher,
+    conversation,
+    ...(isNameBound !== undefined && { isNameBound }),
+    body: data,
+    messageId,
   };
+}
+
+/** The daemon in the header `Parley-Origin`; null: none. */
+export function originOf(header: MsgHdrs | undefined): string | null {
+  const origin = header?.get(ORIGIN_HEADER) ?? '';
+  return NAME_PATTERN.test(origin) ? origin : null;
 }
