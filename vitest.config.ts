@@ -6,7 +6,9 @@ import { defineConfig } from 'vitest/config';
  * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  */
-const shared = { isolate: false, globalSetup: 'test/support/package.ts', hookTimeout: 60_000 };
+// Runs after `unit`.
+const later = { sequence: { groupOrder: 1 } };
+const shared = { ...later, isolate: false, globalSetup: 'test/support/package.ts', hookTimeout: 60_000 };
 
 export default defineConfig({
   test: {
@@ -19,12 +21,18 @@ export default defineConfig({
           include: ['test/unit/**/*.test.ts'],
           isolate: false,
           maxWorkers: availableParallelism(),
-          sequence: { groupOrder: -1 },
           testTimeout: 30_000,
         },
       },
-      { test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 30_000 } },
+      {
+        test: {
+          ...later,
+          name: 'architecture',
+          include: ['test/architecture/**/*.test.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      { test: { ...later, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 30_000 } },
       {
         test: {
           ...shared,
@@ -37,6 +45,7 @@ export default defineConfig({
       { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {
+          ...later,
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
           globalSetup: ['test/browser/build.ts'],

@@ -34,7 +34,7 @@ export const FAULT_KINDS = {
   'network-slow': 'network',
   /** No byte is free on the disk with the logs. */
   'disk-full': 'disk',
-  /** No word of an answer arrives. */
+  /** Nothing of an answer arrives. */
   'model-hang': 'model',
   'model-error': 'model',
   'model-busy': 'model',

@@ -46,7 +46,7 @@ export class OfferedTurn {
 
   abort(reason: string): void {
     this.over.abort(
-      new ParleyError('TURN_OVER', reason, { hint: 'stop working on it: nobody waits for it' }),
+      new ParleyError('TURN_OVER', reason, { hint: 'stop working on it: the daemon does not wait for it' }),
     );
   }
 
@@ -166,7 +166,7 @@ export class OfferedTurn {
     const heard = await this.request({ type: 'heartbeat' }, this.offer.heartbeatMs);
     if (heard === 'heard') this.unheard = 0;
     else if (heard === 'nobody') this.unheard += 1;
-    if (this.unheard >= MOST_UNHEARD) this.abort('no daemon hears of the turn any more');
+    if (this.unheard >= MOST_UNHEARD) this.abort('no daemon receives the heartbeats of the turn');
   }
 
   /** OFFERED-TURN-2 */

@@ -186,7 +186,7 @@ function failureOf(error: unknown, subject: string, endpoint: string, policy: Re
         return failed(
           false,
           'NATS_FORBIDDEN',
-          `these credentials may not hear answers on ${inbox}`,
+          `these credentials may not receive answers on ${inbox}`,
           'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/shared-server.md)',
         );
       }

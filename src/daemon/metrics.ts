@@ -72,7 +72,7 @@ export class Metrics {
 }
 
 const COUNTERS = {
-  parley_turns_started_total: 'Turns that began, or went on after a crash or a wait',
+  parley_turns_started_total: 'Turns that began, or continued after a crash or a wait',
   parley_turns_ended_total: 'Turns that ended, or began to wait',
   parley_tool_results_total: 'Results of tools that became durable',
   parley_model_calls_total: 'Calls of models, retries included in each',

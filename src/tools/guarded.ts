@@ -77,5 +77,5 @@ export function failed(code: string, message: string): ToolOutcome {
   return { kind: 'failed', code, message };
 }
 
-/** How long a call of a tool may take in all, whoever runs it. */
+/** The total time of a tool call, for every kind of tool. */
 export const LONGEST_CALL_MS = 900_000;

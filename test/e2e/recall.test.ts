@@ -111,7 +111,7 @@ describe('the recall tool in a daemon', () => {
   it('an agent gets an error for an invalid recall, and doctor reports nothing about the tool', async () => {
     await say('@dev recall {"from":9,"to":2}');
     expect(JSON.parse(await newestResult())).toMatchObject({
-      error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is behind to 2' },
+      error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is greater than to 2' },
     });
     await say('@dev recall {"from":-1}');
     expect(await newestResult()).toContain('INVALID_ARGUMENTS');

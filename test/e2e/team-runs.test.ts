@@ -173,7 +173,7 @@ rules:
     const entered = await site.parley('mode', 'new', 'run', '--workflow', 'talk');
     expect([entered.code, entered.stdout]).toEqual([
       0,
-      'new: phase chat, mode run, nobody has the floor, run of talk at consult; lead begins with the next message\n',
+      'new: phase chat, mode run, no agent has the floor, run of talk at consult; lead begins with the next message\n',
     ]);
     const rows = async () => (await site.parley('ls', '--json')).json();
     expect(await rows()).toContainEqual(

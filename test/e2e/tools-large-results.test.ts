@@ -18,7 +18,7 @@ const PAM =
 /** What `shell` puts before the output of the command. */
 const STATUS = '[exit code 0]\n';
 const INLINE_BYTES = 51_200;
-const NEXT_PAGE = /\n\[the file goes on: continue with (from|offset): (\d+)\]$/;
+const NEXT_PAGE = /\n\[there is more: continue with (from|offset): (\d+)\]$/;
 
 /** Text of so many bytes whose five hundredth character is cut by code that counts bytes or UTF-16 units. */
 function textOf(bytes: number): string {

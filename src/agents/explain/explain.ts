@@ -246,5 +246,5 @@ function noteOn({ entries }: BuiltRequest, prepared: number, answer: Entry | nul
     return 'the daemon refused this request and never sent it';
   if (entries.length === prepared) return null;
   const made = entries.slice(prepared).map(({ index }) => index);
-  return `a reduction comes before this request; entry ${made.join(' and ')}, which the log does not have, stands for it with an extract: a summarising model would word it differently, and the hash would be another`;
+  return `a reduction comes before this request; entry ${made.join(' and ')}, which is not in the log, shows it as an extract: the text of a summarising model, and so the hash, would differ`;
 }

@@ -55,7 +55,7 @@ function describeNotice(entry: Notice): string {
     case 'delegation-answered':
       return `${entry.from} answered ${entry.to}${entry.late ? ', late' : ''}`;
     case 'approval-requested':
-      return `approval ${entry.approvalId} is wanted (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})${requestedCall(entry)}`;
+      return `approval ${entry.approvalId} is needed (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})${requestedCall(entry)}`;
     case 'approval-answered':
       return `approval ${entry.approvalId}: ${entry.answer}${answeredBy(entry)}${because(entry.reason)}`;
     case 'run-started':
@@ -103,7 +103,7 @@ const answeredBy = ({ author }: Entry) => (author.kind === 'person' ? ` by ${aut
 const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
 function turnWords({ resumed, trigger }: Extract<Entry, { type: 'turn-started' }>): string {
   if (!resumed) return `begins a turn for ${indexes(trigger)}`;
-  return trigger.length === 0 ? 'goes on with its turn' : `goes on with its turn, for ${indexes(trigger)}`;
+  return trigger.length === 0 ? 'continues its turn' : `continues its turn, for ${indexes(trigger)}`;
 }
 
 const indexes = (list: readonly number[]) => (list.length === 0 ? 'nothing' : list.join(', '));

@@ -1,7 +1,7 @@
 import { ParleyError } from '../../client/index.ts';
 import { escapeHidden, fullDiskError } from '../../kernel/index.ts';
 
-/** How errors are told: to people as two lines, to programs as one JSON value. */
+/** Renders errors: for people as two lines, for programs as one JSON value. */
 
 export interface Failure {
   readonly code: string;

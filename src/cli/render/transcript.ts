@@ -7,9 +7,9 @@ import { HANGING, hang, printable } from './text.ts';
 /**
  * Turns entries and live chunks into the text of a conversation as it happens.
  *
- * TRANSCRIPT-1 Every word of an answer appears once: what was shown live is not shown again when its entry comes, and
- *    what the live feed lost is (the log has the whole).
- * TRANSCRIPT-2 One voice at a time: while one agent's words stream, what others say waits until that answer is complete.
+ * TRANSCRIPT-1 Every word of an answer appears once: what was shown live is not repeated when its entry arrives, and
+ *    what the live feed lost is added from the entry.
+ * TRANSCRIPT-2 One answer streams at a time: the output of other agents waits until that answer is complete.
  * TRANSCRIPT-3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
  * TRANSCRIPT-4 Every line at the left margin begins with its author or a mark of Parley: later lines of a text are set in.
  *
@@ -18,7 +18,7 @@ import { HANGING, hang, printable } from './text.ts';
 export interface Transcript {
   entry(entry: Entry): string;
   live(agent: string, chunk: LiveChunk): string;
-  /** Ends an open line and lets out what waits: for leaving. */
+  /** Ends an open line and returns the output that waits, before the command exits. */
   close(): string;
   /** True while an answer is on the screen unfinished. */
   readonly speaking: boolean;
@@ -26,7 +26,7 @@ export interface Transcript {
 
 export interface TranscriptOptions {
   readonly palette: Palette;
-  /** What stands before an agent's words; empty for nothing. */
+  /** The text before an agent's answer; may be empty. */
   readonly label: (agent: string) => string;
   /** Tool calls and notices too, not words alone. */
   readonly details: boolean;
@@ -113,7 +113,7 @@ class StreamingTranscript implements Transcript {
     ].map((line) => `${line}\n`);
     if (speech && this.#floor?.speech === speech) {
       const { shown } = this.#floor;
-      // TRANSCRIPT-1: what was shown is the beginning of what was said, unless the call was repeated out of our sight.
+      // TRANSCRIPT-1: the shown text is the beginning of the answer, unless the call was repeated while this was offline.
       const rest = text.startsWith(shown)
         ? this.#next(this.#floor, text.slice(shown.length))
         : `\n${this.#labelled(agent, text)}`;
@@ -154,7 +154,7 @@ class StreamingTranscript implements Transcript {
     return label === '' && this.#options.verbatim === true;
   }
 
-  /** What waited, then whoever has begun meanwhile. */
+  /** The output that waited, then that of an agent that has begun to stream meanwhile. */
   #yieldFloor(): string {
     this.#floor = null;
     const waited = this.#waiting.splice(0).join('');
@@ -173,11 +173,11 @@ class StreamingTranscript implements Transcript {
     return { speech, before };
   }
 
-  /** A call that was begun anew, after a crash say: what it said so far will stand in no entry. */
+  /** The call was repeated, for example after a crash: no entry will contain what it streamed so far. */
   #abandon(speech: Speech): string {
     this.#finish(speech);
     if (this.#floor?.speech !== speech) return '';
-    return `${this.#options.palette.dim(' … (begun anew)')}\n${this.#yieldFloor()}`;
+    return `${this.#options.palette.dim(' … (repeated)')}\n${this.#yieldFloor()}`;
   }
 
   #endTurn(turnId: string): string {

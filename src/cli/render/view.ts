@@ -110,7 +110,7 @@ function fact(name: string, text: string): string {
 
 const STATUS: Readonly<Record<ViewReport['status'], string>> = {
   not_needed: 'whole: nothing had to be taken out',
-  reduced: 'reduced: a summary or previews stand for what is not in it',
+  reduced: 'reduced: a summary or previews replace what was taken out',
   no_effect: 'over its limit, and nothing can be taken out of it; it fits the window',
   failed: 'too large for the window: it is not sent',
 };

@@ -188,7 +188,7 @@ function LeftOut({ request: { report } }: { readonly request: ExplainedRequest }
         ))}
         {shortened.length > 0 && (
           <li>
-            <EntryLinks entries={shortened} /> stand as previews
+            <EntryLinks entries={shortened} /> shown as previews
           </li>
         )}
         {waiting.length > 0 && (

@@ -14,7 +14,7 @@ export interface EntryTraits {
   readonly isInAwayBlock: boolean;
   /** After a claim it proves that the claimed turn got further (CLAIMS-3). */
   readonly isProgress: boolean;
-  /** It records how work is done, not what was said or decided: a short rendering for people omits it. */
+  /** It records how work is done, not a message or a decision: a short rendering for people omits it. */
   readonly isMachinery: boolean;
 }
 

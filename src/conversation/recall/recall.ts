@@ -60,7 +60,7 @@ function rangeOf({ from, to, query, offset }: RecallRequest, length: number): In
     return wrong('offset is the place in the entry that from names, and goes with no query');
   }
   const range = { from: from ?? 0, to: Math.min(to ?? last, last) };
-  if (to !== undefined && range.from > to) return wrong(`from ${range.from} is behind to ${to}`);
+  if (to !== undefined && range.from > to) return wrong(`from ${range.from} is greater than to ${to}`);
   if (range.from > last) {
     return refusal('PAST_THE_END', `there is no entry ${range.from}: the log has entries 0 to ${last}`);
   }
@@ -98,7 +98,7 @@ function* readRange(
     }
   }
   if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`); // RECALL-2
-  if (next) lines.push(`--- recall goes on: call it again with ${JSON.stringify(next)}`);
+  if (next) lines.push(`--- recall continues: call it again with ${JSON.stringify(next)}`);
   else if (asked !== undefined && asked > to) lines.push(`--- entry ${to} is the last one`);
   return lines.join('\n');
 }

@@ -76,7 +76,7 @@ function extractLine({ entry, name, what, weight }: ExtractItem): string {
   return `- entry ${entry.index}, ${name}: ${oneLine(what, weight === 2 ? LAST_WORD_LENGTH : EXTRACT_LENGTH)}`;
 }
 
-/** An entry in words. */
+/** The text of an entry. */
 export function wordsOf(entry: ShownEntry): string {
   switch (entry.type) {
     case 'message':

@@ -17,7 +17,7 @@ import {
  *
  * SUMMARY-TEXT-1 People are quoted, not paraphrased. Each quoted line begins with `> `, so that no content can pass for
  *                another quotation (L17). The newest come first, as far as they fit; a long one is cut and says so.
- * SUMMARY-TEXT-2 Messages of other agents and the agent's own are listed by name in log order: as told by a model, or
+ * SUMMARY-TEXT-2 Messages of other agents and the agent's own are listed by name in log order: in a model's words, or
  *                the beginning and the end of each. Each agent's last message has priority, then handoffs, phases and
  *                requests, then the newest. What does not fit, people's messages too, is counted by name.
  * SUMMARY-TEXT-3 It contains no tool protocol and no reasoning: of calls only the tools and the number of uses.
@@ -105,7 +105,7 @@ export function quotation(
   const head = `[${entry.index}] ${shortName(entry)}:`;
   const whole = [head, ...quotedLines(entry.content ?? '')].join('\n');
   if (estimateTokens(whole) <= maxTokens) return whole;
-  const goesOn = `(entry ${entry.index} goes on${recalling(canRecall, 'it')})`;
+  const goesOn = `(entry ${entry.index} continues${recalling(canRecall, 'it')})`;
   const budget = maxTokens - estimateTokens(head) - estimateTokens(goesOn) - 2;
   const lines = quotedLines(firstTokens(entry.content ?? '', budget));
   while (lines.length > 1 && tokensOf(lines) > budget) lines.pop(); // many short lines

@@ -20,7 +20,7 @@ export type PhaseTable = Readonly<Record<string, PhaseSpec>>;
 const FIRST_PHASE = 'chat';
 
 export const BUILT_IN_PHASES = {
-  chat: { description: 'talk freely and find out what is wanted', next: ['execute', 'plan', 'brainstorm'] },
+  chat: { description: 'talk freely and find out what people need', next: ['execute', 'plan', 'brainstorm'] },
   brainstorm: { description: 'collect ideas without judging them', next: ['chat', 'plan', 'execute'] },
   plan: { description: 'decide what will be done, in which order, by whom', next: ['execute'] },
   execute: { description: 'do the work', next: ['verification', 'chat'] },

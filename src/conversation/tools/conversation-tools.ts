@@ -17,7 +17,7 @@ const slug = z.string().describe('slug of an agent, such as dev');
 export const CONVERSATION_TOOLS = {
   handoff: {
     description:
-      'Give the floor to another agent: your turn ends, and that agent goes on with your summary as its task. Use it when somebody else should do what comes next. The summary is all that you add: say what is wanted, what is known, what is decided, and what is open.',
+      'Give the floor to another agent: your turn ends, and that agent continues with your summary as its task. Use it when another agent should do the next step. The summary is all that you add: say what the task is, what is known, what is decided, and what is open.',
     schema: z.strictObject({
       to: slug,
       summary: words.describe('what the other agent is to do, with everything it needs to begin'),
@@ -29,7 +29,7 @@ export const CONVERSATION_TOOLS = {
       'Ask another agent to do something and wait for its answer, which comes back as the result of this call. You keep the floor. Call it several times in one answer to let several agents work side by side.',
     schema: z.strictObject({
       to: slug,
-      request: words.describe('what is wanted, complete in itself, and what the answer should contain'),
+      request: words.describe('the complete task, and what the answer should contain'),
     }),
   },
   ask: {

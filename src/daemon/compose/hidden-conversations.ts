@@ -10,7 +10,7 @@ import { composeInspector } from './files.ts';
 
 /** Finds conversations in the other store: in the data directory, or in the streams of the server. */
 
-/** The store in words. */
+/** The name of the store in messages. */
 export function storeName({
   daemon,
   subjectPrefix,

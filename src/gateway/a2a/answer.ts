@@ -40,7 +40,7 @@ export function replyOf(message: Message, open: readonly OpenCall[], requested: 
 /** ANSWER-3 */
 function callOf(approvalId: unknown, open: readonly OpenCall[]): OpenCall {
   const [first] = open;
-  if (!first) throw new ParleyError('TASK_TAKES_NO_INPUT', 'nobody asks a person anything here');
+  if (!first) throw new ParleyError('TASK_TAKES_NO_INPUT', 'no question to a person is open in this task');
   const approvals = open.flatMap(({ approval }) => approval ?? []);
   if (approvalId === undefined && (first.approval === null || approvals.length === 1)) return first;
   const named = open.find(({ approval }) => approval?.id === approvalId);

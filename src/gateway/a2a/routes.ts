@@ -29,7 +29,7 @@ import { Tasks } from './tasks.ts';
 const ANY_AGENT: Described = {
   slug: 'parley',
   name: 'Parley',
-  description: "a team of agents: whoever's turn it is answers",
+  description: 'a team of agents; the routing rules choose which one answers',
 };
 
 export interface A2aOptions extends RouteContext {

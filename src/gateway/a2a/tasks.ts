@@ -208,7 +208,9 @@ export class Tasks {
         ? post.author.id.split('/')[0] === publisher
         : post.author.id === `${publisher}/${name}`;
     if (own) return;
-    throw new ParleyError('FORBIDDEN', 'somebody else posted this', { hint: 'an operator may cancel it' });
+    throw new ParleyError('FORBIDDEN', 'another publisher posted this', {
+      hint: 'an operator may cancel it',
+    });
   }
 }
 

@@ -79,7 +79,7 @@ export function replyOf({ status, payload }: Resume): string {
 
 /** The fields of the verb `answer`. A cancelled approval is denied. */
 export function verdictOf({ status, payload }: Resume): Record<string, unknown> {
-  if (status === 'cancelled') return { answer: 'deny', reason: 'nobody decided' };
+  if (status === 'cancelled') return { answer: 'deny', reason: 'cancelled without a decision' };
   if (typeof payload === 'boolean') return { answer: payload ? 'approve' : 'deny' };
   const { approved, answer, reason: why, result } = asRecord(payload);
   const said = typeof approved === 'boolean' ? (approved ? 'approve' : 'deny') : answer;

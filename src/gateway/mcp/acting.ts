@@ -42,7 +42,7 @@ const post = tool({
     const posted = await ask(door, 'post', body, identity);
     const { index, agents } = posted;
     const stopped = await stoppedOf(door, posted.conversation, agents);
-    const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;
+    const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'no agent'} will answer`;
     if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
     const progress = await patiently(seconds, (enough) =>
       courseOf(
@@ -72,7 +72,7 @@ const answer = tool({
   input: z.strictObject({
     approvalId: word.approvalId,
     answer: word.answer,
-    reason: word.reason.describe('What the agent is told'),
+    reason: word.reason.describe('The reason that the agent receives'),
     result: word.result.describe('With `result`: text or JSON'),
   }),
   isReading: false,
@@ -88,7 +88,7 @@ const answer = tool({
 
 const STEERING = {
   stop: 'Aborts what agents are doing in a conversation; nothing starts until it is resumed.',
-  resume: 'Takes up what waits since a stop.',
+  resume: 'Continues the work that waits since a stop.',
 };
 
 const steering = (['stop', 'resume'] as const).map((name) =>

@@ -30,7 +30,7 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   }
   const next = (page.at(-1)?.index ?? facts.length - 1) + 1;
   const rest = facts.length - next;
-  const text = transcriptOf(page) || '(nothing was said)';
+  const text = transcriptOf(page) || '(no messages)';
   return {
     text: rest > 0 ? `${text}\n(${rest} more: read from ${next})` : text,
     data: { ...facts, next, entries: page, ...more },

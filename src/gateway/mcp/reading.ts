@@ -20,7 +20,7 @@ export const waitSeconds = z
   .max(600)
   .default(0)
   .describe(
-    'How long to wait until nobody is at work any more, or a person is needed; 0: not at all. Many clients give up after 60',
+    'Seconds to wait until no agent works any more or a person is needed; 0: no wait. Many clients time out after 60',
   );
 
 const ENTRIES = 50;
@@ -47,7 +47,7 @@ export const READING: readonly Tool[] = [
     role: 'read',
     description: 'Conversations by id. Where `next` is not null there are more: pass it as `after`.',
     input: z.strictObject({
-      after: z.string().optional().describe('Only those behind this id'),
+      after: z.string().optional().describe('Only those after this id'),
       limit: z.int().min(1).max(200).default(50),
     }),
     isReading: true,
@@ -65,7 +65,7 @@ export const READING: readonly Tool[] = [
     name: 'read',
     role: 'read',
     description:
-      'What was said and done in a conversation, entry by entry. Go on from `next`. With `waitSeconds`, first waits until the agents are done.',
+      'The entries of a conversation. Continue from `next`. With `waitSeconds`, it first waits until the agents are done.',
     input: z.strictObject({
       conversation,
       from: CONTRACT.entries.request.shape.from.describe(

@@ -23,7 +23,7 @@ import { failureOf, Utterances } from './utterances.ts';
  * PROGRESS-1 The log decides: live text is a prefix of its entry (`incremental-text.ts`).
  * PROGRESS-2 With one agent, it covers the turns that process these posts and ends with them; without one, it covers all
  *    turns until no work is outstanding.
- * PROGRESS-3 It also ends when only a person can continue, with the open questions. A post behind a waiting turn of its agent
+ * PROGRESS-3 It also ends when only a person can continue, with the open questions. A post that follows a waiting turn of its agent
  *    ends with the questions of that turn.
  * PROGRESS-4 Replayed from the log, from the first post on, it gives the same steps except for live text.
  * PROGRESS-5 To continue after an answer, it starts before that answer and emits nothing until it.

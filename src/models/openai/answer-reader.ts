@@ -147,7 +147,7 @@ class GrowingAnswer {
     if (!this.isWhole()) {
       const message = this.isEmpty()
         ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
-        : 'The provider broke off in the middle of its answer. Say “continue” to go on from there.';
+        : 'The provider ended its answer early. Post “continue” to get the rest.';
       return { kind: 'broken', fault: { code: 'STREAM_BROKEN', message, retryable: true } };
     }
     const answer: ModelAnswer = {

@@ -81,7 +81,7 @@ function faultOf(status: number | null, error: ErrorText): Fault {
     );
   }
   if (status === 402 || ((status === 429 || status === null) && QUOTA.test(all))) {
-    return final('QUOTA_EXHAUSTED', 'Check the credit of the account behind this key.');
+    return final('QUOTA_EXHAUSTED', 'Check the credit of the account of this key.');
   }
   if (matches([401, 403], KEY)) return final('UNAUTHORIZED', 'Check apiKey of this model.');
   if (matches([404, 405, 410], NO_MODEL) || NO_MODEL.test(error.codes)) {

@@ -214,11 +214,11 @@ function failed(
   if (event.type === 'failed') {
     return { ...base, code: event.code, message: event.message || `The agent ${agent} reported a failure.` };
   }
-  const advice = 'Mend the program that is this agent.';
+  const advice = 'Fix the program of this agent.';
   return {
     ...base,
     code: 'INVALID_RESPONSE',
-    message: `The agent ${agent} sent what is not understood: ${event.reason}. ${advice}`,
+    message: `The agent ${agent} sent an invalid message: ${event.reason}. ${advice}`,
   };
 }
 
@@ -233,7 +233,7 @@ function failure(agent: string, last: Offered | 'silent', partial: string, silen
   const kind = last === 'silent' ? last : last.kind;
   switch (kind) {
     case 'nobody':
-      return fail('AGENT_NOT_CONNECTED', `No process is there that is ${agent}: start it.`, true);
+      return fail('AGENT_NOT_CONNECTED', `The program of the agent ${agent} is not running: start it.`, true);
     case 'disconnected':
       return fail('NETWORK_ERROR', 'There is no connection to the NATS server now.', true);
     case 'too-large': {

@@ -26,7 +26,7 @@ export interface StoreNames {
   audit(conversation: string): string;
 }
 
-/** Stands for every conversation in a subject. */
+/** Matches every conversation in a subject. */
 export const ANY = '*';
 /** The shortest window that servers accept. Messages here have no broker id: the log has its own. */
 const DUPLICATE_WINDOW_MS = 100;

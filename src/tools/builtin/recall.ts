@@ -8,22 +8,22 @@ import { defineTool } from './tool.ts';
 const INDEX = z.int().min(0);
 
 const schema = z.strictObject({
-  from: INDEX.optional().describe('index of the first entry; 0 unless told'),
-  to: INDEX.optional().describe('index of the last entry, itself included; the newest unless told'),
+  from: INDEX.optional().describe('index of the first entry; default 0'),
+  to: INDEX.optional().describe('index of the last entry, included; default: the newest'),
   query: z
     .string()
     .max(QUERY_CHARACTERS)
     .optional()
-    .describe('words to look for, in any case; "in quotes" for words that must stand together'),
+    .describe('words to look for, in upper or lower case; "in quotes" for an exact phrase'),
   offset: INDEX.optional().describe(
-    'character of entry from to begin at: how the note of the answer before says to go on',
+    'character of entry `from` to start at; the note at the end of the previous result gives it',
   ),
 });
 
 export const recallTool = defineTool({
   name: 'recall',
   description:
-    'Read this conversation back, from the log that nothing is ever lost from. With from and to: those entries in full (the same number twice for a single one), about 16,000 characters at once; if there is more, a note at the end says how to go on. With query: the 20 entries that fit its words best, with their indexes, in the whole log or from from to to. You read what you can be shown: what others say, your own words, calls and results; not the tool calls of other agents.',
+    'Read earlier parts of this conversation from its complete log. With from and to: those entries in full (the same number twice for a single entry), about 16,000 characters per call; if there is more, a note at the end says how to continue. With query: the 20 entries that match its words best, with their indexes, in the whole log or between from and to. You can read messages of others and your own messages, calls and results, but not the tool calls of other agents.',
   risk: 'safe',
   timeoutMs: RECALL_TIMEOUT_MS,
   schema,

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
  * NAMES-1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
  * NAMES-2 A name depends on the set of tools, not on their order.
  * NAMES-3 If several tools get the same name, each gets a suffix derived from its own names, and none keeps the plain name:
- *    a name that a person approved must not come to mean another tool.
+ *    a name that a person approved must never name another tool.
  * NAMES-4 Tools whose names still collide are not offered: a server can name one tool like the suffixed name of another.
  * NAMES-5 Tools of two servers never share a name: the configuration refuses `__` in server names, and names so long that
  *    `mcp__<server>__` is cut (at most 55 characters).

@@ -59,7 +59,7 @@ describe('an explanation of a view', () => {
       { from: 0, to: 6, how: 'summed_up', by: turnStarted + 1, recall: { from: 0, to: 6 } },
     ]);
     expect(report.included.every((index) => index < log.entries.length)).toBe(true);
-    expect(report.note).toContain(`entry ${turnStarted + 1}, which the log does not have`);
+    expect(report.note).toContain(`entry ${turnStarted + 1}, which is not in the log`);
     expect(report.next_reduction).toMatchObject({ above: 640, target: 400, due: false });
   });
 

@@ -194,7 +194,7 @@ export class TightWorld extends World {
     const text = parts.map((part) => part.message.content ?? '').join('\n');
     // In full, or as much of it as the window holds beside what is never taken.
     const begins = `[${newest.index}] ${newest.author.name}:\n> ${newest.content?.slice(0, 8)}`;
-    const isCut = text.includes(begins) && text.includes(`(entry ${newest.index} goes on)`);
+    const isCut = text.includes(begins) && text.includes(`(entry ${newest.index} continues)`);
     expect([agent, isCut || text.includes(newest.content ?? '')]).toEqual([agent, true]);
   }
 

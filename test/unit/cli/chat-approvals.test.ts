@@ -54,6 +54,6 @@ describe('chat with piped input, while a call waits for approval', () => {
     const ran = await parley(['chat', 'c'], { daemon, stdin: 'go\nhello?\n' });
     const listed = await parley(['approvals', 'c'], { daemon });
     expect([ran.code, ran.err]).toEqual([0, `waiting for a person:\n${listed.out}`]);
-    expect(ran.out).toContain('· approval ap1 is wanted (risky): pm wants to call write {"path":"a.txt"}');
+    expect(ran.out).toContain('· approval ap1 is needed (risky): pm wants to call write {"path":"a.txt"}');
   });
 });

@@ -8,5 +8,5 @@ it.each([
   const run = { runId: 'r', workflow: 'w', node: 'build', agent: 'dev', awaitsInput: true };
   const detail = { id: 'c', phase: 'chat', mode: 'run', activeAgent: null, run, agents: { dev: { status } } };
   const line = renderState(detail as unknown as Parameters<typeof renderState>[0]);
-  expect(line).toBe(`c: phase chat, mode run, nobody has the floor, run of w at build${said}`);
+  expect(line).toBe(`c: phase chat, mode run, no agent has the floor, run of w at build${said}`);
 });

@@ -50,8 +50,8 @@ describe('an entry of the log, rendered for people', () => {
     const turn = (trigger: number[], resumed?: boolean) =>
       shown(entryOf('turn-started', 9, { turnId: 't', agent: 'pm', trigger, resumed }));
     expect(turn([3, 4])).toBe('· pm begins a turn for 3, 4');
-    expect(turn([7], true)).toBe('· pm goes on with its turn, for 7');
-    expect(turn([], true)).toBe('· pm goes on with its turn');
+    expect(turn([7], true)).toBe('· pm continues its turn, for 7');
+    expect(turn([], true)).toBe('· pm continues its turn');
   });
 
   it('a failure is separate from the text before it', () => {

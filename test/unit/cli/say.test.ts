@@ -53,7 +53,7 @@ describe('say', () => {
     );
     daemon.onPost = (message) => posted(message, 5, []);
     expect((await parley(['say', 'c', 'hi'], { daemon })).out).toBe(
-      'c 5: posted, nobody answers (id made)\n',
+      'c 5: posted, no agent answers (id made)\n',
     );
     const answer = { conversation: 'c', id: 'made', index: 5, duplicate: false, agents: [] };
     expect((await parley(['say', 'c', 'hi', '--json'], { daemon })).json()).toEqual([answer]);

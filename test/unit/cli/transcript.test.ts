@@ -61,7 +61,7 @@ describe('the live text of a conversation', () => {
       chunk('pm', 0, 'New', 'second'),
       agent(0, 'pm', 'New one'),
     ];
-    expect(write(events)).toBe('pm: Old … (begun anew)\npm: New one\n');
+    expect(write(events)).toBe('pm: Old … (repeated)\npm: New one\n');
   });
 
   it('the transcript prints the whole answer on a new line if it differs from what was streamed', () => {

@@ -64,7 +64,7 @@ describe('a request to the daemon', () => {
     const { connection } = fakeConnection([{ throws: 'PERMISSIONS_VIOLATION', with: { permissionContext } }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
       code: 'NATS_FORBIDDEN',
-      message: 'these credentials may not hear answers on _INBOX.x.*',
+      message: 'these credentials may not receive answers on _INBOX.x.*',
       hint: expect.stringContaining('inboxPrefix'),
     });
   });

@@ -69,7 +69,7 @@ export function pages(...[log, request, policy, agent]: Parameters<typeof answer
   while (next) {
     const text = recalled(log, next, policy, agent);
     found.push(text);
-    const [, goOn] = /^--- recall goes on: call it again with (.*)$/mu.exec(text) ?? [];
+    const [, goOn] = /^--- recall continues: call it again with (.*)$/mu.exec(text) ?? [];
     next = goOn === undefined ? null : JSON.parse(goOn);
   }
   return found;

@@ -98,7 +98,7 @@ describe('a summary', () => {
       maxTokens: 200,
     });
     expect(text).toContain('[41] Alice:\n> the last');
-    expect(text).toMatch(/\[40\] Bob:\n> long long .*\n\(entry 40 goes on: recall reads it\)/);
+    expect(text).toMatch(/\[40\] Bob:\n> long long .*\n\(entry 40 continues: recall reads it\)/);
     expect(text).toContain('> post 39, as asked');
     expect(text).toMatch(/\(\d+ more entries of Bob, Alice, 0 to \d+: recall reads them\)/);
   });
@@ -126,7 +126,7 @@ describe('a summary', () => {
     expect(able?.match(/: recall reads (it|them)/g)?.length).toBeGreaterThan(2);
     expect(unable).not.toContain('recall');
     expect(unable).toMatch(/\(\d+ more entries of Alice, 0 to \d+\)/);
-    expect(unable).toMatch(/\(entry \d+ goes on\)/);
+    expect(unable).toMatch(/\(entry \d+ continues\)/);
     expect(unable).toContain('and you have not been shown it.');
   });
 
@@ -143,7 +143,7 @@ describe('L17 in a summary', () => {
   const LINE = /\r\n|[\n\r\v\f\u001c-\u001e\u0085\u2028\u2029]/u;
   /** The lines that only a summary itself says. */
   const OWN =
-    /^(People said:|What was done:|What was done, in the words of a model:|Tools you used: |Left out: |\(\d+ more entr|\(entry \d+ goes on|\[\d+\] )/u;
+    /^(People said:|What was done:|What was done, in the words of a model:|Tools you used: |Left out: |\(\d+ more entr|\(entry \d+ continues|\[\d+\] )/u;
 
   it.each([
     ['a quotation', '[7] Alice:\n> I agree to all of it'],

@@ -180,7 +180,7 @@ it.each<[string, Partial<ResolvedPath>, object]>([
 });
 
 it('a call whose path leads to a closed folder is refused before an approval is requested', () => {
-  const refused = { code: 'PATH_REFUSED', message: 'that leads to where tools may not go' };
+  const refused = { code: 'PATH_REFUSED', message: 'that path is outside the folders that tools may use' };
   const toolbox = toolboxOf({ locate: () => ({ kind: 'refused', ...refused }) });
   expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toEqual({ kind: 'refuse', ...refused });
 });

@@ -115,7 +115,7 @@ describe('the routes of AG-UI and A2A', () => {
       headers,
     });
     expect(await answer.json()).toMatchObject({
-      error: { message: expect.stringContaining('somebody else posted this') },
+      error: { message: expect.stringContaining('another publisher posted this') },
     });
   });
 

@@ -130,7 +130,7 @@ describe('a symbolic link in a path', () => {
         'twice/new',
       ]) {
         for (const outcome of await toEach(yard, `@project/${path}`)) {
-          expect(outcome).toEqual(failed('PATH_REFUSED', 'leads to where tools may not go'));
+          expect(outcome).toEqual(failed('PATH_REFUSED', 'is outside the folders that tools may use'));
         }
       }
     }),
@@ -243,7 +243,7 @@ describe('files that tools may not open', () => {
       await symlink('data', join(yard.project, 'link'));
       for (const path of ['data', 'data/connection.json', 'data/new', 'link', 'link/connection.json']) {
         for (const outcome of await toEach(yard, `@project/${path}`)) {
-          expect(outcome).toEqual(failed('PATH_REFUSED', 'may not go'));
+          expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders that tools may use'));
         }
       }
       expect(content(await yard.run('fs_search', { query: 'not' }))).toBe(

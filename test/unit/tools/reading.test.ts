@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { content, failed, inYard, type Yard } from './support.ts';
 
-const AROUND = /\n\[the file goes on: continue with (from|offset): (\d+)\]$/;
+const AROUND = /\n\[there is more: continue with (from|offset): (\d+)\]$/;
 
 /** Reads the whole file page by page, as a model does by following the notes. */
 async function readAll(yard: Yard, path: string): Promise<string> {
@@ -42,12 +42,12 @@ describe('fs_read', () => {
       await file('project/a', 'one\ntwo\nthree\nfour');
       const path = '@project/a';
       expect(content(await run('fs_read', { path, from: 2, lines: 2 }))).toBe(
-        'two\nthree\n[the file goes on: continue with from: 4]',
+        'two\nthree\n[there is more: continue with from: 4]',
       );
       expect(content(await run('fs_read', { path, from: 4 }))).toBe('four');
       expect(content(await run('fs_read', { path, from: 4, lines: 1 }))).toBe('four');
       expect(content(await run('fs_read', { path, offset: 4, lines: 1 }))).toBe(
-        'two\n[the file goes on: continue with offset: 8]',
+        'two\n[there is more: continue with offset: 8]',
       );
     }),
   );
@@ -106,7 +106,7 @@ describe('fs_read', () => {
       await file('project/latin', Buffer.from('caf\xe9\n', 'latin1'));
       expect(await run('fs_read', { path: '@project/image' })).toEqual(failed('BINARY_FILE', '4 bytes'));
       expect(content(await run('fs_read', { path: '@project/latin' }))).toBe(
-        'caf\ufffd\n[bytes that are not UTF-8 stand as \ufffd]',
+        'caf\ufffd\n[bytes that are not UTF-8 are shown as \ufffd]',
       );
     }),
   );

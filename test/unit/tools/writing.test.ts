@@ -100,7 +100,7 @@ describe('fs_edit', () => {
     'fs_edit refuses an ambiguous text unless all occurrences are meant',
     inYard(async ({ project, run, file }) => {
       await file('project/a', 'x1 x2 x3');
-      expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'stands 3 times'));
+      expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'occurs 3 times'));
       expect(await run('fs_edit', edit('x', 'y', false))).toEqual(failed('FIND_AMBIGUOUS', 'set all'));
       expect(await run('fs_edit', edit('z', 'y', true))).toEqual(failed('FIND_MISSING', 'to the letter'));
       expect(await readFile(join(project, 'a'), 'utf8')).toBe('x1 x2 x3');

@@ -13,11 +13,11 @@ import { conversationId } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { type Failure, renderFailure } from '../../render/failure.ts';
 
-/** Where a person who names no conversation goes on. */
+/** The conversation of `parley chat` without an argument. */
 const DEFAULT_CONVERSATION = 'chat';
-/** Entries shown of what was before. */
+/** Earlier entries that are shown at the start. */
 const LOOK_BACK = 20;
-/** Entries before the first line that tell what is open. */
+/** Earlier entries that are read to find open questions. */
 const OPEN_WITHIN = 1_000;
 
 export function addChat(program: Command, act: Act): void {
@@ -54,7 +54,7 @@ async function chatFromPipe(
       if (entry.index < from) session.recall(entry);
     }
   }
-  // Made last: lines that come before somebody iterates are lost. One character is one byte until a line is whole.
+  // Created last: lines that arrive before the iteration are lost. Latin-1: one character is one byte until a line is whole.
   const input = createInterface({ input: context.io.stdin.setEncoding('latin1'), terminal: false });
   const scope = followIn(context, client, session, { conversation, from });
   scope.onEnd(() => input.close());

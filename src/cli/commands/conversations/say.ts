@@ -101,7 +101,7 @@ async function say(context: Context, client: ParleyClient, message: PostMessage)
 }
 
 function describePost({ conversation, id, index, duplicate, agents }: PostAnswer): string {
-  const whom = agents.length === 0 ? 'nobody answers' : `for ${agents.join(', ')}`;
+  const whom = agents.length === 0 ? 'no agent answers' : `for ${agents.join(', ')}`;
   return `${conversation} ${index}: ${duplicate ? 'had been posted before' : 'posted'}, ${whom} (id ${id})`;
 }
 

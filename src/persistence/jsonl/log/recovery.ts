@@ -94,7 +94,7 @@ function damagedError(path: string, damage: Damage): ParleyError {
     `${path} is damaged at line ${damage.line} (byte ${damage.offset}): ${damage.reason}`,
     {
       hint:
-        `Nothing was changed and other conversations go on. Stop the daemon, keep a copy of the file, then restore it ` +
+        `Nothing was changed, and other conversations continue. Stop the daemon, keep a copy of the file, then restore it ` +
         `from a backup${wholeBefore(damage.line)} (docs/guides/troubleshooting.md).`,
     },
   );

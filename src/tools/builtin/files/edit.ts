@@ -12,11 +12,8 @@ import { fileNames } from './write.ts';
 
 const schema = z.strictObject({
   path: PROJECT_PATH,
-  find: z
-    .string()
-    .min(1)
-    .describe('the text to replace, exactly as it stands in the file, line ends included'),
-  replace: z.string().describe('what is to stand there instead; empty to delete'),
+  find: z.string().min(1).describe('the text to replace, exactly as it is in the file, including line ends'),
+  replace: z.string().describe('the new text; empty to delete'),
   all: z.boolean().optional().describe('replace every occurrence; else there must be exactly one'),
 });
 
@@ -70,10 +67,10 @@ function occurrences(text: string, find: string): number {
 function doesNotFit(names: readonly string[], count: number): ParleyError {
   if (count === 0) {
     const hint = 'it must match to the letter, spaces and line ends included: read the file again';
-    return new ParleyError('FIND_MISSING', `the text to find does not stand in ${aliasOf(names)}`, { hint });
+    return new ParleyError('FIND_MISSING', `the text to find is not in ${aliasOf(names)}`, { hint });
   }
   const hint = 'take more of the lines around it, or set all';
-  const message = `the text to find stands ${count} times in ${aliasOf(names)}`;
+  const message = `the text to find occurs ${count} times in ${aliasOf(names)}`;
   return new ParleyError('FIND_AMBIGUOUS', message, { hint });
 }
 

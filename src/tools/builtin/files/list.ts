@@ -13,7 +13,7 @@ const schema = z.strictObject({
 export const listTool = defineTool({
   name: 'fs_list',
   description:
-    'List a folder: one name per line in alphabetical order, folders with "/" behind them, files with their size, links with where they lead. At most 1,000 names. Not recursive: to find something by its content, use fs_search.',
+    'List a folder: one name per line in alphabetical order, folders with "/" at the end, files with their size, links with their target. At most 1,000 names. Not recursive: to search file contents, use fs_search.',
   risk: 'safe',
   subject: READS,
   timeoutMs: FILES_TIMEOUT_MS,

@@ -20,20 +20,20 @@ import { openFile, openSandbox, requireFile } from './sandbox.ts';
  * BUILTIN-READ-3 Only one page of a file is in memory.
  */
 const schema = z.strictObject({
-  path: PATH.describe('@project/… or the @state/… path that stands in the preview of a large result'),
+  path: PATH.describe('@project/…, or the @state/… path in the preview of a large result'),
   from: z.int().min(1).optional().describe('first line to read, counted from 1'),
-  lines: z.int().min(1).optional().describe(`how many lines at most; ${READ_LINES} unless told`),
+  lines: z.int().min(1).optional().describe(`maximum number of lines; default ${READ_LINES}`),
   offset: z
     .int()
     .min(0)
     .optional()
-    .describe('byte to begin at, instead of a line: how the note of the page before says to go on'),
+    .describe('byte to start at, instead of a line; the note at the end of the previous page gives it'),
 });
 
 export const readTool = defineTool({
   name: 'fs_read',
   description:
-    'Read a text file. Gives its lines as they are, at most 2,000 and about 50 KB at once; if there is more, a note at the end says how to go on. Read before you change something, and only the part that you need. Also reads back large results of earlier calls by their @state/ path.',
+    'Read a text file. Returns its lines unchanged, at most 2,000 and about 50 KB per call; if there is more, a note at the end says how to continue. Read before you change something, and only the part that you need. Also reads large results of earlier calls by their @state/ path.',
   risk: 'safe',
   subject: READS,
   timeoutMs: FILES_TIMEOUT_MS,
@@ -99,10 +99,10 @@ async function page(handle: FileHandle, given: z.infer<typeof schema>, signal: A
   const notes: string[] = [];
   if (length < bytes.length) {
     const next = offset === undefined && count > 0 ? `from: ${from + count}` : `offset: ${start + length}`;
-    notes.push(`[the file goes on: continue with ${next}]`); // BUILTIN-READ-2
+    notes.push(`[there is more: continue with ${next}]`); // BUILTIN-READ-2
   }
   if (text.includes('\ufffd') && !shown.includes('\ufffd')) {
-    notes.push('[bytes that are not UTF-8 stand as \ufffd]');
+    notes.push('[bytes that are not UTF-8 are shown as \ufffd]');
   }
   if (notes.length === 0) return text; // BUILTIN-READ-1
   return `${text}${text.endsWith('\n') ? '' : '\n'}${notes.join('\n')}`;

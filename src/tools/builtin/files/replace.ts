@@ -63,7 +63,7 @@ function existing({ folder, name, names, from }: Replacement): BigIntStats | nul
     accessSync(path, constants.W_OK);
   }
   if (from !== undefined && !isSame(found, from)) {
-    const message = `${aliasOf(names)} was changed by somebody else meanwhile; nothing was written`;
+    const message = `${aliasOf(names)} was changed by another program meanwhile; nothing was written`;
     throw new ParleyError('CHANGED_MEANWHILE', message, { hint: 'read it again' });
   }
   return found;

@@ -256,7 +256,7 @@ async function orClose<T>(handle: FileHandle, work: () => Promise<T>): Promise<T
 }
 
 function outside(names: readonly string[]): ParleyError {
-  return pathRefused(aliasOf(names), 'that leads to where tools may not go');
+  return pathRefused(aliasOf(names), 'that path is outside the folders that tools may use');
 }
 
 function notFound(names: readonly string[]): ParleyError {

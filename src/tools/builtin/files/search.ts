@@ -34,7 +34,7 @@ const schema = z.strictObject({
     .max(1_000)
     .regex(/^[^\n\r]*$/, 'one line of text')
     .describe('the text to look for, as it is (no pattern), within one line'),
-  path: PATH.optional().describe('file or folder to search; @project unless told'),
+  path: PATH.optional().describe('file or folder to search; default @project'),
   ignoreCase: z.boolean().optional().describe('take capitals and small letters as the same'),
 });
 
