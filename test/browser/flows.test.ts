@@ -206,7 +206,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await message(page, 'Noted: second')
       .getByRole('link', { name: /Why did/ })
       .click();
-    const panel = page.locator('.why-panel');
+    const panel = page.locator('.answer-panel');
     expect(await textOf(panel.locator('.figure'))).toMatch(/^[\d,]+ of [\d,]+ tokens$/);
     expect(await textOf(panel)).toContain('were sent: the log has their hash');
     const view = await stage.api<{ report: { parts: object[]; tokens: number } }>(

@@ -162,8 +162,8 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     await expect.poll(() => page.locator('article.by-agent .prose').count()).toBeGreaterThan(1);
     await expect.poll(() => page.title()).toContain('<script>');
     await page.locator('a.why').last().click();
-    await page.locator('.why-panel .parts li').first().waitFor();
-    expect(await page.locator('.why-panel').innerText()).toContain('<img src=');
+    await page.locator('.answer-panel .parts li').first().waitFor();
+    expect(await page.locator('.answer-panel').innerText()).toContain('<img src=');
     await expectHarmless(page);
   });
 

@@ -108,8 +108,8 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await textOf(page.locator('.people'))).toContain('Dev <b>Ops</b>');
     expect(await textOf(page.locator('.people'))).toContain('<img src=x onerror=alert(1)>');
     await page.locator('a.why').last().click();
-    await page.locator('.why-panel .parts li').first().waitFor();
-    expect(await textOf(page.locator('.why-panel'))).toContain('<img src=x');
+    await page.locator('.answer-panel .parts li').first().waitFor();
+    expect(await textOf(page.locator('.answer-panel'))).toContain('<img src=x');
   });
 
   it('the console shows highlighted code and tables without style attributes', async () => {
@@ -135,9 +135,9 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
     await expect.poll(() => outlineOf(page)).toBe('solid');
     await page.keyboard.press('Enter');
-    await page.locator('.why-panel').waitFor();
+    await page.locator('.answer-panel').waitFor();
     await page.keyboard.press('Escape');
-    await page.locator('.why-panel').waitFor({ state: 'detached' });
+    await page.locator('.answer-panel').waitFor({ state: 'detached' });
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');

@@ -114,8 +114,14 @@ export const requests = {
   },
   post: (conversation: string, post: Post) => ask('POST', `${of(conversation)}/messages`, post),
   begin: (post: Post) => ask<{ conversation: string }>('POST', 'conversations', post),
-  view: (conversation: string, agent: string, at: number) =>
-    ask<ExplainedRequest>('GET', `${of(conversation)}/view?agent=${agent}&at=${at}`),
+  /** `at`: as of this entry; null: now. `texts`: the parts of the definition whose texts the answer contains. */
+  view(conversation: string, agent: string, at: number | null, texts: readonly string[] = []) {
+    const query = new URLSearchParams({ agent, ...(at !== null && { at: String(at) }) });
+    if (texts.length > 0) query.set('texts', texts.join(','));
+    return ask<ExplainedRequest>('GET', `${of(conversation)}/view?${query}`);
+  },
+  fork: (conversation: string, step: Sender & { as: string; at: number }) =>
+    ask('POST', `${of(conversation)}/fork`, step),
   phase: (conversation: string, step: Sender & { phase: string }) =>
     ask('POST', `${of(conversation)}/phase`, step),
   mode: (conversation: string, step: Sender & { mode: Mode; agent?: string; workflow?: string }) =>

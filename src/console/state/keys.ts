@@ -135,7 +135,7 @@ function switchView(): boolean {
 function leave(): boolean {
   const at = route.value;
   if (isHelpOpen.value) isHelpOpen.value = false;
-  else if (at.page === 'conversation' && (at.why !== null || at.view === 'timeline')) {
+  else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
     go(linkTo.conversation(at.id));
     focusSelected();
   } else if (at.page !== 'list') {

@@ -8,16 +8,25 @@ export type Route =
       readonly page: 'conversation';
       readonly id: string;
       readonly view: 'thread' | 'timeline';
-      /** The entry of the answer to explain. */
-      readonly why: number | null;
+      /** The panel beside the thread. */
+      readonly panel: Panel | null;
     };
+
+/** What a panel shows about one entry. */
+export interface Panel {
+  readonly kind: 'why' | 'fork';
+  readonly index: number;
+}
+
+const PANELS: readonly string[] = ['why', 'fork'] satisfies Panel['kind'][];
 
 function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
   if (first === 'new') return { page: 'new' };
   if (first !== 'c' || id === '') return { page: 'list' };
-  const why = view === 'why' && /^\d+$/.test(at) ? Number(at) : null;
-  return { page: 'conversation', id: decoded(id), view: view === 'timeline' ? 'timeline' : 'thread', why };
+  const isPanel = PANELS.includes(view) && /^\d+$/.test(at);
+  const panel = isPanel ? { kind: view as Panel['kind'], index: Number(at) } : null;
+  return { page: 'conversation', id: decoded(id), view: view === 'timeline' ? 'timeline' : 'thread', panel };
 }
 
 function decoded(text: string): string {
@@ -33,7 +42,7 @@ export const linkTo = {
   new: '#/new',
   conversation: (id: string) => `#/c/${encodeURIComponent(id)}`,
   timeline: (id: string) => `#/c/${encodeURIComponent(id)}/timeline`,
-  why: (id: string, index: number) => `#/c/${encodeURIComponent(id)}/why/${index}`,
+  panel: (id: string, { kind, index }: Panel) => `#/c/${encodeURIComponent(id)}/${kind}/${index}`,
 };
 
 export const route = signal<Route>(routeOf(location.hash));

@@ -71,6 +71,9 @@ export function sign(name: string): void {
   keepName(name);
 }
 
+/** Whether the token may control conversations, delete and fork them. */
+export const isOperator = computed(() => identity.value?.role === 'operate');
+
 /** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 

@@ -3,7 +3,8 @@ import type { Block } from '../model/blocks.ts';
 import { clockTime, duration } from '../model/format.ts';
 import { nameOf, opened } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
-import { linkTo } from '../state/route.ts';
+import { linkTo, type Panel } from '../state/route.ts';
+import { isOperator } from '../state/session.ts';
 import { CallRow } from './call-row.tsx';
 import { Markdown } from './markdown.tsx';
 import { Avatar, Fold, Name } from './parts.tsx';
@@ -71,16 +72,7 @@ function Message({
           {entry.delivery && entry.delivery !== 'steer' && <span class="tag">{entry.delivery}</span>}
           {entry.includeInContext === false && <span class="tag">for people only</span>}
           <span class="meta">
-            {isAnswer && (
-              <a
-                class="why"
-                href={linkTo.why(opened.value?.id ?? '', index)}
-                aria-label={`Why did ${author.name} say that?`}
-                title="Why did it say that? (Enter)"
-              >
-                why?
-              </a>
-            )}
+            <PanelLinks index={index} author={author.name} isAnswer={isAnswer} />
             {entry.duration !== undefined && isAnswer && <span>{duration(entry.duration)}</span>}
             <time dateTime={entry.createdAt}>{clockTime(entry.createdAt)}</time>
             <span class="number">{index}</span>
@@ -101,6 +93,35 @@ function Message({
           </div>
         )}
       </div>
+    </>
+  );
+}
+
+interface PanelLinksProps {
+  readonly index: number;
+  readonly author: string;
+  readonly isAnswer: boolean;
+}
+
+function PanelLinks({ index, author, isAnswer }: PanelLinksProps) {
+  const link = (kind: Panel['kind']) => linkTo.panel(opened.value?.id ?? '', { kind, index });
+  return (
+    <>
+      {isOperator.value && (
+        <a class="beside" href={link('fork')} aria-label={`Fork from entry ${index}`} title="Fork from here">
+          fork
+        </a>
+      )}
+      {isAnswer && (
+        <a
+          class="beside why"
+          href={link('why')}
+          aria-label={`Why did ${author} say that?`}
+          title="Why did it say that? (Enter)"
+        >
+          why?
+        </a>
+      )}
     </>
   );
 }

@@ -5,12 +5,12 @@ import { connection, opened, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
 import { route } from '../state/route.ts';
 import { attempt, sender } from '../state/session.ts';
+import { AnswerPanel } from './answer/panel.tsx';
 import { Composer } from './composer.tsx';
 import { Header } from './header.tsx';
 import { People } from './people.tsx';
 import { ThreadView } from './thread-view.tsx';
 import { Timeline } from './timeline.tsx';
-import { WhyPanel } from './why-panel.tsx';
 
 export function ConversationPage() {
   const title = useThread()?.thread.title;
@@ -35,7 +35,7 @@ export function ConversationPage() {
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
       </main>
-      {at.why !== null && <WhyPanel id={at.id} index={at.why} />}
+      {at.panel && <AnswerPanel id={at.id} panel={at.panel} />}
     </>
   );
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../api/requests.ts';
 import { refresh } from '../state/conversations.ts';
 import { go, linkTo } from '../state/route.ts';
-import { attempt, identity } from '../state/session.ts';
+import { attempt, isOperator } from '../state/session.ts';
 import { closeOnLeaving } from './menu.ts';
 import { Icon } from './parts.tsx';
 
@@ -14,7 +14,7 @@ export function DeleteMenu({ id }: { readonly id: string }) {
   const isAsked = useSignal(false);
   useEffect(() => closeOnLeaving(menu.current), []);
   useEffect(() => keep.current?.focus(), [isAsked.value]); // the focused button was removed
-  if (identity.value?.role !== 'operate') return null;
+  if (!isOperator.value) return null;
   const leave = () => menu.current?.removeAttribute('open');
   const remove = async () => {
     leave();

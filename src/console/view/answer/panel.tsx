@@ -1,0 +1,60 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { nameOf, opened, version } from '../../state/conversation.ts';
+import { go, linkTo, type Panel } from '../../state/route.ts';
+import { isOperator } from '../../state/session.ts';
+import { Avatar, Icon } from '../parts.tsx';
+import { Fork } from './fork.tsx';
+import { Why } from './why.tsx';
+
+/**
+ * The panel beside the thread about one entry.
+ *
+ * why.tsx          the request of an answer: request.tsx, changes.tsx (messages), definition.tsx (changed lines)
+ * fork.tsx         continues a copy of the conversation from the entry
+ * entry-links.tsx  links to entries
+ */
+export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel: Panel }) {
+  void version.value;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { kind, index } = panel;
+  useEffect(() => heading.current?.focus(), [index, kind]);
+  const entry = opened.value?.thread.entries[index];
+  const agent = entry?.type === 'message' && entry.author.kind === 'agent' ? entry.author.id : null;
+  return (
+    <aside class="answer-panel" aria-labelledby="answer">
+      <header class="head">
+        {agent && <Avatar id={agent} />}
+        <h2 id="answer" tabIndex={-1} ref={heading}>
+          {kind === 'fork' ? 'Fork from here' : `Why did ${agent ? nameOf(agent) : 'it'} say that?`}
+        </h2>
+        <button type="button" class="quiet" aria-label="Close" onClick={() => go(linkTo.conversation(id))}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {isOperator.value && agent && <PanelTabs id={id} panel={panel} />}
+      {kind === 'why' && agent && <Why key={index} id={id} index={index} agent={agent} />}
+      {kind === 'fork' && entry && <Fork key={index} id={id} index={index} />}
+    </aside>
+  );
+}
+
+const TABS: readonly { readonly kind: Panel['kind']; readonly text: string }[] = [
+  { kind: 'why', text: 'Why?' },
+  { kind: 'fork', text: 'Fork from here' },
+];
+
+function PanelTabs({ id, panel }: { readonly id: string; readonly panel: Panel }) {
+  return (
+    <nav class="tabs" aria-label="About this answer">
+      {TABS.map(({ kind, text }) => (
+        <a
+          key={kind}
+          href={linkTo.panel(id, { ...panel, kind })}
+          aria-current={kind === panel.kind ? 'page' : undefined}
+        >
+          {text}
+        </a>
+      ))}
+    </nav>
+  );
+}

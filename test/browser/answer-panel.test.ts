@@ -1,0 +1,159 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { followUntil, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { message, openStage, type Stage, textOf } from './support.ts';
+import { SCRIPT } from './team.ts';
+
+/** The panel about an answer, in a conversation whose agent was edited between its turns. */
+
+const HOSTILE = '<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>';
+const PERSONA = ['You lead a team.', 'Answer at length, with every detail.', 'Never guess.'];
+const EDITED = ['You lead a team.', 'Answer in one line, with every detail.', HOSTILE, 'Never guess.'];
+
+const agentFile = (persona: readonly string[], tools: string) =>
+  `---\nname: Lena Lead\ndescription: leads\ntools: [${tools}]\n---\n${persona.join('\n')}\n`;
+
+/** One turn with the first definition, and two with the edited one. */
+async function tellStory(site: Site): Promise<void> {
+  const posts = ['first', 'second', 'third'];
+  for (const [at, content] of posts.entries()) {
+    if (at === 1) await writeFile(join(site.config, 'agents', 'lead.md'), agentFile(EDITED, 'ask, fs_read'));
+    const daemon = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'edited', publisher: 'alice', content });
+    await followUntil(client, 'edited', turnsEnded(at + 1));
+    await daemon.stop();
+  }
+}
+
+describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings(),
+      agents: { lead: agentFile(PERSONA, 'ask') },
+      files: { 'script.yaml': SCRIPT },
+      before: tellStory,
+    });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const openPanel = async (page: Page, text: string) => {
+    await message(page, text).hover();
+    await message(page, text).getByRole('link', { name: 'Why did' }).click();
+    await page.locator('.account').waitFor();
+    return page.locator('.answer-panel');
+  };
+
+  it('the panel names the parts that changed since the previous turn, and shows their changed lines as text', async () => {
+    const page = await stage.look('#/c/edited');
+    const panel = await openPanel(page, 'Noted: second');
+    expect(await textOf(panel.locator('.changed-note'))).toMatch(
+      /^Changed since the previous turn, at entry 1: agent, persona, policy, tool\.fs_read$/,
+    );
+    const lines = panel.locator('.part-changes > li', { hasText: 'persona' }).locator('.line');
+    await expect
+      .poll(() => lines.allTextContents())
+      .toEqual([
+        'You lead a team.',
+        'removed: Answer at length, with every detail.',
+        'added: Answer in one line, with every detail.',
+        `added: ${HOSTILE}`,
+        'Never guess.',
+      ]);
+    expect(await lines.locator('mark').allInnerTexts()).toEqual(['at length', 'in one line']);
+    expect(await panel.locator('.part-changes .added .line').first().textContent()).toContain('{');
+    expect(await page.locator('#console img, #console script').count()).toBe(0);
+    expect(await page.evaluate('globalThis.ran')).toBeUndefined();
+  });
+
+  it('a person compares the definition of an answer with that of any other turn, and of today', async () => {
+    const page = await stage.look('#/c/edited');
+    const panel = await openPanel(page, 'Noted: third');
+    await panel.getByText('Same definition as the previous turn, at entry 6').waitFor();
+    const choice = panel.getByLabel('Compare with');
+    await choice.selectOption('1');
+    await panel.getByText('Differs from the turn at entry 1: agent, persona, policy, tool.fs_read').waitFor();
+    await choice.selectOption('next');
+    await panel.getByText('Same definition as the next turn.').waitFor();
+    await panel.getByRole('button', { name: 'Close' }).click();
+    await openPanel(page, 'Noted: first');
+    await panel.getByText('This was the first turn of the agent.').waitFor();
+  });
+
+  it('an operator forks from an answer in the console, gets refusals in the form, and then sees the copy', async () => {
+    const page = await stage.look('#/c/edited');
+    const panel = await openPanel(page, 'Noted: second');
+    await panel.getByRole('link', { name: 'Fork from here' }).click();
+    expect(await textOf(panel)).toContain('a copy of the entries 0 to 8');
+    const field = panel.getByLabel('Id of the new conversation');
+    expect(await field.inputValue()).toBe('edited-8');
+    await field.fill('no such id!');
+    await field.press('Enter');
+    expect(await textOf(panel.getByRole('alert'))).toContain('expected 1 to 128 letters, digits, _ or -');
+    await field.fill('edited');
+    await field.press('Enter');
+    await expect.poll(() => textOf(panel.getByRole('alert'))).toContain('expected another id');
+    await field.fill('another-path');
+    await panel.getByRole('button', { name: 'Fork' }).click();
+    await expect.poll(() => page.url()).toMatch(/#\/c\/another-path$/);
+    await message(page, 'Noted: second').waitFor();
+    expect(await page.locator('article.message', { hasText: 'third' }).count()).toBe(0);
+    expect(await stage.api('GET', 'conversations/another-path')).toMatchObject({ length: 10 });
+    await page.locator('.row', { hasText: 'another-path' }).waitFor();
+    await stage.endOfTest(/status of 400/);
+  });
+
+  it('an operator forks from a message of a person, and the agent answers it again in the copy', async () => {
+    const page = await stage.look('#/c/edited');
+    await message(page, 'second').first().hover();
+    await message(page, 'second').first().getByRole('link', { name: 'Fork from entry' }).click();
+    const panel = page.locator('.answer-panel');
+    expect(await textOf(panel)).toContain('answered again in the copy');
+    await panel.getByLabel('Id of the new conversation').fill('again');
+    await panel.getByRole('button', { name: 'Fork' }).click();
+    await expect.poll(() => page.url()).toMatch(/#\/c\/again$/);
+    await message(page, 'Noted: second').waitFor();
+  });
+
+  it('the panel fits a window of 390 pixels', async () => {
+    const page = await stage.look('#/c/edited/why/7', { viewport: { width: 390, height: 760 } });
+    await page.locator('.part-changes .line').first().waitFor();
+    expect(await page.evaluate('document.querySelector(".account").scrollWidth <= 390')).toBe(true);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(await page.evaluate('document.documentElement.scrollHeight')).toBe(760);
+  });
+});
+
+describe.skipIf(chromiumPath === null)('the panel about an answer for a token that may only post', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ http: { publishers: { post: 'alice' } } }),
+      env: { PARLEY_HTTP_TOKENS_POST: 'posts-it-and-more' },
+      agents: { lead: agentFile(PERSONA, 'ask') },
+      files: { 'script.yaml': SCRIPT },
+      token: 'posts-it-and-more',
+    });
+  });
+  afterAll(() => stage?.close());
+
+  it('a person who is no operator sees the explanation of an answer, and no control to fork', async () => {
+    await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
+    const page = await stage.look('#/c/demo');
+    await page.getByLabel('This daemon requires a token').fill('posts-it-and-more');
+    await page.keyboard.press('Enter');
+    await message(page, 'Noted: hello').waitFor();
+    expect(await page.getByRole('link', { name: 'Fork' }).count()).toBe(0);
+    await page.locator('a.why').last().click();
+    await page.locator('.account').waitFor();
+    expect(await page.getByRole('link', { name: 'Fork' }).count()).toBe(0);
+    await page.evaluate("location.hash = '#/c/demo/fork/1'");
+    await page.getByText('Your token may not fork a conversation.').waitFor();
+    await stage.endOfTest(/status of 401/);
+  });
+});
