@@ -71,6 +71,7 @@ export function createRuntime(
     ownership: SOLE_OWNER,
     progress: new IngressProgress(null),
     team,
+    replaceTeam: () => undefined,
     definitions,
     remote: instantModel,
     whatIfs: new WhatIfs({

@@ -145,3 +145,18 @@ export const letter = {
   /** Posts that were refused together; none of them was kept. */
   refused: fields({ count }).optional(),
 };
+
+export const reloaded = fields({
+  agents: list(
+    fields({
+      agent,
+      change: z.enum(['added', 'changed', 'removed']),
+      parts: list(z.string()).describe('Of a changed agent: the parts of its definition that differ'),
+    }),
+  ),
+  settings: list(z.string()).describe('Keys of the configuration that differ'),
+  conversations: count.describe('In which an entry names the change'),
+  daemons: list(fields({ daemon: z.string(), error: z.string().optional() }))
+    .optional()
+    .describe('The other daemons that share the logs; `error`: that one keeps its configuration'),
+});

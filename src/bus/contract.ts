@@ -19,6 +19,7 @@ import {
   list,
   page,
   posted,
+  reloaded,
 } from './answers.ts';
 import { postShape, slugShape } from './post.ts';
 import { whatIfId, whatIfList, whatIfRequest, whatIfResult, whatIfSummary } from './what-if.ts';
@@ -124,6 +125,8 @@ export const CONTRACT = {
     answer: detail,
     isRepeatable: true,
   },
+  /** Reads the configuration again. All of it is checked first; a configuration that is not valid changes nothing. */
+  reload: { request: z.strictObject(actor), answer: reloaded, isRepeatable: true },
   /** Starts to send requests of past turns again, with one change. Known by its id. */
   'what-if': {
     request: z.strictObject({ conversation, ...whatIfRequest, ...actor }),

@@ -29,6 +29,7 @@ export interface TelemetryEvent {
 export interface DaemonModule {
   createDaemon(options: {
     config: Config;
+    load?: () => Promise<Config>;
     log: Log;
     telemetry?: (event: TelemetryEvent) => void;
     isReplay?: boolean;
@@ -125,6 +126,7 @@ export interface Readiness {
 
 export interface RunningDaemon {
   start(): Promise<Readiness>;
+  reload(why: string): Promise<void>;
   stop(): Promise<void>;
 }
 

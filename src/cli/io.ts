@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 
-/** SIGHUP: the terminal was closed. */
+/** SIGHUP: the terminal was closed, or a daemon reads its configuration again. */
 export type EndSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 /** The process, as commands use it. `main.ts` creates the real one; tests run commands in-process with their own. */
@@ -18,6 +18,8 @@ export interface Io {
   readonly invocation: string;
   /** Calls back for each of these signals until the returned function is called. */
   onSignal(handler: (signal: EndSignal) => void): () => void;
+  /** The process began on a terminal that exists no more. */
+  isTerminalClosed(): boolean;
   /** Calls back once when the process ends, except by an unhandled signal. Returns a function that cancels it. */
   onExit(handler: () => void): () => void;
   /** Calls back once when stdout has no reader any more. Then that no longer ends the process. */

@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { isatty } from 'node:tty';
 import type { EndSignal, Io } from './io.ts';
@@ -24,6 +25,7 @@ function processIo(): Io {
         for (const signal of SIGNALS) process.off(signal, handler);
       };
     },
+    isTerminalClosed: () => hadTerminal && !hasTerminal(),
     onExit(handler) {
       process.once('exit', handler);
       return () => process.off('exit', handler);
@@ -35,6 +37,16 @@ function processIo(): Io {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+/** The kernel opens it only for a process with a controlling terminal. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Null for a user without an entry in the user database, for example in a container. */
@@ -60,6 +72,7 @@ function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
 process.stdout.on('error', endWithOutput);
 process.stderr.on('error', ignoreClosedTerminal);
 
+const hadTerminal = hasTerminal();
 const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
 
 process.exitCode = await run(process.argv.slice(2), processIo());

@@ -17,6 +17,7 @@ import { addWhatIf } from './commands/conversations/what-if.ts';
 import { addAgents } from './commands/daemon/agents.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
+import { addReload } from './commands/daemon/reload.ts';
 import { addToken } from './commands/daemon/token.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addChaos } from './commands/offline/chaos.ts';
@@ -97,6 +98,7 @@ export function createProgram(io: Io, act: Act): Command {
 
 const COMMANDS = [
   addUp,
+  addReload,
   addChat,
   addSay,
   addLs,

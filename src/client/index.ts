@@ -36,6 +36,7 @@ export {
   SLUG_PATTERN,
   type TurnOutcome,
   type TurnWatch,
+  teamChangeText,
   traitsOf,
   type Used,
   type ViewReport,

@@ -39,6 +39,7 @@ export {
 } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
+export { teamChangeText } from './log/team-change.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
 export { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './progress/turn-watch.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';

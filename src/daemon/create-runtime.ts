@@ -34,14 +34,19 @@ export async function createRuntime(
   { store, ownership, bus, watchers, remote, toolbox, log, telemetry, shutdown, reach, isReplay }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
-  const team = createTeam(config, { toolbox, models: await composeModels(config), remote, newId });
+  let team = createTeam(config, { toolbox, models: await composeModels(config), remote, newId });
   const definitions = new Definitions(store.definitions);
   const runtime: Runtime = {
     store,
     ownership,
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),
-    team,
+    get team() {
+      return team;
+    },
+    replaceTeam(next) {
+      team = next;
+    },
     definitions,
     remote,
     believesNames: config.daemon.nats.kind === 'managed',

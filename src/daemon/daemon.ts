@@ -6,23 +6,26 @@ import type { GatewayPort } from '../gateway/index.ts';
 import { messageOf, Releasers } from '../kernel/index.ts';
 import type { Api } from './api/api.ts';
 import { Watchers } from './api/watchers.ts';
+import { fingerprintOf } from './cluster/config-fingerprint.ts';
 import { conversationIn } from './cluster/shared-api.ts';
 import {
   compose,
   composeBus,
   composeGateway,
   composeMembership,
+  composeModels,
   composeRemoteModel,
   composeStore,
 } from './compose/compose.ts';
 import type { Faults } from './compose/faults.ts';
 import { storeName, warnOfHidden } from './compose/hidden-conversations.ts';
-import { composeToolbox } from './compose/tools.ts';
+import { TeamTools } from './compose/tools.ts';
 import { SOLE_OWNER } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory, ownHttpToken } from './data-directory.ts';
 import { type Gauges, Metrics } from './metrics.ts';
+import { Reloader } from './reload/reloader.ts';
 import type { Log } from './runtime.ts';
 import { gaugesOf, serve, startRetention } from './serve.ts';
 import { finish, Grace } from './shutdown.ts';
@@ -40,6 +43,8 @@ import type { TelemetrySink } from './telemetry.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
+  /** Reads the configuration again, for a reload; absent: there is none. */
+  readonly load?: (() => Promise<Config>) | undefined;
   readonly log: Log;
   /** Receives telemetry events; absent: none are made. */
   readonly telemetry?: TelemetrySink | undefined;
@@ -66,6 +71,8 @@ export interface Readiness {
 
 export interface Daemon {
   start(): Promise<Readiness>;
+  /** Reads the configuration again; the log gets the outcome. `why` names the cause. Does nothing before the daemon is ready. */
+  reload(why: string): Promise<void>;
   /** Idempotent. Resolves when everything is released. */
   stop(): Promise<void>;
 }
@@ -74,18 +81,24 @@ export function createDaemon(options: DaemonOptions): Daemon {
   const releasers = new Releasers();
   const { log } = options;
   let stopping: Promise<void> | null = null;
+  let reloader: Reloader | null = null;
   const stop = async () => {
     for (const failure of await releasers.release()) log.error({ failure }, 'a resource was not released');
   };
   return {
     async start() {
       try {
-        return await start(options, releasers);
+        return await start(options, releasers, (started) => {
+          reloader = started;
+        });
       } catch (error) {
         stopping ??= stop();
         await stopping;
         throw error;
       }
+    },
+    async reload(why) {
+      if (stopping === null) await reloader?.reloadAndLog(why);
     },
     stop() {
       stopping ??= stop();
@@ -95,8 +108,9 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, log, telemetry, isReplay = false, mayInstall = true, faults = {} }: DaemonOptions,
+  { config, load, log, telemetry, isReplay = false, mayInstall = true, faults = {} }: DaemonOptions,
   releasers: Releasers,
+  onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {
   await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
@@ -117,17 +131,18 @@ async function start(
   const remote = composeRemoteModel(config, bus, watchers);
   releasers.add('agents in other processes', () => remote.close());
 
-  const toolbox = await composeToolbox(config, log, {
+  const tools = new TeamTools(log, {
     entriesOf: (conversation) => workers.entriesOf(conversation),
     viewPolicyOf: (agent) => runtime.team.rules.viewPolicy(agent),
     store,
   });
-  releasers.add('tools', () => toolbox.close());
+  releasers.add('tools', () => tools.close());
   const metrics = new Metrics();
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? SOLE_OWNER,
-    ...{ bus, watchers, remote, toolbox, log },
+    ...{ bus, watchers, remote, log },
+    toolbox: await tools.open(config),
     telemetry: gateway ? metrics.sink(telemetry) : telemetry, // only HTTP reads the counts
     shutdown: shutdown.signal,
     reach: faults.reach ?? (() => undefined),
@@ -142,8 +157,14 @@ async function start(
 
   await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
-  const { api, posts } = await serve({ runtime, workers, bus, membership, releasers, grace, reading });
-  releasers.add('retention', startRetention(config, { runtime, workers, bus, membership, api }));
+  const reloader = new Reloader({
+    ...{ runtime, workers, tools, config, load, models: composeModels },
+    onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
+  });
+  const serving = { runtime, workers, bus, membership, releasers, grace, reloader };
+  const { api, posts } = await serve({ ...serving, reading });
+  onReloader(reloader);
+  releasers.add('retention', startRetention(config, { ...serving, api }));
   const codeKey = gateway?.codeKey ?? undefined;
   const endpoints = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
   await writeConnectionFile(config.daemon.data, { ...address, ...endpoints, ...identityOf(config) });
@@ -153,14 +174,18 @@ async function start(
   workers
     .rebuildRows()
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the conversation list is incomplete'));
+  const daemon = membership?.daemon ?? null;
+  return readinessOf(config, { nats: url, http: gateway?.url ?? null, codeKey, daemon });
+}
+
+function readinessOf(
+  { agents, daemon: { store } }: Config,
+  { codeKey, ...more }: Pick<Readiness, 'nats' | 'http' | 'daemon'> & { codeKey: string | undefined },
+): Readiness {
   return {
-    pid: process.pid,
-    nats: url,
-    http: gateway?.url ?? null,
+    ...{ pid: process.pid, ...more, store },
     codeKey: codeKey === undefined ? null : new Secret(codeKey),
-    agents: config.agents.map((agent) => agent.slug),
-    store: config.daemon.store,
-    daemon: membership?.daemon ?? null,
+    agents: agents.map((agent) => agent.slug),
   };
 }
 

@@ -29,8 +29,8 @@ interface Known {
 /**
  * The definitions that turns run with.
  *
- * DEFINITIONS-1 Every new `turn-started` of a configured agent names the agent's definition at that moment. All texts of the
- *               definition are durable before the entry. A crash in between leaves texts that no entry names: harmless.
+ * DEFINITIONS-1 Every new `turn-started` of a configured agent names the agent's definition at that moment. All texts of a
+ *               definition are durable before an entry that names it. A crash in between leaves texts that no entry names: harmless.
  * DEFINITIONS-2 The requests of a turn are built from the definition in its newest `turn-started`, by `sourcesOf`, as
  *               `explain` builds them. A tool that a server adds or removes during the turn does not change them.
  * DEFINITIONS-3 A definition is computed once for each team and map of tools, and stored once in the life of a process.
@@ -96,9 +96,7 @@ export class Definitions {
 
   /** Stores what the entries name (DEFINITIONS-1). */
   async store(entries: readonly Entry[]): Promise<void> {
-    const hashes = entries.flatMap((entry) =>
-      entry.type === 'turn-started' ? (entry.definition ?? []) : [],
-    );
+    const hashes = entries.flatMap(hashesIn);
     await Promise.all([...new Set(hashes)].map((hash) => this.#store(hash)));
   }
 
@@ -117,10 +115,26 @@ export class Definitions {
     }
   }
 
+  /** Drops what neither this team nor a turn needs any more. The texts stay stored. */
+  keepOnly(team: SourcesAndAgents, isUsed: (hash: string) => boolean): void {
+    const current = new Set([...this.#currentOf(team).definitions.values()].map((one) => one?.hash));
+    for (const hash of this.#known.keys()) {
+      if (current.has(hash) || isUsed(hash)) continue;
+      this.#known.delete(hash);
+      this.#stored.delete(hash);
+    }
+  }
+
   /** A definition that a log names. Throws `DEFINITION_MISSING` and `DEFINITION_DAMAGED`. */
   async read(hash: string): Promise<Definition> {
     return this.#known.get(hash)?.definition ?? readDefinition(hash, (text) => this.#texts.get(text));
   }
+}
+
+function hashesIn(entry: Entry): string[] {
+  if (entry.type === 'turn-started') return entry.definition === undefined ? [] : [entry.definition];
+  if (entry.type !== 'team-changed') return [];
+  return entry.agents.flatMap(({ before, after }) => [before, after].filter((hash) => hash !== undefined));
 }
 
 /** The same definition in a later team: its model client and the values of headers may be new. */

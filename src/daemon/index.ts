@@ -12,6 +12,7 @@
  *   api/            the request API, dead letters, erasure, retention, watchers
  *   what-if/        requests of past turns, sent again with one change: jobs, results, configured models
  *   tools/          policy and rules for tool calls, one call with its audit records, large results
+ *   reload/         replaces the configuration: what differs and what needs a restart, the swap, the entries that name it
  *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, nats-config
  */
 

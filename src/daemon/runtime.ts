@@ -27,6 +27,7 @@ export interface Runtime {
   readonly ownership: Ownership;
   /** The current one: read it for each decision, and do not keep it (TEAM-1). */
   readonly team: Team;
+  replaceTeam(next: Team): void;
   readonly definitions: Definitions;
   /** The model of all agents in other processes. */
   readonly remote: Model;

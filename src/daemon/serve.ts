@@ -8,6 +8,7 @@ import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
+import type { Reloader } from './reload/reloader.ts';
 import type { Runtime } from './runtime.ts';
 import type { Grace } from './shutdown.ts';
 
@@ -29,6 +30,7 @@ export interface Serving {
   readonly membership: Membership | null;
   readonly releasers: Releasers;
   readonly grace: Grace;
+  readonly reloader: Reloader;
   readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }
 
@@ -40,11 +42,12 @@ export async function serve({
   releasers,
   grace,
   reading,
+  reloader,
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const erasure = new Erasure(bus.eraser, runtime);
-  const api = new Api(runtime, workers, posts, bus, erasure);
+  const api = new Api(runtime, workers, posts, bus, { erasure, reloader });
   releasers.add('ingress', () => {
     stopping.abort(); // do not wait for posts that cannot be made durable: they are redelivered
     return grace.within(membership ? membership.stopIngress() : bus.stopIngress());

@@ -175,6 +175,7 @@ function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
     case 'limit-reached':
     case 'claim':
     case 'forked':
+    case 'team-changed':
     case 'note':
       return null;
     default:

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Toolbox } from '../../src/agents/index.ts';
 import { loadConfig } from '../../src/config/index.ts';
-import { composeToolbox } from '../../src/daemon/compose/tools.ts';
+import { TeamTools } from '../../src/daemon/compose/tools.ts';
 import { NO_CONVERSATIONS } from '../../src/tools/builtin/tool.ts';
 
 /** The environment that a program of a tool gets from the daemon. */
@@ -46,7 +46,8 @@ beforeEach(async () => {
   const config = await loadConfig({ env, workingDirectory: directory });
   const say = () => undefined;
 
-  tools = await composeToolbox(config, { info: say, warn: say, error: say }, NO_CONVERSATIONS);
+  const teamTools = new TeamTools({ info: say, warn: say, error: say }, NO_CONVERSATIONS);
+  tools = { ...(await teamTools.open(config)), close: () => teamTools.close() };
 });
 
 afterEach(async () => {

@@ -42,7 +42,7 @@ const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'what-ifs what-if-result'),
   post: 'post',
   answer: 'approve',
-  ...needs('operate', 'delete phase mode fork what-if what-if-stop stop resume'),
+  ...needs('operate', 'delete phase mode fork reload what-if what-if-stop stop resume'),
 };
 const MCP_TOOLS: Readonly<Record<string, Role>> = {
   ...Object.fromEntries(['agents', 'list', 'read', 'explain', 'approvals'].map(reads)),

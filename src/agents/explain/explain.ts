@@ -235,7 +235,10 @@ function wasSent(
   answer: Entry | null,
   agent: string,
 ): boolean | 'unknown' {
-  const asked = answer ?? entries[agentState(state, agent).turn?.askedAt ?? -1];
+  const { askedAt = -1, resumedAt = -1 } = agentState(state, agent).turn ?? {};
+  const resumed = resumedAt > askedAt ? entries[resumedAt] : undefined; // perhaps with another definition
+  const isAskedAgain = resumed?.type === 'turn-started' && resumed.requestHash !== undefined;
+  const asked = answer ?? (isAskedAgain ? resumed : entries[askedAt]);
   const isNamed = asked?.type === 'message' || asked?.type === 'turn-started' || asked?.type === 'summary';
   const recorded = isNamed ? asked.requestHash : undefined;
   return recorded ? recorded === assembled.request.hash : 'unknown';

@@ -124,6 +124,7 @@ const IS_NOTICE = {
   'limit-reached': true,
   claim: false,
   forked: false,
+  'team-changed': false,
   note: true,
 } as const satisfies Record<EntryType, boolean>;
 

@@ -1,4 +1,4 @@
-import { type Entry, finishNotice, traitsOf } from '../../client/index.ts';
+import { type Entry, finishNotice, teamChangeText, traitsOf } from '../../client/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import { firstLine } from './text.ts';
 
@@ -76,6 +76,8 @@ function describeNotice(entry: Notice): string {
       return entry.call ? firstLine(entry.content, 160) : entry.content;
     case 'forked':
       return `forked from ${entry.from} at ${entry.at} by ${entry.author.id}`;
+    case 'team-changed':
+      return `the team changed by ${entry.author.id}: ${entry.agents.map(teamChangeText).join('; ')}`;
     default:
       return unknownKind(entry);
   }

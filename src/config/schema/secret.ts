@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 
 const HIDDEN = '[secret]';
@@ -25,4 +26,16 @@ export class Secret {
   [inspect.custom](): string {
     return HIDDEN;
   }
+}
+
+/** A digest of a setting with the values of its secrets: equal for equal settings. */
+export function settingDigest(setting: unknown): string {
+  const text = JSON.stringify(
+    [setting],
+    function revealing(this: Record<string, unknown>, key, shown: unknown) {
+      const value = this[key];
+      return value instanceof Secret ? value.reveal() : shown;
+    },
+  );
+  return createHash('sha256').update(text).digest('hex');
 }

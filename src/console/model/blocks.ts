@@ -1,4 +1,5 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../conversation/index.ts';
+import { teamChangeText } from '../../conversation/log/team-change.ts';
 
 /** The blocks of a thread on the screen. */
 
@@ -129,6 +130,7 @@ export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
     case 'agent-stopped':
     case 'agent-resumed':
     case 'forked':
+    case 'team-changed':
       return bandOf(entry, nameOf);
     case 'turn-ended':
     case 'summary':
@@ -161,7 +163,8 @@ type ControlType =
   | 'run-ended'
   | 'agent-stopped'
   | 'agent-resumed'
-  | 'forked';
+  | 'forked'
+  | 'team-changed';
 type NoteEntry = Extract<Entry, { type: 'turn-ended' | 'summary' | 'limit-reached' | 'note' }>;
 
 function passage(
@@ -193,6 +196,8 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
     case 'forked':
       return band('run', `forked from ${entry.from} at ${entry.at}`);
+    case 'team-changed':
+      return band('run', 'the team changed', entry.agents.map(teamChangeText).join('; '));
     case 'agent-stopped':
       return band(
         'stop',

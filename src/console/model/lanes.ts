@@ -131,6 +131,7 @@ class LanesBuilder {
       case 'limit-reached':
       case 'claim':
       case 'forked':
+      case 'team-changed':
       case 'note':
         return;
       default:

@@ -171,6 +171,7 @@ export class Thread {
         this.#setStopped(entry.agent, entry.type === 'agent-stopped');
         break;
       case 'forked':
+      case 'team-changed':
         break;
       default:
         entry satisfies never; // or a type of a newer version

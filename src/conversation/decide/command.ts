@@ -6,6 +6,7 @@ import type {
   Entry,
   MessageEntry,
   Mode,
+  TeamChange,
   ToolCall,
   Usage,
 } from '../log/entry.ts';
@@ -148,6 +149,8 @@ export type Command =
   | { readonly type: 'copy'; readonly entries: readonly Entry[]; readonly from: string }
   /** Completes the copy of `from` up to entry `at`. */
   | { readonly type: 'fork'; readonly from: string; readonly at: number; readonly by: Author }
+  /** The configuration was replaced: these agents differ. */
+  | { readonly type: 'change-team'; readonly changes: readonly TeamChange[]; readonly by: Author }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
   | {
       readonly type: 'resume';

@@ -8,6 +8,7 @@ import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post, seed } from './posting.ts';
 import { recover } from './repair.ts';
 import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
+import { changeTeam } from './team.ts';
 
 /**
  * The decision: which entries a command adds to the log, and which effects follow once they are durable.
@@ -47,6 +48,8 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
       return copy(builder, command);
     case 'fork':
       return fork(builder, command);
+    case 'change-team':
+      return changeTeam(builder, command);
     case 'stop':
       return stop(builder, command);
     case 'resume':

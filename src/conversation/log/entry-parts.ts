@@ -18,6 +18,17 @@ export type Author = z.infer<typeof authorSchema>;
 /** The daemon itself: author of entries that neither a person nor an agent wrote. */
 export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
 
+/** What a reload changed of one agent. The hashes name its definitions; absent: there was or is no such agent. */
+export const teamChangeSchema = z.object({
+  agent: z.string(),
+  change: z.enum(['added', 'changed', 'removed']),
+  before: z.string().optional(),
+  after: z.string().optional(),
+  /** The parts of the definition that differ: `persona`, `tool.read_file`. */
+  parts: z.array(z.string()),
+});
+export type TeamChange = z.infer<typeof teamChangeSchema>;
+
 export const deliveryModeSchema = z.enum(['steer', 'queue', 'interrupt']);
 export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
 

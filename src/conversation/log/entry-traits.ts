@@ -47,6 +47,7 @@ export const ENTRY_TRAITS = {
   'limit-reached': { ...NOTICE, ...RESULT },
   claim: { ...HIDDEN, ...STEP },
   forked: { ...HIDDEN, ...RESULT },
+  'team-changed': { ...HIDDEN, isProgress: false, isMachinery: false },
   note: { ...NOTICE, ...RESULT },
 } as const satisfies Record<EntryType, EntryTraits>;
 

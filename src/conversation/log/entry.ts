@@ -5,6 +5,7 @@ import {
   deliveryModeSchema,
   modeSchema,
   riskSchema,
+  teamChangeSchema,
   toolCallSchema,
   usageSchema,
 } from './entry-parts.ts';
@@ -269,6 +270,12 @@ const fields = {
     from: z.string(),
     at: z.int().nonnegative(),
   },
+  /** The configuration of these agents was replaced (docs/guides/change-a-running-team.md). */
+  'team-changed': {
+    ...commonFields,
+    type: z.literal('team-changed'),
+    agents: z.array(teamChangeSchema),
+  },
   note: {
     ...commonFields,
     type: z.literal('note'),
@@ -305,6 +312,7 @@ export const entrySchema = z.discriminatedUnion('type', [
   z.looseObject(fields['limit-reached']),
   z.looseObject(fields.claim),
   z.looseObject(fields.forked),
+  z.looseObject(fields['team-changed']),
   z.looseObject(fields.note),
 ]);
 

@@ -148,6 +148,7 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     case 'session-set':
     case 'claim':
     case 'forked':
+    case 'team-changed':
     case 'note':
       break;
     default:

@@ -61,6 +61,7 @@ const APPLY: { readonly [T in EntryType]: ((next: Next, entry: EntryOf<T>) => vo
   'limit-reached': applyLimitReached,
   claim: null,
   forked: applyForked,
+  'team-changed': null,
   note: null,
 };
 

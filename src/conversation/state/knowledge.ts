@@ -156,6 +156,7 @@ export class Knowledge {
       case 'session-set':
       case 'claim':
       case 'forked':
+      case 'team-changed':
         break;
       default:
         entry satisfies never;

@@ -236,6 +236,11 @@ export function tokenRatioOf(state: ConversationState, slug: string): number {
   return turn?.refusedRatio ?? tokenRatio;
 }
 
+/** It has taken part in this conversation, or is the next to speak. */
+export function isParticipant({ agents, activeAgent, run }: ConversationState, slug: string): boolean {
+  return Object.hasOwn(agents, slug) || activeAgent === slug || run?.agent === slug;
+}
+
 /** No turn of this agent may start. */
 export function isStopped(state: ConversationState, slug: string): boolean {
   return agentState(state, slug).stopped ?? state.stopped;

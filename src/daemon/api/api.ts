@@ -1,4 +1,3 @@
-import { shownParameters } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -10,19 +9,16 @@ import {
   type StreamPosition,
   type Verb,
 } from '../../bus/index.ts';
-import { type AgentCard, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
+import { type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { tooLarge } from '../conversations/post-refusals.ts';
-import {
-  conversationDocument,
-  type ListedRow,
-  phasesPage,
-  workflowsPage,
-} from '../conversations/projections.ts';
+import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
+import type { Reloader } from '../reload/reloader.ts';
 import type { Runtime } from '../runtime.ts';
+import { listAgents } from './agents.ts';
 import { approvalsPage, askedPost, isNameBound, operatorOf, refuseOther } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
@@ -42,6 +38,12 @@ const CONVERSATIONS_LIMIT = 1_000;
 /** The share of the broker's payload that an answer may use; the envelope needs the rest. */
 const PAYLOAD_SHARE = 0.9;
 
+/** What operators do beyond one conversation. */
+interface Admin {
+  readonly erasure: Pick<Erasure, 'erase'>;
+  readonly reloader: Pick<Reloader, 'reload'>;
+}
+
 export class Api {
   private readonly handlers: Handlers = {
     post: (request, caller) => this.post(request, caller),
@@ -54,6 +56,8 @@ export class Api {
     mode: (request, caller) => this.mode(request, caller),
     seed: (request, caller) => this.seed(request, caller),
     fork: (request, caller) => this.fork(request, caller),
+    reload: (request, { isBound }) =>
+      this.admin.reloader.reload(operatorOf(request, this.runtime.team.rules.roster, isBound)),
     ...whatIfHandlers(this),
     stop: (request, caller) => this.stopOrResume('stop', request, caller),
     resume: (request, caller) => this.stopOrResume('resume', request, caller),
@@ -62,7 +66,7 @@ export class Api {
     dead: (request) => this.deadLetters.list(request),
     'dead-letter': ({ sequence }) => this.deadLetters.show(sequence),
     'dead-retry': ({ sequence }) => this.deadLetters.retry(sequence),
-    agents: () => this.agents(),
+    agents: async () => listAgents(this.runtime, await this.workers.rows(), this.bus),
     tools: () => this.tools(),
     phases: () => phasesPage(this.runtime.team.rules.phases),
     workflows: () => workflowsPage(this.runtime.team.rules.workflows),
@@ -75,17 +79,17 @@ export class Api {
   /** The largest answer, in bytes. */
   readonly room: number;
   private readonly deadLetters: DeadLetterOffice;
-  private readonly erasure: Pick<Erasure, 'erase'>;
+  private readonly admin: Admin;
 
   constructor(
     runtime: Runtime,
     workers: Workers,
     posts: Posts,
     bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected'>,
-    erasure: Pick<Erasure, 'erase'>,
+    admin: Admin,
   ) {
     this.bus = bus;
-    this.erasure = erasure;
+    this.admin = admin;
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
@@ -167,7 +171,7 @@ export class Api {
     const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
-    const { left, ...onBus } = await this.erasure.erase({ conversation: id, ...upToPost });
+    const { left, ...onBus } = await this.admin.erasure.erase({ conversation: id, ...upToPost });
     const notReached = beyondReach(this.runtime.store);
     return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };
   }
@@ -293,35 +297,6 @@ export class Api {
     const { toolbox } = this.runtime.team;
     const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
     return { tools, servers: toolbox.servers?.() ?? [] };
-  }
-
-  private async agents(): Promise<AnswerOf<'agents'>> {
-    const rows = await this.workers.rows();
-    const agents = [...this.runtime.team.rules.roster.agents.values()].map(async (card) => ({
-      slug: card.slug,
-      name: card.name,
-      description: card.description,
-      phases: card.phases,
-      modes: card.modes,
-      runtime: card.runtime,
-      status: await this.statusOf(card, rows),
-      ...this.modelOf(card),
-    }));
-    return { agents: await Promise.all(agents) };
-  }
-
-  /** Of an agent in this process: another program makes its own requests. */
-  private modelOf({ slug, runtime }: AgentCard) {
-    const agent = runtime === 'local' ? this.runtime.team.agents.get(slug) : undefined;
-    return agent && { model: agent.profile.name, ...shownParameters(agent.profile) };
-  }
-
-  /** Over all conversations, as their list has it. */
-  private async statusOf({ slug, runtime }: AgentCard, rows: readonly ListedRow[]): Promise<string> {
-    if (rows.some(({ running }) => running.includes(slug))) return 'running';
-    if (rows.some(({ waiting }) => waiting.includes(slug))) return 'waiting';
-    if (runtime === 'local' || (await this.bus.isAgentConnected(slug))) return 'idle';
-    return 'not connected';
   }
 }
 

@@ -98,7 +98,7 @@ export class Membership {
       peers,
       failureTimeoutMs,
       fingerprint,
-      onConfigDifference: (other, differs) => log.warn({ daemon: other, differs }, CONFIG_DIFFERS),
+      onConfigDifference: (other, differs) => this.#reportDifference(other, differs),
       onGone: (gone, handedOver) => {
         log.info({ daemon: gone, handedOver }, 'a daemon is gone');
         this.#reconciler?.gone(handedOver);
@@ -155,6 +155,17 @@ export class Membership {
     this.#reconciler = new Reconciler({ daemon, logs, workers, monitor, router, failureTimeoutMs, log });
     await this.#reconciler.start();
     return api;
+  }
+
+  #reportDifference(daemon: string, differs: readonly string[]): void {
+    const { log } = this.#parts;
+    if (differs.length > 0) log.warn({ daemon, differs }, CONFIG_DIFFERS);
+    else log.info({ daemon }, 'another daemon has the same configuration again');
+  }
+
+  /** This daemon has another configuration from now on. */
+  reconfigured(fingerprint: ConfigFingerprint): void {
+    this.#monitor?.reconfigured(fingerprint);
   }
 
   /** Takes no more posts; resolves when those in progress are settled. */

@@ -34,7 +34,7 @@ export interface PeerMonitorOptions {
   readonly peers: Peers;
   readonly failureTimeoutMs: number;
   readonly fingerprint: ConfigFingerprint;
-  /** A peer's configuration differs in these parts. Called once for each peer. */
+  /** A peer's configuration differs in these parts; none: no longer. Called when the parts change, not for each heartbeat. */
   readonly onConfigDifference: (daemon: string, differs: readonly string[]) => void;
   /** A peer is gone; `handedOver`: it announced that it leaves. */
   readonly onGone: (daemon: string, handedOver: boolean) => void;
@@ -51,7 +51,9 @@ export class PeerMonitor {
   readonly #departed = new Set<string>();
   /** By peer: callers that wait for its answer, notified when it fails. */
   readonly #failureListeners = new Map<string, Set<() => void>>();
-  readonly #reportedDifferences = new Set<string>();
+  /** By peer, the reported differences. */
+  readonly #reportedDifferences = new Map<string, string>();
+  #fingerprint: ConfigFingerprint;
   #ownHeartbeatAt = performance.now();
   #lostAt: number | null = null;
   /** A missing heartbeat counts from then on (PEER-MONITOR-3). */
@@ -67,6 +69,7 @@ export class PeerMonitor {
 
   constructor(options: PeerMonitorOptions) {
     this.#options = options;
+    this.#fingerprint = options.fingerprint;
   }
 
   start(): void {
@@ -84,6 +87,12 @@ export class PeerMonitor {
     clearInterval(this.#timer);
   }
 
+  /** After a reload. Peers learn of it at once. */
+  reconfigured(fingerprint: ConfigFingerprint): void {
+    this.#fingerprint = fingerprint;
+    this.#sendHeartbeat(false);
+  }
+
   /** The other daemons that count as alive. */
   get others(): string[] {
     return [...this.#heardAt.keys()].filter((daemon) => !this.isFailed(daemon));
@@ -98,7 +107,7 @@ export class PeerMonitor {
   noteHeartbeat(daemon: string, isNew: boolean, fingerprint?: unknown): void {
     if (daemon === this.#options.daemon) this.#noteOwnHeartbeat();
     if (daemon === this.#options.daemon || this.#departed.has(daemon)) return;
-    if (!this.#heardAt.has(daemon)) this.#compareConfig(daemon, fingerprint);
+    this.#compareConfig(daemon, fingerprint);
     this.#heardAt.set(daemon, performance.now());
     this.#failedUntil.delete(daemon);
     if (isNew) this.#sendHeartbeat(false); // the new daemon learns of this one at once
@@ -243,17 +252,16 @@ export class PeerMonitor {
     if (kind === 'nobody' && isUnheard && this.#trustsServer) this.#declareGone(daemon);
   }
 
-  /** Reports each peer once: after a failure it has the same configuration. */
   #compareConfig(daemon: string, fingerprint: unknown): void {
-    const differs = differencesOf(this.#options.fingerprint, fingerprint);
-    if (differs.length === 0 || this.#reportedDifferences.has(daemon)) return;
+    const differs = differencesOf(this.#fingerprint, fingerprint);
+    if ((this.#reportedDifferences.get(daemon) ?? '') === differs.join()) return;
     if (this.#reportedDifferences.size >= MAX_REMEMBERED) this.#reportedDifferences.clear();
-    this.#reportedDifferences.add(daemon);
+    this.#reportedDifferences.set(daemon, differs.join());
     this.#options.onConfigDifference(daemon, differs);
   }
 
   #sendHeartbeat(isNew: boolean): void {
-    const { peers, daemon, fingerprint } = this.#options;
-    peers.tellAll('alive', { daemon, isNew, likeness: fingerprint } satisfies PeerRequestOf<'alive'>);
+    const { peers, daemon } = this.#options;
+    peers.tellAll('alive', { daemon, isNew, likeness: this.#fingerprint } satisfies PeerRequestOf<'alive'>);
   }
 }

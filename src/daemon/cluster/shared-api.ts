@@ -27,6 +27,8 @@ import type { Router } from './router.ts';
  *               after other daemons have taken over that daemon's work.
  * SHARED-API-4  A deletion covers the posts that the stream had when the first daemon received the request, whichever
  *               daemon executes it.
+ * SHARED-API-5  A reload is executed here first. If it is refused, no other daemon reloads; else all do, each from its own
+ *               files, and the answer names each one that keeps its configuration.
  */
 
 const MAX_ATTEMPTS = 8;
@@ -76,6 +78,8 @@ export class SharedApi {
         }));
       case 'answer':
         return this.#answer(request);
+      case 'reload':
+        return this.#reload(request);
     }
     const conversation = conversationIn(request.body);
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
@@ -114,6 +118,24 @@ export class SharedApi {
       if (!isElsewhere || tries >= MAX_ATTEMPTS) return answer;
       await sleep(tries * 10);
     }
+  }
+
+  /** SHARED-API-5 */
+  async #reload(request: ApiRequest): Promise<ApiAnswer> {
+    const own = await this.#api.handle(request);
+    if (!own.ok) return own;
+    const daemons = await Promise.all(
+      this.#monitor.others.map(async (daemon) => {
+        const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
+        const answer = heard.kind === 'answered' ? heard.body.answer : null;
+        if (answer?.ok) return { daemon };
+        return {
+          daemon,
+          error: answer?.refusal.message ?? 'it did not answer in time: its log has the outcome',
+        };
+      }),
+    );
+    return { ok: true, body: { ...(own.body as object), daemons } };
   }
 
   /** SHARED-API-4 */

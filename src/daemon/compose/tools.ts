@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Toolbox } from '../../agents/index.ts';
-import type { Config } from '../../config/index.ts';
+import { type Config, settingDigest } from '../../config/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openLazyDocument, storePaths } from '../../persistence/jsonl/index.ts';
 import {
@@ -13,7 +14,7 @@ import {
   hidingFault,
   LONGEST_CALL_MS,
 } from '../../tools/index.ts';
-import type { AcceptedTools } from '../../tools/mcp/index.ts';
+import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
 import type { Log } from '../runtime.ts';
 
 /** Selects the tools for a configuration. MCP tools are loaded only if a server is configured. */
@@ -39,25 +40,149 @@ export function composeBuiltInTools(config: Config, log?: Log, context?: ToolCon
   return createBuiltInTools({ ...given, conversations: context, enclose: context?.enclose });
 }
 
-/** All tools of this configuration. */
-export async function composeToolbox(config: Config, log: Log, context: ToolContext): Promise<Toolbox> {
-  const { mcpServers, project, environment, risk } = config.tools;
-  const enclose = await hideData(config, log);
-  const parts = [composeBuiltInTools(config, log, { ...context, enclose })];
-  if (Object.keys(mcpServers).length > 0) {
-    const { createMcpTools } = await import('../../tools/mcp/index.ts');
-    const accepted = await openAcceptedTools(config.daemon.data, log);
-    const servers = createMcpTools({ servers: mcpServers, project, environment, enclose, accepted, log });
-    servers.start();
-    await servers.settled(); // an outstanding call needs its tool
-    parts.push(servers);
+/** A toolbox whose owner did not change keeps running over a reload. */
+interface Part {
+  /** Digest of everything that it was made of. */
+  readonly made: string;
+  readonly toolbox: Toolbox;
+}
+
+/** The next toolbox: `commit` closes what it no longer uses, `discard` what it would have added. */
+export interface NextToolbox {
+  readonly toolbox: Toolbox;
+  commit(): void;
+  discard(): Promise<void>;
+}
+
+/**
+ * The tools of a daemon.
+ *
+ * TEAM-TOOLS-1 An MCP server whose settings did not change keeps its connection over a reload. A changed one is connected
+ *              before the old connection closes, which happens when all calls that were running have ended.
+ */
+export class TeamTools {
+  readonly #log: Log;
+  readonly #context: ToolContext;
+  #parts: ReadonlyMap<string, Part> = new Map();
+  readonly #open = new Set<Toolbox>();
+  readonly #running = new Set<Promise<unknown>>();
+  #accepted: Promise<AcceptedTools> | null = null;
+  #enclose: Promise<Enclose> | null = null;
+
+  constructor(log: Log, context: ToolContext) {
+    this.#log = log;
+    this.#context = context;
   }
-  return createToolbox(parts, { risk, timeoutMs: TOOL_TIMEOUT_MS, log });
+
+  async open(config: Config): Promise<Toolbox> {
+    const { toolbox, commit } = await this.prepare(config);
+    commit();
+    return toolbox;
+  }
+
+  /** `isReload`: rejects if a server that is new or changed does not start. */
+  async prepare(config: Config, isReload = false): Promise<NextToolbox> {
+    const before = this.#parts;
+    const parts = new Map<string, Part>();
+    const isNew = (part: Part) => ![...before.values()].includes(part);
+    const added = () => [...parts.values()].filter(isNew).map(({ toolbox }) => toolbox);
+    const discard = () => this.#closeAll(added());
+    try {
+      parts.set('', await this.#builtIn(config));
+      for (const name of Object.keys(config.tools.mcpServers))
+        parts.set(name, await this.#server(config, name));
+      await Promise.all(added().map((toolbox) => settledOf(toolbox)));
+      if (isReload) for (const toolbox of added()) refuseFailed(toolbox);
+    } catch (error) {
+      await discard();
+      throw error;
+    }
+    const { risk } = config.tools;
+    const boxes = [...parts.values()].map(({ toolbox }) => toolbox);
+    const toolbox = createToolbox(boxes, { risk, timeoutMs: TOOL_TIMEOUT_MS, log: this.#log });
+    const commit = () => {
+      this.#parts = parts;
+      const unused = [...before.values()].map((part) => part.toolbox).filter((one) => !boxes.includes(one));
+      if (unused.length > 0) void Promise.allSettled([...this.#running]).then(() => this.#closeAll(unused));
+    };
+    return { toolbox: { ...toolbox, run: (...call) => this.#track(toolbox.run(...call)) }, commit, discard };
+  }
+
+  async close(): Promise<void> {
+    await this.#closeAll([...this.#open]);
+  }
+
+  async #builtIn(config: Config): Promise<Part> {
+    const { project, environment, protected: names } = config.tools;
+    const made = settingDigest([project, environment, names, startsPrograms(config)]);
+    return this.#reuse('', made, async () =>
+      composeBuiltInTools(config, this.#log, { ...this.#context, enclose: await this.#encloseFor(config) }),
+    );
+  }
+
+  async #server(config: Config, name: string): Promise<Part> {
+    const { mcpServers, project, environment } = config.tools;
+    const settings = mcpServers[name];
+    const made = settingDigest([settings, project, environment]);
+    return this.#reuse(name, made, async () => {
+      const { createMcpTools } = await import('../../tools/mcp/index.ts');
+      this.#accepted ??= openAcceptedTools(config.daemon.data, this.#log);
+      const [accepted, enclose] = [await this.#accepted, await this.#encloseFor(config)];
+      const servers = settings ? { [name]: settings } : {};
+      const tools = createMcpTools({ servers, project, environment, enclose, accepted, log: this.#log });
+      tools.start();
+      return tools;
+    });
+  }
+
+  async #reuse(name: string, made: string, make: () => Promise<Toolbox>): Promise<Part> {
+    const known = this.#parts.get(name);
+    if (known?.made === made) return known;
+    const toolbox = await make();
+    this.#open.add(toolbox);
+    return { made, toolbox };
+  }
+
+  #encloseFor(config: Config): Promise<Enclose> {
+    if (!startsPrograms(config)) return Promise.resolve(asIs);
+    this.#enclose ??= hideData(config, this.#log);
+    return this.#enclose;
+  }
+
+  #track<T>(call: Promise<T>): Promise<T> {
+    const tracked: Promise<T> = call.finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
+    return tracked;
+  }
+
+  async #closeAll(toolboxes: readonly Toolbox[]): Promise<void> {
+    for (const toolbox of toolboxes) this.#open.delete(toolbox);
+    for (const result of await Promise.allSettled(toolboxes.map((toolbox) => toolbox.close()))) {
+      if (result.status === 'rejected')
+        this.#log.error({ error: messageOf(result.reason) }, 'tools did not close');
+    }
+  }
+}
+
+/** An outstanding call needs its tool. */
+async function settledOf(toolbox: Toolbox): Promise<void> {
+  if ('settled' in toolbox) await (toolbox as McpToolbox).settled();
+}
+
+function refuseFailed(toolbox: Toolbox): void {
+  const failed = toolbox.servers?.().find(({ state }) => state === 'failed');
+  if (!failed) return;
+  throw new ParleyError(
+    'MCP_SERVER_FAILED',
+    `mcpServers.${failed.server} does not start: ${failed.error ?? ''}`,
+    {
+      hint: 'correct its settings or start the server, then reload; nothing was changed',
+    },
+  );
 }
 
 /** Hides the data directory from programs that tools start, if the system supports that. */
 async function hideData(config: Config, log: Log): Promise<Enclose> {
-  if (!startsPrograms(config)) return asIs;
   const { enclose, fault } = await hideFolder(config.daemon.data);
   if (fault !== null) {
     log.warn(

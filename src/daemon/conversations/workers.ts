@@ -41,6 +41,10 @@ export class Workers {
     this.runtime = runtime;
   }
 
+  opened(): Promise<ConversationWorker[]> {
+    return this.open.all();
+  }
+
   /** How many are in memory. */
   get size(): number {
     return this.open.size;

@@ -5,6 +5,7 @@ import {
   LINE_BREAK,
   type MessageEntry,
   plainName,
+  teamChangeText,
 } from '../../conversation/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 
@@ -69,6 +70,8 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
       return 'a limit of this conversation is reached';
     case 'forked':
       return `forked from ${entry.from} at ${entry.at}`;
+    case 'team-changed':
+      return `the team changed: ${entry.agents.map(teamChangeText).join('; ')}`;
     case 'delegation-answered': // RENDER-2
     case 'turn-started':
     case 'message-delivered':

@@ -100,6 +100,7 @@ const CHANGES_STATUS = {
   'limit-reached': false,
   claim: false,
   forked: false,
+  'team-changed': false,
   note: false,
 } as const satisfies Record<EntryType, boolean>;
 

@@ -153,6 +153,14 @@ export const ROUTES: readonly Route[] = [
     summary: 'The agents',
   },
   {
+    method: 'post',
+    path: '/api/reload',
+    verb: 'reload',
+    role: 'operate',
+    summary: 'Read the configuration again; one that is not valid changes nothing',
+    acts: true,
+  },
+  {
     method: 'get',
     path: '/api/tools',
     verb: 'tools',

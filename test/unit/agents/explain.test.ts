@@ -21,6 +21,17 @@ function explained(log: Log, agent: string, at?: number): Explanation {
 const contents = ({ messages }: Explanation) => messages.slice(1).map(({ content }) => content);
 
 describe('an explanation', () => {
+  it('at the start of a resumed turn compares the hash of that start, since the agent may have been edited before it', () => {
+    const log = new Log();
+    const turnId = log.start('pm', log.person('one'));
+    Object.assign(log.entries[1] ?? {}, { requestHash: 'of another definition' });
+    const author = { kind: 'agent', id: 'pm', name: 'Pm' };
+    const again = { type: 'turn-started', turnId, agent: 'pm', trigger: [0], resumed: true, upTo: 2, author };
+    log.add({ ...again, requestHash: explained(log, 'pm', 1).report.requestHash });
+    expect(explained(log, 'pm', 2).report.sent).toBe(true);
+    expect(explained(log, 'pm', 1).report.sent).toBe(false);
+  });
+
   it('at an answer of the agent is the request behind it', () => {
     const { log, answer } = story();
     const { messages, report } = explained(log, 'pm', answer);

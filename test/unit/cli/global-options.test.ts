@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   tail: ['c'],
   explain: ['c', '--agent', 'pm'],
   fork: ['c', '--as', 'd'],
+  reload: [],
   'what-if': ['c', '--list'],
   phase: ['c', 'plan'],
   mode: ['c', 'agent'],

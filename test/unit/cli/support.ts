@@ -270,6 +270,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
+    isTerminalClosed: () => false,
     onExit: () => () => {},
     onOutputLost: (handler) => void stdout.stream.once('error', handler),
     exitNow: (code) => exits.push(code),

@@ -47,6 +47,7 @@ describe('telemetry on stdout', () => {
             tell(event('before'));
             return READY;
           },
+          reload: async () => undefined,
           stop: async () => {
             if (!stopped) tell(event('last'));
             stopped = true;
@@ -75,7 +76,7 @@ describe('telemetry on stdout', () => {
       daemonRoom: {
         createDaemon: ({ telemetry }) => {
           told = telemetry;
-          return { start: async () => READY, stop: async () => undefined };
+          return { start: async () => READY, stop: async () => undefined, reload: async () => undefined };
         },
       },
     });
@@ -145,7 +146,7 @@ describe('telemetry on stdout', () => {
       daemonRoom: {
         createDaemon: ({ telemetry }) => {
           if (telemetry) tell = telemetry;
-          return { start: async () => READY, stop: async () => undefined };
+          return { start: async () => READY, stop: async () => undefined, reload: async () => undefined };
         },
       },
     });

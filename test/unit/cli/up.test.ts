@@ -12,6 +12,7 @@ const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, ag
 function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => Promise<void> } = {}) {
   const played = {
     stops: 0,
+    reloads: [] as string[],
     flags: {} as unknown,
     configDirectory: undefined as unknown,
     faults: null as unknown,
@@ -32,6 +33,7 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
           played.faults = asked.faults;
           return {
             start: options.start ?? (async () => READY),
+            reload: async (why: string) => void played.reloads.push(why),
             stop: async () => {
               played.stops++;
               await options.stop?.();
@@ -123,10 +125,24 @@ describe('up', () => {
     }
   });
 
-  it('up stops on SIGHUP, and a second one does not shorten the stop', async () => {
+  it('up reloads the configuration on SIGHUP', async () => {
+    const { played, options } = playedDaemon();
+    const running = start(['up'], options);
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGHUP');
+    await expect.poll(() => played.reloads).toEqual(['SIGHUP']);
+    expect(played.stops).toBe(0);
+    running.signal('SIGTERM');
+    expect((await running.done).code).toBe(0);
+  });
+
+  it('up stops when its terminal is closed, and a second SIGHUP does not shorten the stop', async () => {
     let finish = () => {};
     const stopped = new Promise<void>((resolve) => (finish = resolve));
-    const running = start(['up'], playedDaemon({ stop: () => stopped }).options);
+    const running = start(['up'], {
+      ...playedDaemon({ stop: () => stopped }).options,
+      io: { isTerminalClosed: () => true },
+    });
     await expect.poll(running.output).toContain('Parley is up');
     running.signal('SIGHUP');
     running.signal('SIGHUP');

@@ -79,6 +79,7 @@ export const UNMOVING: Readonly<Record<string, MakeEntry>> = {
   'delegation-answered': system('delegation-answered', { from: 'dev', to: AGENT, answers: [], late: true }),
   summary: system('summary', { agent: AGENT, entries: [], fromIndex: 0, toIndex: 0, content: 'x' }),
   claim: system('claim', { daemon: 'd', epoch: 1 }),
+  'team-changed': system('team-changed', { agents: [] }),
   forked: system('forked', { from: 'c', at: 0 }),
   'phase-entered': system('phase-entered', { from: 'chat', to: 'plan', by: 'x' }),
   'mode-entered': system('mode-entered', { from: 'agent', to: 'chat', by: 'x' }),

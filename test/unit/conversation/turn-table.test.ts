@@ -96,6 +96,7 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   seed: 'other',
   copy: 'other',
   fork: 'other',
+  'change-team': 'other',
 };
 
 const typesOf = (...rows: readonly object[]) =>

@@ -171,11 +171,11 @@ export function createWorld(options: WorldOptions = {}) {
     get team() {
       return current;
     },
+    replaceTeam: (next) => void (current = next),
     definitions,
     whatIfs: new WhatIfs({
-      ...{ definitions, log, elapsed, now: options.now ?? Date.now },
+      ...{ definitions, log, elapsed, now: options.now ?? Date.now, team: () => current },
       texts: createWhatIfTexts(),
-      team: () => current,
     }),
     remote: model,
     believesNames: options.believesNames ?? true,
@@ -200,13 +200,13 @@ export function createWorld(options: WorldOptions = {}) {
   const bus = handBus(options, () => posts);
   const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
   const erasure = new Erasure(bus.bus.eraser, runtime);
-  const api = new Api(runtime, workers, posts, bus.bus, erasure);
+  const api = new Api(runtime, workers, posts, bus.bus, { erasure, reloader: NO_RELOADER });
   return {
     ...{ runtime, store, workers, posts, api, erasure, bus, shutdown, faults },
     /** From now on the daemon has this team. */
     replaceTeam(changed: Partial<Team>) {
       const next: Team = { ...current, ...changed, for: () => next };
-      current = next;
+      runtime.replaceTeam(next);
     },
     /** Calls so far, in order. */
     calls,
@@ -315,6 +315,8 @@ function faultyStore(
     },
   });
 }
+
+const NO_RELOADER = { reload: () => Promise.reject(new Error('no reload here')) };
 
 function noTools(): Toolbox {
   return {

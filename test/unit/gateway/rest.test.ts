@@ -210,6 +210,7 @@ describe('the REST routes', () => {
       '/api/approvals',
       '/api/approvals/{approvalId}',
       '/api/agents',
+      '/api/reload',
       '/api/tools',
       '/api/phases',
       '/api/workflows',

@@ -11,12 +11,14 @@ import { createLog } from '../../output/logging.ts';
 import { createConsoleTelemetry } from '../../output/telemetry.ts';
 import { type Palette, voiceOf, wantsColour } from '../../render/palette.ts';
 import { consoleUrl } from './token.ts';
+import { watchFolder } from './watch.ts';
 
 interface UpOptions {
   readonly config?: string;
   readonly store?: string;
   readonly http?: string;
   readonly httpToken?: string;
+  readonly watch?: boolean;
   readonly replay?: boolean;
   readonly install?: boolean;
   readonly allowCrashPoints?: boolean;
@@ -38,6 +40,7 @@ export function addUp(program: Command, act: Act): void {
     )
     .option('--http <address>', 'HOST:PORT, or off (PARLEY_HTTP; default: 127.0.0.1:7420)')
     .option('--http-token <token>', 'or none; visible in process lists (PARLEY_HTTP_TOKEN is safer)')
+    .option('--watch', 'reload when a file of the configuration changes; `parley reload` does it once')
     .option('--replay', 'answer all posts that the server still has and these logs do not')
     .option('--no-install', 'do not install a missing nats-server; print the command instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
@@ -47,7 +50,8 @@ export function addUp(program: Command, act: Act): void {
 async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
   const { config: folder, store, http, httpToken, allowCrashPoints } = options;
-  const config = await loadConfig(context, folder, { store, http, httpToken });
+  const load = () => loadConfig(context, folder, { store, http, httpToken });
+  const config = await load();
   const faults = allowCrashPoints ? (await context.rooms.chaos()).faultsFrom(io.env) : undefined;
   const log = await createLog({
     stream: io.stderr,
@@ -63,6 +67,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
       : null;
   const daemon = createDaemon({
     config,
+    load,
     log,
     telemetry: telemetry?.emit,
     isReplay: options.replay,
@@ -70,7 +75,10 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     faults,
   });
   let starting: Promise<unknown> = Promise.resolve();
-  const signals = watchSignals(io, async (signal) => {
+  let unwatch = () => {};
+  const reload = (why: string) => void starting.then(() => daemon.reload(why)).catch(() => {}); // logged
+  const onHangup = () => reload('SIGHUP');
+  const signals = watchSignals(io, onHangup, async (signal) => {
     log.info({ signal }, 'stopping; another signal ends at once');
     await starting.catch(() => {}); // a stop during the start would not release everything
     await daemon.stop();
@@ -84,10 +92,13 @@ async function up(context: Context, options: UpOptions): Promise<number> {
       announce(context, config, ready);
       telemetry?.open();
     }
+    const onFault = (error: Error) => log.warn({ error: error.message }, 'files are not watched any more');
+    if (options.watch) unwatch = watchFolder(config.directory, () => reload('--watch'), onFault);
     await signals.stopped;
     if (telemetry && !(await telemetry.close())) io.exitNow(0); // unread output would keep the process alive
     return 0;
   } finally {
+    unwatch();
     await daemon.stop();
     signals.release();
   }
@@ -102,9 +113,9 @@ function ignoredFaults(env: Io['env'], faults: Faults | undefined): string[] {
 
 /**
  * The first signal starts the shutdown (`stopped`), the second one ends the process. A second SIGHUP does not: the kernel and
- * the shell each send one when a terminal is closed.
+ * the shell each send one when a terminal is closed. SIGHUP from anywhere else only calls `onHangup`.
  */
-function watchSignals(io: Io, onFirst: (signal: string) => Promise<void>) {
+function watchSignals(io: Io, onHangup: () => void, onFirst: (signal: string) => Promise<void>) {
   const signals = { fired: false, stopped: Promise.resolve(), release: () => {} };
   signals.stopped = new Promise((resolve, reject) => {
     signals.release = io.onSignal((signal) => {
@@ -112,6 +123,7 @@ function watchSignals(io: Io, onFirst: (signal: string) => Promise<void>) {
         if (signal !== 'SIGHUP') io.exitNow(FORCED);
         return;
       }
+      if (signal === 'SIGHUP' && !io.isTerminalClosed()) return onHangup();
       signals.fired = true;
       onFirst(signal).then(resolve, reject);
     });

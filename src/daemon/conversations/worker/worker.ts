@@ -146,6 +146,11 @@ export class ConversationWorker {
     return this.mailbox.isIdle && this.effects.isIdle && !(this.isOurs && this.hasOutstandingWork);
   }
 
+  /** Starts the timers of pending approvals, with the limit of the current team. */
+  watchApprovals(): void {
+    this.expiry.watch(pendingApprovals(this.state));
+  }
+
   /** Resolves when all commands are appended or refused; null: they are. */
   get settling(): Promise<void> | null {
     return this.mailbox.isIdle ? null : this.mailbox.idle();
@@ -232,7 +237,7 @@ export class ConversationWorker {
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
       observe(this.id, this.runtime, { decided, prepared });
-      this.expiry.watch(pendingApprovals(this.state));
+      this.watchApprovals();
       if (this.lifecycle === 'open')
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
       for (const { item, decision } of decided) item.resolve(decision.reply);

@@ -1,0 +1,43 @@
+import { shownParameters } from '../../agents/index.ts';
+import type { AnswerOf, Bus } from '../../bus/index.ts';
+import type { AgentCard } from '../../conversation/index.ts';
+import type { ListedRow } from '../conversations/projections.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Team } from '../team.ts';
+
+/** The answer of endpoint `agents`. `rows`: the conversation list. */
+export async function listAgents(
+  { team }: Pick<Runtime, 'team'>,
+  rows: readonly ListedRow[],
+  bus: Pick<Bus, 'isAgentConnected'>,
+): Promise<AnswerOf<'agents'>> {
+  const agents = [...team.rules.roster.agents.values()].map(async (card) => ({
+    slug: card.slug,
+    name: card.name,
+    description: card.description,
+    phases: card.phases,
+    modes: card.modes,
+    runtime: card.runtime,
+    status: await statusOf(card, rows, bus),
+    ...modelOf(card, team),
+  }));
+  return { agents: await Promise.all(agents) };
+}
+
+/** Of an agent in this process: another program makes its own requests. */
+function modelOf({ slug, runtime }: AgentCard, { agents }: Team) {
+  const agent = runtime === 'local' ? agents.get(slug) : undefined;
+  return agent && { model: agent.profile.name, ...shownParameters(agent.profile) };
+}
+
+/** Over all conversations, as their list has it. */
+async function statusOf(
+  { slug, runtime }: AgentCard,
+  rows: readonly ListedRow[],
+  bus: Pick<Bus, 'isAgentConnected'>,
+): Promise<string> {
+  if (rows.some(({ running }) => running.includes(slug))) return 'running';
+  if (rows.some(({ waiting }) => waiting.includes(slug))) return 'waiting';
+  if (runtime === 'local' || (await bus.isAgentConnected(slug))) return 'idle';
+  return 'not connected';
+}

@@ -1,0 +1,71 @@
+import { type Definition, partHashes } from '../../agents/index.ts';
+import { type Config, settingDigest } from '../../config/index.ts';
+import type { TeamChange } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+
+/** Compares two configurations. Each setting can be reloaded or needs a restart; a new one that is neither does not compile. */
+
+type Setting = Exclude<keyof Config, 'roster' | 'notices'>;
+
+/** The keys under which people know the settings. `restart`: the daemon reads them only when it starts. */
+const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restart?: true }>> = {
+  agents: { key: 'agents/*.md' },
+  defaultAgent: { key: 'defaultAgent' },
+  models: { key: 'models' },
+  phases: { key: 'phases' },
+  context: { key: 'context' },
+  limits: { key: 'limits' },
+  retry: { key: 'retry' },
+  tools: { key: 'tools, mcpServers' },
+  approvals: { key: 'approvals' },
+  publishers: { key: 'publishers' },
+  prompts: { key: 'prompts' },
+  workflows: { key: 'workflows' },
+  directory: { key: '--config', restart: true },
+  subjectPrefix: { key: 'subjectPrefix', restart: true },
+  ingress: { key: 'ingress', restart: true },
+  retention: { key: 'retention', restart: true },
+  shutdown: { key: 'shutdown', restart: true },
+  sharing: { key: 'sharing', restart: true },
+  replicas: { key: 'jetstream.replicas', restart: true },
+  remoteAgents: { key: 'agents', restart: true },
+  daemon: { key: 'nats, http, --data, --store', restart: true },
+  telemetry: { key: 'PARLEY_TELEMETRY', restart: true },
+};
+
+/** The keys of what differs. Throws `RESTART_NEEDED` if the daemon cannot change one of them while it runs. */
+export function changedSettings(before: Config, after: Config): string[] {
+  const changed = (Object.keys(SETTINGS) as Setting[])
+    .filter((setting) => settingDigest(before[setting]) !== settingDigest(after[setting]))
+    .map((setting) => SETTINGS[setting]);
+  const fixed = [...new Set(changed.flatMap(({ key, restart }) => (restart ? [key] : [])))];
+  if (fixed.length === 0) return changed.map(({ key }) => key);
+  throw new ParleyError('RESTART_NEEDED', `only a restart can change ${fixed.join('; ')}`, {
+    hint: 'undo that change and reload the others, or restart the daemon; nothing was changed',
+  });
+}
+
+/** `null`: there is no such agent. */
+export function changeOf(
+  agent: string,
+  before: Definition | null,
+  after: Definition | null,
+): TeamChange | null {
+  if (before?.hash === after?.hash) return null;
+  const parts = before && after ? differingParts(before, after) : [];
+  const change = before === null ? 'added' : after === null ? 'removed' : 'changed';
+  return {
+    agent,
+    change,
+    ...(before && { before: before.hash }),
+    ...(after && { after: after.hash }),
+    parts,
+  };
+}
+
+function differingParts(before: Definition, after: Definition): string[] {
+  const [old, now] = [partHashes(before), partHashes(after)];
+  return [...new Set([...Object.keys(old), ...Object.keys(now)])]
+    .filter((name) => old[name] !== now[name])
+    .sort();
+}

@@ -1,0 +1,184 @@
+import type { Model } from '../../agents/index.ts';
+import type { AnswerOf } from '../../bus/index.ts';
+import type { Config } from '../../config/index.ts';
+import {
+  type Author,
+  isParticipant,
+  missingForRun,
+  SYSTEM_AUTHOR,
+  type TeamChange,
+} from '../../conversation/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { createTeam } from '../agents.ts';
+import type { ConversationWorker } from '../conversations/worker/worker.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Team } from '../team.ts';
+import { changedSettings, changeOf } from './changes.ts';
+
+/**
+ * Replaces the configuration of a running daemon.
+ *
+ * RELOAD-1 Everything is read, checked and connected first. Then the team is replaced in one step. A fault before that step
+ *          changes nothing.
+ * RELOAD-2 A running turn keeps the definition that it started with (TEAM-2). An agent that was removed ends its turns.
+ * RELOAD-3 Every conversation in memory in which a changed agent takes part gets one `team-changed` entry; the definitions
+ *          that it names are stored first (DEFINITIONS-1).
+ * RELOAD-4 Reloads run one after the other. The answer contains what changed since it was requested, also if an earlier
+ *          request has already applied it.
+ */
+
+export type Reloaded = AnswerOf<'reload'>;
+
+interface Toolboxes {
+  prepare(
+    config: Config,
+    isReload: true,
+  ): Promise<{
+    readonly toolbox: Team['toolbox'];
+    commit(): void;
+    discard(): Promise<void>;
+  }>;
+}
+
+export interface ReloaderParts {
+  readonly runtime: Runtime;
+  readonly workers: Workers;
+  readonly tools: Toolboxes;
+  readonly config: Config;
+  /** Absent: the configuration has no files. */
+  readonly load: (() => Promise<Config>) | undefined;
+  readonly models: (config: Config) => Promise<ReadonlyMap<string, Model>>;
+  /** Called with the configuration that is now in effect. */
+  readonly onReplaced: (config: Config) => void;
+}
+
+interface Next {
+  readonly config: Config;
+  readonly team: Team;
+  readonly settings: readonly string[];
+  readonly changes: readonly TeamChange[];
+}
+
+export class Reloader {
+  readonly #parts: ReloaderParts;
+  #config: Config;
+  #newest: Promise<unknown> = Promise.resolve();
+  /** What was applied so far, in order. */
+  #applied: { readonly number: number; readonly answer: Reloaded } | null = null;
+
+  constructor(parts: ReloaderParts) {
+    this.#parts = parts;
+    this.#config = parts.config;
+  }
+
+  /** Throws `CONFIG_INVALID`, `RESTART_NEEDED` or `MCP_SERVER_FAILED`: then nothing was changed (RELOAD-1). */
+  reload(by: Author): Promise<Reloaded> {
+    const before = this.#applied?.number ?? 0;
+    const running = this.#newest.then(() => this.#reload(by, before));
+    this.#newest = running.catch(() => undefined);
+    return running;
+  }
+
+  /** As `reload`, for a signal or a changed file: the log gets the outcome. */
+  async reloadAndLog(why: string): Promise<void> {
+    const { log } = this.#parts.runtime;
+    try {
+      const { agents, settings } = await this.reload(SYSTEM_AUTHOR);
+      if (agents.length + settings.length === 0) log.info({ why }, 'reload: the configuration is unchanged');
+    } catch (error) {
+      const { code, hint } = error instanceof ParleyError ? error : { code: undefined, hint: undefined };
+      log.error({ why, code, hint }, `reload: nothing was changed: ${messageOf(error)}`);
+    }
+  }
+
+  async #reload(by: Author, before: number): Promise<Reloaded> {
+    const { runtime, onReplaced } = this.#parts;
+    const { config, team, changes, settings } = await this.#prepare();
+    for (const notice of config.notices)
+      if (!this.#config.notices.includes(notice)) runtime.log.warn({}, notice);
+    this.#config = config;
+    runtime.replaceTeam(team); // RELOAD-1
+    onReplaced(config);
+    const conversations = await this.#announce(changes, by);
+    if (changes.length + settings.length === 0) return this.#unchanged(before);
+    const agents = changes.map(({ agent, change, parts }) => ({ agent, change, parts }));
+    const answer = { agents, settings, conversations };
+    runtime.log.info({ by: by.id, ...answer }, 'the configuration was reloaded');
+    this.#applied = { number: (this.#applied?.number ?? 0) + 1, answer };
+    return answer;
+  }
+
+  /** RELOAD-4 */
+  #unchanged(before: number): Reloaded {
+    const isNew = this.#applied !== null && this.#applied.number > before;
+    return isNew && this.#applied ? this.#applied.answer : { agents: [], settings: [], conversations: 0 };
+  }
+
+  async #prepare(): Promise<Next> {
+    const { runtime, tools, load, models } = this.#parts;
+    if (!load) throw new ParleyError('RESTART_NEEDED', 'this daemon cannot read its configuration again');
+    const config = await load();
+    const settings = changedSettings(this.#config, config);
+    const prepared = await tools.prepare(config, true);
+    try {
+      const { remote, newId } = runtime;
+      const parts = { toolbox: prepared.toolbox, models: await models(config), remote, newId };
+      const team = createTeam(config, parts);
+      const changes = this.#changesTo(team);
+      prepared.commit();
+      return { config, team, settings, changes };
+    } catch (error) {
+      await prepared.discard();
+      throw error;
+    }
+  }
+
+  #changesTo(team: Team): TeamChange[] {
+    const { definitions, team: now } = this.#parts.runtime;
+    const slugs = new Set([...now.agents.keys(), ...team.agents.keys()]);
+    return [...slugs]
+      .sort()
+      .flatMap(
+        (slug) => changeOf(slug, definitions.current(slug, now), definitions.current(slug, team)) ?? [],
+      );
+  }
+
+  /** RELOAD-3. Returns in how many conversations. */
+  async #announce(changes: readonly TeamChange[], by: Author): Promise<number> {
+    const { runtime, workers } = this.#parts;
+    const opened = (await workers.opened()).filter((worker) => worker.isOurs);
+    const counts = await Promise.all(opened.map((worker) => this.#announceIn(worker, changes, by)));
+    const used = new Set(opened.flatMap(definitionsInUse));
+    runtime.definitions.keepOnly(runtime.team, (hash) => used.has(hash));
+    return counts.filter(Boolean).length;
+  }
+
+  async #announceIn(
+    worker: ConversationWorker,
+    changes: readonly TeamChange[],
+    by: Author,
+  ): Promise<boolean> {
+    const { runtime, workers } = this.#parts;
+    const { id, state } = worker;
+    const isNamed = changes.some(({ agent }) => isParticipant(state, agent));
+    const isTouched = isNamed || missingForRun(state, runtime.team.for(state).rules) !== null;
+    try {
+      worker.watchApprovals();
+      if (isTouched) await workers.submit(id, { type: 'change-team', changes, by });
+      return isNamed;
+    } catch (error) {
+      const fields = { conversation: id, error: messageOf(error) };
+      runtime.log.warn(fields, 'the change of the team could not be recorded in a conversation');
+      return false;
+    }
+  }
+}
+
+/** Of the running turns. */
+function definitionsInUse(worker: ConversationWorker): string[] {
+  return Object.values(worker.state.agents).flatMap(({ turn }) => {
+    const started = turn?.status === 'running' ? worker.entries(turn.resumedAt, 1)[0] : undefined;
+    return started?.type === 'turn-started' && started.definition !== undefined ? [started.definition] : [];
+  });
+}

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Author,
+  type Command,
+  Conversation,
+  checkLaws,
+  type Entry,
+  type TeamChange,
+} from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
+import { Team } from './team.ts';
+import { rulesFor, World } from './world.ts';
+
+const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };
+const REMOVED: TeamChange = { agent: 'dev', change: 'removed', parts: [] };
+const changed = (agent: string): TeamChange => ({ agent, change: 'changed', parts: ['persona'] });
+
+/** The same log under the rules of a team with these agents. */
+function under(entries: readonly Entry[], slugs: string[]): Conversation {
+  let ids = 0;
+  return new Conversation({ ...rulesFor(slugs), newId: () => `later-${ids++}` }, [...entries]);
+}
+
+describe('a change of the team', () => {
+  it('is one entry that names the agents of the conversation, and continues their turns (TEAM-CHANGE-1)', () => {
+    const world = new World();
+    world.post('Hello');
+    const { entries, effects } = world.do({
+      type: 'change-team',
+      changes: [changed('dev'), changed('pm')],
+      by,
+    });
+    expect(entries).toMatchObject([{ type: 'team-changed', author: by, agents: [changed('pm')] }]);
+    expect(effects).toEqual([]);
+    expect(world.conversation.state.agents.pm?.turn?.status).toBe('running');
+    expect(world.view('pm').tail).toHaveLength(1);
+  });
+
+  it('is no entry in a conversation without a changed agent', () => {
+    const world = new World();
+    world.post('Hello');
+    expect(world.do({ type: 'change-team', changes: [changed('dev')], by }).entries).toEqual([]);
+    expect(new World().do({ type: 'change-team', changes: [changed('pm')], by }).entries).toEqual([]);
+  });
+
+  it('ends the running turn of a removed agent and aborts its work, once (TEAM-CHANGE-2)', () => {
+    const world = new World();
+    world.post('@dev Hello');
+    const turnId = world.calls[0]?.turnId;
+    const later = under(world.entries, ['pm']);
+    const command: Command = { type: 'change-team', changes: [REMOVED], by };
+    const { entries, effects } = later.decide(command, 0);
+    expect(entries).toMatchObject([
+      { type: 'team-changed' },
+      { type: 'turn-ended', agent: 'dev', outcome: 'aborted' },
+    ]);
+    expect(effects).toMatchObject([{ type: 'abort-turn', agent: 'dev', turnId }]);
+    expect(checkLaws(later.entries)).toEqual([]);
+    const again = later.decide({ ...command, changes: [] }, 0);
+    expect([again.entries, again.effects]).toEqual([[], []]);
+    const report = { type: 'model-aborted', agent: 'dev', turnId: turnId ?? '', partial: 'half' } as const;
+    const late = later.decide({ ...report, duration: 1, requestHash: 'h', upTo: 2 }, 0);
+    expect([late.reply.kind, late.entries]).toEqual(['stale', []]);
+  });
+
+  it('answers an agent that asked the removed one', () => {
+    const team = new Team();
+    team.post('Hello');
+    team.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
+    expect(team.conversation.state.agents.pm?.turn?.status).toBe('waiting');
+    const later = under(team.entries, ['pm', 'qa']);
+    const { entries, effects } = later.decide({ type: 'change-team', changes: [REMOVED], by }, 0);
+    expect(typed(entries, 'delegation-answered')).toMatchObject([{ from: 'dev', to: 'pm', late: false }]);
+    expect(effects).toEqual(
+      expect.arrayContaining([expect.objectContaining({ type: 'call-model', agent: 'pm' })]),
+    );
+    expect(checkLaws(later.entries)).toEqual([]);
+  });
+});

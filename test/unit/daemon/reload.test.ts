@@ -1,0 +1,118 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Config, loadConfig } from '../../../src/config/index.ts';
+import type { Author } from '../../../src/conversation/index.ts';
+import { createTeam } from '../../../src/daemon/agents.ts';
+import { changedSettings } from '../../../src/daemon/reload/changes.ts';
+import { Reloader } from '../../../src/daemon/reload/reloader.ts';
+import { createWorld, type World } from './world.ts';
+
+const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };
+
+describe('a reload', () => {
+  let directory: string;
+  let world: World;
+  let settings: Record<string, unknown>;
+  const close = { commit: vi.fn(), discard: vi.fn(async () => undefined) };
+  const prepare = vi.fn();
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'parley-reload-'));
+    await mkdir(join(directory, 'config', 'agents'), { recursive: true });
+    settings = { defaultAgent: 'pm', models: { default: { provider: 'scripted' } } };
+    await persona('You plan.');
+    world = createWorld();
+    vi.clearAllMocks();
+    prepare.mockImplementation(async () => ({ toolbox: world.runtime.team.toolbox, ...close }));
+  });
+  afterEach(async () => {
+    await world.end();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const persona = (text: string) => writeFile(join(directory, 'config', 'agents', 'pm.md'), text);
+
+  async function load(): Promise<Config> {
+    await writeFile(join(directory, 'config', 'parley.yaml'), JSON.stringify(settings));
+    return loadConfig({ configDirectory: join(directory, 'config'), env: { PARLEY_HTTP: 'off' } });
+  }
+
+  async function started(): Promise<Reloader> {
+    const config = await load();
+    const { runtime, workers } = world;
+    const model = runtime.remote;
+    const models = async (next: Config) => new Map(Object.keys(next.models).map((name) => [name, model]));
+    const { toolbox } = runtime.team;
+    runtime.replaceTeam(
+      createTeam(config, { toolbox, models: await models(config), remote: model, newId: runtime.newId }),
+    );
+    return new Reloader({
+      ...{ runtime, workers, config, load, models, tools: { prepare }, onReplaced: () => undefined },
+    });
+  }
+
+  it('replaces the team, and gives a repeated request the answer of the one that it repeats (RELOAD-4)', async () => {
+    const reloader = await started();
+    const before = world.runtime.team;
+    await persona('You plan well.');
+    const [first, second] = await Promise.all([reloader.reload(by), reloader.reload(by)]);
+    expect(first).toEqual({
+      agents: [{ agent: 'pm', change: 'changed', parts: ['persona'] }],
+      settings: ['agents/*.md'],
+      conversations: 0,
+    });
+    expect(second).toEqual(first);
+    expect(world.runtime.team).not.toBe(before);
+    expect(await reloader.reload(by)).toEqual({ agents: [], settings: [], conversations: 0 });
+  });
+
+  it.each<[string, () => void, object]>([
+    [
+      'a value that is not valid',
+      () => Object.assign(settings, { retry: { attempts: 'x' } }),
+      { code: 'CONFIG_INVALID' },
+    ],
+    [
+      'a setting that needs a restart',
+      () => Object.assign(settings, { ingress: { maxBytes: 99_000_000 } }),
+      { code: 'RESTART_NEEDED', message: expect.stringContaining('ingress') },
+    ],
+    [
+      'a tool server that does not start',
+      () => prepare.mockRejectedValueOnce(new Error('no server')),
+      { message: 'no server' },
+    ],
+  ])('changes nothing after %s, and the next one works (RELOAD-1)', async (_what, spoil, expected) => {
+    const reloader = await started();
+    const before = world.runtime.team;
+    const valid = { ...settings };
+    await persona('You plan well.');
+    spoil();
+    await expect(reloader.reload(by)).rejects.toMatchObject(expected);
+    expect(world.runtime.team).toBe(before);
+    expect(close.commit).not.toHaveBeenCalled();
+    settings = valid;
+    expect((await reloader.reload(by)).agents).toHaveLength(1);
+  });
+
+  it('notices a changed secret, and does not show it', async () => {
+    const withKey = async (apiKey: string) => {
+      Object.assign(settings, {
+        models: { default: { baseURL: 'http://127.0.0.1:1/v1', model: 'm', apiKey } },
+      });
+      return load();
+    };
+    const [one, other] = [await withKey('sk-one'), await withKey('sk-two')];
+    expect(changedSettings(one, other)).toEqual(['models']);
+    expect(changedSettings(one, await withKey('sk-one'))).toEqual([]);
+  });
+
+  it('applies a new limit of approvals to those that wait', async () => {
+    const reloader = await started();
+    Object.assign(settings, { approvals: { expireAfterMs: 60_000 } });
+    expect((await reloader.reload(by)).settings).toEqual(['approvals']);
+    expect(world.runtime.team.approvalExpiryMs).toBe(60_000);
+  });
+});
