@@ -1,6 +1,7 @@
 import { setTimeout as timeout } from 'node:timers/promises';
 import {
   type Assembled,
+  type Budget,
   type Change,
   callModel,
   changed,
@@ -21,7 +22,6 @@ import {
 import type { WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
 import type { CallOutcome, Entry } from '../../conversation/index.ts';
 import { type Clock, linkedAbort, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { RunLimits } from '../team.ts';
 import type { ConfiguredModels } from './models.ts';
 import { addRun, emptyTally, recordedOf, reportedRun } from './report.ts';
 
@@ -50,9 +50,14 @@ export interface JobPlan {
   readonly entries: readonly Entry[];
 }
 
+export interface JobLimits extends Pick<Budget, 'tokensPerConversation' | 'usdPerConversation'> {
+  /** Of one model call, retries included. */
+  readonly turnSeconds: number;
+}
+
 export interface JobContext {
   readonly models: ConfiguredModels;
-  readonly limits: RunLimits;
+  readonly limits: JobLimits;
   readonly retry: RetryPolicy;
   readonly elapsed: Clock;
   readonly now: Clock;

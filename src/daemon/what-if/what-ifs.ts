@@ -1,7 +1,7 @@
-import type { AnswerOf, WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
+import type { AnswerOf, BusLog, WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
 import { type Clock, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { WhatIfTexts } from '../../persistence/index.ts';
-import type { Log, Runtime } from '../runtime.ts';
+import type { Definitions } from '../definitions.ts';
 import type { Team } from '../team.ts';
 import { Job, type JobPlan } from './job.ts';
 import type { ConfiguredModels } from './models.ts';
@@ -25,10 +25,10 @@ const HOURLY_MS = 3_600_000;
 export interface WhatIfParts {
   readonly texts: WhatIfTexts;
   readonly team: () => Pick<Team, 'models' | 'limits' | 'retry'>;
-  readonly definitions: Pick<Runtime['definitions'], 'read'>;
+  readonly definitions: Pick<Definitions, 'read'>;
   readonly elapsed: Clock;
   readonly now: Clock;
-  readonly log: Log;
+  readonly log: BusLog;
 }
 
 interface OpenJob {

@@ -141,6 +141,14 @@ describe('what-ifs of a daemon', () => {
     expect(changed.failed).toBe(2);
   });
 
+  it('are refused for an agent in another process: its model cannot be called from here', async () => {
+    await begin();
+    Object.assign(world.runtime.team.agents.get('pm')?.card ?? {}, { runtime: 'bus' });
+    await expect(ask('what-if', { agent: 'pm', at: 'all', model: 'm2' })).rejects.toThrow(
+      'WHAT_IF_REMOTE_AGENT',
+    );
+  });
+
   it('send a turn once that several named entries belong to', async () => {
     await begin();
     const answers = (await world.entries()).filter(

@@ -96,8 +96,7 @@ const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openC
 type Fault = Error | AppendOutcome;
 
 export function createWorld(options: WorldOptions = {}) {
-  const happened: string[] = [];
-  const lines: string[] = [];
+  const [happened, lines]: [string[], string[]] = [[], []];
   const published: { conversation: string; entries: readonly Entry[] }[] = [];
   const live: LiveChunk[] = [];
   const audited: ({ conversation: string } & AuditRecord)[] = [];
@@ -138,7 +137,7 @@ export function createWorld(options: WorldOptions = {}) {
     agents,
   };
   const definitions = new Definitions(store.definitions);
-  const elapsed = options.elapsed ?? (() => performance.now());
+  const { elapsed = () => performance.now(), now = Date.now } = options;
   const log = { info: write('info'), warn: write('warn'), error: write('error') };
   const team: Team = {
     sources,
@@ -163,6 +162,7 @@ export function createWorld(options: WorldOptions = {}) {
     for: () => team,
   };
   let current = team;
+  const forWhatIfs = { definitions, log, elapsed, now, texts: createWhatIfTexts() };
   const runtime: Runtime = {
     store,
     progress: new IngressProgress(null),
@@ -171,20 +171,19 @@ export function createWorld(options: WorldOptions = {}) {
     get team() {
       return current;
     },
-    replaceTeam: (next) => void (current = next),
+    replaceTeam(next) {
+      current = next;
+    },
     definitions,
-    whatIfs: new WhatIfs({
-      ...{ definitions, log, elapsed, now: options.now ?? Date.now, team: () => current },
-      texts: createWhatIfTexts(),
-    }),
+    whatIfs: new WhatIfs({ ...forWhatIfs, team: () => current }),
     remote: model,
     believesNames: options.believesNames ?? true,
     maxPayload: options.maxPayload ?? 1_000_000,
-    now: options.now ?? Date.now,
+    now,
     elapsed,
     newId,
     log,
-    telemetry: createTelemetry(options.telemetry, options.now ?? Date.now),
+    telemetry: createTelemetry(options.telemetry, now),
     shutdown: shutdown.signal,
     reach: () => undefined,
     lastPost: (conversation) => bus.bus.lastPost(conversation),
