@@ -27,12 +27,7 @@ async function reload(
   return answer.daemons?.some(({ error }) => error !== undefined) ? INCOMPLETE : 0;
 }
 
-export function renderReload({
-  agents,
-  settings,
-  conversations,
-  daemons = [],
-}: AnswerOf<'reload'>): string[] {
+function renderReload({ agents, settings, conversations, daemons = [] }: AnswerOf<'reload'>): string[] {
   if (agents.length + settings.length === 0)
     return ['the configuration is unchanged', ...daemons.map(daemonText)];
   return [
