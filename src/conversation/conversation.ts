@@ -3,13 +3,17 @@ import { decide } from './decide/decide.ts';
 import type { DecideContext } from './decide/decision-builder.ts';
 import type { Entry } from './log/entry.ts';
 import { evolve } from './state/evolve.ts';
-import type { Roster } from './state/roster.ts';
+import { type Roster, rosterOf } from './state/roster.ts';
 import { type ConversationState, EMPTY_STATE } from './state/state.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view/view.ts';
 
 /** Dependencies of a conversation besides its log, the same for every decision. */
 export interface ConversationRules
-  extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows' | 'tools' | 'ownRequests'> {
+  extends Pick<
+    DecideContext,
+    'phases' | 'limits' | 'newId' | 'workflows' | 'tools' | 'ownRequests' | 'hiring'
+  > {
+  /** As configured. */
   readonly roster: Roster;
   viewPolicy(agent: string): ViewPolicy;
 }
@@ -42,6 +46,11 @@ export class Conversation {
     return this.current;
   }
 
+  /** The agents of this conversation now. */
+  get roster(): Roster {
+    return rosterOf(this.rulesOf(this.current).roster, this.current.hired);
+  }
+
   /** The log has an entry with this id (L4). */
   has(id: string): boolean {
     return this.ids.has(id);
@@ -49,9 +58,9 @@ export class Conversation {
 
   /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
   decide(command: Command, now: number): Decision {
-    const { roster, phases, limits, workflows, tools, ownRequests, newId } = this.rulesOf(this.current);
+    const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.rulesOf(this.current);
     const decision = decide(this.current, command, {
-      ...{ roster, phases, limits, workflows, tools, ownRequests, newId, now },
+      ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
       entries: this.entries,
       indexOfId: (id) => this.ids.get(id),
       knowledge: (agent) => {

@@ -19,6 +19,7 @@ export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
 
+export type { HireRequest, HiringRules } from './decide/hiring.ts';
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
 export { mentions, route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
@@ -50,6 +51,7 @@ export { transcript } from './reduction/transcript.ts';
 export { sizeOf } from './reduction/view-groups.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
+export { accountsOf, type HireAccount } from './state/hired.ts';
 export { Knowledge, wireCallId } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';

@@ -175,6 +175,8 @@ function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
     case 'limit-reached':
     case 'claim':
     case 'forked':
+    case 'agent-hired':
+    case 'agent-dismissed':
     case 'team-changed':
     case 'note':
       return null;

@@ -124,6 +124,8 @@ const IS_NOTICE = {
   'limit-reached': true,
   claim: false,
   forked: false,
+  'agent-hired': false,
+  'agent-dismissed': false,
   'team-changed': false,
   note: true,
 } as const satisfies Record<EntryType, boolean>;

@@ -76,6 +76,10 @@ function describeNotice(entry: Notice): string {
       return entry.call ? firstLine(entry.content, 160) : entry.content;
     case 'forked':
       return `forked from ${entry.from} at ${entry.at} by ${entry.author.id}`;
+    case 'agent-hired':
+      return `${entry.by} hired ${entry.agent}: ${firstLine(entry.description || entry.persona, 120)}`;
+    case 'agent-dismissed':
+      return `${entry.by} dismissed ${entry.agent}${because(entry.reason)}`;
     case 'team-changed':
       return `the team changed by ${entry.author.id}: ${entry.agents.map(teamChangeText).join('; ')}`;
     default:

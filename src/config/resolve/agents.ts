@@ -1,5 +1,11 @@
 import { join } from 'node:path';
-import { type AgentCard, looksLike, SLUG_PATTERN, SYSTEM_AUTHOR } from '../../conversation/index.ts';
+import {
+  type AgentCard,
+  looksLike,
+  nameFromSlug,
+  SLUG_PATTERN,
+  SYSTEM_AUTHOR,
+} from '../../conversation/index.ts';
 import { type Checkable, check } from '../files/check.ts';
 import { splitFrontMatter } from '../files/front-matter.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
@@ -97,7 +103,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
     ...front
   }: AgentFile = check(agentFileSchema, input, problems);
   const { maxOutputTokens } = parameters;
-  const card: AgentCard = { slug, ...front, name: front.name ?? titled(slug) };
+  const card: AgentCard = { slug, ...front, name: front.name ?? nameFromSlug(slug) };
   return {
     config: {
       ...card,
@@ -140,12 +146,6 @@ const LATE_FRONT_MATTER = /^\uFEFF?\s*\n---[ \t\r]*\n[\s\S]*\n---[ \t\r]*(?:\n|$
 
 function defined(overrides: AgentFile['context']): Partial<ContextConfig> {
   return Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
-}
-
-/** `project-manager` → `Project Manager`. */
-function titled(slug: string): string {
-  const words = slug.split('-').filter((word) => word !== '');
-  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
 }
 
 /** `[Name]` must identify the speaker: no name may look like another agent's name or slug, or the name of the system. */

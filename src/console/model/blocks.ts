@@ -130,6 +130,8 @@ export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
     case 'agent-stopped':
     case 'agent-resumed':
     case 'forked':
+    case 'agent-hired':
+    case 'agent-dismissed':
     case 'team-changed':
       return bandOf(entry, nameOf);
     case 'turn-ended':
@@ -164,6 +166,8 @@ type ControlType =
   | 'agent-stopped'
   | 'agent-resumed'
   | 'forked'
+  | 'agent-hired'
+  | 'agent-dismissed'
   | 'team-changed';
 type NoteEntry = Extract<Entry, { type: 'turn-ended' | 'summary' | 'limit-reached' | 'note' }>;
 
@@ -196,6 +200,10 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
     case 'forked':
       return band('run', `forked from ${entry.from} at ${entry.at}`);
+    case 'agent-hired':
+      return band('run', `${entry.name} was hired`, `by ${nameOf(entry.by)}`);
+    case 'agent-dismissed':
+      return band('run', `${nameOf(entry.agent)} was dismissed`, reasonOf(entry.reason, entry.by, nameOf));
     case 'team-changed':
       return band('run', 'the team changed', entry.agents.map(teamChangeText).join('; '));
     case 'agent-stopped':

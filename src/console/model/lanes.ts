@@ -131,6 +131,8 @@ class LanesBuilder {
       case 'limit-reached':
       case 'claim':
       case 'forked':
+      case 'agent-hired':
+      case 'agent-dismissed':
       case 'team-changed':
       case 'note':
         return;

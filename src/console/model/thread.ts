@@ -170,7 +170,11 @@ export class Thread {
       case 'agent-resumed':
         this.#setStopped(entry.agent, entry.type === 'agent-stopped');
         break;
+      case 'agent-hired':
+        this.authors.set(entry.agent, entry.name);
+        break;
       case 'forked':
+      case 'agent-dismissed':
       case 'team-changed':
         break;
       default:

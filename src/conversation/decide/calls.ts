@@ -1,4 +1,4 @@
-import { isJson } from '../../kernel/index.ts';
+import { isJson, type Refusal } from '../../kernel/index.ts';
 import { argumentsCutMessage, type Cut, cutBy } from '../log/finish-reason.ts';
 import { isStopped, type OpenCall, settingAt, type Turn, waitPath } from '../state/state.ts';
 import {
@@ -9,6 +9,7 @@ import {
   type ToolArguments,
 } from '../tools/conversation-tools.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
+import { addDismissed, addHired, type Maker } from './hiring.ts';
 import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { completeNode } from './runs.ts';
 import { requestTool } from './tools.ts';
@@ -37,7 +38,7 @@ export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
     refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // CALLS-4
     return;
   }
-  const card = builder.context.roster.agents.get(turn.agent);
+  const card = builder.roster.agents.get(turn.agent);
   const setting = settingAt(builder.state, call.askedAt);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   if (isConversationTool(call.name)) {
@@ -70,6 +71,12 @@ function beginConversationCall(
       break;
     case 'ask': // stays open; the call contains the question
       withArguments(builder, turn, call, 'ask', () => undefined);
+      break;
+    case 'hire':
+      withArguments(builder, turn, call, 'hire', hire);
+      break;
+    case 'dismiss':
+      withArguments(builder, turn, call, 'dismiss', dismiss);
       break;
     case 'handoff':
     case 'complete_node':
@@ -181,13 +188,45 @@ function handOff(
   return true;
 }
 
+const hire: Handler<'hire'> = (builder, turn, call, given) => {
+  const author = builder.agentAuthor(turn.agent);
+  const refused = addHired(builder, author, makerOf(builder, turn, call), given);
+  if (refused) {
+    refuseWith(builder, turn, call, refused);
+    return;
+  }
+  addResult(builder, turn, call, { content: `${given.slug} is part of this conversation now.` });
+};
+
+const dismiss: Handler<'dismiss'> = (builder, turn, call, given) => {
+  const author = builder.agentAuthor(turn.agent);
+  const refused = addDismissed(builder, author, makerOf(builder, turn, call), given);
+  if (refused) {
+    refuseWith(builder, turn, call, refused);
+    return;
+  }
+  addResult(builder, turn, call, { content: `${given.agent} is dismissed.` });
+};
+
+function makerOf(builder: DecisionBuilder, { agent: slug }: Turn, { askedAt }: OpenCall): Maker {
+  const card = builder.roster.agents.get(slug);
+  const setting = settingAt(builder.state, askedAt);
+  return { slug, tools: card ? availableTools(card, setting, builder.context.workflows) : [] };
+}
+
+function refuseWith(builder: DecisionBuilder, turn: Turn, call: OpenCall, refused: Refusal): void {
+  const { code, message, hint } = refused;
+  refuse(builder, turn, call, code, hint === undefined ? message : `${message}; ${hint}`);
+}
+
 interface Fault {
   readonly code: string;
   readonly message: string;
 }
 
 function unreachable(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
-  const { roster, limits } = builder.context;
+  const { roster } = builder;
+  const { limits } = builder.context;
   if (to === turn.agent) return { code: 'TO_YOURSELF', message: 'that is you: do it yourself' };
   if (!roster.agents.has(to)) {
     const known = [...roster.agents.keys()].filter((slug) => slug !== turn.agent).join(', ');

@@ -11,6 +11,7 @@ import type {
   Usage,
 } from '../log/entry.ts';
 import type { ReductionPlan } from '../reduction/reduction-builder.ts';
+import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 
 /** The commands that a conversation accepts, and the decision that `decide` returns. */
@@ -149,6 +150,9 @@ export type Command =
   | { readonly type: 'copy'; readonly entries: readonly Entry[]; readonly from: string }
   /** Completes the copy of `from` up to entry `at`. */
   | { readonly type: 'fork'; readonly from: string; readonly at: number; readonly by: Author }
+  /** An operator adds an agent to this conversation. */
+  | { readonly type: 'hire'; readonly agent: ToolArguments<'hire'>; readonly by: Author }
+  | { readonly type: 'dismiss'; readonly agent: string; readonly reason?: string; readonly by: Author }
   /** The configuration was replaced: these agents differ. */
   | { readonly type: 'change-team'; readonly changes: readonly TeamChange[]; readonly by: Author }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }

@@ -2,10 +2,11 @@ import { refusal } from '../../kernel/index.ts';
 import { agentState, type ConversationState, isStopped } from '../state/state.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
+import { addDismissed, addHired, isHiredAlready } from './hiring.ts';
 import { startRun } from './runs.ts';
-import { abortTurn, startTurns } from './turns.ts';
+import { abortDismissed, abortTurn, startTurns } from './turns.ts';
 
-/** Commands of people: phase, mode, stop and resume. */
+/** Commands of people: phase, mode, hire and dismiss, stop and resume. */
 
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
@@ -78,6 +79,22 @@ function noWorkflow(named: string | undefined, known: readonly string[]): Reply 
   return { kind: 'refused', refusal: refusal('UNKNOWN_WORKFLOW', message, hint) };
 }
 
+/** HIRING-2: an operator may give any tool. */
+export function hire(builder: DecisionBuilder, { agent, by }: CommandOf<'hire'>): Reply {
+  if (isHiredAlready(builder, agent)) return DONE;
+  const refused = addHired(builder, by, null, agent);
+  return refused ? { kind: 'refused', refusal: refused } : DONE;
+}
+
+/** HIRING-7 */
+export function dismiss(builder: DecisionBuilder, { agent, reason, by }: CommandOf<'dismiss'>): Reply {
+  const refused = addDismissed(builder, by, null, { agent, reason });
+  if (refused) return { kind: 'refused', refusal: refused };
+  abortDismissed(builder);
+  startTurns(builder);
+  return DONE;
+}
+
 /** Aborts running turns, keeps their partial text, and starts no turn until resumed. */
 export function stop(builder: DecisionBuilder, command: CommandOf<'stop'>): Reply {
   const unknown = unknownAgent(builder, command.agent);
@@ -122,7 +139,7 @@ function needsResume(state: ConversationState, slug: string): boolean {
 }
 
 function unknownAgent(builder: DecisionBuilder, slug: string | null): Reply | null {
-  const { agents } = builder.context.roster;
+  const { agents } = builder.roster;
   if (slug === null || agents.has(slug)) return null;
   const known = [...agents.keys()].join(', ');
   return {

@@ -1,8 +1,10 @@
+import type { Refusal } from '../../kernel/index.ts';
+import { refusalOfAgentName } from '../state/people.ts';
 import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
 import { claim } from './claims.ts';
 import type { Command, Decision, Reply } from './command.ts';
-import { resume, setMode, setPhase, stop } from './controls.ts';
+import { dismiss, hire, resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post, seed } from './posting.ts';
@@ -23,7 +25,7 @@ export function decide(state: ConversationState, command: Command, context: Deci
 }
 
 function apply(builder: DecisionBuilder, command: Command): Reply {
-  const refused = refusalOfPartialCopy(builder.state, command);
+  const refused = refusalOfPartialCopy(builder.state, command) ?? refusalOfSender(builder, command);
   if (refused) return { kind: 'refused', refusal: refused };
   switch (command.type) {
     case 'post':
@@ -48,6 +50,10 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
       return copy(builder, command);
     case 'fork':
       return fork(builder, command);
+    case 'hire':
+      return hire(builder, command);
+    case 'dismiss':
+      return dismiss(builder, command);
     case 'change-team':
       return changeTeam(builder, command);
     case 'stop':
@@ -63,6 +69,12 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
     case 'expire-approval':
       return report(expireApproval(builder, command.approvalId));
   }
+}
+
+/** PERSON-3, for commands: the daemon has checked the name against the configured agents. */
+function refusalOfSender({ roster, context }: DecisionBuilder, command: Command): Refusal | null {
+  if (roster === context.roster || !('by' in command) || command.by.kind !== 'person') return null;
+  return refusalOfAgentName(command.by, roster);
 }
 
 function report(applied: boolean): Reply {

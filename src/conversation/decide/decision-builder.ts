@@ -2,10 +2,11 @@ import type { NewId } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry, NewEntry } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import type { Knowledge } from '../state/knowledge.ts';
-import type { Roster, Workflows } from '../state/roster.ts';
+import { type Roster, rosterOf, type Workflows } from '../state/roster.ts';
 import type { ConversationState, PhaseTable } from '../state/state.ts';
 import type { ToolRules } from '../tools/tool-rules.ts';
 import type { Decision, Effect, Reply } from './command.ts';
+import type { HiringRules } from './hiring.ts';
 
 interface Limits {
   /** Agent hops per trigger. */
@@ -15,6 +16,7 @@ interface Limits {
 
 /** Everything that a decision may depend on. There is no clock and no randomness: time and ids are arguments. */
 export interface DecideContext {
+  /** As configured; `DecisionBuilder.roster` is that of the conversation. */
   readonly roster: Roster;
   readonly phases: PhaseTable;
   readonly limits: Limits;
@@ -22,6 +24,8 @@ export interface DecideContext {
   readonly tools: ToolRules;
   /** A publisher may approve a call that answers its own request. */
   readonly ownRequests: boolean;
+  /** Absent: no agent can be hired. */
+  readonly hiring?: HiringRules;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly newId: NewId;
@@ -43,6 +47,11 @@ export class DecisionBuilder {
     this.context = context;
   }
 
+  /** The agents of this conversation now. */
+  get roster(): Roster {
+    return rosterOf(this.context.roster, this.state.hired);
+  }
+
   get drafted(): readonly Entry[] {
     return this.entries;
   }
@@ -60,6 +69,11 @@ export class DecisionBuilder {
   /** The first matching entry of the log, else of this decision. */
   find(fits: (entry: Entry) => boolean): Entry | undefined {
     return this.context.entries.find(fits) ?? this.entries.find(fits);
+  }
+
+  /** The entries of the log, then those of this decision. */
+  all(): readonly Entry[] {
+    return [...this.context.entries, ...this.entries];
   }
 
   /** Adds one entry and returns its index. */
@@ -88,7 +102,11 @@ export class DecisionBuilder {
   }
 
   agentAuthor(slug: string): Author {
-    return { kind: 'agent', id: slug, name: this.context.roster.agents.get(slug)?.name ?? slug };
+    return { kind: 'agent', id: slug, name: this.nameOf(slug) };
+  }
+
+  private nameOf(slug: string): string {
+    return this.roster.agents.get(slug)?.name ?? this.state.hired[slug]?.card.name ?? slug;
   }
 
   decision(reply: Reply): Decision {

@@ -73,7 +73,8 @@ function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null 
 
 /** The recipients of a new message, or why it is refused. */
 function recipients(builder: DecisionBuilder, message: Post): Recipients {
-  const { roster, indexOfId } = builder.context;
+  const { roster } = builder;
+  const { indexOfId } = builder.context;
   const taken = refusalOfAgentName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
   // A message that no agent may see is routed to none.
@@ -137,7 +138,7 @@ export function seed(
   builder: DecisionBuilder,
   { entries, after, agent, by, post }: Extract<Command, { type: 'seed' }>,
 ): Reply {
-  const { agents } = builder.context.roster;
+  const { agents } = builder.roster;
   if (!agents.has(agent)) {
     const known = `known agents: ${[...agents.keys()].join(', ')}`;
     return { kind: 'refused', refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, known) };

@@ -93,7 +93,7 @@ function resumeTurn(
 ): void {
   const turn = builder.state.agents[slug]?.turn;
   if (!turn) return;
-  if (!builder.context.roster.agents.has(slug)) {
+  if (!builder.roster.agents.has(slug)) {
     // Its agent was removed from the configuration: the turn cannot continue.
     backfill(builder, turn, audited, count);
     endTurn(builder, slug, 'aborted');

@@ -1,4 +1,5 @@
 import type { Risk, ToolCall } from '../log/entry.ts';
+import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
 import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
@@ -43,11 +44,12 @@ export function risksOf(
 type Judged = Pick<OpenCall, 'name' | 'arguments' | 'askedAt'>;
 
 function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
-  const card = builder.context.roster.agents.get(agent);
+  const card = builder.roster.agents.get(agent);
   const setting = settingAt(builder.state, call.askedAt);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   const { name, arguments: text } = call;
-  return builder.context.tools.judge({ agent, name, arguments: text, available });
+  const judged = policyAgentOf(builder.roster, agent); // HIRING-4
+  return builder.context.tools.judge({ agent: judged, name, arguments: text, available });
 }
 
 /** TOOLS-2: the judgement now, but never lower than before; an approval that was requested once is not requested again. */

@@ -43,11 +43,12 @@ function startTurn(builder: DecisionBuilder, slug: string): void {
     refuseCallsToStopped(builder, slug, agent.waiting);
     return;
   }
-  const isKnown = builder.context.roster.agents.has(slug);
-  // TURNS-8
-  const waiting = isKnown
-    ? agent.waiting
-    : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
+  const isKnown = builder.roster.agents.has(slug);
+  // TURNS-8; a dismissed agent processes nothing any more (HIRING-7)
+  const waiting =
+    isKnown || builder.state.hired[slug]?.isDismissed
+      ? agent.waiting
+      : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
   if (waiting.length === 0) return;
   const turnId = builder.context.newId();
   const next = nextItems(waiting);
@@ -108,6 +109,7 @@ export function beginCalls(builder: DecisionBuilder, slug: string): void {
     if (turn) beginCall(builder, turn, call);
   }
   advanceTurn(builder, slug);
+  abortDismissed(builder);
   startTurns(builder); // of the agents that were asked: they do not wait for the asker's other tools
 }
 
@@ -115,7 +117,7 @@ export function beginCalls(builder: DecisionBuilder, slug: string): void {
 export function advanceTurn(builder: DecisionBuilder, slug: string): void {
   const turn = openTurn(builder, slug);
   if (!turn || (turn.status === 'waiting' && !canContinue(builder, turn))) return;
-  if (turn.status === 'waiting' && !builder.context.roster.agents.has(slug)) {
+  if (turn.status === 'waiting' && !builder.roster.agents.has(slug)) {
     endTurn(builder, slug, 'aborted'); // TURNS-8
     return;
   }
@@ -289,9 +291,15 @@ function answerAsker(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome)
 /** TURNS-8: no answer can resume these turns. */
 export function endTurnsOfRemovedAgents(builder: DecisionBuilder): void {
   for (const [slug, { turn }] of Object.entries(builder.state.agents)) {
-    const isRemoved = !builder.context.roster.agents.has(slug);
+    const isRemoved = !builder.roster.agents.has(slug);
     if (isRemoved && turn?.status === 'waiting') endTurn(builder, slug, 'aborted');
   }
+}
+
+/** HIRING-7, for the dismissals of this decision. */
+export function abortDismissed(builder: DecisionBuilder): void {
+  for (const entry of builder.drafted)
+    if (entry.type === 'agent-dismissed') abortTurn(builder, entry.agent, entry.index);
 }
 
 /** Aborts an agent's turn and its delegations: a running turn gets an effect, a waiting one ends at once. */

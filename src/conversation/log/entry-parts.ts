@@ -52,6 +52,13 @@ export type ToolCall = z.infer<typeof toolCallSchema>;
 export const riskSchema = z.enum(['safe', 'risky']);
 export type Risk = z.infer<typeof riskSchema>;
 
+/** What a hired agent and the agents that it hires may use together. */
+export const hireBudgetSchema = z.strictObject({
+  tokens: z.int().positive().optional().describe('input and output tokens together'),
+  usd: z.number().positive().optional().describe('US dollars; counts models that have a price'),
+});
+export type HireBudget = z.infer<typeof hireBudgetSchema>;
+
 /** Tokens of one model call, as the provider reported them. */
 export const usageSchema = z.object({
   inputTokens: z.number(),

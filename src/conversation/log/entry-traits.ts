@@ -47,6 +47,8 @@ export const ENTRY_TRAITS = {
   'limit-reached': { ...NOTICE, ...RESULT },
   claim: { ...HIDDEN, ...STEP },
   forked: { ...HIDDEN, ...RESULT },
+  'agent-hired': { ...HIDDEN, ...RESULT },
+  'agent-dismissed': { ...HIDDEN, ...RESULT },
   'team-changed': { ...HIDDEN, isProgress: false, isMachinery: false },
   note: { ...NOTICE, ...RESULT },
 } as const satisfies Record<EntryType, EntryTraits>;

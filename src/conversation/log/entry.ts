@@ -3,6 +3,7 @@ import {
   callPlaceSchema,
   commonFields,
   deliveryModeSchema,
+  hireBudgetSchema,
   modeSchema,
   riskSchema,
   teamChangeSchema,
@@ -270,6 +271,30 @@ const fields = {
     from: z.string(),
     at: z.int().nonnegative(),
   },
+  'agent-hired': {
+    ...commonFields,
+    type: z.literal('agent-hired'),
+    /** Its slug. It answers in this conversation only (docs/guides/hire-agents.md). */
+    agent: z.string(),
+    name: z.string(),
+    description: z.string(),
+    persona: z.string(),
+    /** Names and patterns, all within those of its maker. */
+    tools: z.array(z.string()),
+    model: z.string(),
+    budget: hireBudgetSchema.optional(),
+    /** Id of the author: the agent or person who hired it. */
+    by: z.string(),
+    /** Number of hires from a configured agent or a person to this one: 1 or more. */
+    depth: z.int().positive(),
+  },
+  'agent-dismissed': {
+    ...commonFields,
+    type: z.literal('agent-dismissed'),
+    agent: z.string(),
+    by: z.string(),
+    reason: z.string().optional(),
+  },
   /** The configuration of these agents was replaced (docs/guides/change-a-running-team.md). */
   'team-changed': {
     ...commonFields,
@@ -312,6 +337,8 @@ export const entrySchema = z.discriminatedUnion('type', [
   z.looseObject(fields['limit-reached']),
   z.looseObject(fields.claim),
   z.looseObject(fields.forked),
+  z.looseObject(fields['agent-hired']),
+  z.looseObject(fields['agent-dismissed']),
   z.looseObject(fields['team-changed']),
   z.looseObject(fields.note),
 ]);

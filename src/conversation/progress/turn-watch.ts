@@ -148,6 +148,8 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     case 'session-set':
     case 'claim':
     case 'forked':
+    case 'agent-hired':
+    case 'agent-dismissed':
     case 'team-changed':
     case 'note':
       break;

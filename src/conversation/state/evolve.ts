@@ -9,6 +9,7 @@ import {
   applyToolStarted,
   requestedCalls,
 } from './evolve-calls.ts';
+import { withHired, withoutHired } from './hired.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
 import { type AgentState, agentState, type Claim, type ConversationState, type Run } from './state.ts';
 import { addUsage, NOTHING_USED, usedWith } from './usage.ts';
@@ -61,6 +62,8 @@ const APPLY: { readonly [T in EntryType]: ((next: Next, entry: EntryOf<T>) => vo
   'limit-reached': applyLimitReached,
   claim: null,
   forked: applyForked,
+  'agent-hired': applyAgentHired,
+  'agent-dismissed': applyAgentDismissed,
   'team-changed': null,
   note: null,
 };
@@ -93,6 +96,21 @@ function applyTitleSet(next: Next, { title }: EntryOf<'title-set'>): void {
 function applySessionSet(next: Next, { agent: slug, sessionId }: EntryOf<'session-set'>): void {
   changeAgent(next, slug, (agent) => {
     agent.sessionId = sessionId;
+  });
+}
+
+function applyAgentHired(next: Next, entry: EntryOf<'agent-hired'>): void {
+  next.hired = withHired(next.hired, entry);
+}
+
+/** HIRING-7 */
+function applyAgentDismissed(next: Next, { agent: slug }: EntryOf<'agent-dismissed'>): void {
+  next.hired = withoutHired(next.hired, slug);
+  if (!agentState(next, slug).turn) return;
+  changeAgent(next, slug, (agent) => {
+    changeTurn(agent, (turn) => {
+      turn.isDismissed = true;
+    });
   });
 }
 

@@ -156,6 +156,8 @@ export class Knowledge {
       case 'session-set':
       case 'claim':
       case 'forked':
+      case 'agent-hired':
+      case 'agent-dismissed':
       case 'team-changed':
         break;
       default:

@@ -25,6 +25,7 @@ export function mutableCopy(state: ConversationState): Mutable<ConversationState
     updatedAt: state.updatedAt,
     claim: state.claim,
     isPartialCopy: state.isPartialCopy,
+    hired: state.hired,
     ingress: state.ingress,
   };
 }
@@ -85,6 +86,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
     arrived: turn.arrived,
     wasTooLong: turn.wasTooLong,
     refusedRatio: turn.refusedRatio,
+    isDismissed: turn.isDismissed,
   };
 }
 
@@ -111,5 +113,6 @@ export function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn
     arrived: [],
     wasTooLong: false,
     refusedRatio: null,
+    isDismissed: false,
   };
 }

@@ -83,7 +83,8 @@ export function refusalOfAgentName(
 }
 
 function isAgentName(name: string, roster: Roster): boolean {
-  const known = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
+  const present = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
+  const known = [...present, ...(roster.takenNames ?? [])];
   // `[agent Dev]: ` attributes Dev's messages where agents' messages have role `user` (V16).
   return known.some((agent) => looksLike(name, agent) || looksLike(name, `agent ${agent}`));
 }

@@ -1,4 +1,5 @@
-import type { Mode } from '../log/entry.ts';
+import type { HireBudget, Mode } from '../log/entry.ts';
+import { sharedTools } from '../tools/tool-patterns.ts';
 
 /** What everybody may know of an agent: its file's front matter (docs/guides/configure-agents.md). */
 export interface AgentCard {
@@ -12,17 +13,93 @@ export interface AgentCard {
   readonly runtime: 'local' | 'bus';
   /** Wire names of the tools its file lists. */
   readonly tools: readonly string[];
+  /** The configured model that it calls; absent where no request is sent. */
+  readonly model?: string;
 }
 
-/** The agents of a daemon, by slug, in slug order. */
+/** The agents of a daemon or of a conversation, by slug, in slug order. */
 export interface Roster {
   readonly agents: ReadonlyMap<string, AgentCard>;
   readonly defaultAgent: string;
+  /** Names of the configured models, which a hired agent may call. */
+  readonly models?: ReadonlySet<string>;
+  /** The hired ones of `agents`. */
+  readonly hired?: ReadonlyMap<string, HiredAgent>;
+  /** Names and slugs of all agents that the conversation ever hired. */
+  readonly takenNames?: readonly string[];
 }
 
-export function createRoster(cards: Iterable<AgentCard>, defaultAgent: string): Roster {
+export function createRoster(
+  cards: Iterable<AgentCard>,
+  defaultAgent: string,
+  models: Iterable<string> = [],
+): Roster {
+  return { agents: bySlug(cards), defaultAgent, models: new Set(models) };
+}
+
+function bySlug(cards: Iterable<AgentCard>): ReadonlyMap<string, AgentCard> {
   const sorted = [...cards].sort((a, b) => (a.slug < b.slug ? -1 : 1));
-  return { agents: new Map(sorted.map((card) => [card.slug, card])), defaultAgent };
+  return new Map(sorted.map((card) => [card.slug, card]));
+}
+
+/** `project-manager` → `Project Manager`. */
+export function nameFromSlug(slug: string): string {
+  const words = slug.split('-').filter((word) => word !== '');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
+}
+
+/** An agent that an agent or an operator added to one conversation. Invariants: `decide/hiring.ts`. */
+export interface HiredAgent {
+  readonly card: AgentCard & { readonly model: string };
+  readonly persona: string;
+  readonly budget: HireBudget;
+  /** Slug of the agent that hired it; null: a person did. */
+  readonly maker: string | null;
+  readonly depth: number;
+  /** Index of its `agent-hired`. */
+  readonly at: number;
+  readonly isDismissed: boolean;
+}
+
+export type HiredAgents = Readonly<Record<string, HiredAgent>>;
+
+/** Also the prototype of every `HiredAgents`: a slug like `constructor` finds nothing. */
+export const NONE_HIRED: HiredAgents = Object.freeze(Object.create(null));
+
+const rosters = new WeakMap<HiredAgents, WeakMap<Roster, Roster>>();
+
+/** The roster of a conversation: the configured one, with the hired agents, without the dismissed ones (HIRING-4). */
+export function rosterOf(configured: Roster, hired: HiredAgents): Roster {
+  if (hired === NONE_HIRED) return configured;
+  const known = rosters.get(hired) ?? new WeakMap<Roster, Roster>();
+  rosters.set(hired, known);
+  const roster = known.get(configured) ?? joined(configured, hired);
+  known.set(configured, roster);
+  return roster;
+}
+
+function joined(configured: Roster, hired: HiredAgents): Roster {
+  const { defaultAgent, models = new Set() } = configured;
+  const agents = new Map(configured.agents);
+  const active = new Map<string, HiredAgent>();
+  const inOrder = Object.values(hired).sort((a, b) => a.at - b.at); // makers first
+  for (const one of inOrder) {
+    const { slug, model } = one.card;
+    const maker = one.maker === null ? null : agents.get(one.maker);
+    if (one.isDismissed || maker === undefined || agents.has(slug) || !models.has(model)) continue;
+    const tools = maker === null ? one.card.tools : sharedTools(one.card.tools, maker.tools);
+    const card = { ...one.card, tools };
+    agents.set(slug, card);
+    active.set(slug, { ...one, card });
+  }
+  const takenNames = inOrder.flatMap(({ card }) => [card.slug, card.name]);
+  return { agents: bySlug(agents.values()), defaultAgent, models, hired: active, takenNames };
+}
+
+/** The configured agent whose tool policy applies: of a hired agent its first maker's, or none if a person hired it. */
+export function policyAgentOf(roster: Roster, slug: string): string {
+  const maker = roster.hired?.get(slug)?.maker ?? null;
+  return maker === null ? slug : policyAgentOf(roster, maker);
 }
 
 /** A workflow: nodes, the agent of each, and the node to which each outcome leads. */

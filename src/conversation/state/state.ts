@@ -1,4 +1,5 @@
 import type { CallPlace, Mode, Risk } from '../log/entry.ts';
+import { type HiredAgents, NONE_HIRED } from './roster.ts';
 import { NOTHING_USED, type Used } from './usage.ts';
 import { type Delegation, WaitingQueue } from './waiting.ts';
 
@@ -92,6 +93,8 @@ export interface Turn {
   readonly wasTooLong: boolean;
   /** Lower bound of the token ratio from that refusal, until the turn ends or a provider reports usage. */
   readonly refusedRatio: number | null;
+  /** Its agent was dismissed meanwhile: the turn must end (HIRING-7). */
+  readonly isDismissed: boolean;
 }
 
 /** The workflow that mode run executes. */
@@ -171,6 +174,8 @@ export interface ConversationState {
   readonly claim: Claim | null;
   /** Entries of another conversation were copied, and `forked` has not followed yet (FORK-2). */
   readonly isPartialCopy: boolean;
+  /** The agents hired in this conversation, by slug, dismissed ones included (`roster.ts`). */
+  readonly hired: HiredAgents;
   /** The newest post in the log, by ingress stream and sequence; `stream` is null before any claim names it. */
   readonly ingress: { readonly stream: string | null; readonly sequence: number };
 }
@@ -200,6 +205,7 @@ export const EMPTY_STATE: ConversationState = {
   updatedAt: null,
   claim: null,
   isPartialCopy: false,
+  hired: NONE_HIRED,
   ingress: { stream: null, sequence: 0 },
 };
 
@@ -246,12 +252,13 @@ export function isStopped(state: ConversationState, slug: string): boolean {
   return agentState(state, slug).stopped ?? state.stopped;
 }
 
-/** The agent's running turn must end: a stop, an interrupting message that came after its start, or a withdrawn delegation. */
+/** The agent's running turn must end: a stop, a dismissal, a later interrupting message, or a withdrawn delegation. */
 export function mustAbort(state: ConversationState, slug: string): boolean {
   const { turn, waiting } = agentState(state, slug);
   if (turn?.status !== 'running') return false;
   return (
     isStopped(state, slug) ||
+    turn.isDismissed ||
     isWithdrawn(state, turn) ||
     waiting.some((item) => item.delivery === 'interrupt' && item.index > turn.startedAt)
   );

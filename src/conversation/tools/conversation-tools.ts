@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { hasVisible } from '../../kernel/index.ts';
+import { hireBudgetSchema } from '../log/entry.ts';
 import type { AgentCard } from '../state/roster.ts';
 import { nodeOf, type Workflows } from '../state/roster.ts';
 import type { Setting } from '../state/state.ts';
@@ -46,6 +47,27 @@ export const CONVERSATION_TOOLS = {
     schema: z.strictObject({
       phase: z.string(),
       reason: words.describe('one sentence that everybody will read'),
+    }),
+  },
+  hire: {
+    description:
+      'Add an agent of your own to this conversation: it answers when you delegate or hand over to it, or when a person mentions it. It gets no tool that you do not have, and what it uses counts in your budget too. Write its persona as instructions to it.',
+    schema: z.strictObject({
+      slug: z.string().describe('its slug: lower-case letters, digits and -'),
+      name: z.string().optional().describe('its name in the thread; default: from the slug'),
+      description: z.string().optional().describe('what it is for, in one line that the other agents read'),
+      persona: words.describe('its instructions'),
+      tools: z.array(z.string()).optional().describe('names of your own tools that it may use too'),
+      model: z.string().optional().describe('name of a configured model; default: yours'),
+      budget: hireBudgetSchema.optional(),
+    }),
+  },
+  dismiss: {
+    description:
+      'Remove an agent that you hired. What it is doing ends, and its slug cannot be used again in this conversation.',
+    schema: z.strictObject({
+      agent: slug,
+      reason: words.optional().describe('one sentence that people will read'),
     }),
   },
   complete_node: {

@@ -70,6 +70,10 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
       return 'a limit of this conversation is reached';
     case 'forked':
       return `forked from ${entry.from} at ${entry.at}`;
+    case 'agent-hired':
+      return `${entry.by} hired ${entry.agent}`;
+    case 'agent-dismissed':
+      return `${entry.by} dismissed ${entry.agent}`;
     case 'team-changed':
       return `the team changed: ${entry.agents.map(teamChangeText).join('; ')}`;
     case 'delegation-answered': // RENDER-2

@@ -100,6 +100,8 @@ const CHANGES_STATUS = {
   'limit-reached': false,
   claim: false,
   forked: false,
+  'agent-hired': false,
+  'agent-dismissed': false,
   'team-changed': false,
   note: false,
 } as const satisfies Record<EntryType, boolean>;

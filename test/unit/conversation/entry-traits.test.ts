@@ -14,7 +14,7 @@ import { EMPTY_STATE } from '../../../src/conversation/state/state.ts';
 
 it('every entry type has a schema: the union that reads logs covers the table of traits', () => {
   expectTypeOf<z.infer<typeof entrySchema>['type']>().toEqualTypeOf<EntryType>();
-  expect(Object.keys(ENTRY_TRAITS)).toHaveLength(25);
+  expect(Object.keys(ENTRY_TRAITS)).toHaveLength(27);
 });
 
 describe('an entry type of a newer version', () => {

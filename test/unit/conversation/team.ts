@@ -4,9 +4,11 @@ import {
   type AgentCard,
   type CallPlace,
   type ConversationRules,
+  createRoster,
   type Decision,
   type Entry,
   type EntryOf,
+  type HiringRules,
   isStopped,
   type PhaseTable,
   type ToolRules,
@@ -45,6 +47,16 @@ export const TALK: Workflow = {
   nodes: { plan: { agent: 'pm', brief: 'talk it over', outcomes: { planned: 'end' } } },
 };
 
+/** As configured by default. */
+const HIRING: HiringRules = {
+  depth: 2,
+  agents: 8,
+  tokensPerConversation: null,
+  usdPerConversation: null,
+  people: [],
+  offers: () => true,
+};
+
 interface TeamOptions {
   readonly slugs?: readonly string[];
   readonly cards?: readonly AgentCard[];
@@ -53,6 +65,8 @@ interface TeamOptions {
   readonly phases?: PhaseTable;
   readonly tools?: ToolRules;
   readonly workflows?: readonly Workflow[];
+  readonly models?: readonly string[];
+  readonly hiring?: Partial<HiringRules>;
 }
 
 function teamRules(options: TeamOptions = {}): ConversationRules {
@@ -61,6 +75,8 @@ function teamRules(options: TeamOptions = {}): ConversationRules {
   const rules = rulesFor(slugs, { cards });
   return {
     ...rules,
+    roster: createRoster(cards, rules.roster.defaultAgent, options.models),
+    ...(options.hiring ? { hiring: { ...HIRING, ...options.hiring } } : {}),
     phases: options.phases ?? rules.phases,
     tools: options.tools ?? rules.tools,
     limits: {

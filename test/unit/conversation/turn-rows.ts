@@ -71,6 +71,7 @@ export const ENTRY_ROWS: Readonly<Record<string, MakeEntry>> = {
   'turn-ended: any other outcome': end('completed'),
   'agent-stopped': system('agent-stopped', { agent: AGENT, by: 'operator' }),
   'agent-resumed': system('agent-resumed', { agent: AGENT, by: 'operator' }),
+  'agent-dismissed': system('agent-dismissed', { agent: AGENT, by: 'operator' }),
 };
 
 /** Entries that move neither a turn nor a call, in any state. */
@@ -81,6 +82,16 @@ export const UNMOVING: Readonly<Record<string, MakeEntry>> = {
   claim: system('claim', { daemon: 'd', epoch: 1 }),
   'team-changed': system('team-changed', { agents: [] }),
   forked: system('forked', { from: 'c', at: 0 }),
+  'agent-hired': system('agent-hired', {
+    agent: 'scout',
+    name: 'Scout',
+    description: '',
+    persona: 'Look.',
+    tools: [],
+    model: 'm',
+    by: 'pm',
+    depth: 1,
+  }),
   'phase-entered': system('phase-entered', { from: 'chat', to: 'plan', by: 'x' }),
   'mode-entered': system('mode-entered', { from: 'agent', to: 'chat', by: 'x' }),
   'run-started': system('run-started', { runId: 'r', workflowId: 'w' }),

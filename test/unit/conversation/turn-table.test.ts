@@ -96,6 +96,8 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   seed: 'other',
   copy: 'other',
   fork: 'other',
+  hire: 'other',
+  dismiss: 'other',
   'change-team': 'other',
 };
 
