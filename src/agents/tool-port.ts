@@ -50,6 +50,8 @@ export type Located =
 export interface ToolRun {
   readonly conversation: string;
   readonly agent: string;
+  /** The agent whose policy applies; absent: `agent`. */
+  readonly policyAgent?: string | undefined;
   readonly turnId: string;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { modeSchema } from '../conversation/index.ts';
+import { hireBudgetSchema, modeSchema } from '../conversation/index.ts';
 
 /** Answers of the request API that several verbs share or that are long; `contract.ts` has the table. */
 
@@ -71,6 +71,19 @@ export const used = fields({
   unpricedCalls: count,
 });
 
+const hired = fields({
+  name: z.string(),
+  description: z.string(),
+  model: z.string(),
+  /** Those that it and its makers have now; after its dismissal, those of its hire. */
+  tools: list(z.string()),
+  budget: hireBudgetSchema,
+  /** Slug of the agent that hired it; null: a person did. */
+  maker: agent.nullable(),
+  depth: z.int(),
+  dismissed: z.boolean(),
+});
+
 export const detail = fields({
   ...summary,
   /** Null outside mode run. */
@@ -97,7 +110,12 @@ export const detail = fields({
   }),
   agents: z.record(
     agent,
-    fields({ lastProcessedMessageIndex: z.int(), sessionId: z.string().optional(), status: z.string() }),
+    fields({
+      lastProcessedMessageIndex: z.int(),
+      sessionId: z.string().optional(),
+      status: z.string(),
+      hired: hired.optional().describe('Of an agent that was hired in this conversation'),
+    }),
   ),
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  CONVERSATION_TOOLS,
   type Entry,
   type ExplainedRequest,
   entrySchema,
@@ -122,6 +123,18 @@ export const CONTRACT = {
   /** A copy of `conversation` up to entry `at` (default: the newest) that continues as `as`. */
   fork: {
     request: z.strictObject({ conversation, as: conversation, at: index.optional(), ...actor }),
+    answer: detail,
+    isRepeatable: true,
+  },
+  /** An agent for this conversation only. */
+  hire: {
+    request: z.strictObject({ conversation, ...CONVERSATION_TOOLS.hire.schema.shape, ...actor }),
+    answer: detail,
+    isRepeatable: true,
+  },
+  /** Also those that it hired. */
+  dismiss: {
+    request: z.strictObject({ conversation, agent: slugShape, reason: z.string().optional(), ...actor }),
     answer: detail,
     isRepeatable: true,
   },

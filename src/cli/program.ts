@@ -5,6 +5,7 @@ import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
 import { addFork } from './commands/conversations/fork.ts';
+import { addDismiss, addHire } from './commands/conversations/hire.ts';
 import { addLs } from './commands/conversations/ls.ts';
 import { addMode } from './commands/conversations/mode.ts';
 import { addPhase } from './commands/conversations/phase.ts';
@@ -107,6 +108,8 @@ const COMMANDS = [
   addExplain,
   addWhatIf,
   addFork,
+  addHire,
+  addDismiss,
   addPhase,
   addMode,
   addStop,

@@ -58,7 +58,9 @@ export class Conversation {
 
   /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
   decide(command: Command, now: number): Decision {
-    const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.rulesOf(this.current);
+    const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.rulesOf(
+      this.current,
+    );
     const decision = decide(this.current, command, {
       ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
       entries: this.entries,

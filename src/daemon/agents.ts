@@ -20,7 +20,16 @@ import {
 import {
   awayTokens,
   type ConversationRules,
+  type ConversationState,
   DEFAULT_VIEW_POLICY,
+  escapeMarkers,
+  type HiredAgents,
+  type HiringRules,
+  listsTool,
+  NONE_HIRED,
+  policyAgentOf,
+  type Roster,
+  rosterOf,
   type ViewPolicy,
 } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
@@ -30,8 +39,14 @@ import { toolRules, underPolicy } from './tools/tool-rules.ts';
 
 /** Converts the configuration to request sources, decision rules and the team. `explain` needs only the sources. */
 
-export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitions'>): RequestSources {
-  const agents = config.agents.map((agent) => {
+/** `hired`: of a conversation; default: the sources of a conversation without hired agents. */
+export function requestSources(
+  config: Config,
+  toolbox: Pick<Toolbox, 'definitions'>,
+  hired: HiredAgents = NONE_HIRED,
+): RequestSources {
+  const roster = rosterOf(config.roster, hired);
+  const agents = agentsOf(config, roster).map((agent) => {
     const setup = {
       card: agent,
       persona: agent.persona,
@@ -45,13 +60,25 @@ export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitio
     return [agent.slug, setup] as const;
   });
   return {
-    roster: config.roster,
+    roster,
     prompts: config.prompts,
     workflows: new Map(config.workflows.map((workflow) => [workflow.id, workflow])),
     tools: () => toolbox.definitions(),
-    availability: (agent, tool) => availabilityOf(config, agent, tool),
+    availability: (agent, tool) => availabilityOf(config, policyAgentOf(roster, agent), tool),
     agents: new Map(agents),
   };
+}
+
+/** The configured agents and the hired ones. A hired agent has the common settings; markers in its persona are escaped (L17). */
+function agentsOf(config: Config, { hired = new Map() }: Roster): readonly AgentConfig[] {
+  const added = [...hired.values()].map(({ card, persona }) => ({
+    ...card,
+    persona: escapeMarkers(persona),
+    context: config.context,
+    parameters: {},
+    file: '',
+  }));
+  return [...config.agents, ...added];
 }
 
 export function conversationRules(
@@ -67,8 +94,25 @@ export function conversationRules(
     workflows: sources.workflows,
     tools: toolRules(config, toolbox),
     ownRequests: config.approvals.ownRequests,
+    hiring: hiringRules(config),
     newId,
     viewPolicy: (slug) => sources.agents.get(slug)?.viewPolicy ?? DEFAULT_VIEW_POLICY,
+  };
+}
+
+function hiringRules({ limits, agents, tools, publishers, approvals, daemon }: Config): HiringRules {
+  const { tokens = [], operator = null } = daemon.http ?? {};
+  const named = tokens.flatMap(({ publisher, name }) => [publisher, name ?? null]);
+  const people = [...Object.keys(publishers.named), ...approvals.approvers, operator, ...named];
+  return {
+    depth: limits.hireDepth,
+    agents: limits.hiredAgents,
+    tokensPerConversation: limits.tokensPerConversation,
+    usdPerConversation: limits.usdPerConversation,
+    people: people.flatMap((name) => (name === null || name === '*' ? [] : name)),
+    isConfigured: (tool) =>
+      agents.some((agent) => listsTool(agent.tools, tool)) ||
+      Object.keys(tools.mcpServers).some((server) => tool.startsWith(`mcp__${server}__`)),
   };
 }
 
@@ -81,21 +125,35 @@ interface TeamParts {
   readonly newId: NewId;
 }
 
-export function createTeam(config: Config, { toolbox, models, remote, newId }: TeamParts): Team {
-  const sources = requestSources(config, toolbox);
+export function createTeam(config: Config, parts: TeamParts): Team {
+  const toolbox = underPolicy(config, parts.toolbox);
+  const teams = new WeakMap<HiredAgents, Team>();
+  const teamFor = ({ hired }: Pick<ConversationState, 'hired'>): Team => {
+    const team = teams.get(hired) ?? { ...teamWith(config, parts, hired), toolbox, for: teamFor };
+    teams.set(hired, team);
+    return team;
+  };
+  return teamFor({ hired: NONE_HIRED });
+}
+
+function teamWith(
+  config: Config,
+  { toolbox, models, remote, newId }: TeamParts,
+  hired: HiredAgents,
+): Omit<Team, 'toolbox' | 'for'> {
+  const sources = requestSources(config, toolbox, hired);
   const agents = new Map<string, RunningAgent>();
-  for (const agent of config.agents) {
+  for (const agent of agentsOf(config, sources.roster)) {
     const setup = sources.agents.get(agent.slug);
     const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
     if (setup && model)
       agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
   }
-  const team: Team = {
+  return {
     sources,
     rules: conversationRules(config, sources, toolbox, newId),
     agents,
     retry: config.retry,
-    toolbox: underPolicy(config, toolbox),
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,
@@ -105,9 +163,7 @@ export function createTeam(config: Config, { toolbox, models, remote, newId }: T
       get: (name) => models.get(name),
       changedTo: (name, agent) => changedModel(config, name, agent),
     },
-    for: () => team,
   };
-  return team;
 }
 
 /** The configured model of an agent. Validation ensures that it exists. */

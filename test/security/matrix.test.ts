@@ -42,7 +42,7 @@ const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'what-ifs what-if-result'),
   post: 'post',
   answer: 'approve',
-  ...needs('operate', 'delete phase mode fork reload what-if what-if-stop stop resume'),
+  ...needs('operate', 'delete phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
 };
 const MCP_TOOLS: Readonly<Record<string, Role>> = {
   ...Object.fromEntries(['agents', 'list', 'read', 'explain', 'approvals'].map(reads)),
@@ -124,22 +124,17 @@ const HTTP_CASES: readonly HttpCase[] = [
 ];
 
 function bodyOf(verb: string): object {
-  switch (verb) {
-    case 'post':
-      return { content: 'Hello' };
-    case 'answer':
-      return { answer: 'deny' };
-    case 'fork':
-      return { as: 'matrix-fork' };
-    case 'what-if':
-      return { agent: 'lead', at: 'all', persona: 'Be brief.' };
-    case 'phase':
-      return { phase: 'chat' };
-    case 'mode':
-      return { mode: 'chat' };
-    default:
-      return {};
-  }
+  const bodies: Readonly<Record<string, object>> = {
+    post: { content: 'Hello' },
+    answer: { answer: 'deny' },
+    fork: { as: 'matrix-fork' },
+    hire: { slug: 'scout', persona: 'Look.' },
+    dismiss: { agent: 'scout' },
+    'what-if': { agent: 'lead', at: 'all', persona: 'Be brief.' },
+    phase: { phase: 'chat' },
+    mode: { mode: 'chat' },
+  };
+  return bodies[verb] ?? {};
 }
 
 function argumentsOf(name: string): object {

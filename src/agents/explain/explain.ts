@@ -229,16 +229,18 @@ function reportedDefinition(
   };
 }
 
-/** Whether the hash in the log is that of this request: at the answer, or at the entry that asked for it. */
+/**
+ * Whether the hash in the log is that of this request: at the answer, or at the entry that asked for it. A later
+ * `turn-started` of the turn asks again. Once that request has its answer, no entry names the next one.
+ */
 function wasSent(
   { entries, state, assembled }: BuiltRequest,
   answer: Entry | null,
   agent: string,
 ): boolean | 'unknown' {
-  const { askedAt = -1, resumedAt = -1 } = agentState(state, agent).turn ?? {};
-  const resumed = resumedAt > askedAt ? entries[resumedAt] : undefined; // perhaps with another definition
-  const isAskedAgain = resumed?.type === 'turn-started' && resumed.requestHash !== undefined;
-  const asked = answer ?? (isAskedAgain ? resumed : entries[askedAt]);
+  const { askedAt = -1, resumedAt = -1, answeredUpTo = 0 } = agentState(state, agent).turn ?? {};
+  const at = Math.max(askedAt, resumedAt);
+  const asked = answer ?? (answeredUpTo <= at ? entries[at] : undefined);
   const isNamed = asked?.type === 'message' || asked?.type === 'turn-started' || asked?.type === 'summary';
   const recorded = isNamed ? asked.requestHash : undefined;
   return recorded ? recorded === assembled.request.hash : 'unknown';

@@ -69,7 +69,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { summaryModel } = file.context;
   checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
   checkAgents(agents, { models, summaryModel, phases, tools, notices }, problems);
-  const slugs = agents.map(({ config }) => config.slug);
+  const configs = agents.map(({ config }) => config);
+  const slugs = configs.map(({ slug }) => slug);
   checkRules(tools, slugs, locate, notices, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
   const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
@@ -78,11 +79,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     defaultAgent,
     subjectPrefix: file.subjectPrefix,
     models,
-    agents: agents.map((agent) => agent.config),
-    roster: createRoster(
-      agents.map((agent) => agent.config),
-      defaultAgent,
-    ),
+    agents: configs,
+    roster: createRoster(configs, defaultAgent, Object.keys(models)),
     phases,
     context: file.context,
     limits: file.limits,

@@ -76,6 +76,12 @@ const limits = z.strictObject({
     .nullable()
     .default(null)
     .describe('Counts models that have a price; null: no limit'),
+  hireDepth: z
+    .int()
+    .min(0)
+    .default(2)
+    .describe('Hires in a chain: 1 lets agents hire, 2 also those that they hired; 0: no agent can be hired'),
+  hiredAgents: z.int().min(0).default(8).describe('Hired agents of a conversation that are not dismissed'),
 });
 export type LimitsConfig = Readonly<z.infer<typeof limits>>;
 

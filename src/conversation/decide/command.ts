@@ -196,6 +196,8 @@ export type Effect =
       readonly call: CallPlace;
       readonly name: string;
       readonly arguments: string;
+      /** The agent whose tool policy applies (HIRING-4); absent: `agent`. */
+      readonly policyAgent?: string;
       /** A person approved this call; absent: it needed no approval. */
       readonly isApproved?: boolean;
       readonly key: number;

@@ -15,7 +15,7 @@ import type { DecisionBuilder } from './decision-builder.ts';
  * HIRING-1 A hired agent exists in its conversation only, from its `agent-hired` to its `agent-dismissed`. The log alone
  *          determines it: a restart, an export and a fork keep it.
  * HIRING-2 Its tools are within those that its maker has at that moment, `hire` and `dismiss` included. An operator may give
- *          any tool that is offered.
+ *          any configured tool.
  * HIRING-3 Neither its slug nor its name looks like that of another agent, of one that was dismissed, of a person in this
  *          conversation, of a configured publisher, or of the system.
  * HIRING-4 It never has more than its makers have now: a tool that a maker loses is lost, the policy for the first maker
@@ -36,8 +36,8 @@ export interface HiringRules {
   readonly usdPerConversation: number | null;
   /** Publishers and people that the configuration names. */
   readonly people: readonly string[];
-  /** Some tool with this name or pattern can be called now. */
-  offers(tool: string): boolean;
+  /** Some configured agent or MCP server has this tool or pattern. */
+  isConfigured(tool: string): boolean;
 }
 
 /** The agent that hires, with its tools in its setting; null: an operator. */
@@ -194,7 +194,7 @@ function refusalOfTools(builder: DecisionBuilder, maker: Maker, tools: readonly 
   const mayGive = (tool: string): boolean => {
     if (tool === 'complete_node') return false;
     if (maker !== null) return listsTool(maker.tools, tool);
-    return isConversationTool(tool) || hiring?.offers(tool) === true;
+    return isConversationTool(tool) || hiring?.isConfigured(tool) === true;
   };
   const missing = tools.filter((tool) => !mayGive(tool));
   if (missing.length === 0) return null;
@@ -202,8 +202,8 @@ function refusalOfTools(builder: DecisionBuilder, maker: Maker, tools: readonly 
   if (maker === null)
     return refusal(
       'TOOL_NOT_AVAILABLE',
-      `no tool ${named} is offered now`,
-      '`parley doctor` lists the tools',
+      `no configured agent has ${named}`,
+      'list it in the file of an agent first',
     );
   const own = maker.tools.filter((tool) => tool !== 'complete_node').join(', ');
   return refusal('TOOL_NOT_AVAILABLE', `you cannot give ${named}: you have ${own || 'none'}`);

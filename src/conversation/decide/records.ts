@@ -1,6 +1,7 @@
 import { type Risk, SYSTEM_AUTHOR, type ToolCall } from '../log/entry.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { wireCallId } from '../state/knowledge.ts';
+import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import { PREVIEW_LENGTH } from '../text/text.ts';
 import { toolError } from '../tools/conversation-tools.ts';
@@ -119,6 +120,7 @@ export function runStarted(builder: DecisionBuilder, turn: Turn, call: OpenCall)
 }
 
 function runTool(builder: DecisionBuilder, turn: Turn, call: OpenCall, key: number): void {
+  const policyAgent = policyAgentOf(builder.roster, turn.agent);
   builder.effect({
     type: 'run-tool',
     agent: turn.agent,
@@ -126,6 +128,7 @@ function runTool(builder: DecisionBuilder, turn: Turn, call: OpenCall, key: numb
     call: call.place,
     name: call.name,
     arguments: call.arguments,
+    ...(policyAgent === turn.agent ? {} : { policyAgent }),
     ...(call.approval?.status === 'given' ? { isApproved: true } : {}),
     key,
     ...(call.approval?.accepts === undefined ? {} : { accepts: call.approval.accepts }),

@@ -9,7 +9,7 @@ import {
   type StreamPosition,
   type Verb,
 } from '../../bus/index.ts';
-import { type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
+import { type Author, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
@@ -27,6 +27,7 @@ import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
+import { dismissCommand, hireCommand, resumeCommand, type SteeringVerb, stopCommand } from './steering.ts';
 import { pageOf } from './watchers.ts';
 import { whatIfHandlers } from './what-if.ts';
 
@@ -56,11 +57,13 @@ export class Api {
     mode: (request, caller) => this.mode(request, caller),
     seed: (request, caller) => this.seed(request, caller),
     fork: (request, caller) => this.fork(request, caller),
+    hire: (request, caller) => this.steer(request, caller, hireCommand),
+    dismiss: (request, caller) => this.steer(request, caller, dismissCommand),
     reload: (request, { isBound }) =>
       this.admin.reloader.reload(operatorOf(request, this.runtime.team.rules.roster, isBound)),
     ...whatIfHandlers(this),
-    stop: (request, caller) => this.stopOrResume('stop', request, caller),
-    resume: (request, caller) => this.stopOrResume('resume', request, caller),
+    stop: (request, caller) => this.steer(request, caller, stopCommand),
+    resume: (request, caller) => this.steer(request, caller, resumeCommand),
     approvals: ({ conversation }) => this.approvals(conversation),
     answer: (request, caller) => this.answer(request, caller),
     dead: (request) => this.deadLetters.list(request),
@@ -152,7 +155,8 @@ export class Api {
     const worker = await this.workers.existing(id);
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
-    return conversationDocument(id, state, worker.entries(0, 50), this.runtime.team.rules.roster, summary);
+    const { roster } = this.runtime.team.for(state).sources;
+    return conversationDocument(id, state, worker.entries(0, 50), roster, summary);
   }
 
   private async list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
@@ -246,16 +250,15 @@ export class Api {
     return this.document(request.as);
   }
 
-  private async stopOrResume(
-    type: 'stop' | 'resume',
-    request: RequestOf<'resume'>,
+  /** A command for a conversation that exists. */
+  private async steer<R extends RequestOf<SteeringVerb>>(
+    request: R,
     { isBound }: Caller,
-  ): Promise<AnswerOf<'resume'>> {
+    commandOf: (request: R, by: Author) => Command,
+  ): Promise<AnswerOf<'conversation'>> {
     await this.workers.existing(request.conversation);
     const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
-    const { agent = null, stop } = request;
-    const command: Command = type === 'stop' ? { type, agent, by } : { type, agent, stop, by };
-    return this.control(request.conversation, command);
+    return this.control(request.conversation, commandOf(request, by));
   }
 
   private async control(id: string, command: Command): Promise<AnswerOf<'conversation'>> {

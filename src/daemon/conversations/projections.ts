@@ -102,12 +102,18 @@ export function conversationDocument(
   roster: Roster,
   newestSummary: Entry | undefined,
 ): AnswerOf<'conversation'> {
-  const slugs = [...new Set([...roster.agents.keys(), ...Object.keys(state.agents)])];
+  const known = [...roster.agents.keys(), ...Object.keys(state.agents), ...Object.keys(state.hired)];
+  const slugs = [...new Set(known)];
   const agents = slugs.map((slug) => {
     const { lastProcessedMessageIndex, sessionId } = agentState(state, slug);
     return [
       slug,
-      { lastProcessedMessageIndex, ...(sessionId ? { sessionId } : {}), status: statusOf(state, slug) },
+      {
+        lastProcessedMessageIndex,
+        ...(sessionId ? { sessionId } : {}),
+        status: statusOf(state, slug),
+        ...hiredOf(slug, roster, state),
+      },
     ];
   });
   const times = slugs.map((slug) => [slug, agentState(state, slug).executionMs]);
@@ -132,6 +138,14 @@ export function conversationDocument(
     },
     agents: Object.fromEntries(agents),
   };
+}
+
+function hiredOf(slug: string, roster: Roster, { hired }: ConversationState) {
+  const known = roster.hired?.get(slug) ?? hired[slug];
+  if (!known) return {};
+  const { card, budget, maker, depth, isDismissed: dismissed } = known;
+  const { name, description, model, tools } = card;
+  return { hired: { name, description, model, tools: [...tools], budget, maker, depth, dismissed } };
 }
 
 /** `awaitsInput`: the first message of the run is missing. */

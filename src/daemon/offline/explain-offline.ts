@@ -1,5 +1,6 @@
 import { type Explanation, explainStored, readDefinition } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
+import { EMPTY_STATE, evolve } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { requestSources } from '../agents.ts';
 import { composeInspector, composeLogReader } from '../compose/files.ts';
@@ -20,7 +21,11 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
   const { dataDirectory, config, conversation, agent, at, texts } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
   const { definition } = composeInspector(dataDirectory);
-  const sources = requestSources(config, composeBuiltInTools(config));
+  const sources = requestSources(
+    config,
+    composeBuiltInTools(config),
+    entries.reduce(evolve, EMPTY_STATE).hired,
+  );
   const read = (hash: string) => readDefinition(hash, definition);
   const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
   if (explained.ok) return withNote(explained.explanation);

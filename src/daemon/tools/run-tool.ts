@@ -117,14 +117,23 @@ export async function runTool(
 
 async function run(
   conversation: string,
-  { agent, turnId, call, name, arguments: text, isApproved = false, accepts }: ToolEffect,
+  { agent, policyAgent, turnId, call, name, arguments: text, isApproved = false, accepts }: ToolEffect,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
   const parsed = parse(text);
   if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
   const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
-  const given = { conversation, agent, turnId, name, arguments: parsed.value, idempotencyKey, isApproved };
+  const given = {
+    conversation,
+    agent,
+    policyAgent,
+    turnId,
+    name,
+    arguments: parsed.value,
+    idempotencyKey,
+    isApproved,
+  };
   const { toolbox } = runtime.team;
   if (accepts !== undefined) await toolbox.accept?.(name, accepts);
   return toolbox.run(given, signal);

@@ -92,10 +92,13 @@ function linked({ path }: ResolvedPath): string {
  * after the ruling gives no access. A file found by a search is refused only if a rule forbids it.
  */
 export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
-  const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: ResolvedPath): boolean => {
+  const permits = (
+    { agent, policyAgent = agent, name, arguments: given, isApproved }: ToolRun,
+    place: ResolvedPath,
+  ): boolean => {
     const definition = toolbox.definitions().get(name);
     if (!definition) return false;
-    const availability = availabilityOf(config, agent, definition);
+    const availability = availabilityOf(config, policyAgent, definition);
     const at =
       place.isBelow && availability.subject
         ? { ...given, [availability.subject.argument]: place.path }

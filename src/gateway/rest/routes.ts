@@ -22,6 +22,8 @@ const STEERING: Partial<Record<Verb, string>> = {
   phase: 'Enter a phase',
   mode: 'Switch between chat, agent and run',
   fork: 'Continue a copy of a conversation, up to entry `at`, as the conversation `as`',
+  hire: 'Add an agent to this conversation',
+  dismiss: 'Remove a hired agent, and those that it hired',
   'what-if':
     'Send requests of past turns again with another `model` or `persona`, beside the unchanged ones; the answer has the `id` of the result',
   stop: 'Abort running turns and start none until resumed; `agent` for one agent only',

@@ -18,6 +18,8 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   tail: ['c'],
   explain: ['c', '--agent', 'pm'],
   fork: ['c', '--as', 'd'],
+  hire: ['c', 'scout', '--persona-file', 'p.md'],
+  dismiss: ['c', 'scout'],
   reload: [],
   'what-if': ['c', '--list'],
   phase: ['c', 'plan'],

@@ -206,8 +206,8 @@ describe('a hired agent', () => {
 });
 
 describe('an operator', () => {
-  it('hires with any offered tool, and the same request again changes nothing', () => {
-    const team = teamOf({ offers: (tool) => tool === 'shell' });
+  it('hires with any configured tool, and the same request again changes nothing', () => {
+    const team = teamOf({ isConfigured: (tool) => tool === 'shell' });
     expect(commandOf(team, { tools: ['shell', 'hire'] })).toEqual({ kind: 'done' });
     const { length } = team.entries;
     expect(commandOf(team, { tools: ['shell', 'hire'] })).toEqual({ kind: 'done' });

@@ -54,7 +54,7 @@ const HIRING: HiringRules = {
   tokensPerConversation: null,
   usdPerConversation: null,
   people: [],
-  offers: () => true,
+  isConfigured: () => true,
 };
 
 interface TeamOptions {

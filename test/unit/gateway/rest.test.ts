@@ -200,6 +200,8 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/phase',
       '/api/conversations/{conversation}/mode',
       '/api/conversations/{conversation}/fork',
+      '/api/conversations/{conversation}/hire',
+      '/api/conversations/{conversation}/dismiss',
       '/api/conversations/{conversation}/what-if',
       '/api/conversations/{conversation}/stop',
       '/api/conversations/{conversation}/resume',

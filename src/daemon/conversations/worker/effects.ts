@@ -1,4 +1,4 @@
-import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../../../agents/index.ts';
+import { callModel, type Prose, reductionEntry, summarise } from '../../../agents/index.ts';
 import { type Command, type Effect, wireCallId } from '../../../conversation/index.ts';
 import { type LinkedAbort, linkedAbort, messageOf, sleep } from '../../../kernel/index.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
@@ -6,7 +6,14 @@ import type { Runtime } from '../../runtime.ts';
 import type { RunningAgent } from '../../team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
 import { recordRequests, runTool } from '../../tools/run-tool.ts';
-import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
+import type {
+  CallEffect,
+  LimitReached,
+  PreparedCall,
+  ReadyCall,
+  ReducingCall,
+  ReservedCall,
+} from './prepare.ts';
 
 /**
  * Runs the effects of decisions outside the mailbox: a stop or a new message never waits for a model.
@@ -23,7 +30,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Effects {
   private readonly running = new Map<string, Set<LinkedAbort>>();
-  private readonly reserved = new Map<string, Reservation>();
+  private readonly reserved = new Map<string, ReservedCall>();
   private readonly settled = new Set<Promise<void>>();
   private requests = new Map<string, AuditRecord>();
   private readonly conversation: string;
@@ -57,7 +64,7 @@ export class Effects {
   }
 
   /** Of the running calls. */
-  get reservations(): Reservation[] {
+  get reservations(): ReservedCall[] {
     return [...this.reserved.values()];
   }
 
@@ -145,7 +152,7 @@ export class Effects {
             runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
             const isAllowed = allows(reservation);
-            if (isAllowed) this.reserved.set(turnId, reservation);
+            if (isAllowed) this.reserved.set(turnId, { agent, ...reservation });
             return isAllowed;
           },
         },
@@ -160,7 +167,7 @@ export class Effects {
     const { setup, request, upTo, deadline, estimatedTokens } = prepared;
     const { runtime } = this;
     const abort = this.begin(request.turnId);
-    this.reserved.set(request.turnId, prepared.reservation);
+    this.reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
     let limit: LimitReached | undefined;
     const timer = setTimeout(
       () => {

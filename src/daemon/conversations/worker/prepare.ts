@@ -1,6 +1,5 @@
 import {
   type Assembled,
-  type Budget,
   type ModelRequest,
   overBudget,
   type PlannedReduction,
@@ -9,7 +8,7 @@ import {
   type Reservation,
   reservationFor,
 } from '../../../agents/index.ts';
-import type { Conversation, Effect } from '../../../conversation/index.ts';
+import { accountsOf, type Conversation, type Effect } from '../../../conversation/index.ts';
 import type { Refusal } from '../../../kernel/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { RunningAgent } from '../../team.ts';
@@ -60,6 +59,11 @@ export interface LimitReached {
   readonly message: string;
 }
 
+/** The maximum that a running call of an agent may use. */
+export interface ReservedCall extends Reservation {
+  readonly agent: string;
+}
+
 export interface PreparedRequest {
   readonly assembled: Assembled;
   readonly call: PreparedCall;
@@ -73,7 +77,7 @@ export interface PrepareContext {
   readonly runtime: Runtime;
   readonly times: TurnTimes;
   /** Of the running calls. */
-  reserved(): readonly Reservation[];
+  reserved(): readonly ReservedCall[];
 }
 
 /** Runs before the append, so that the entry of a turn's start can contain the hash of its request. */
@@ -113,18 +117,36 @@ interface Preparing {
 }
 
 function callFor(preparing: Preparing, prepared: Prepared): PreparedCall {
-  const { setup, upTo, context } = preparing;
+  const { effect, setup, upTo, context } = preparing;
   if (prepared.reduction) return reducing(preparing, prepared.reduction);
   if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
   const { maxOutputTokens, price } = setup.profile;
   const reservation = reservationFor(prepared.tokens, maxOutputTokens, price);
-  const limit = overBudget(budgetOf(context), [...context.reserved(), reservation]);
+  const limit = limitReached(context, { agent: effect.agent, ...reservation });
   if (limit) return { kind: 'limited', limit, upTo };
   return ready(preparing, prepared, reservation);
 }
 
-function budgetOf({ conversation: { state }, runtime }: PrepareContext): Budget {
-  return { ...runtime.team.limits, usedTokens: state.tokens, usedUsd: state.usd };
+/** The limit of the conversation, or the budget of a hired agent (HIRING-5), that this call could exceed; null: none. */
+function limitReached(context: PrepareContext, call: ReservedCall): LimitReached | null {
+  const { state } = context.conversation;
+  const reserved = [...context.reserved(), call];
+  const budget = { ...context.runtime.team.limits, usedTokens: state.tokens, usedUsd: state.usd };
+  const reached = overBudget(budget, reserved);
+  if (reached) return reached;
+  for (const { agent, budget: given, members, ...used } of accountsOf(state, call.agent)) {
+    const own = {
+      tokensPerConversation: given.tokens ?? null,
+      usdPerConversation: given.usd ?? null,
+      ...used,
+    };
+    const over = overBudget(
+      own,
+      reserved.filter((one) => members.includes(one.agent)),
+    );
+    if (over) return { name: 'hireBudget', message: `the budget of ${agent}: ${over.message}` };
+  }
+  return null;
 }
 
 function deadlineOf(effect: CallEffect, { conversation, runtime, times }: PrepareContext): number {
@@ -141,7 +163,7 @@ function reducing(
   return {
     ...{ kind: 'reduce', setup, reduction, upTo, tokenRatio },
     deadline: deadlineOf(effect, context),
-    allows: (reservation) => overBudget(budgetOf(context), [...context.reserved(), reservation]) === null,
+    allows: (reservation) => limitReached(context, { agent: effect.agent, ...reservation }) === null,
   };
 }
 
