@@ -1,0 +1,89 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { checkLaws, listsTool } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
+import { type Called, PERSON, Team } from './team.ts';
+import { card } from './world.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const OWN = ['hire', 'dismiss', 'delegate', 'ask', 'look'];
+const LIMITS = { depth: 2, agents: 3 };
+const small = fc.nat({ max: 7 });
+
+const step = fc.record({
+  kind: fc.constantFrom('act', 'act', 'act', 'act', 'post', 'dismiss', 'abort', 'finish', 'crash'),
+  pick: small,
+  deeds: fc.array(
+    fc.record({ kind: fc.constantFrom('hire', 'hire', 'dismiss', 'delegate', 'ask', 'look'), agent: small }),
+    { maxLength: 3 },
+  ),
+});
+
+const pickFrom = <T>(list: readonly T[], at: number): T | undefined => list[at % Math.max(1, list.length)];
+
+function called({ kind, agent }: { kind: string; agent: number }): Called {
+  const slug = `w${agent}`;
+  if (kind === 'hire')
+    return ['hire', { slug, persona: 'x', tools: OWN.slice(agent % 3), budget: { tokens: 9 - agent } }];
+  if (kind === 'dismiss') return ['dismiss', { agent: slug }];
+  if (kind === 'delegate') return ['delegate', { to: slug, request: 'go' }];
+  return kind === 'ask' ? ['ask', { question: 'What?' }] : ['look'];
+}
+
+function live(
+  team: Team,
+  { kind, pick, deeds }: typeof step extends fc.Arbitrary<infer T> ? T : never,
+): void {
+  const call = pickFrom(team.calls, pick);
+  const tool = pickFrom(team.tools, pick);
+  if (kind === 'post')
+    team.post('go', { to: [pickFrom([...team.conversation.roster.agents.keys()], pick) ?? 'pm'] });
+  else if (kind === 'dismiss') team.do({ type: 'dismiss', agent: `w${pick}`, by: PERSON });
+  else if (kind === 'crash') team.crash();
+  else if (kind === 'finish' && tool) team.finish(tool);
+  else if (kind === 'abort' && call) team.abort(call);
+  else if (call) team.actOn(call, 'w', deeds.map(called));
+}
+
+/** HIRING-2, HIRING-6 and HIRING-7, from the entries alone. */
+function expectBounds(team: Team): void {
+  const made = new Map<string, { tools: readonly string[]; depth: number; maker: string }>();
+  const active = new Set<string>();
+  for (const entry of team.entries) {
+    if (entry.type === 'agent-hired') {
+      expect(made.has(entry.agent)).toBe(false);
+      const maker = made.get(entry.by);
+      const has = maker?.tools ?? OWN;
+      expect(entry.tools.filter((tool) => !listsTool(has, tool))).toEqual([]);
+      expect(entry.depth).toBe((maker?.depth ?? 0) + 1);
+      expect(entry.depth).toBeLessThanOrEqual(LIMITS.depth);
+      made.set(entry.agent, { tools: entry.tools, depth: entry.depth, maker: entry.by });
+      active.add(entry.agent);
+      expect(active.size).toBeLessThanOrEqual(LIMITS.agents);
+    }
+    if (entry.type === 'agent-dismissed') active.delete(entry.agent);
+    for (const slug of active) {
+      const { maker = '' } = made.get(slug) ?? {};
+      // The dismissals of one decision are one batch: the maker's entry comes first.
+      if (entry.type !== 'agent-dismissed') expect(maker === 'pm' || active.has(maker)).toBe(true);
+    }
+  }
+  expect([...team.conversation.roster.agents.keys()]).toEqual([...active, 'pm'].sort());
+}
+
+describe('any life of a team that hires', () => {
+  it('keeps the laws and the bounds of hiring, and leaves no agent waiting for nothing', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), (steps) => {
+        const cards = [card('pm', { tools: OWN, model: 'm' })];
+        const team = new Team({ cards, slugs: ['pm'], models: ['m'], hiring: LIMITS });
+        team.post('begin');
+        for (const one of steps) live(team, one); // each append is checked by `expectSound`
+        expect(checkLaws(team.entries)).toEqual([]);
+        expectBounds(team);
+      }),
+      { numRuns: runs(150) },
+    );
+  });
+});
