@@ -19,7 +19,8 @@ export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
 
-export type { HireRequest, HiringRules } from './decide/hiring.ts';
+export type { HiringRules } from './decide/decision-builder.ts';
+export type { HireRequest } from './decide/hiring.ts';
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
 export { mentions, route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';

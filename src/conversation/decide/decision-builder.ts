@@ -6,12 +6,23 @@ import { type Roster, rosterOf, type Workflows } from '../state/roster.ts';
 import type { ConversationState, PhaseTable } from '../state/state.ts';
 import type { ToolRules } from '../tools/tool-rules.ts';
 import type { Decision, Effect, Reply } from './command.ts';
-import type { HiringRules } from './hiring.ts';
 
 interface Limits {
   /** Agent hops per trigger. */
   readonly hopsPerTrigger: number;
   readonly modelCallsPerTurn: number;
+}
+
+/** What hiring depends on besides roster and log. */
+export interface HiringRules {
+  readonly depth: number;
+  readonly agents: number;
+  readonly tokensPerConversation: number | null;
+  readonly usdPerConversation: number | null;
+  /** Publishers and people that the configuration names. */
+  readonly people: readonly string[];
+  /** Some configured agent or MCP server has this tool or pattern. */
+  isConfigured(tool: string): boolean;
 }
 
 /** Everything that a decision may depend on. There is no clock and no randomness: time and ids are arguments. */

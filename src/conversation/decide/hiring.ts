@@ -28,18 +28,6 @@ import type { DecisionBuilder } from './decision-builder.ts';
  *          dismissed with it. Their open turns end as aborted, and what waits for them is ended in the same way (TURNS-6).
  */
 
-/** What hiring depends on besides roster and log. */
-export interface HiringRules {
-  readonly depth: number;
-  readonly agents: number;
-  readonly tokensPerConversation: number | null;
-  readonly usdPerConversation: number | null;
-  /** Publishers and people that the configuration names. */
-  readonly people: readonly string[];
-  /** Some configured agent or MCP server has this tool or pattern. */
-  isConfigured(tool: string): boolean;
-}
-
 /** The agent that hires, with its tools in its setting; null: an operator. */
 export type Maker = { readonly slug: string; readonly tools: readonly string[] } | null;
 

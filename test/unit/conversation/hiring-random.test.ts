@@ -69,6 +69,10 @@ function expectBounds(team: Team): void {
       if (entry.type !== 'agent-dismissed') expect(maker === 'pm' || active.has(maker)).toBe(true);
     }
   }
+  for (const [slug, { isDismissed }] of Object.entries(team.conversation.state.hired)) {
+    const turn = isDismissed ? team.turn(slug) : null;
+    if (turn) expect([slug, turn.status, team.toAbort.has(turn.turnId)]).toEqual([slug, 'running', true]);
+  }
   expect([...team.conversation.roster.agents.keys()]).toEqual([...active, 'pm'].sort());
 }
 
