@@ -230,6 +230,8 @@ export const CONTRACT = {
           headers: list(z.string()).optional(),
         }),
       ),
+      /** The keys of `models`. */
+      models: list(z.string()).optional(),
     }),
     isRepeatable: true,
   },

@@ -16,6 +16,12 @@ const EDITED = ['You lead a team.', 'Answer in one line, with every detail.', HO
 const agentFile = (persona: readonly string[], tools: string) =>
   `---\nname: Lena Lead\ndescription: leads\ntools: [${tools}]\n---\n${persona.join('\n')}\n`;
 
+const MODELS = {
+  default: { provider: 'scripted', script: 'script.yaml' },
+  other: { provider: 'scripted', script: 'other.yaml' },
+};
+const OTHER = { rules: [{ reply: { text: `Other: {{last}} ${HOSTILE}` } }] };
+
 /** One turn with the first definition, and two with the edited one. */
 async function tellStory(site: Site): Promise<void> {
   const posts = ['first', 'second', 'third'];
@@ -33,9 +39,9 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage({
-      settings: scriptedSettings(),
+      settings: scriptedSettings({ models: MODELS }),
       agents: { lead: agentFile(PERSONA, 'ask') },
-      files: { 'script.yaml': SCRIPT },
+      files: { 'script.yaml': SCRIPT, 'other.yaml': OTHER },
       before: tellStory,
     });
   });
@@ -120,6 +126,37 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await message(page, 'Noted: second').waitFor();
   });
 
+  it('an operator tries another model and another persona, and sees the answers beside the recorded one', async () => {
+    const page = await stage.look('#/c/edited');
+    const panel = await openPanel(page, 'Noted: third');
+    await panel.getByRole('link', { name: 'What if?' }).click();
+    const persona = panel.getByLabel('Persona');
+    await expect.poll(() => persona.inputValue()).toBe(EDITED.join('\n'));
+    expect(await panel.getByRole('button', { name: 'Start' }).isDisabled()).toBe(true);
+    expect(await panel.getByLabel('Model').locator('option').allInnerTexts()).toEqual([
+      'unchanged (default)',
+      'other',
+    ]);
+    await panel.getByLabel('Model').selectOption('other');
+    await panel.getByLabel('Runs of each side').fill('2');
+    await panel.getByRole('button', { name: 'Start' }).click();
+    await panel.getByText('done, 4 of 4 runs').waitFor();
+    const sides = panel.locator('.side');
+    expect(await sides.locator('h4').allInnerTexts()).toEqual(['Recorded', 'Unchanged', 'model other']);
+    expect(await textOf(sides.nth(1))).toMatch(/(same as recorded\s+Noted: third[\s\S]*){2}/);
+    expect(await textOf(sides.nth(2))).toMatch(/(different answer\s+Other: third[\s\S]*){2}<img src=x/);
+    expect(await textOf(sides.nth(2))).toMatch(/[\d,]+ in, [\d,]+ out · cost unknown · \d+ ms/);
+    expect(await page.locator('#console img').count()).toBe(0);
+    await panel.getByRole('button', { name: 'Try another change' }).click();
+    await panel.getByRole('button', { name: 'model other' }).waitFor();
+    await persona.fill('You answer in verse.');
+    await panel.getByRole('button', { name: 'Start' }).click();
+    await panel.getByText('done, 2 of 2 runs').waitFor();
+    expect(await sides.locator('h4').allInnerTexts()).toContain('another persona');
+    await panel.getByRole('link', { name: 'Why?' }).click();
+    await panel.getByText('Definition', { exact: true }).waitFor();
+  });
+
   it('the panel fits a window of 390 pixels', async () => {
     const page = await stage.look('#/c/edited/why/7', { viewport: { width: 390, height: 760 } });
     await page.locator('.part-changes .line').first().waitFor();
@@ -151,9 +188,11 @@ describe.skipIf(chromiumPath === null)('the panel about an answer for a token th
     expect(await page.getByRole('link', { name: 'Fork' }).count()).toBe(0);
     await page.locator('a.why').last().click();
     await page.locator('.account').waitFor();
-    expect(await page.getByRole('link', { name: 'Fork' }).count()).toBe(0);
+    expect(await page.getByRole('link', { name: /Fork|What if/ }).count()).toBe(0);
     await page.evaluate("location.hash = '#/c/demo/fork/1'");
     await page.getByText('Your token may not fork a conversation.').waitFor();
+    await page.evaluate("location.hash = '#/c/demo/what-if/2'");
+    await page.getByText('Your token may not start a what-if.').waitFor();
     await stage.endOfTest(/status of 401/);
   });
 });

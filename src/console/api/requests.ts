@@ -1,5 +1,6 @@
 import type { DeliveryMode, ExplainedRequest, Mode } from '../../conversation/index.ts';
 import { readToken } from './session.ts';
+import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
 
@@ -95,7 +96,8 @@ const of = (conversation: string) => `conversations/${encodeURIComponent(convers
 
 export const requests = {
   identity: () => ask<Identity>('GET', 'identity'),
-  agents: () => ask<{ agents: AgentCard[] }>('GET', 'agents'),
+  /** `models`: names for a what-if; absent from an older daemon. */
+  agents: () => ask<{ agents: AgentCard[]; models?: string[] }>('GET', 'agents'),
   phases: () => ask<{ phases: { phase: string; description: string }[] }>('GET', 'phases'),
   workflows: () => ask<{ workflows: { id: string }[] }>('GET', 'workflows'),
   async conversations(): Promise<ConversationRow[]> {
@@ -122,6 +124,16 @@ export const requests = {
   },
   fork: (conversation: string, step: Sender & { as: string; at: number }) =>
     ask('POST', `${of(conversation)}/fork`, step),
+  whatIf: (conversation: string, start: Sender & WhatIfStart) =>
+    ask<WhatIf>('POST', `${of(conversation)}/what-if`, start),
+  whatIfs: (conversation: string) => ask<{ whatIfs: WhatIf[] }>('GET', `${of(conversation)}/what-ifs`),
+  whatIfResult: (conversation: string, id: string, limit?: number) =>
+    ask<WhatIfResult>(
+      'GET',
+      `${of(conversation)}/what-ifs/${id}${limit === undefined ? '' : `?limit=${limit}`}`,
+    ),
+  whatIfStop: (conversation: string, id: string) =>
+    ask<WhatIf>('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
   phase: (conversation: string, step: Sender & { phase: string }) =>
     ask('POST', `${of(conversation)}/phase`, step),
   mode: (conversation: string, step: Sender & { mode: Mode; agent?: string; workflow?: string }) =>

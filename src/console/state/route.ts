@@ -14,11 +14,11 @@ export type Route =
 
 /** What a panel shows about one entry. */
 export interface Panel {
-  readonly kind: 'why' | 'fork';
+  readonly kind: 'why' | 'what-if' | 'fork';
   readonly index: number;
 }
 
-const PANELS: readonly string[] = ['why', 'fork'] satisfies Panel['kind'][];
+const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['kind'][];
 
 function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');

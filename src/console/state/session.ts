@@ -16,6 +16,7 @@ export type Access = 'asking' | 'token-needed' | 'granted' | 'unreachable';
 export const access = signal<Access>('asking');
 export const identity = signal<Identity | null>(null);
 export const agents = signal<readonly AgentCard[]>([]);
+export const models = signal<readonly string[]>([]);
 export const phases = signal<readonly { readonly phase: string; readonly description: string }[]>([]);
 export const workflows = signal<readonly { readonly id: string }[]>([]);
 /** The person's name on messages; empty: the publisher. */
@@ -40,6 +41,7 @@ export async function enter(): Promise<void> {
       requests.workflows(),
     ]);
     agents.value = roster.agents;
+    models.value = roster.models ?? [];
     phases.value = table.phases;
     workflows.value = runs.workflows;
     access.value = 'granted';

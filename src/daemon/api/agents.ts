@@ -21,7 +21,7 @@ export async function listAgents(
     status: await statusOf(card, rows, bus),
     ...modelOf(card, team),
   }));
-  return { agents: await Promise.all(agents) };
+  return { agents: await Promise.all(agents), models: team.models.names };
 }
 
 /** Of an agent in this process: another program makes its own requests. */

@@ -26,6 +26,12 @@ describe('what a person can choose from', () => {
     });
   });
 
+  it('the answer about agents names the configured models, for a what-if', async () => {
+    const { names } = world.runtime.whatIfs.models;
+    expect(names.length).toBeGreaterThan(0);
+    expect(await world.request('agents', {})).toMatchObject({ ok: true, body: { models: names } });
+  });
+
   it.each(['phases', 'workflows'])('is asked for without fields: %s', async (endpoint) => {
     expect(await world.request(endpoint, { more: 1 })).toMatchObject({
       ok: false,

@@ -4,12 +4,14 @@ import { go, linkTo, type Panel } from '../../state/route.ts';
 import { isOperator } from '../../state/session.ts';
 import { Avatar, Icon } from '../parts.tsx';
 import { Fork } from './fork.tsx';
+import { WhatIfs } from './what-if.tsx';
 import { Why } from './why.tsx';
 
 /**
  * The panel beside the thread about one entry.
  *
  * why.tsx          the request of an answer: request.tsx, changes.tsx (messages), definition.tsx (changed lines)
+ * what-if.tsx      sends the request again with a change: what-if-form.tsx, what-if-result.tsx
  * fork.tsx         continues a copy of the conversation from the entry
  * entry-links.tsx  links to entries
  */
@@ -21,11 +23,11 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   const entry = opened.value?.thread.entries[index];
   const agent = entry?.type === 'message' && entry.author.kind === 'agent' ? entry.author.id : null;
   return (
-    <aside class="answer-panel" aria-labelledby="answer">
+    <aside class={`answer-panel ${kind}`} aria-labelledby="answer">
       <header class="head">
         {agent && <Avatar id={agent} />}
         <h2 id="answer" tabIndex={-1} ref={heading}>
-          {kind === 'fork' ? 'Fork from here' : `Why did ${agent ? nameOf(agent) : 'it'} say that?`}
+          {HEADINGS[kind](agent ? nameOf(agent) : 'it')}
         </h2>
         <button type="button" class="quiet" aria-label="Close" onClick={() => go(linkTo.conversation(id))}>
           <Icon name="close" />
@@ -33,13 +35,21 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
       </header>
       {isOperator.value && agent && <PanelTabs id={id} panel={panel} />}
       {kind === 'why' && agent && <Why key={index} id={id} index={index} agent={agent} />}
+      {kind === 'what-if' && agent && <WhatIfs key={index} id={id} index={index} agent={agent} />}
       {kind === 'fork' && entry && <Fork key={index} id={id} index={index} />}
     </aside>
   );
 }
 
+const HEADINGS: Readonly<Record<Panel['kind'], (name: string) => string>> = {
+  why: (name) => `Why did ${name} say that?`,
+  'what-if': () => 'What if?',
+  fork: () => 'Fork from here',
+};
+
 const TABS: readonly { readonly kind: Panel['kind']; readonly text: string }[] = [
   { kind: 'why', text: 'Why?' },
+  { kind: 'what-if', text: 'What if?' },
   { kind: 'fork', text: 'Fork from here' },
 ];
 
