@@ -19,7 +19,7 @@ const tool = {
 } as const;
 
 describe('the assembler', () => {
-  it('makes the bytes that JSON.stringify would make of the whole, and their hash (ASSEMBLE-2)', () => {
+  it('a request has the bytes that JSON.stringify would make of it, and their hash (ASSEMBLE-2)', () => {
     const log = new Log();
     log.start('pm', log.person('Grüße 👋 "quoted"\n\u2028 and \u0000 controls'));
     for (const tools of [[], [tool]]) {
@@ -32,14 +32,14 @@ describe('the assembler', () => {
     }
   });
 
-  it('opens a body without static fields as well', () => {
+  it('a request can begin without static fields', () => {
     const log = new Log();
     log.start('pm', log.person('hello'));
     const parts = partsOf(log.entries, { profile: { ...PROFILE, fields: {} } });
     expect(text(new RequestAssembler().assemble(parts).request.body)).toBe(plainBody(parts));
   });
 
-  it('extends its cached bytes to the bytes that a new assembler makes, turn after turn (ASSEMBLE-3)', () => {
+  it('the cached bytes grow to the bytes that a new assembler makes, turn after turn (ASSEMBLE-3)', () => {
     const log = new Log();
     const kept = new RequestAssembler();
     const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
@@ -59,7 +59,7 @@ describe('the assembler', () => {
     expect(JSON.parse(text(bodies[3] ?? new Uint8Array())).messages.length).toBe(8);
   });
 
-  it('returns the same bytes when it is called twice', () => {
+  it('the assembler returns the same bytes when it is called twice', () => {
     const log = new Log();
     log.start('pm', log.person('hello'));
     const assembler = new RequestAssembler();
@@ -71,7 +71,7 @@ describe('the assembler', () => {
     expect(second.tokens).toBe(first.tokens);
   });
 
-  it('discards its cache when the prefix, the tools or the model change', () => {
+  it('the assembler discards its cache when the prefix, the tools or the model change', () => {
     const log = new Log();
     const turn = log.start('pm', log.person('hello'));
     log.answer('pm', turn, 'hi');
@@ -91,7 +91,7 @@ describe('the assembler', () => {
     }
   });
 
-  it('discards its cache when the history changes other than by growing', () => {
+  it('the assembler discards its cache when the history changes other than by growing', () => {
     const log = new Log();
     const turn = log.start('pm', log.person('hello'));
     log.answer('pm', turn, 'hi');
@@ -106,7 +106,7 @@ describe('the assembler', () => {
     expect(again.tokens).toBe(new RequestAssembler().assemble(parts).tokens);
   });
 
-  it('excludes entries that its view does not have yet', () => {
+  it('a request excludes entries that the view does not have yet', () => {
     const log = new Log();
     const turn = log.start('pm', log.person('hello'));
     log.answer('pm', turn, 'hi');
@@ -122,7 +122,7 @@ describe('the assembler', () => {
     expect(text(new RequestAssembler().assemble(early).request.body)).toBe(body);
   });
 
-  it('estimates every message, call and tool, and passes the sum to the guard', () => {
+  it('the assembler estimates every message, call and tool, and passes the sum to the guard', () => {
     const log = new Log();
     log.start('pm', log.person('four'));
     const plain = new RequestAssembler().assemble(partsOf(log.entries)).tokens;

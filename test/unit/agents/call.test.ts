@@ -65,7 +65,7 @@ describe('a model call of a turn', () => {
     expect(await command).toMatchObject({ type, ...(type === 'model-failed' && failed) });
   });
 
-  it('reports an answer with all its fields', async () => {
+  it('a model call reports an answer with all its fields', async () => {
     const answer = {
       content: 'done',
       reasoning: 'thought',
@@ -83,13 +83,13 @@ describe('a model call of a turn', () => {
     });
   });
 
-  it('leaves empty reasoning out', async () => {
+  it('a model call omits empty reasoning', async () => {
     const outcome = { kind: 'answered', answer: { content: 'x', reasoning: '', toolCalls: [] } } as const;
     const command = await call([{ outcome }]).command;
     expect(command).toMatchObject({ answer: { content: 'x', reasoning: undefined } });
   });
 
-  it('reports a failure with the partial answer', async () => {
+  it('a model call reports a failure with the partial answer', async () => {
     const outcome = {
       kind: 'failed',
       code: 'TIMEOUT',
@@ -106,7 +106,7 @@ describe('a model call of a turn', () => {
     });
   });
 
-  it('reports an abort with the partial answer', async () => {
+  it('a model call reports an abort with the partial answer', async () => {
     expect(await call([{ outcome: { kind: 'aborted', partial } }]).command).toEqual({
       type: 'model-aborted',
       partial: 'half of',
@@ -114,7 +114,7 @@ describe('a model call of a turn', () => {
     });
   });
 
-  it('turns a bug of an adapter into a failure of the call (L16)', async () => {
+  it('an exception of an adapter becomes a failure of the model call (L16)', async () => {
     expect(await call([{ outcome: new Error('undefined is not a function') }]).command).toEqual({
       type: 'model-failed',
       code: 'INTERNAL',
@@ -124,14 +124,14 @@ describe('a model call of a turn', () => {
     });
   });
 
-  it('reports whole milliseconds', async () => {
+  it('a model call reports whole milliseconds', async () => {
     const times = [1_000.9, 1_004.1];
     const elapsed = () => times.shift() ?? 0;
     const { command } = call([{ outcome: { kind: 'aborted', partial } }], { elapsed });
     expect(await command).toMatchObject({ duration: 3 });
   });
 
-  it('numbers the chunks of each attempt from 0, under a call id of its own', async () => {
+  it('the chunks of each attempt are numbered from 0, with a call id per attempt', async () => {
     const busy = {
       kind: 'failed',
       code: 'RATE_LIMITED',

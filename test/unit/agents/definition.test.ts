@@ -70,7 +70,7 @@ function hashAt(log: Log, sources: RequestSources): string {
 }
 
 describe('a definition', () => {
-  it('gives the same bytes as the sources it was made of, also after it was stored (DEFINITION-1)', async () => {
+  it('a definition gives the same bytes as its sources, also after it was stored (DEFINITION-1)', async () => {
     const sources = richSources();
     const definition = defined(sources);
     const again = await stored(definition);
@@ -78,7 +78,7 @@ describe('a definition', () => {
     expect(sourcesOf(again).workflows.get('ship')?.nodes).toEqual(sources.workflows.get('ship')?.nodes);
   });
 
-  it('has another hash, in one part, after each edit', () => {
+  it('an edit changes the hash of one part of a definition', () => {
     const sources = richSources();
     const before = partHashes(defined(sources));
     const pm = sources.agents.get('pm');
@@ -105,12 +105,12 @@ describe('a definition', () => {
     }
   });
 
-  it('contains only the tools that the agent may be offered, with the conversation’s own', () => {
+  it('a definition contains only the tools that the agent may be offered, including those of the conversation', () => {
     const tools = [...sourcesOf(defined(richSources())).tools().keys()];
     expect(tools).toEqual(['complete_node', 'handoff', 'mcp__web__get']);
   });
 
-  it('contains no value of a header (DEFINITION-3)', () => {
+  it('a definition contains no header values (DEFINITION-3)', () => {
     const definition = defined(richSources());
     expect([...textsOf(definition).values()].join()).not.toContain('s1');
     expect(JSON.parse(definition.parts.get('model') ?? '').headers).toEqual(['x-session']);
@@ -118,7 +118,7 @@ describe('a definition', () => {
     expect(sourcesOf(definition, live).agents.get('pm')?.profile.headers).toEqual(live);
   });
 
-  it('keeps fields of a newer version, and reads the ones it knows', async () => {
+  it('a definition of a newer version is read, and its unknown fields are kept', async () => {
     const definition = defined(richSources());
     const model = JSON.stringify({ ...JSON.parse(definition.parts.get('model') ?? ''), speed: 'fast' });
     const parts = new Map([...definition.parts, ['model', model], ['mood', '"good"']]);
@@ -132,7 +132,7 @@ describe('a definition', () => {
     expect(sourcesOf(read).agents.get('pm')?.profile).toMatchObject({ speed: 'fast', name: 'default' });
   });
 
-  it('is refused with a code and a next step if a text is missing, damaged or of another form', async () => {
+  it('a definition is refused with a code and a next step if a text is missing, damaged or invalid', async () => {
     const definition = defined(richSources());
     const persona = hashOf(definition.parts.get('persona') ?? '');
     const missing = { code: 'DEFINITION_MISSING', hint: expect.stringContaining('definitions/') };
@@ -154,7 +154,7 @@ describe('a definition', () => {
 });
 
 describe('an explanation with a recorded definition', () => {
-  it('has the bytes of then after the agent was edited, and after it was removed', () => {
+  it('an explanation has the recorded bytes after the agent was edited or removed', () => {
     const log = story();
     const definition = defined(richSources());
     const then = hashAt(log, richSources());
@@ -182,7 +182,7 @@ describe('an explanation with a recorded definition', () => {
     expect(JSON.stringify(reportedFor([...definition.parts.keys()]))).not.toContain('s1');
   });
 
-  it('takes the newest start of the answer’s own turn, and none for the next request', () => {
+  it('an explanation uses the newest start of the turn of the answer, and the current definition for the next request', () => {
     const log = story();
     const started = log.entries[1];
     if (started?.type !== 'turn-started') throw new Error('no start');

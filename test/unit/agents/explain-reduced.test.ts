@@ -40,7 +40,7 @@ describe('an explanation of a view', () => {
     expect(report.fault?.code).toBe(status === 'failed' ? 'CONTEXT_STILL_TOO_LARGE' : undefined);
   });
 
-  it('reports that a view over its limit cannot be reduced', () => {
+  it('an explanation reports that a view over its limit cannot be reduced', () => {
     const log = new Log();
     log.person(words(120)); // the trigger is never taken
     expect(reportOf(log, { contextTokens: 320 })).toMatchObject({
@@ -50,7 +50,7 @@ describe('an explanation of a view', () => {
     });
   });
 
-  it('names the summarised entries, the summary, and how to recall them', () => {
+  it('an explanation names the summarised entries, the summary, and how to recall them', () => {
     const { log } = long();
     const report = reportOf(log, { contextTokens: 900 });
     const turnStarted = log.entries.length; // neither it nor the summary behind it is in the log
@@ -63,7 +63,7 @@ describe('an explanation of a view', () => {
     expect(report.next_reduction).toMatchObject({ above: 640, target: 400, due: false });
   });
 
-  it('names an answer without text that the provider does not accept', () => {
+  it('an explanation names an answer without text that the provider does not accept', () => {
     const log = new Log();
     log.answer('pm', log.start('pm', log.person('one')), '');
     log.person('two');
@@ -72,7 +72,7 @@ describe('an explanation of a view', () => {
     expect(report.left_out_as).toEqual([{ from: 2, to: 2, how: 'empty', recall: { from: 2, to: 2 } }]);
   });
 
-  it('lists entries that wait for a later call apart from those left out', () => {
+  it('an explanation lists entries that wait for a later call separately from omitted ones', () => {
     const log = new Log();
     log.start('pm', log.person('one'));
     const queued = log.person('two');
@@ -80,14 +80,14 @@ describe('an explanation of a view', () => {
     expect(reportOf(log)).toMatchObject({ included: [0], left_out: [], waiting: [queued, meanwhile] });
   });
 
-  it('of an old answer does not cut what was not cut then', () => {
+  it('an explanation of an old answer cuts only what was cut at that time', () => {
     const { log, last } = long();
     const report = reportOf(log, { contextTokens: 680 }, last);
     expect(report).toMatchObject({ status: 'not_needed', left_out: [], next_reduction: { due: true } });
     expect(report.note).toBeUndefined();
   });
 
-  it('reports tokens of parts and groups that add up to the same sum', () => {
+  it('the tokens of parts and of groups in an explanation have the same sum', () => {
     const report = reportOf(long().log, { contextTokens: 900 });
     const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
     expect(sum(report.parts.map(({ tokens }) => tokens))).toBe(report.tokens);
@@ -104,18 +104,18 @@ describe('whether a request was sent', () => {
     return reportOf(log, {}, answer);
   }
 
-  it('is known where the log recorded a hash at the answer', () => {
+  it('an explanation reports whether a request was sent if the log has its hash', () => {
     const { requestHash, sent } = answered(undefined);
     expect(sent).toBe('unknown');
     expect(answered(requestHash).sent).toBe(true);
     expect(answered('another').sent).toBe(false);
   });
 
-  it('is no where it was refused before', () => {
+  it('an explanation reports that a refused request was not sent', () => {
     expect(answered('')).toMatchObject({ sent: 'unknown', note: expect.stringContaining('never sent it') });
   });
 
-  it('is known at the start of a turn, until something happens in it', () => {
+  it('at the start of a turn, an explanation reports whether the request was sent, until the turn has another entry', () => {
     const log = new Log();
     log.start('pm', log.person('one'));
     const { requestHash } = reportOf(log);
@@ -144,7 +144,7 @@ describe('what a request cost', () => {
     return { log, pm, dev };
   }
 
-  it('is reported for the call, its turn with the summary before it, the agent and all agents, up to there', () => {
+  it('an explanation reports the cost of the call, of its turn with the summary, of the agent and of all agents up to that entry', () => {
     const { log, pm } = spent();
     const two = {
       calls: 2,
@@ -174,7 +174,7 @@ describe('what a request cost', () => {
     });
   });
 
-  it('counts failures that were sent, and nothing that was imported or refused', () => {
+  it('the reported cost includes failed calls that were sent, but no imported answers and no refused requests', () => {
     const log = new Log();
     for (const requestHash of ['sent', '', undefined]) {
       const answer = log.answer('pm', log.start('pm', log.person('one')), 'LLM_ERROR {}');

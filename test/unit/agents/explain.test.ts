@@ -32,7 +32,7 @@ describe('an explanation', () => {
     expect(explained(log, 'pm', 1).report.sent).toBe(false);
   });
 
-  it('at an answer of the agent is the request behind it', () => {
+  it('an explanation at an answer is the request that produced it', () => {
     const { log, answer } = story();
     const { messages, report } = explained(log, 'pm', answer);
     expect(messages[0]?.content).toContain('Persona of Pm.');
@@ -51,7 +51,7 @@ describe('an explanation', () => {
     ]);
   });
 
-  it('is the same however many entries follow', () => {
+  it('an explanation at an entry is the same however many entries follow', () => {
     const { log, answer } = story();
     const before = explained(log, 'pm', answer);
     log.person('three');
@@ -59,7 +59,7 @@ describe('an explanation', () => {
     expect(explained(log, 'pm', answer)).toEqual(before);
   });
 
-  it('at another entry is the request that the agent would make if the log ended there', () => {
+  it('an explanation at another entry is the request that the agent would make if the log ended there', () => {
     const { log, byDev } = story();
     expect(contents(explained(log, 'dev', 0))).toEqual(['one']);
     // Dev's answer is not Pm's: Pm would answer the newest person's message, having seen the rest.
@@ -69,7 +69,7 @@ describe('an explanation', () => {
     expect(contents(view)).toContain('=== NEW INTERACTION ===');
   });
 
-  it('without an index is made of the whole log, the open turn if there is one', () => {
+  it('an explanation without an index uses the whole log, with the open turn if there is one', () => {
     const { log } = story();
     const waiting = log.person('three');
     expect(contents(explained(log, 'pm')).at(-1)).toBe('three');
@@ -78,14 +78,14 @@ describe('an explanation', () => {
     expect(contents(explained(log, 'pm')).at(-1)).toBe('three');
   });
 
-  it('in a turn that is open shows the mode that the request was asked for in', () => {
+  it('an explanation in an open turn shows the mode in which the request was made', () => {
     const log = new Log();
     log.start('pm', log.person('one'));
     log.enterMode('chat');
     expect(explained(log, 'pm').messages[0]?.content).toContain('- active: agent');
   });
 
-  it('says why a request must not be sent', () => {
+  it('an explanation reports why a request must not be sent', () => {
     const small = sourcesOf('pm');
     const [setup] = small.agents.values();
     if (!setup) throw new Error('no agent');
@@ -107,7 +107,7 @@ describe('an explanation', () => {
     expect(outcome).toMatchObject({ ok: false, refusal: { code, message: expect.stringMatching(message) } });
   });
 
-  it('refuses a conversation without a message to answer', () => {
+  it('an explanation of a conversation without a message to answer is refused', () => {
     expect(explain([], 'demo', 'pm', undefined, sources)).toMatchObject({
       refusal: { code: 'NOTHING_TO_EXPLAIN' },
     });

@@ -35,7 +35,7 @@ describe('the guard before every request', () => {
     ['an id twice in one message', [asking('a', 'a'), result('a'), result('a'), user], 'the call a twice'],
     ['an answer last', [user, said], 'message 1 holds an assistant message at the end'],
     ['nothing', [], 'nothing'],
-  ])('stops %s, and says where (GUARD-1, GUARD-2)', (_, messages, what) => {
+  ])('the guard refuses %s, and names the message (GUARD-1, GUARD-2)', (_, messages, what) => {
     expect(guard(messages, 1, window)).toMatchObject({
       code: 'REQUEST_INVALID',
       message: expect.stringContaining(what),
@@ -43,7 +43,7 @@ describe('the guard before every request', () => {
     });
   });
 
-  it('stops a request that leaves no space for the answer (GUARD-3)', () => {
+  it('the guard refuses a request that leaves no space for the answer (GUARD-3)', () => {
     expect(guard([user], 900, window)).toBeNull();
     expect(guard([user], 901, window)).toMatchObject({
       code: 'CONTEXT_STILL_TOO_LARGE',

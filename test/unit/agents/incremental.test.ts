@@ -41,7 +41,7 @@ function nextOf({ log, view, assembler }: ReturnType<typeof longLife>) {
 }
 
 describe('the next request of an agent', () => {
-  it('words, writes and estimates what is new, however long the history is (ASSEMBLE-3)', () => {
+  it('the next request costs work for new entries only, however long the history is (ASSEMBLE-3)', () => {
     const [short, long] = [nextOf(longLife(3)), nextOf(longLife(300))];
     expect([short.messages, long.messages]).toEqual([8, 602]);
     expect([short.fault, long.fault]).toEqual([null, null]);

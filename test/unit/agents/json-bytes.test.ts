@@ -49,7 +49,7 @@ const text = fc.oneof(
 );
 
 describe('JSON encoded directly into bytes', () => {
-  it('is what JSON.stringify and UTF-8 make of each character, wherever among four it stands', () => {
+  it('the bytes of each character, at any of four positions, equal those of JSON.stringify in UTF-8', () => {
     for (let unit = 0; unit <= 0xffff; unit += unit < 0x900 || unit > 0xd7f0 ? 1 : 37) {
       const character = String.fromCharCode(unit);
       for (const before of ['', 'a', 'ab', 'abc']) {
@@ -59,7 +59,7 @@ describe('JSON encoded directly into bytes', () => {
     }
   });
 
-  it('is what they make of any text', () => {
+  it('the bytes of any text equal those of JSON.stringify in UTF-8', () => {
     fc.assert(
       fc.property(text, text, (content, more) => {
         expectPlain([{ role: 'user', content }, { content: more + content }]);
@@ -68,19 +68,22 @@ describe('JSON encoded directly into bytes', () => {
     );
   });
 
-  it('is what they make of any plain data', () => {
+  it('the bytes of any plain data equal those of JSON.stringify in UTF-8', () => {
     const field = fc.oneof(fc.jsonValue(), text, fc.constant(undefined));
     fc.assert(
       fc.property(fc.array(fc.dictionary(text, field), { maxLength: 4 }), (values) => expectPlain(values)),
     );
   });
 
-  it.each([4_095, 4_096, 4_097, 8_192, 70_000])('is right for texts of %d code units', (length) => {
-    for (const word of ['a', '"', '—', '😀', 'a😀', 'abc😀', '\ud83d', 'x\u001f'])
-      expectPlain([{ content: word.repeat(length).slice(0, length) }, { content: word }]);
-  });
+  it.each([4_095, 4_096, 4_097, 8_192, 70_000])(
+    'the bytes are correct for texts of %d code units',
+    (length) => {
+      for (const word of ['a', '"', '—', '😀', 'a😀', 'abc😀', '\ud83d', 'x\u001f'])
+        expectPlain([{ content: word.repeat(length).slice(0, length) }, { content: word }]);
+    },
+  );
 
-  it('is right for more than one buffer takes, whatever stands where one ends', () => {
+  it('the bytes are correct across several buffers, whatever character is at a boundary', () => {
     const call = { id: 'c1_0', type: 'function', function: { name: 'shell', arguments: '{"a":"—"}' } };
     const values = Array.from({ length: 9_000 }, (_, number) => ({
       role: 'assistant',
@@ -91,7 +94,7 @@ describe('JSON encoded directly into bytes', () => {
     expectPlain([{ content: '\u0001'.repeat(300_000), flags: Array(150_000).fill(true) }]);
   });
 
-  it('does not write to returned buffers again (JSON-BYTES-2)', () => {
+  it('returned buffers are not written to again (JSON-BYTES-2)', () => {
     const long = [{ content: 'first '.repeat(100_000) }];
     const first = jsonElements(long);
     const short = jsonElements([{ content: 'a short one' }]);
@@ -100,7 +103,7 @@ describe('JSON encoded directly into bytes', () => {
     expect(Buffer.concat(short).toString()).toBe(',{"content":"a short one"}');
   });
 
-  it('leaves nothing of a value that threw in the next result', () => {
+  it('a value that throws leaves nothing in the next result', () => {
     const unreadable = {
       get content(): string {
         throw new Error('unreadable');
@@ -110,7 +113,7 @@ describe('JSON encoded directly into bytes', () => {
     expectPlain([{ content: 'next' }]);
   });
 
-  it('returns nothing for no values', () => {
+  it('no values give no bytes', () => {
     expect(jsonElements([])).toEqual([]);
   });
 });

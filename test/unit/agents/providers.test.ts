@@ -114,7 +114,7 @@ function check(team: Team, watched: Watched, agents: RequestSources['agents'], r
 }
 
 describe('requests of any conversation', () => {
-  it('are what the provider of each preset takes, made in steps or at once (ASSEMBLE-2, ASSEMBLE-3, WIRE-FORM-1 to WIRE-FORM-3)', async () => {
+  it('requests of any conversation match the rules of each provider preset, built incrementally or at once (ASSEMBLE-2, ASSEMBLE-3, WIRE-FORM-1 to WIRE-FORM-3)', async () => {
     const agents = await setups();
     const reached = new Set<string>();
     fc.assert(

@@ -34,7 +34,7 @@ function tightLife(numRuns: number, check: (world: TightWorld) => void): void {
   );
 }
 
-it('L13 V17: every request fits its window and is valid, or it is not sent and the log says why', () => {
+it('L13 V17: every request fits its window and is valid, or it is not sent and the log records the reason', () => {
   let reduced = 0;
   tightLife(120, (world) => {
     reduced += world.reductions.length;
@@ -44,21 +44,21 @@ it('L13 V17: every request fits its window and is valid, or it is not sent and t
   expect(reduced).toBeGreaterThan(20); // or nothing was tested
 });
 
-it('V17: a summary covers whole groups that were shown, and nothing open', () => {
+it('V17: a summary covers whole groups that were shown, and nothing that is open', () => {
   tightLife(80, (world) => {
     world.expectLawfulSummaries();
     expect(checkKnowledge(world.entries)).toEqual([]);
   });
 });
 
-it('shows, sums up or names as left out every entry that the agent knows', () => {
+it('every entry that the agent knows is shown, summarised or named as left out', () => {
   tightLife(80, (world) => world.expectAllAccountedFor());
 });
 
-it('L6: explains every request with its bytes, and names each entry that the agent knows once', () => {
+it('L6: an explanation has the bytes of the request, and names each entry that the agent knows once', () => {
   tightLife(80, (world) => world.expectExplained());
 });
 
-it('ends, and planning again after a reduction changes nothing', () => {
+it('a reduction ends, and planning again after it changes nothing', () => {
   tightLife(60, (world) => world.expectSettled());
 });

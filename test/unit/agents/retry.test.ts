@@ -56,7 +56,7 @@ function optionsWith(changes: Partial<RetryOptions> = {}) {
 }
 
 describe('a model call with retries', () => {
-  it('sends the same request again until it is answered', async () => {
+  it('a model call is repeated with the same request until it is answered', async () => {
     const { model, requests } = modelThat({ outcome: busy }, { outcome: busy }, { outcome: answered });
     const { options, waits, attempts } = optionsWith();
     expect(await callWithRetries(model, request, options)).toBe(answered);
@@ -65,7 +65,7 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([250, 500]);
   });
 
-  it('fails after the last attempt and reports the number of attempts', async () => {
+  it('a model call fails after the last attempt and reports the number of attempts', async () => {
     const { model, requests } = modelThat({ outcome: busy });
     const { options, waits } = optionsWith();
     expect(await callWithRetries(model, request, options)).toMatchObject({
@@ -77,7 +77,7 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([250, 500, 1000]);
   });
 
-  it('counts the attempts that the adapter made, and adds a sentence of its own', async () => {
+  it('the reported number of attempts includes those of the adapter', async () => {
     const refused3 = { ...busy, message: 'Busy: "later"', tries: 3 };
     const { model } = modelThat({ outcome: refused3 });
     const { options } = optionsWith({ policy: { attempts: 2, baseMs: 1, maxMs: 1 } });
@@ -86,13 +86,13 @@ describe('a model call with retries', () => {
     });
   });
 
-  it('does not retry what is not retryable', async () => {
+  it('a failure that is not retryable is not retried', async () => {
     const { model, requests } = modelThat({ outcome: refused }, { outcome: answered });
     expect(await callWithRetries(model, request, optionsWith().options)).toBe(refused);
     expect(requests.length).toBe(1);
   });
 
-  it('does not retry after a delta, whatever the model reports', async () => {
+  it('a model call is not retried after a delta, whatever the model reports', async () => {
     const { model, requests } = modelThat({ outcome: busy, deltas: [{ type: 'text', delta: 'Ha' }] });
     const { options, deltas } = optionsWith();
     expect(await callWithRetries(model, request, options)).toBe(busy);
@@ -100,7 +100,7 @@ describe('a model call with retries', () => {
     expect(deltas).toEqual(['1:Ha']);
   });
 
-  it('passes the deltas of each attempt to a receiver of their own', async () => {
+  it('the deltas of each attempt go to a separate receiver', async () => {
     const { model } = modelThat(
       { outcome: busy },
       { outcome: answered, deltas: [{ type: 'text', delta: 'Hi' }] },
@@ -110,14 +110,14 @@ describe('a model call with retries', () => {
     expect(deltas).toEqual(['2:Hi']);
   });
 
-  it('waits as long as the provider asks for', async () => {
+  it('a retry waits as long as the provider asks for', async () => {
     const { model } = modelThat({ outcome: { ...busy, afterMs: 7000 } }, { outcome: answered });
     const { options, waits } = optionsWith();
     expect(await callWithRetries(model, request, options)).toBe(answered);
     expect(waits).toEqual([7000]);
   });
 
-  it('fails when the provider asks for a longer wait than the limit (RETRY-3)', async () => {
+  it('a model call fails when the provider asks for a longer wait than the limit (RETRY-3)', async () => {
     const { model } = modelThat(
       { outcome: { ...busy, afterMs: LONGEST_WAIT_MS + 1 } },
       { outcome: answered },
@@ -129,7 +129,7 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([]);
   });
 
-  it('never waits longer than the bound of its policy', async () => {
+  it('a retry never waits longer than the limit of its policy', async () => {
     const { model } = modelThat({ outcome: busy });
     const policy = { attempts: 8, baseMs: 1000, maxMs: 3000 };
     const { options, waits } = optionsWith({ policy, random: () => 0.999 });
@@ -137,7 +137,7 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([999, 1998, 2997, 2997, 2997, 2997, 2997]);
   });
 
-  it('is aborted while it waits', async () => {
+  it('a model call can be aborted while it waits for a retry', async () => {
     const controller = new AbortController();
     const { model, requests } = modelThat({ outcome: busy });
     const { options } = optionsWith({ signal: controller.signal, sleep: async () => controller.abort() });
@@ -145,7 +145,7 @@ describe('a model call with retries', () => {
     expect(requests.length).toBe(1);
   });
 
-  it('does not wait when it was aborted during the attempt', async () => {
+  it('a model call that was aborted during an attempt does not wait for a retry', async () => {
     const controller = new AbortController();
     const { model } = modelThat({ outcome: busy });
     const { options, waits } = optionsWith({

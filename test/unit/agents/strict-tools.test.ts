@@ -42,7 +42,7 @@ describe('a strict tool', () => {
     expect(strictTool(tool)).toBe(tool);
   });
 
-  it('is marked in the request if the profile says so, with the fields that go with tools', () => {
+  it('a strict tool is marked in the request if the profile says so, with the other fields of tools', () => {
     const log = new Log();
     log.start('pm', log.person('hello'));
     const toolFields = { parallel_tool_calls: false };

@@ -70,7 +70,7 @@ const block = (text: string) =>
 describe('docs/reference/explain.md', () => {
   const page = readFile(new URL('../../../docs/reference/explain.md', import.meta.url), 'utf8');
 
-  it('shows the log of its example', async () => {
+  it('docs/reference/explain.md shows the real log of its example', async () => {
     const lines = story().entries.map((entry) => {
       const said = entry.type === 'message' ? `${entry.author.name}: ${entry.content?.split('\n')[0]}` : '';
       const lines = entry.type === 'message' ? (entry.content?.split('\n').length ?? 1) : 1;
@@ -83,12 +83,12 @@ describe('docs/reference/explain.md', () => {
     expect(await page).toContain(block(lines.join('\n')));
   });
 
-  it('shows the whole explanation of its last answer', async () => {
+  it('docs/reference/explain.md shows the whole explanation of the last answer', async () => {
     const { entries, answer } = story();
     expect(await page).toContain(block(renderView(viewOf(entries, answer), plain)));
   });
 
-  it('shows what differs for two places', async () => {
+  it('docs/reference/explain.md shows the difference between two requests', async () => {
     const { entries, answer } = story();
     const views = [viewOf(entries, 2), viewOf(entries, answer)] as const;
     const text = renderDiff(diffViews(...views), views, ['pm at 2', `pm at ${answer}`], plain);

@@ -29,12 +29,12 @@ function fieldsOf(type: string): string[] {
 }
 
 describe('docs/spec/entries.md', () => {
-  it('has a row for each field that every entry can have', () => {
+  it('docs/spec/entries.md has a row for each field that every entry can have', () => {
     const named = rowsOf('Every entry').flatMap(([first = '']) => codeIn(first));
     expect(named.sort()).toEqual([...COMMON, 'type'].sort());
   });
 
-  it('has a row for each field of a message', () => {
+  it('docs/spec/entries.md has a row for each field of a message', () => {
     const named = rowsOf('Messages').flatMap(([first = '']) => codeIn(first));
     expect(named.sort()).toEqual(
       fieldsOf('message')
@@ -43,16 +43,16 @@ describe('docs/spec/entries.md', () => {
     );
   });
 
-  it('has a row for each other type, in the order of the schema', () => {
+  it('docs/spec/entries.md has a row for each other entry type, in the order of the schema', () => {
     expect(rowsOf('Other types').map(([first = '']) => codeIn(first)[0])).toEqual(types);
   });
 
-  it.each(types)('has each field of %s', (type) => {
+  it.each(types)('docs/spec/entries.md has each field of %s', (type) => {
     const row = rowsOf('Other types').find(([first = '']) => codeIn(first)[0] === type);
     expect(codeIn(row?.[1] ?? '').sort()).toEqual(fieldsOf(type));
   });
 
-  it.each(types)('says of %s what the code says: whether a view can contain it', (type) => {
+  it.each(types)('docs/spec/entries.md agrees with the code on whether a view can contain %s', (type) => {
     const row = rowsOf('Other types').find(([first = '']) => codeIn(first)[0] === type);
     const by = (to: string) =>
       ({

@@ -47,29 +47,29 @@ async function missingFiles(one: Page): Promise<string[]> {
 }
 
 describe('the documents', () => {
-  it('include the pages that readers start from', () => {
+  it('the checked documents include the pages that readers start from', () => {
     const paths = pages.map(({ path }) => path);
     const known = ['README.md', 'docs/README.md', 'docs/spec/wire.md', 'examples/team/README.md'];
     expect(paths).toEqual(expect.arrayContaining(known));
   });
 
-  it.each(pages)('$path: its links lead to pages and headings that exist', async (one) => {
+  it.each(pages)('the links of $path lead to pages and headings that exist', async (one) => {
     expect(await brokenLinks(one)).toEqual([]);
   });
 
-  it.each(pages)('$path: its code parses, and its commands and flags exist', (one) => {
+  it.each(pages)('the code of $path parses, and its commands and flags exist', (one) => {
     expect(codeFaults(one)).toEqual([]);
   });
 
   // Decisions and the changelog name files as they were.
   it.each(pages.filter(({ path }) => !/decisions|CHANGELOG/.test(path)))(
-    '$path: the files that it names exist',
+    'the files that $path names exist',
     async (one) => {
       expect(await missingFiles(one)).toEqual([]);
     },
   );
 
-  it.each(pages)('$path: the text names each file that the reader creates', (one) => {
+  it.each(pages)('the text of $path names each file that the reader creates', (one) => {
     const lines = one.text.split('\n');
     const unnamed = blocksOf(one).filter(({ title, line }) => {
       const file = /^title=(\S+)$/.exec(title)?.[1];
@@ -84,7 +84,7 @@ describe('the documents', () => {
     expect(unnamed.map(({ title }) => title)).toEqual([]);
   });
 
-  it('link only to files that ship, where they ship themselves', async () => {
+  it('documents in the package link only to files in the package', async () => {
     const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { files: string[] };
     const ships = (path: string) => files.some((one) => path === one || path.startsWith(`${one}/`));
     const links = pages
@@ -103,7 +103,7 @@ describe('the check of a document', () => {
     ['an image that does not exist', '![a](nothing.png)'],
     ['a link to a heading that another page does not have', '[a](README.md#nothing)'],
     ['a link to a heading that the page itself does not have', '# One\n\n[a](#two)'],
-  ])('finds %s', async (_, text) => {
+  ])('the check of a document finds %s', async (_, text) => {
     expect(await brokenLinks(page(text))).toHaveLength(1);
   });
 
@@ -112,7 +112,7 @@ describe('the check of a document', () => {
     '# A `code` heading, twice\n\n# A `code` heading, twice\n\n[a](#a-code-heading-twice-1)',
     '    [a](nothing.md)',
     '[a](https://example.org/nothing)',
-  ])('accepts the links of %j', async (text) => {
+  ])('the check of a document accepts the links of %j', async (text) => {
     expect(await brokenLinks(page(text))).toEqual([]);
   });
 
@@ -139,11 +139,11 @@ describe('the check of a document', () => {
     ['a command between backquotes', 'Run `parley dance`.', 'dance'],
     ['a command by npm', '    npm run --silent parley -- dance', 'dance'],
     ['a command on a continued line', '```sh\nparley say demo "x" \\\n  --loud\n```', '--loud'],
-  ])('finds %s', (_, text, fault) => {
+  ])('the check of a document finds %s', (_, text, fault) => {
     expect(codeFaults(page(text)).join('\n')).toContain(fault);
   });
 
-  it('finds a file that does not exist', async () => {
+  it('the check of a document finds a named file that does not exist', async () => {
     expect(await missingFiles(page('`src/nothing.ts`, `src/index.ts`'))).toEqual(['src/nothing.ts']);
   });
 
@@ -153,7 +153,7 @@ describe('the check of a document', () => {
     '`parley <command> --help`',
     '```sh\nparley --version\n```',
     `\`\`\`yaml\nhttp: { tokens: { read: "\${READ_TOKEN}" } }\n\`\`\``,
-  ])('accepts the code of %j', (text) => {
+  ])('the check of a document accepts the code of %j', (text) => {
     expect(codeFaults(page(text))).toEqual([]);
   });
 });

@@ -73,7 +73,7 @@ async function inCommands(): Promise<Facts> {
 }
 
 describe('the users of docs/guides/shared-server.md', () => {
-  it('get the same rights from the commands of nsc as from the configuration of the server', async () => {
+  it('users get the same rights from the documented nsc commands as from the documented server configuration', async () => {
     const expected = await inConfiguration();
     expect(expected.length).toBeGreaterThan(30);
     expect(expected).toContain('acme.publisher.alice imports service parley.in.alice.demo from acme');

@@ -28,23 +28,26 @@ function titlesOf(file: string): string[] {
 }
 
 describe('docs/spec/proofs.md', () => {
-  it('lists every law and every rule of the view, each once, in order', () => {
+  it('docs/spec/proofs.md lists every law and every rule of the view once, in order', () => {
     const listed = sections.map((section) => /^[LV]\d+/u.exec(section)?.[0] ?? '?');
     expect(listed).toEqual([...LAWS, ...RULES]);
   });
 
-  it('names a test for each of them', () => {
+  it('docs/spec/proofs.md names a test for each law and rule', () => {
     expect(sections.filter((section) => !/\.ts: /u.test(section))).toEqual([]);
   });
 
-  it('is read to its last line: each that names a test is a claim', () => {
+  it('every line of docs/spec/proofs.md that names a test is parsed', () => {
     expect(claims).toHaveLength(proofs.match(/^ {2}- `/gmu)?.length ?? 0);
     expect(claims.length).toBeGreaterThan(100);
   });
 
-  it.each(claims)('is right that $file has a test whose title begins: $title', ({ file, title }) => {
-    expect(titlesOf(file).filter((found) => found.startsWith(title))).toHaveLength(1);
-  });
+  it.each(claims)(
+    '$file has a test whose title begins as docs/spec/proofs.md quotes it: $title',
+    ({ file, title }) => {
+      expect(titlesOf(file).filter((found) => found.startsWith(title))).toHaveLength(1);
+    },
+  );
 });
 
 /** What stands below each heading `### L1`. */
@@ -56,12 +59,12 @@ function entriesOf(page: string): { readonly name: string; readonly text: string
 describe('docs/spec/laws.md', () => {
   const laws = entriesOf('docs/spec/laws.md');
 
-  it('has one section for each law, in order', () => {
+  it('docs/spec/laws.md has one section for each law, in order', () => {
     expect(laws.map(({ name }) => name)).toEqual(LAWS);
   });
 
   it.each(laws)(
-    'says of $name why it holds, which file enforces it, and which test proves it',
+    'docs/spec/laws.md names for $name the reason, the file that enforces it, and a test that proves it',
     ({ name, text }) => {
       expect(text).toMatch(/^- Why: /mu);
       expect(text).toMatch(/^- Enforced: .*`src\/[a-z0-9/-]+\.ts`/msu);
@@ -74,7 +77,7 @@ describe('docs/spec/laws.md', () => {
 });
 
 describe('docs/spec/view.md', () => {
-  it('has one section for each rule, in order', () => {
+  it('docs/spec/view.md has one section for each rule, in order', () => {
     expect(entriesOf('docs/spec/view.md').map(({ name }) => name)).toEqual(RULES);
   });
 });
@@ -88,7 +91,7 @@ const PAGES = [
 ].filter((page) => page.endsWith('.md'));
 
 describe('the pages of the specification and the explanations', () => {
-  it.each(PAGES)('cite only files and folders that exist: %s', (page) => {
+  it.each(PAGES)('%s cites only files and folders that exist', (page) => {
     const cited = read(page).matchAll(/`((?:src|test|bench|examples|config)\/[A-Za-z0-9_./-]+)`/gu);
     const paths = [...cited].map(([, path = '']) => path);
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
@@ -106,17 +109,17 @@ describe('docs/glossary.md', () => {
   const entries = [...read('docs/glossary.md').matchAll(/^\*\*(.+?)\.\*\* (.+)$/gmu)];
   const terms = entries.map(([, term = '']) => term);
 
-  it('is in alphabetical order, each term once', () => {
+  it('docs/glossary.md lists each term once, in alphabetical order', () => {
     const sorted = [...new Set(terms)].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase()));
     expect(terms).toEqual(sorted);
   });
 
-  it('has an entry for each word with a fixed meaning', () => {
+  it('docs/glossary.md has an entry for each word with a fixed meaning', () => {
     const known = new Set(terms.map((term) => term.toLowerCase()));
     expect(WORDS.filter((word) => !known.has(word))).toEqual([]);
   });
 
-  it('has a link in each entry', () => {
+  it('docs/glossary.md has a link in each entry', () => {
     expect(
       entries.filter(([, , text = '']) => !/\]\([a-z/-]+\.md/u.test(text)).map(([, term]) => term),
     ).toEqual([]);
@@ -137,7 +140,7 @@ function anchorsOf(page: string): Set<string> {
 }
 
 describe('links to sections', () => {
-  it.each(PAGES)('lead to headings that exist: %s', (page) => {
+  it.each(PAGES)('%s links only to headings that exist', (page) => {
     const links = [...read(page).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/gu)];
     const broken = links.filter(([, to = '', anchor = '']) => {
       const target = to === '' ? page : join(dirname(page), to);

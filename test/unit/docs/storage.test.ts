@@ -47,7 +47,7 @@ async function madeStreams(): Promise<Partial<StreamConfig>[]> {
 }
 
 describe('docs/spec/storage.md', () => {
-  it('has the subject, the discard policy and the other settings of each stream', async () => {
+  it('docs/spec/storage.md has the subject, the discard policy and the other settings of each stream', async () => {
     const made = await madeStreams();
     const said = rowsOf('Streams').map(([name = '', subject = '', discard = '', other = '']) => ({
       name: codeIn(name)[0],
@@ -82,7 +82,7 @@ describe('docs/spec/storage.md', () => {
     }
   });
 
-  it('names every stream and bucket', () => {
+  it('docs/spec/storage.md names every stream and bucket', () => {
     const { stateBucket, outputBucket } = createSubjects();
     const named = [...firstColumn('Streams').filter((name) => name.startsWith('PARLEY_'))];
     const buckets = [stateBucket, outputBucket].filter((bucket) => page.includes(`\`${bucket}\``));
@@ -90,7 +90,7 @@ describe('docs/spec/storage.md', () => {
     expect(streams.sort()).toEqual(streamsOf(createSubjects()).sort());
   });
 
-  it('names every path of a data directory', () => {
+  it('docs/spec/storage.md names every path of a data directory', () => {
     const paths = storePaths('', () => '<folder>');
     const functions = [paths.log, paths.audit, paths.state].map((path) => path(''));
     const { root: _, conversations: __, marks, definitions, lock, ...rest } = paths;
@@ -100,16 +100,16 @@ describe('docs/spec/storage.md', () => {
     expect(firstColumn('Files').sort()).toEqual([...expected, ...marked].sort());
   });
 
-  it('has the headers of an append', () => {
+  it('docs/spec/storage.md has the headers of an append', () => {
     const made = appendHeaders('a', 1, 1, { claim: { daemon: 'd', epoch: 1 }, hasOutstandingWork: true });
     expect(firstColumn('The message of an append').sort()).toEqual([...made.keys()].sort());
   });
 
-  it('has the version of the format', () => {
+  it('docs/spec/storage.md has the version of the format', () => {
     expect(page).toContain(JSON.stringify({ format: FORMAT }).slice(0, -1));
   });
 
-  it('has a row for each kind of finding', () => {
+  it('docs/spec/storage.md has a row for each kind of finding', () => {
     const kinds: Record<FindingKind, true> = {
       ...{ damage: true, 'torn-tail': true, law: true, 'stray-call': true, audit: true, output: true },
       ...{ row: true, state: true, mark: true, deleted: true, unreadable: true },

@@ -13,7 +13,7 @@ const examples = page.split(/^### /mu).flatMap((section) =>
 );
 
 describe('docs/spec/view.md', () => {
-  it('has an example of each rule that one view can show', () => {
+  it('docs/spec/view.md has an example of each rule that one view can show', () => {
     const shown = new Set(examples.map(({ rule }) => rule));
     const others = ['V9', 'V11', 'V12', 'V13', 'V18']; // of several requests, or of the decider
     const rules = Array.from({ length: 18 }, (_, at) => `V${at + 1}`);
@@ -21,7 +21,7 @@ describe('docs/spec/view.md', () => {
   });
 
   it.each(examples)(
-    'shows for rule $rule what the code makes of the example: $asked',
+    'the example of rule $rule in docs/spec/view.md matches the code: $asked',
     ({ entries, asked, said }) => {
       expect(said).toEqual(answerOf(entries, asked));
     },

@@ -26,7 +26,7 @@ function rowsOf(title: string): string[][] {
 const firstColumn = (title: string) => rowsOf(title).flatMap(([first = '']) => codeIn(first));
 
 describe('docs/spec/wire.md', () => {
-  it('names every subject that the code builds, and no other', () => {
+  it('docs/spec/wire.md names every subject that the code builds, and no other', () => {
     const subjects = createSubjects();
     const built = [
       ...[subjects.in('p', 'c'), subjects.log('c'), subjects.live('c', 'a'), subjects.audit('c')],
@@ -39,26 +39,26 @@ describe('docs/spec/wire.md', () => {
     expect(firstColumn('Subjects').map(short).sort()).toEqual(built.sort());
   });
 
-  it('names the stream of each subject that is kept', () => {
+  it('docs/spec/wire.md names the stream of each subject that is stored', () => {
     const { ingressStream, logStream, auditStream, deadStream, settledStream } = createSubjects();
     const kept = rowsOf('Subjects').flatMap(([, , stream = '']) => codeIn(stream));
     expect(kept).toEqual([ingressStream, logStream, auditStream, deadStream, settledStream]);
   });
 
-  it('has a row for each field of a post', () => {
+  it('docs/spec/wire.md has a row for each field of a post', () => {
     expect(firstColumn('Posts').sort()).toEqual(Object.keys(postShape.shape).sort());
   });
 
-  it('has a row for each verb', () => {
+  it('docs/spec/wire.md has a row for each verb', () => {
     expect(firstColumn('Verbs').sort()).toEqual([...VERBS].sort());
   });
 
-  it('lists the verbs that can be repeated', () => {
+  it('docs/spec/wire.md lists the verbs that can be repeated', () => {
     const list = /repeated without effect: (.*?)\./su.exec(section('Verbs'))?.[1] ?? '';
     expect(codeIn(list).sort()).toEqual([...REPEATABLE_VERBS].sort());
   });
 
-  it('has the number of each error code', () => {
+  it('docs/spec/wire.md has the number of each error code', () => {
     const codes = rowsOf('Errors').flatMap(([codes = '', number = '']) =>
       codeIn(codes).map((code) => ({ code, number: Number(number) })),
     );

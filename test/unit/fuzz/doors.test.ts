@@ -65,7 +65,7 @@ describe('the gateway', () => {
   }
 
   it(
-    'answers or refuses whatever body comes',
+    'the gateway answers or refuses any body',
     async () => {
       for (const body of BODIES)
         check(await send('POST', '/api/conversations/demo/messages', Buffer.from(body)));
@@ -86,7 +86,7 @@ describe('the gateway', () => {
   );
 
   it(
-    'answers or refuses whatever path comes',
+    'the gateway answers or refuses any path',
     async () => {
       const methods = fc.constantFrom('GET', 'DELETE', 'PUT', 'POST');
       // Node refuses to send what no request line can hold.
@@ -127,7 +127,7 @@ describe('a request for a chat completion', () => {
   };
 
   it(
-    'is a post or is refused in words, mangled or not',
+    'a chat completion request becomes a post or is refused with a message, mangled or not',
     async () => {
       for (const chat of CHATS) await check(Buffer.from(chat));
       await fc.assert(fc.asyncProperty(mangled(CHATS.slice(0, -1)), check), { numRuns: runs(1_000) });
@@ -143,7 +143,7 @@ describe('the headers of a request', () => {
     publicUrl: null,
   };
 
-  it('name a host that is known, an address, or are refused', async () => {
+  it('a Host header names a known host or an address, or is refused', async () => {
     const check = async (host: string) => {
       const refusal = await refusalBy(() => checkHost(host, known));
       if (refusal) expect(refusal.code).toBe('HOST_FORBIDDEN');
@@ -155,7 +155,7 @@ describe('the headers of a request', () => {
     await fc.assert(fc.asyncProperty(texts(HOSTS), check), { numRuns: runs(1_000) });
   });
 
-  it('name an origin that is known or the same, or are refused', async () => {
+  it('an Origin header names a known origin or the same one, or is refused', async () => {
     const check = async (origin: string, host: string) => {
       const refusal = await refusalBy(() => checkOrigin(origin, host, known));
       if (refusal) expect(refusal.code).toBe('ORIGIN_FORBIDDEN');
@@ -166,7 +166,7 @@ describe('the headers of a request', () => {
     await fc.assert(fc.asyncProperty(origins, texts(HOSTS), check), { numRuns: runs(1_000) });
   });
 
-  it('hold a token whole, or are refused', async () => {
+  it('an Authorization header holds the whole token, or is refused', async () => {
     const token = { role: 'read', secret: 'correct horse', publisher: 'alice' } as const;
     const check = async (header: string) => {
       const refusal = await refusalBy(() => identify(header, [token]));
@@ -178,7 +178,7 @@ describe('the headers of a request', () => {
     });
   });
 
-  it('say the place in a log where a reader goes on, or are refused', async () => {
+  it('a Last-Event-ID header is the index from which a reader continues, or is refused', async () => {
     const numbers = texts(['0', '17', '999999999999999', '-1', '1e3']);
     const check = async (id: string, from: string) => {
       let start = -1;
@@ -196,13 +196,13 @@ describe('an append in a stream', () => {
   const entries = [entry(4, 'grüße 👋'), entry(5, '"}]}'), entry(6)];
   const whole = Buffer.from(encodeBody(entries.map((one) => JSON.stringify(one))));
 
-  it('that is whole gives its entries, in its place only', () => {
+  it('an intact append of a stream gives its entries at its own sequence only', () => {
     expect(decodeBody(whole, 4, 7)).toEqual(entries);
     expect(decodeBody(whole, 4, 8)).toBeNull();
     expect(decodeBody(whole, 3, 6)).toBeNull();
   });
 
-  it('that was mangled gives as many entries as its place has, or none', () => {
+  it('a mangled append of a stream gives as many entries as its sequence has, or none', () => {
     const check = (bytes: Buffer) => {
       const read = decodeBody(bytes, 4, 7);
       expect(read?.map(({ index }) => index) ?? [4, 5, 6]).toEqual([4, 5, 6]);
@@ -210,7 +210,7 @@ describe('an append in a stream', () => {
     fc.assert(fc.property(mangled([whole]), check), { numRuns: runs(2_000) });
   });
 
-  it('with bytes that are no letters gives none: nothing is made up for them', () => {
+  it('an append with bytes that are not UTF-8 gives no entries', () => {
     const broken = Buffer.from(whole);
     broken[whole.indexOf('👋')] = 0xff;
     expect(decodeBody(broken, 4, 7)).toBeNull();
@@ -224,5 +224,7 @@ describe('an append in a stream', () => {
     '{"entries":"abc"}',
     '{"entries":[null]}',
     '{"entries":{}}',
-  ])('such as %s gives none', (body) => expect(decodeBody(Buffer.from(body), 0, 1)).toBeNull());
+  ])('an append with the body %s gives no entries', (body) =>
+    expect(decodeBody(Buffer.from(body), 0, 1)).toBeNull(),
+  );
 });

@@ -31,12 +31,15 @@ describe('a post', () => {
     expect(author.id.startsWith('alice')).toBe(true);
   };
 
-  it.each(POSTS.map((post) => [post.slice(0, 40), post]))('such as %j is read or refused', (_, post) => {
-    check(Buffer.from(post));
-  });
+  it.each(POSTS.map((post) => [post.slice(0, 40), post]))(
+    'a post such as %j is read or refused',
+    (_, post) => {
+      check(Buffer.from(post));
+    },
+  );
 
   it(
-    'that was mangled is read or refused, and what is read is written again without loss',
+    'a mangled post is read or refused, and a read one is written again without loss',
     () => {
       fc.assert(fc.property(mangled(POSTS), check), { numRuns: runs(500) });
       expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
@@ -56,7 +59,7 @@ describe('a log', () => {
   const originals = entries.flat();
 
   it(
-    'that was mangled gives nothing that was not written, in its place',
+    'a mangled log gives only entries that were written, at their index',
     () => {
       fc.assert(
         fc.property(mangled([whole]), (bytes) => {
@@ -71,7 +74,7 @@ describe('a log', () => {
     LONG_MS,
   );
 
-  it('with any byte changed loses no whole batch in silence', () => {
+  it('a log with any byte changed loses no whole batch silently', () => {
     for (let at = 0; at < whole.length; at += 1) {
       const bytes = Buffer.from(whole);
       bytes[at] = (bytes[at] ?? 0) ^ 0x20;
@@ -93,7 +96,7 @@ describe('an answer of a provider', () => {
   };
 
   it.each(STREAMS.map((stream) => [stream.slice(0, 60), stream]))(
-    'such as %j is an answer or a fault, wherever it is cut',
+    'a provider stream such as %j is an answer or a fault, wherever it is split',
     (_, stream) => {
       const bytes = Buffer.from(stream);
       const plain = settle(bytes);
@@ -107,7 +110,7 @@ describe('an answer of a provider', () => {
   );
 
   it(
-    'that was mangled is an answer or a fault, the same wherever it is cut',
+    'a mangled provider stream is the same answer or fault wherever it is split',
     () => {
       const places = fc.array(fc.nat(2_000), { maxLength: 6 });
       fc.assert(
@@ -137,7 +140,7 @@ describe('a file of the configuration', () => {
     ['an agent', agent, AGENTS, 60],
     ['a script', script, SCRIPTS, 200],
   ] as const)(
-    '(%s) is taken or refused in words, mangled or not',
+    'a configuration file (%s) is accepted or refused with a message, mangled or not',
     async (_, check, seeds, sample) => {
       for (const seed of seeds) await check(seed);
       await fc.assert(

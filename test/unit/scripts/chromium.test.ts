@@ -23,14 +23,14 @@ function play(options: { programs?: string[]; userId?: number; brings?: string; 
 const APT = '/usr/bin/apt-get';
 
 describe('the browser of the tests', () => {
-  it('is the one that is named, else the first that is found', async () => {
+  it('the browser tests use the named Chromium, else the first one found', async () => {
     const { host } = play({ programs: ['/usr/bin/google-chrome', '/opt/x/chromium'] });
     expect(await findChromium({ CHROMIUM_BIN: '/my/own' }, host)).toBe('/my/own');
     expect(await findChromium({ PATH: '/opt/x' }, host)).toBe('/opt/x/chromium');
     expect(await findChromium({}, host)).toBe('/usr/bin/google-chrome');
   });
 
-  it('is installed where that needs no password, and it is said before', async () => {
+  it('Chromium is installed without a password where that is possible, after a notice', async () => {
     const machine = play({ programs: [APT], brings: '/usr/bin/chromium' });
     expect(await machine.ensure()).toEqual({ path: '/usr/bin/chromium' });
     expect(machine.said[0]).toMatch(/installing it with apt-get/);
@@ -47,7 +47,7 @@ describe('the browser of the tests', () => {
     ],
     ['there is no package manager', play(), /CHROMIUM_BIN/],
     ['the package brings none', play({ programs: [APT] }), /CHROMIUM_BIN/],
-  ])('is named with what to do where %s', async (_, machine, instruction) => {
+  ])('the message names what to do where %s', async (_, machine, instruction) => {
     expect(await machine.ensure()).toEqual({
       path: null,
       why: expect.stringMatching(/chromium/),

@@ -18,7 +18,7 @@ async function fake(place: string, version: string): Promise<string> {
   return path;
 }
 
-it('are those of NATS_BINS, oldest first and each version once', async () => {
+it('the tested servers are those of NATS_BINS, oldest first and each version once', async () => {
   const [a, b, c] = [await fake('a', '2.15.1'), await fake('b', '2.9.10'), await fake('c', '2.15.1')];
   const found = await findServers({ NATS_BINS: [a, b, c].join(':'), NATS_BIN: '/nowhere' });
   expect(found).toEqual([
@@ -27,11 +27,11 @@ it('are those of NATS_BINS, oldest first and each version once', async () => {
   ]);
 });
 
-it('are refused by name where NATS_BINS names one that does not run', async () => {
+it('a server in NATS_BINS that does not run is refused by name', async () => {
   await expect(findServers({ NATS_BINS: '/nowhere' })).rejects.toThrow('NATS_BINS names /nowhere');
 });
 
-it('are the one under test and those that were fetched', async () => {
+it('the tested servers are the one under test and the fetched ones', async () => {
   const own = await fake('own', '2.0.1');
   const fetched = await fake('cache/parley/nats-server/99.10.1/nats-server', '99.10.1');
   const env = { NATS_BIN: own, XDG_CACHE_HOME: join(root, 'cache') };

@@ -8,7 +8,7 @@ const file = (status: string, ...tests: string[]) => ({
 const report = (...testResults: object[]) => ({ testResults });
 
 describe('counting a test run', () => {
-  it('counts tests by how they ended', () => {
+  it('a test report counts tests by their result', () => {
     const run = report(
       file('passed', 'passed', 'passed', 'skipped'),
       file('failed', 'passed', 'failed', 'todo'),
@@ -16,13 +16,13 @@ describe('counting a test run', () => {
     expect(countTests(run, 1)).toEqual({ passed: 3, failed: 1, skipped: 2 });
   });
 
-  it('T2: counts a missing or broken report as a failure, whatever the exit code', () => {
+  it('T2: a missing or broken report counts as a failure, whatever the exit code', () => {
     for (const broken of [null, undefined, 'text', {}, { testResults: 1 }, { testResults: [null] }]) {
       expect(countTests(broken, 0)).toEqual({ passed: 0, failed: 1, skipped: 0 });
     }
   });
 
-  it('T2: counts an unhandled error, a signal, or no test at all as a failure', () => {
+  it('T2: an unhandled error, a signal, or no test at all counts as a failure', () => {
     const good = report(file('passed', 'passed'));
     expect(countTests(good, 0)).toEqual({ passed: 1, failed: 0, skipped: 0 });
     expect(countTests(good, 1)).toEqual({ passed: 1, failed: 1, skipped: 0 });
@@ -31,18 +31,18 @@ describe('counting a test run', () => {
     expect(countTests(report(file('passed', 'skipped')), 0).failed).toBe(1);
   });
 
-  it('T3: counts a file that could not be loaded, and one whose clean-up failed', () => {
+  it('T3: a file that could not be loaded, and one whose clean-up failed, counts as a failure', () => {
     const run = report(file('failed'), file('failed', 'passed'), file('passed', 'passed'));
     expect(countTests(run, 1)).toEqual({ passed: 2, failed: 2, skipped: 0 });
   });
 
-  it('T1: counts a failed check once, and a passed one not at all', () => {
+  it('T1: a failed check counts once, and a passed one does not count', () => {
     expect(countCheck(0).failed).toBe(0);
     expect(countCheck(2)).toEqual({ passed: 0, failed: 1, skipped: 0 });
     expect(countCheck(null).failed).toBe(1);
   });
 
-  it('ends in one plain line', () => {
+  it('a test report ends in one plain line', () => {
     const sum = add([
       countCheck(1),
       countTests(report(file('passed', 'passed', 'skipped')), 0),
