@@ -33,7 +33,7 @@ describe('an answer to an approval', () => {
     return entries.flatMap((entry) => (entry.type === 'approval-answered' ? [entry.author.id] : []));
   };
 
-  it('is taken from approvers only, whether the subject names them or the body', async () => {
+  it('an approval may be answered by approvers only, named by the subject or the body', async () => {
     open({ approvers: ['alice'] });
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
     expect(await world.request('answer', approval, 'mallory')).toMatchObject(FORBIDDEN);
@@ -43,14 +43,14 @@ describe('an answer to an approval', () => {
     expect(await answeredBy()).toEqual(['alice']);
   });
 
-  it('is taken from the operator, who needs no name on the plain subject', async () => {
+  it('the operator may answer an approval without a name on the plain subject', async () => {
     open({ approvers: ['alice'] });
     const approval = { approvalId: await ask('demo'), answer: 'deny' };
     expect(await world.request('answer', approval)).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['operator']);
   });
 
-  it('is taken from the operator alone while there are no approvers, whoever it acts as', async () => {
+  it('only the operator may answer while no approvers are configured, under any name', async () => {
     open({ approvers: [] });
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
     for (const publisher of ['alice', 'operator', '*'])
@@ -60,7 +60,7 @@ describe('an answer to an approval', () => {
     expect(await answeredBy()).toEqual(['ops']);
   });
 
-  it('is given under the name that the subject ends with, and under no other', async () => {
+  it('an approval is answered under the name at the end of the subject, and under no other', async () => {
     open();
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
     const borrowed = await world.request('answer', { ...approval, publisher: 'alice' }, 'bob');
@@ -74,7 +74,7 @@ describe('an answer to an approval', () => {
     expect(await answeredBy()).toEqual(['bob']);
   });
 
-  it('is that of the person who is named at the publisher, whose right it is', async () => {
+  it('an answer by a named person of an approver records that person', async () => {
     open({ approvers: ['office'] });
     const approval = { approvalId: await ask('demo'), answer: 'approve', author: { name: 'Alice' } };
     expect(await world.request('answer', { ...approval, publisher: 'Alice' })).toMatchObject(FORBIDDEN);
@@ -100,7 +100,7 @@ describe('the list of approvals', () => {
   };
   const sizeOf = (value: object) => Buffer.byteLength(JSON.stringify(value));
 
-  it('has arguments whole where they fit', async () => {
+  it('the list of approvals has complete arguments if they fit', async () => {
     open({ maxPayload: 10_000 });
     await ask('demo', `{"text":"${'x'.repeat(5_000)}"}`);
     const { approvals, more } = await list();
@@ -108,7 +108,7 @@ describe('the list of approvals', () => {
     expect(more).toBeUndefined();
   });
 
-  it('cuts no arguments: it leaves out the call that does not fit, and no other', async () => {
+  it('the list of approvals omits a call that does not fit instead of cutting its arguments', async () => {
     open({ maxPayload: 10_000 });
     const long = `"${'😀'.repeat(1_500)}"`;
     for (const conversation of ['one', 'two', 'three']) await ask(conversation, long);
@@ -122,7 +122,7 @@ describe('the list of approvals', () => {
     expect(listed.more).toBe(2);
   });
 
-  it('says how many do not fit', async () => {
+  it('the list of approvals reports how many calls do not fit', async () => {
     open({ maxPayload: 2_000 });
     for (let n = 0; n < 20; n++) await ask(`demo-${n}`, `"${'x'.repeat(100)}"`);
     const listed = await list();
@@ -135,7 +135,7 @@ describe('the list of approvals', () => {
     expect((await list()).approvals).toHaveLength(1);
   });
 
-  it('of a conversation that does not exist is refused, and of one where nothing waits is empty', async () => {
+  it('the list of approvals of a missing conversation is refused, and without waiting calls it is empty', async () => {
     open();
     await world.workers.submit('demo', postCommand('m1', 'go', ['pm']));
     expect(await world.request('approvals', { conversation: 'demo' })).toMatchObject({

@@ -8,7 +8,7 @@ describe('what a person can choose from', () => {
   });
   afterEach(() => world.end());
 
-  it('is every phase, with where an agent may go on', async () => {
+  it('the verb phases lists every phase with the phases that may follow', async () => {
     expect(await world.request('phases', {})).toMatchObject({
       ok: true,
       body: {
@@ -19,7 +19,7 @@ describe('what a person can choose from', () => {
     });
   });
 
-  it('is every workflow, node by node', async () => {
+  it('the verb workflows lists every workflow with its nodes', async () => {
     expect(await world.request('workflows', {})).toMatchObject({
       ok: true,
       body: { workflows: expect.any(Array) },
@@ -32,7 +32,7 @@ describe('what a person can choose from', () => {
     expect(await world.request('agents', {})).toMatchObject({ ok: true, body: { models: names } });
   });
 
-  it.each(['phases', 'workflows'])('is asked for without fields: %s', async (endpoint) => {
+  it.each(['phases', 'workflows'])('the tables are requested without fields: %s', async (endpoint) => {
     expect(await world.request(endpoint, { more: 1 })).toMatchObject({
       ok: false,
       refusal: { code: 'BAD_REQUEST' },
@@ -41,7 +41,7 @@ describe('what a person can choose from', () => {
 });
 
 describe('the list of conversations', () => {
-  it('names those whose turn runs, and nobody when it is over', async () => {
+  it('the list of conversations names agents whose turn runs, and none after it ended', async () => {
     const world = createWorld();
     const row = async () => {
       const answer = await world.request('conversations', {});
@@ -56,7 +56,7 @@ describe('the list of conversations', () => {
 });
 
 describe('a post that is asked for', () => {
-  it('is refused with the place of a number in meta that JSON would write as null', async () => {
+  it('a post is refused with the path of a number in meta that JSON would write as null', async () => {
     const world = createWorld();
     const body = { conversation: 'demo', publisher: 'alice', content: 'x', meta: { a: [Infinity] } };
     expect(await world.request('post', body)).toMatchObject({

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createWorld } from './world.ts';
 
 describe('the endpoint `tools`', () => {
-  it('tells what can be called, how risky it is, and how the servers are', async () => {
+  it('the verb tools lists the tools with their risk and the state of the MCP servers', async () => {
     const shell = { name: 'shell', risk: 'risky', description: 'runs', parameters: {} } as const;
     const servers = [{ server: 'web', state: 'failed', tools: [], error: 'HTTP 401' }] as const;
     const world = createWorld({

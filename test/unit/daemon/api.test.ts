@@ -27,7 +27,7 @@ describe('the request API', () => {
     ['resume', { conversation: 'none' }],
     ['answer', { approvalId: 'none', answer: 'approve' }],
     ['dance', {}],
-  ])('%s of what does not exist is not found, and makes nothing', async (endpoint, body) => {
+  ])('%s of a missing conversation answers NOT_FOUND and creates nothing', async (endpoint, body) => {
     expect(await ask(endpoint, body)).toMatchObject({ ok: false, refusal: { code: 'NOT_FOUND' } });
     expect(await ask('conversations')).toEqual({ ok: true, body: { conversations: [], next: null } });
   });
@@ -46,7 +46,7 @@ describe('the request API', () => {
     ['entries', null],
     ['post', 'text'],
     ['post', ['list']],
-  ])('%s of %j is a bad request that says what is expected', async (endpoint, body) => {
+  ])('%s with the body %j is a bad request that names what is expected', async (endpoint, body) => {
     expect(await ask(endpoint, body)).toMatchObject({
       ok: false,
       refusal: {
@@ -66,13 +66,13 @@ describe('the request API', () => {
       { conversation: 'demo', publisher: 'alice', content: 'x', shout: 1 },
       'UNKNOWN_FIELD',
     ],
-  ])('refuses a post %s before it reaches the stream', async (_, body, code) => {
+  ])('the API refuses a post %s before it reaches the stream', async (_, body, code) => {
     expect(await ask('post', body)).toMatchObject({ ok: false, refusal: { code } });
     expect(world.bus.held).toEqual([]);
     expect(world.bus.dead).toEqual([]);
   });
 
-  it('lets the subject say who posts, and nobody else', async () => {
+  it('only the subject determines the publisher of a post', async () => {
     const body = { conversation: 'demo', content: 'hi' };
     expect(await world.request('post', body, 'alice')).toMatchObject({ ok: true });
     expect((await world.entries())[0]?.author.id).toBe('alice');
@@ -82,7 +82,7 @@ describe('the request API', () => {
     });
   });
 
-  it('pages entries by limit', async () => {
+  it('the API pages entries by limit', async () => {
     await talk('hello');
     const first = await ask('entries', { conversation: 'demo', limit: 3 });
     expect(first).toMatchObject({ ok: true, body: { conversation: 'demo', length: 5 } });
@@ -93,7 +93,7 @@ describe('the request API', () => {
     expect(indexes(await ask('entries', { conversation: 'demo', from: 5 }))).toEqual([]);
   });
 
-  it('cuts entries so that the answer fits the payload, but answers with one at least', async () => {
+  it('an answer has as many entries as fit the payload, and at least one', async () => {
     for (let n = 0; n < 6; n++) await say('x'.repeat(3_000));
     const answer = await ask('entries', { conversation: 'demo' });
     const { entries, length } = (answer as { body: { entries: unknown[]; length: number } }).body;
@@ -112,7 +112,7 @@ describe('the request API', () => {
     await alone.end();
   });
 
-  it('shortens an entry that fits no answer, says so, and goes on behind it', async () => {
+  it('an entry that fits no answer is shortened and marked, and the next page continues after it', async () => {
     await say('before');
     await world.workers.submit('demo', {
       type: 'post',
@@ -140,7 +140,7 @@ describe('the request API', () => {
     );
   });
 
-  it('describes a conversation', async () => {
+  it('the API describes a conversation', async () => {
     await talk('What shall we build?');
     expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
       ok: true,
@@ -165,7 +165,7 @@ describe('the request API', () => {
     });
   });
 
-  it('lists conversations by id, page by page', async () => {
+  it('the API lists conversations by id, page by page', async () => {
     for (const id of ['b', 'c', 'a']) await say('hello', id);
     const first = await ask('conversations', { limit: 2 });
     expect(first).toMatchObject({ body: { conversations: [{ id: 'a' }, { id: 'b' }], next: 'b' } });
@@ -174,7 +174,7 @@ describe('the request API', () => {
     });
   });
 
-  it('says who is busy', async () => {
+  it('a conversation reports which agents work', async () => {
     await say('hello');
     expect(await ask('agents')).toMatchObject({
       body: {
@@ -187,7 +187,7 @@ describe('the request API', () => {
     });
   });
 
-  it('shows the request behind an answer as it was sent', async () => {
+  it('the verb view returns the request of an answer as it was sent', async () => {
     await talk('hello');
     const answer = await ask('view', { conversation: 'demo', agent: 'pm', at: 2 });
     const request = world.calls[0]?.request;
@@ -204,7 +204,7 @@ describe('the request API', () => {
     });
   });
 
-  it('switches phase and mode, refusing what there is not', async () => {
+  it('the API switches phase and mode, and refuses unknown ones', async () => {
     await talk('hello');
     expect(
       await ask('phase', { conversation: 'demo', phase: 'plan', reason: 'now', publisher: 'alice' }),
@@ -235,7 +235,7 @@ describe('the request API', () => {
     });
   });
 
-  it('stops one agent or all, and resumes', async () => {
+  it('the API stops one agent or all, and resumes', async () => {
     await say('hello');
     expect(await ask('stop', { conversation: 'demo', agent: 'nobody' })).toMatchObject({
       refusal: { code: 'UNKNOWN_AGENT' },
@@ -251,7 +251,7 @@ describe('the request API', () => {
     expect(world.calls.length).toBe(2);
   });
 
-  it('writes down who switches, stops and resumes: a publisher, a person at it, or the operator', async () => {
+  it('the log records who switches, stops and resumes: a publisher, its person, or the operator', async () => {
     await talk('hello');
     const stop = { conversation: 'demo' };
     await ask('stop', { ...stop, publisher: 'office', author: { name: 'Alice' } });
@@ -265,7 +265,7 @@ describe('the request API', () => {
   });
 
   it.each(['dev', 'Dev', 'DEV', 'pm', 'qa'])(
-    'nobody who calls himself %s posts, switches, stops or resumes (L17)',
+    'a person with the name %s may not post, switch, stop or resume (L17)',
     async (publisher) => {
       await talk('hello');
       const before = await world.entries();
@@ -291,11 +291,11 @@ describe('the request API', () => {
     },
   );
 
-  it('has no approvals yet', async () => {
+  it('a new conversation has no approvals', async () => {
     expect(await ask('approvals')).toEqual({ ok: true, body: { approvals: [] } });
   });
 
-  it('deletes, running turns and all, and again is fine', async () => {
+  it('a conversation is deleted with its running turns, and a second deletion succeeds', async () => {
     await say('hello');
     const [call] = world.calls;
     const remove = () => ask('delete', { conversation: 'demo' });
@@ -308,7 +308,7 @@ describe('the request API', () => {
     expect(await say('a new life')).toMatchObject({ body: { index: 0, duplicate: false } });
   });
 
-  it('tells a caller that something broke, and the operator what', async () => {
+  it('an internal error is reported to the caller without details, and to the operator with them', async () => {
     world.faults.push(new Error('no space left'));
     expect(await ask('phase', { conversation: 'demo', phase: 'plan' })).toMatchObject({
       ok: false,

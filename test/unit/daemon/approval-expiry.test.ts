@@ -60,14 +60,14 @@ afterEach(async () => {
 });
 
 describe('an unanswered approval', () => {
-  it('waits without limit by default', async () => {
+  it('an approval waits without limit by default', async () => {
     const world = open(undefined);
     await ask(world);
     await pass(24 * HOUR);
     expect(await answers(world)).toEqual([]);
   });
 
-  it('expires when its time is over, and not before', async () => {
+  it('an approval expires at its time, and not before', async () => {
     const world = open(HOUR);
     const id = await ask(world);
     await pass(HOUR - 1);
@@ -78,7 +78,7 @@ describe('an unanswered approval', () => {
     expect(late).toMatchObject({ ok: false, refusal: { code: 'APPROVAL_EXPIRED' } });
   });
 
-  it('does not expire once it is answered', async () => {
+  it('an answered approval does not expire', async () => {
     const world = open(HOUR);
     const approvalId = await ask(world);
     await world.request('answer', { approvalId, answer: 'deny', publisher: 'alice' });
@@ -86,7 +86,7 @@ describe('an unanswered approval', () => {
     expect(await answers(world)).toEqual(['deny']);
   });
 
-  it('is counted from its request, across a restart', async () => {
+  it('the time of an approval counts from its request, also across a restart', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);
@@ -101,7 +101,7 @@ describe('an unanswered approval', () => {
     expect(await answers(second)).toEqual(['expired']);
   });
 
-  it('expires at the start if its time was over while the daemon was down', async () => {
+  it('an approval whose time ended while the daemon was down expires at the start', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);
@@ -113,7 +113,7 @@ describe('an unanswered approval', () => {
     expect(await answers(second)).toEqual(['expired']);
   });
 
-  it('is not expired early by a clock that jumps ahead, nor kept by one that is set back', async () => {
+  it('a clock that jumps ahead does not expire an approval early, and one that is set back does not keep it', async () => {
     const world = open(HOUR);
     await ask(world);
     wall += 1_000 * HOUR;
@@ -124,7 +124,7 @@ describe('an unanswered approval', () => {
     expect(await answers(world)).toEqual(['expired']);
   });
 
-  it('waits no longer than its limit after a restart with a clock that was set back', async () => {
+  it('an approval waits no longer than its limit after a restart with a clock that was set back', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);
@@ -136,7 +136,7 @@ describe('an unanswered approval', () => {
     expect(await answers(second)).toEqual(['expired']);
   });
 
-  it('expires though the disk was full at that moment', async () => {
+  it('an approval expires later if the disk is full at its time', async () => {
     const world = open(HOUR);
     await ask(world);
     world.faults.push(new Error('no space'));
@@ -146,7 +146,7 @@ describe('an unanswered approval', () => {
     expect(await answers(world)).toEqual(['expired']);
   });
 
-  it('is not expired by a daemon that stops', async () => {
+  it('a stopping daemon does not expire an approval', async () => {
     const disk = createMemoryDisk();
     const first = open(HOUR, disk);
     await ask(first);

@@ -43,7 +43,7 @@ describe('posts over the rate', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('are refused one by one, twenty a minute, and the others with one letter and one log line', async () => {
+  it('posts over the rate are refused one by one up to twenty per minute, and the others with one dead letter and one log line', async () => {
     const { kinds, letters, log } = setUp();
     expect(new Set(kinds(1, 80))).toEqual(new Set(['deliver']));
     expect(new Set(kinds(81, 1_000))).toEqual(new Set(['refused']));
@@ -58,14 +58,14 @@ describe('posts over the rate', () => {
     expect(log.warn).toHaveBeenCalledTimes(1);
   });
 
-  it('share a letter at once when none could hold them', () => {
+  it('posts over the rate share a dead letter at once when no single one can hold them', () => {
     const { flood, kinds, post } = setUp();
     kinds(1, 60);
     expect(flood.read(post(61, 'mallory', 200_000)).kind).toBe('refused');
     expect(flood.read(post(62)).kind).toBe('deliver');
   });
 
-  it('are settled when the letter that names them is stored, and not before', async () => {
+  it('refused posts are settled when the dead letter that names them is stored, and not before', async () => {
     const { flood, kinds, post } = setUp();
     kinds(1, 80);
     const reading = flood.read(post(81));
@@ -77,7 +77,7 @@ describe('posts over the rate', () => {
     expect(settled).toHaveBeenCalledOnce();
   });
 
-  it('stay unsettled when the bus closes before the letter is stored', async () => {
+  it('refused posts stay unsettled when the bus closes before their dead letter is stored', async () => {
     const { flood, kinds, post } = setUp({ fails: true });
     kinds(1, 80);
     const reading = flood.read(post(81));
@@ -87,7 +87,7 @@ describe('posts over the rate', () => {
     await outcome;
   });
 
-  it('are delivered when they are known, and the letter does not name those', async () => {
+  it('posts over the rate that are already in the log are delivered, and the dead letter does not name them', async () => {
     const { kinds, letters, told } = setUp({ known: (sequence) => sequence === 90 });
     expect(kinds(1, 100).slice(89, 91)).toEqual(['deliver', 'refused']);
     await vi.advanceTimersByTimeAsync(1_000);
@@ -101,7 +101,7 @@ describe('posts over the rate', () => {
     expect(told).toEqual([{ publisher: 'mallory', runs: letters[0]?.posts.runs, code: 'RATE_LIMITED' }]);
   });
 
-  it('are refused together when as many known ones were delivered as a minute permits', () => {
+  it('known posts are refused with the others after as many were delivered as one minute permits', () => {
     const { kinds } = setUp({ known: () => true });
     const refusedAlone = 20;
     const delivered = 2 * PER_MINUTE + refusedAlone;
@@ -109,7 +109,7 @@ describe('posts over the rate', () => {
     expect(new Set(kinds(delivered + 1, 1_000))).toEqual(new Set(['refused']));
   });
 
-  it('of one publisher do not limit another, or a publisher without a limit', () => {
+  it('posts over the rate of one publisher do not limit another publisher', () => {
     const { flood, kinds, post } = setUp();
     kinds(1, 200);
     expect(flood.read(post(201, 'bob'))).toEqual({ kind: 'deliver', waitMs: 0 });
@@ -123,7 +123,7 @@ describe('posts that reading would reach late', () => {
   afterEach(() => void vi.useRealTimers());
   const unread = { stream: 's1', publisher: 'mallory', first: 101, last: 20_000, bytes: 1, from: 1_000 };
 
-  it('are refused unread when their publisher is far over its rate', async () => {
+  it('posts of a publisher far over its rate are refused without being read', async () => {
     const { flood, letters } = setUp();
     const posts = { ...unread, count: 19_000, to: 2_000 };
     expect(flood.isFlood(posts)).toBe(true);
@@ -133,15 +133,15 @@ describe('posts that reading would reach late', () => {
     expect(letters[0]?.posts).toMatchObject({ count: 19_000, from: 1_000, to: 2_000, runs: [[101, 20_000]] });
   });
 
-  it('are read when they came at about the permitted rate', () => {
+  it('posts that arrived at about the permitted rate are read', () => {
     expect(setUp().flood.isFlood({ ...unread, count: 2 * PER_MINUTE, to: 11_000 })).toBe(false);
   });
 
-  it('are read when they came over a longer time, as a backlog does', () => {
+  it('posts of a backlog that arrived over a longer time are read', () => {
     expect(setUp().flood.isFlood({ ...unread, count: 1_000_000, to: 70_000 })).toBe(false);
   });
 
-  it('are read when their publisher has no limit', () => {
+  it('posts of a publisher without a limit are read', () => {
     const importer = { ...unread, publisher: 'importer', count: 1_000_000, to: 2_000 };
     expect(setUp().flood.isFlood(importer)).toBe(false);
   });

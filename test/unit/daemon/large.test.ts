@@ -27,7 +27,7 @@ const called = (name: string, text: string) => ({
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 describe('an answer of a model', () => {
-  it('that fits the broker payload is written to the log unchanged', async () => {
+  it('an answer that fits the broker payload is written to the log unchanged', async () => {
     const { report, store } = setUp();
     const saved = vi.spyOn(store.toolRecords, 'saveOutput');
     const answer = { content: 'x'.repeat(900_000), toolCalls: [] };
@@ -35,7 +35,7 @@ describe('an answer of a model', () => {
     expect(saved).not.toHaveBeenCalled();
   });
 
-  it('of 2 MB is a file and a preview that names it', async () => {
+  it('an answer of 2 MB becomes a file and a preview that names it', async () => {
     const { report, file } = setUp();
     const content = '😀'.repeat(500_000);
     const { id = '', ...kept } = await report({ content, toolCalls: [] });
@@ -45,7 +45,7 @@ describe('an answer of a model', () => {
     expect((await file(id)) === content).toBe(true);
   });
 
-  it('keeps its small texts, and only the largest text becomes a file', async () => {
+  it('only the largest text of a large answer becomes a file', async () => {
     const { report } = setUp();
     const small = called('fs_read', '{"path":"@project/a"}');
     const large = called('fs_write', JSON.stringify({ path: '@project/b', content: 'x'.repeat(2 * MIB) }));
@@ -59,7 +59,7 @@ describe('an answer of a model', () => {
     expect(JSON.stringify(given)).toContain('[Full output: @state/');
   });
 
-  it('whose reasoning, names or many calls are too large fits afterwards', async () => {
+  it('an answer with too much reasoning, too long names or too many calls is made to fit', async () => {
     const { report } = setUp();
     const many = Array.from({ length: 60 }, () =>
       called('shell', JSON.stringify({ command: 'x'.repeat(50_000) })),
@@ -73,7 +73,7 @@ describe('an answer of a model', () => {
     }
   });
 
-  it('that cannot be stored is cut, and says so', async () => {
+  it('an answer that cannot be stored as a file is cut, and the entry says so', async () => {
     const { report, store } = setUp();
     vi.spyOn(store.toolRecords, 'saveOutput').mockRejectedValue(new Error('ENOSPC'));
     const kept = await report({ content: 'x'.repeat(2 * MIB), toolCalls: [] });
@@ -100,7 +100,7 @@ describe('a conversation with a huge answer', () => {
   let world: World;
   afterEach(() => world.end());
 
-  it('continues: the entry reaches followers and the next request fits', async () => {
+  it('a conversation with a huge answer continues: the entry reaches followers and the next request fits', async () => {
     world = createWorld();
     const ended = () =>
       expect.poll(async () => (await world.entries()).at(-1)?.type, { timeout: 10_000 }).toBe('turn-ended');

@@ -105,7 +105,7 @@ describe('a rule about a path', () => {
     expect(rulingOn(standing, { path: written }, { path: led, protectedBy: [] })).toBe(expected);
   });
 
-  it('compares the default path when a call names none', () => {
+  it('a rule compares the default path when a call names none', () => {
     const rules = [{ match: { path: '^@project$' }, ruling: 'forbidden' as const }];
     const standing = { rules, otherwise: 'runs' as const, subject: READS };
     expect(rulingOn(standing, { query: 'x' }, { path: '@project', protectedBy: [] })).toBe('forbidden');
@@ -118,7 +118,7 @@ describe('a rule about a path', () => {
     ['runs where the rule names it', '^@project/\\.git/.*$', WRITES, 'runs'],
     ['runs where the rule ends with it', '^@project/\\.git$', WRITES, 'runs'],
     ['runs where nothing is written', null, READS, 'runs'],
-  ])('on a protected path %s', (_, pattern, subject, expected) => {
+  ])('a rule on a protected path %s', (_, pattern, subject, expected) => {
     const rules = pattern === null ? [] : [{ match: { path: pattern }, ruling: 'runs' as const }];
     const path = pattern?.endsWith('git$') ? '@project/.git' : '@project/.git/config';
     expect(rulingOn({ rules, otherwise: 'runs', subject }, { path }, { path, protectedBy: ['.git'] })).toBe(

@@ -9,16 +9,16 @@ describe('a pattern of the policy that does not end', () => {
   const rule = (ruling: Ruling, match: Record<string, string> = ENDLESS) => ({ match, ruling });
 
   it.each<[string, ReturnType<typeof rule>[], Ruling, Ruling]>([
-    ['lets nobody run what it would allow', [rule('runs')], 'runs', 'asks'],
-    ['forbids what it would forbid', [rule('forbidden')], 'runs', 'forbidden'],
+    ['an allow rule with an endless pattern lets no call run', [rule('runs')], 'runs', 'asks'],
+    ['a forbid rule with an endless pattern forbids', [rule('forbidden')], 'runs', 'forbidden'],
     [
-      'leaves it to a person where the next rule allows',
+      'an endless pattern leads to an approval although the next rule allows',
       [rule('runs'), rule('runs', { command: '!' })],
       'asks',
       'asks',
     ],
     [
-      'leaves a rule that forbids in force',
+      'a forbid rule after an endless pattern still forbids',
       [rule('runs'), rule('forbidden', { command: '!' })],
       'runs',
       'forbidden',
@@ -27,7 +27,7 @@ describe('a pattern of the policy that does not end', () => {
     expect(rulingOn({ rules, otherwise }, given)).toBe(expected);
   });
 
-  it('decides normally when it ends in time; a missing argument or one that is not a text does not match', () => {
+  it('a slow pattern decides normally when it ends in time; a missing argument or one that is not a text does not match', () => {
     const standing = { rules: [rule('runs')], otherwise: 'asks' as const };
     expect(rulingOn(standing, { command: 'aaa' })).toBe('runs');
     expect(rulingOn(standing, { command: 'b' })).toBe('asks');
@@ -48,16 +48,16 @@ describe('a rule that forbids', () => {
     ['^true$', true],
     ['^null$', null],
     ['"force":true', { force: true }],
-  ])('with %j matches %j, which is not a text', (pattern, id) => {
+  ])('a forbid rule with %j matches %j, which is not a text', (pattern, id) => {
     expect(ruled(pattern, id)).toBe('forbidden');
   });
 
-  it('matches no other value that is not a text, and no missing one', () => {
+  it('a forbid rule matches no other value that is not a text, and no missing argument', () => {
     expect(ruled('^5$', [55, '15', { a: 6 }])).toBe('runs');
     expect(ruled('undefined', undefined)).toBe('runs');
   });
 
-  it('forbids a value that is nested too deeply to be read', () => {
+  it('a forbid rule matches a value that is nested too deeply to be read', () => {
     const depth = 100_000;
     expect(ruled('^5$', JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`))).toBe('forbidden');
   });

@@ -9,7 +9,7 @@ describe('a delivery of the ingress stream', () => {
   });
   afterEach(() => world.end());
 
-  it('is settled once its entry is durable, and the entry remembers its place (POSTS-1)', async () => {
+  it('a post is settled once its entry is durable, and the entry records its stream sequence (POSTS-1)', async () => {
     await world.deliver({ id: 'm1', content: 'hello', meta: { colour: 'red' } });
     expect((await world.entries())[0]).toMatchObject({
       id: 'm1',
@@ -22,7 +22,7 @@ describe('a delivery of the ingress stream', () => {
     expect(world.bus.dead).toEqual([]);
   });
 
-  it('without an id has the same one whenever it comes', async () => {
+  it('a post without an id gets the same id at every delivery', async () => {
     const delivery = world.bus.delivery('alice', 'demo', 'plain words');
     await world.posts.deliver(delivery);
     await world.posts.deliver(delivery);
@@ -36,7 +36,7 @@ describe('a delivery of the ingress stream', () => {
     ['is empty', '  ', 'EMPTY_CONTENT'],
     ['names nobody that is known', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
     ['is too large as an entry', 'x'.repeat(16_000), 'TOO_LARGE'],
-  ])('that %s becomes a dead letter, and is settled', async (_, body, code) => {
+  ])('a post that %s becomes a dead letter, and is settled', async (_, body, code) => {
     await world.deliver(body);
     expect(world.bus.dead).toEqual([
       { publisher: 'alice', conversation: 'demo', refused: expect.objectContaining({ code }) },
@@ -45,7 +45,7 @@ describe('a delivery of the ingress stream', () => {
     expect(world.lines.join('\n')).toContain(code);
   });
 
-  it('for a damaged log becomes a dead letter: waiting mends nothing, and others must not wait behind it', async () => {
+  it('a post for a damaged log becomes a dead letter at once, so that other posts do not wait for it', async () => {
     world.faults.push(new ParleyError('LOG_CORRUPT', 'line 3 is damaged'));
     await world.deliver({ id: 'm1', content: 'hello' });
     expect(world.bus.dead).toEqual([
@@ -53,7 +53,7 @@ describe('a delivery of the ingress stream', () => {
     ]);
   });
 
-  it('that is as large as an entry may be is taken', async () => {
+  it('a post of the largest size of an entry is accepted', async () => {
     await world.deliver({ id: 'm1', content: 'x'.repeat(15_500) });
     expect(world.bus.dead).toEqual([]);
   });
@@ -74,7 +74,7 @@ describe('a delivery of the ingress stream', () => {
       Object.defineProperty(rules, 'phases', { get: phasesOf });
     }
 
-    it('becomes a dead letter after five attempts, and the conversation goes on (POSTS-7)', async () => {
+    it('a post that the daemon cannot decide on becomes a dead letter after five attempts, and the conversation continues (POSTS-7)', async () => {
       fail(5);
       const first = world.deliver({ id: 'm1', content: 'poison' });
       await vi.advanceTimersByTimeAsync(10);
@@ -92,7 +92,7 @@ describe('a delivery of the ingress stream', () => {
       expect(messages.map(({ id, index }) => [id, index])).toEqual([['m2', 0]]);
     });
 
-    it('is taken if a later attempt succeeds (POSTS-7)', async () => {
+    it('a post that the daemon could not decide on is accepted if a later attempt succeeds (POSTS-7)', async () => {
       fail(4);
       const delivered = world.deliver({ id: 'm1', content: 'nearly' });
       await vi.advanceTimersByTimeAsync(6_000);
@@ -106,7 +106,7 @@ describe('a delivery of the ingress stream', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => void vi.useRealTimers());
 
-    it('waits until there is room, and is taken once (POSTS-2)', async () => {
+    it('a post waits while the disk is full, and is then accepted once (POSTS-2)', async () => {
       world.faults.push(new Error('no space left'), new Error('no space left'));
       const delivered = world.deliver({ id: 'm1', content: 'patience' });
       await vi.advanceTimersByTimeAsync(3_000);
@@ -116,7 +116,7 @@ describe('a delivery of the ingress stream', () => {
       expect(world.lines.filter((line) => line.includes('could not be made durable')).length).toBe(2);
     });
 
-    it('tells whoever posted through the API why it takes so long, and is taken all the same (POSTS-2)', async () => {
+    it('while the disk is full, the publisher of an API post gets the reason for the delay, and the post is accepted later (POSTS-2)', async () => {
       world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
       world.bus.control.holding = true;
       const asked = world.request('post', {
@@ -136,7 +136,7 @@ describe('a delivery of the ingress stream', () => {
       expect((await world.entries()).map(({ id }) => id)).toContain('m1');
     });
 
-    it('keeps the order of its conversation, and holds up no other (POSTS-5)', async () => {
+    it('while the disk is full, posts keep their order in a conversation and delay no other conversation (POSTS-5)', async () => {
       world.faults.push(new Error('no space left'));
       const settled: string[] = [];
       const deliver = (id: string, conversation = 'demo') =>
@@ -152,7 +152,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await posted('demo')).toEqual(['m1', 'm2', 'm3']);
     });
 
-    it('keeps the order of posts whose shared append failed, however often (POSTS-5)', async () => {
+    it('posts whose common append failed keep their order, however often it fails (POSTS-5)', async () => {
       world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
       const ids = ['m1', 'm2', 'm3', 'm4', 'm5'];
       const settled: string[] = [];
@@ -163,7 +163,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await posted('demo')).toEqual(ids);
     });
 
-    it('are all taken as soon as there is room, and not one a second', async () => {
+    it('all waiting posts are accepted when the disk has space again, not one per second', async () => {
       world.faults.push(new Error('no space left'));
       const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
       const delivered = ids.map((id) => world.deliver({ id, content: id }));
@@ -172,7 +172,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await posted('demo')).toEqual(ids);
     });
 
-    it('a post that is refused meanwhile holds up none behind it (POSTS-5)', async () => {
+    it('a post that is refused while others wait delays none of the following posts (POSTS-5)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = [
         world.deliver({ id: 'm1', content: 'x' }),
@@ -191,7 +191,7 @@ describe('a delivery of the ingress stream', () => {
         .map(({ id }) => id);
     }
 
-    it('stays unsettled when the daemon stops meanwhile (POSTS-1)', async () => {
+    it('a waiting post stays unsettled when the daemon stops (POSTS-1)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = world.deliver({ id: 'm1', content: 'patience' });
       const outcome = delivered.then(
@@ -205,7 +205,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await world.entries()).toEqual([]);
     });
 
-    it('is not overtaken by those behind it when the daemon stops meanwhile and there is room again (POSTS-5)', async () => {
+    it('a waiting post is not overtaken by later posts when the daemon stops and the disk has space again (POSTS-5)', async () => {
       world.faults.push(new Error('no space left'));
       const outcomeOf = (delivered: Promise<void>) =>
         delivered.then(
@@ -237,7 +237,7 @@ describe('a post through the API', () => {
   const post = (content: string, id?: string, publisher = 'alice') =>
     world.request('post', { conversation: 'demo', publisher, content, ...(id && { id }) });
 
-  it('is answered with its place once it is durable', async () => {
+  it('an API post is answered with its index once it is durable', async () => {
     expect(await post('hello', 'm1')).toEqual({
       ok: true,
       body: { conversation: 'demo', id: 'm1', index: 0, duplicate: false, agents: ['pm'] },
@@ -245,19 +245,19 @@ describe('a post through the API', () => {
     expect(await post('hello', 'm1')).toMatchObject({ body: { index: 0, duplicate: true } });
   });
 
-  it('gets an id when it has none', async () => {
+  it('an API post without an id gets one', async () => {
     const answer = await post('hello');
     const [entry] = await world.entries();
     expect(answer).toMatchObject({ ok: true, body: { id: entry?.id } });
   });
 
-  it('is refused with the reason', async () => {
+  it('an API post is refused with the reason', async () => {
     await post('hello', 'm1');
     expect(await post('something else', 'm1')).toMatchObject({ ok: false, refusal: { code: 'ID_CONFLICT' } });
     expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(['ID_CONFLICT']);
   });
 
-  it('twice at once with one id: each is told of its own', async () => {
+  it('two simultaneous API posts with one id each get their own answer', async () => {
     world.bus.control.holding = true;
     const answers = [post('hello', 'm1'), post('hello', 'm1'), post('another', 'm1')];
     await expect.poll(() => world.bus.held.length).toBe(3);
@@ -269,7 +269,7 @@ describe('a post through the API', () => {
     ]);
   });
 
-  it('is not told of a raw post of the same id that came before it', async () => {
+  it('an API post is not answered with the result of an earlier raw post of the same id', async () => {
     const { bus, delivery } = world.bus;
     const raw = delivery('alice', 'demo', { id: 'm1', content: 'hello' });
     Object.assign(bus, {
@@ -283,7 +283,7 @@ describe('a post through the API', () => {
     expect(await post('hello', 'm1')).toMatchObject({ ok: true, body: { index: 0, duplicate: true } });
   });
 
-  it('is told that the stream could not take it', async () => {
+  it('the publisher of an API post gets the error when the stream refuses the message', async () => {
     Object.assign(world.bus.bus, { post: () => Promise.reject(new Error('broker gone')) });
     expect(await post('hello')).toMatchObject({
       ok: false,

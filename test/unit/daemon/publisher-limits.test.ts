@@ -19,14 +19,14 @@ describe('the rate of a publisher', () => {
   const burst = (of: PublisherLimits, count: number, at: number, publisher = 'alice') =>
     Array.from({ length: count }, () => admitted(of, publisher, at)).filter(Boolean).length;
 
-  it('lets a minute of posts come at once, and then one at a time', () => {
+  it('a publisher may post the number of one minute at once, and then at the rate', () => {
     const some = limits();
     expect(burst(some, 100, 0)).toBe(60);
     expect(burst(some, 100, 1_000)).toBe(1);
     expect(burst(some, 100, 61_000)).toBe(60);
   });
 
-  it('counts a long post once for each 16 KiB, and never as more than may come at once (PUBLISHER-LIMITS-4)', () => {
+  it('a long post counts once for each 16 KiB, and never more than the posts of one minute (PUBLISHER-LIMITS-4)', () => {
     const some = limits();
     const long = (bytes: number, takenAt: number) =>
       some.admit({ publisher: 'alice', conversation: 'demo', bytes, takenAt });
@@ -37,19 +37,19 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 100, 60_000)).toBe(0);
   });
 
-  it('is nobody else’s', () => {
+  it('the rate of a publisher is independent of other publishers', () => {
     const some = limits();
     burst(some, 100, 0);
     expect(burst(some, 500, 0, 'bob')).toBe(500);
   });
 
-  it('refuses nothing of what waited for a daemon and came in at an honest pace (PUBLISHER-LIMITS-2)', () => {
+  it('a backlog that arrived within the rate is not refused (PUBLISHER-LIMITS-2)', () => {
     const some = limits();
     const late = Array.from({ length: 600 }, (_, second) => admitted(some, 'alice', second * 1_000));
     expect(late.every(Boolean)).toBe(true);
   });
 
-  it('is neither given away nor taken by a clock that goes back and forth (PUBLISHER-LIMITS-2)', () => {
+  it('a clock that jumps back and forth neither raises nor lowers the rate (PUBLISHER-LIMITS-2)', () => {
     const some = limits();
     expect(burst(some, 60, 1_000_000)).toBe(60);
     expect(burst(some, 10, 0)).toBe(0);
@@ -58,7 +58,7 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 100, 9_000_000)).toBe(60);
   });
 
-  it('permits no more posts when conversations are read in turn, each from an older post on (PUBLISHER-LIMITS-2)', () => {
+  it('reading conversations in turn, each from an older post, does not raise the rate (PUBLISHER-LIMITS-2)', () => {
     const some = limits();
     expect(burst(some, 60, 0)).toBe(60);
     let permitted = 0;
@@ -72,7 +72,7 @@ describe('the rate of a publisher', () => {
     expect(permitted).toBe(29);
   });
 
-  it('says when there is room again', () => {
+  it('the refusal of a post says when the next one is permitted', () => {
     const some = limits();
     burst(some, 60, 0);
     expect(some.admit({ publisher: 'alice', conversation: 'demo', bytes: 1, takenAt: 0 })).toMatchObject({
@@ -82,7 +82,7 @@ describe('the rate of a publisher', () => {
     });
   });
 
-  it('of names that objects have by themselves is that of everybody', () => {
+  it('a publisher with the name of an object property, such as constructor, has a normal rate', () => {
     const some = new PublisherLimits(
       () => ({ named: {}, others: { ...none, postsPerMinute: 2 } }),
       () => false,
@@ -90,7 +90,7 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 3, 0, 'constructor')).toBe(2);
   });
 
-  it('is forgotten of publishers that are quiet, and of nobody else (PUBLISHER-LIMITS-3)', () => {
+  it('the rates of quiet publishers are removed from memory, and no others (PUBLISHER-LIMITS-3)', () => {
     const some = limits();
     expect(burst(some, 60, 0)).toBe(60);
     for (let one = 0; one < 3_000; one += 1) burst(some, 1, 30_000, `p${one}`);
@@ -111,7 +111,7 @@ describe('a post beyond its publisher’s limits', () => {
       entry.type === 'message' && entry.role === 'user' ? [entry.id] : [],
     );
 
-  it('becomes a dead letter, and nothing of it is kept', async () => {
+  it('a post over the rate becomes a dead letter, and nothing of it is stored', async () => {
     world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
     for (const id of ['m1', 'm2', 'm3']) await post(id);
     expect(codes()).toEqual(['RATE_LIMITED']);
@@ -120,14 +120,14 @@ describe('a post beyond its publisher’s limits', () => {
     expect(await world.store.exists('never')).toBe(false);
   });
 
-  it('is told to who asked through the API', async () => {
+  it('the publisher of an API post over the rate gets the refusal', async () => {
     world = createWorld({ alice: { maxBytes: 100 } });
     const body = { conversation: 'demo', publisher: 'alice', content: 'x'.repeat(100) };
     expect(await world.request('post', body)).toMatchObject({ ok: false, refusal: { code: 'TOO_LARGE' } });
     expect(await world.request('post', { ...body, content: 'x' })).toMatchObject({ ok: true });
   });
 
-  it('is known already when it comes again: then it is no new one, however often (POSTS-6)', async () => {
+  it('a post that is already in the log is not refused for the rate, however often it is repeated (POSTS-6)', async () => {
     world = createWorld({ alice: { postsPerMinute: 1 }, now: () => 0 });
     await post('m1');
     await post('m1');
@@ -137,7 +137,7 @@ describe('a post beyond its publisher’s limits', () => {
     expect(await posted()).toEqual(['m1']);
   });
 
-  it('is refused where agents are at work in too many conversations, until one of them is answered', async () => {
+  it('a post is refused while agents work in too many conversations of its publisher', async () => {
     world = createWorld({ alice: { openConversations: 2 } });
     await post('a', 'one');
     await post('b', 'two');
@@ -153,7 +153,7 @@ describe('a post beyond its publisher’s limits', () => {
     expect(await posted('three')).toEqual(['e', 'c']);
   });
 
-  it('that was refused for another reason counts as no conversation at work', async () => {
+  it('a post that was refused for another reason does not count as a conversation with work', async () => {
     world = createWorld({ alice: { openConversations: 1 } });
     await world.deliver({ id: 'a', content: 'x', to: ['nobody'] }, { conversation: 'one' });
     await post('b', 'two');

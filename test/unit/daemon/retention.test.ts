@@ -44,7 +44,7 @@ describe('retention', () => {
     }).tick();
   const left = async () => (await world.workers.rows()).map(({ id }) => id);
 
-  it('deletes a conversation whose newest entry is older, and no other', async () => {
+  it('retention deletes a conversation whose newest entry is too old, and no other', async () => {
     await converse('old');
     now += 60 * DAY;
     await converse('newer');
@@ -54,14 +54,14 @@ describe('retention', () => {
     expect(world.lines.filter((line) => line.includes('"conversations":1')).length).toBe(1);
   });
 
-  it('keeps a conversation until its age is reached', async () => {
+  it('retention keeps a conversation until its age is reached', async () => {
     await converse('old');
     now += 90 * DAY - HOUR;
     await tick();
     expect(await left()).toEqual(['old']);
   });
 
-  it('keeps a conversation in which a turn runs', async () => {
+  it('retention keeps a conversation in which a turn runs', async () => {
     await world.deliver('hello');
     world.runtime.progress.settledUpTo({ stream: 's1', sequence: 1 });
     now += 91 * DAY;
@@ -70,7 +70,7 @@ describe('retention', () => {
     expect(world.calls[0]?.signal.aborted).toBe(false);
   });
 
-  it('keeps a conversation with posts for a stopped agent', async () => {
+  it('retention keeps a conversation with posts for a stopped agent', async () => {
     await converse('demo');
     await world.request('stop', { conversation: 'demo' });
     const later = world.bus.delivery('alice', 'demo', 'waits');
@@ -85,7 +85,7 @@ describe('retention', () => {
     expect(await left()).toEqual(['demo']);
   });
 
-  it('keeps a conversation with a post in the stream that is not settled', async () => {
+  it('retention keeps a conversation with an unsettled post in the stream', async () => {
     await converse('demo');
     world.bus.delivery('alice', 'demo', 'unread');
     now += 91 * DAY;
@@ -93,14 +93,14 @@ describe('retention', () => {
     expect(await left()).toEqual(['demo']);
   });
 
-  it('leaves a conversation to the daemon that works on it (RETENTION-2)', async () => {
+  it('retention leaves a conversation to the daemon that works on it (RETENTION-2)', async () => {
     await converse('demo');
     now += 91 * DAY;
     expect(await tick(false)).toBe(true);
     expect(await left()).toEqual(['demo']);
   });
 
-  it('deletes nothing after the clock was set forward by ten years, and says so at each tick (RETENTION-4)', async () => {
+  it('retention deletes nothing after the clock was set forward by ten years, and reports it at each tick (RETENTION-4)', async () => {
     const warnings = () => world.lines.filter((line) => line.includes('the clock may be wrong')).length;
     await converse('one');
     await converse('two');
@@ -115,7 +115,7 @@ describe('retention', () => {
     expect([await left(), lettersExpired, warnings()]).toEqual([['later', 'one', 'two'], 1, 2]);
   });
 
-  it('deletes after a stop of a week, and what is old for long as soon as something becomes due (RETENTION-4)', async () => {
+  it('retention deletes after a stop of one week, and long overdue conversations as soon as another one becomes due (RETENTION-4)', async () => {
     await converse('oldest');
     now += 60 * DAY;
     await converse('old');
@@ -124,7 +124,7 @@ describe('retention', () => {
     expect(await left()).toEqual([]);
   });
 
-  it('keeps dead letters where conversations stay for ever and none has an entry that is new enough (RETENTION-4)', async () => {
+  it('retention keeps dead letters when conversations have no age limit and no entry is recent (RETENTION-4)', async () => {
     await converse('one');
     now += 40 * DAY;
     await tick(true, 30 * DAY, null);

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createWorld } from './world.ts';
 
-it('a history begins a conversation once, in several appends, however often the request comes, also at once', async () => {
+it('a history starts a conversation once, in several appends, however often the request is repeated, also simultaneously', async () => {
   const world = createWorld({ maxPayload: 10_000 });
   onTestFinished(() => world.end());
   const messages = Array.from({ length: 9 }, (_, n) => ({
@@ -24,7 +24,7 @@ it.each([
   ['to an agent that is not there', { content: 'Hello', to: ['nobody'] }, 'UNKNOWN_AGENT'],
   ['that no entry has room for', { content: 'x'.repeat(9_000) }, 'TOO_LARGE'],
   ['larger than its publisher may send', { content: 'x'.repeat(2_000) }, 'TOO_LARGE'],
-])('a history is not kept when the post that follows would be refused: one %s', async (_, post, code) => {
+])('a history is not stored when the post that follows would be refused: one %s', async (_, post, code) => {
   const alice = post.content.length < 9_000 ? { maxBytes: 1_000 } : {};
   const world = createWorld({ maxPayload: 10_000, alice });
   onTestFinished(() => world.end());
@@ -35,7 +35,7 @@ it.each([
   expect(await world.request('seed', { ...body, post: next })).toMatchObject({ ok: true });
 });
 
-it('a check before a history is kept takes nothing from the rate of its publisher', async () => {
+it('a check before a history is stored does not count into the rate of its publisher', async () => {
   const world = createWorld({ alice: { postsPerMinute: 1 } });
   onTestFinished(() => world.end());
   const seed = (conversation: string) => {
@@ -47,7 +47,7 @@ it('a check before a history is kept takes nothing from the rate of its publishe
   expect(await seed('c')).toMatchObject({ ok: false, refusal: { code: 'RATE_LIMITED' } });
 });
 
-it('a request without messages checks the post alone, in a conversation that has begun too, and keeps nothing', async () => {
+it('a request without messages checks only the post, also in an existing conversation, and stores nothing', async () => {
   const world = createWorld({ alice: { postsPerMinute: 1 } });
   onTestFinished(() => world.end());
   const check = (post: object, conversation = 'demo') =>
@@ -68,7 +68,7 @@ it('a request without messages checks the post alone, in a conversation that has
   });
 });
 
-it('a check refuses no post for the rate of its publisher that the log has already', async () => {
+it('a check does not refuse a post that is already in the log for the rate of its publisher', async () => {
   const world = createWorld({ alice: { postsPerMinute: 1 } });
   onTestFinished(() => world.end());
   const post = { id: 'known', content: 'Hello' };

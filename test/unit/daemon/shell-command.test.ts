@@ -19,7 +19,7 @@ describe('the normal form of a plain command', () => {
     [`echo ''`, `echo ''`],
     [`echo 'ü $HOME *'`, `echo 'ü $HOME *'`],
     ['/bin/ls', '/bin/ls'],
-  ])('%j is %j', (text, form) => {
+  ])('the normal form of the command %j is %j', (text, form) => {
     expect(plainCommand(text)).toBe(form);
   });
 
@@ -82,7 +82,7 @@ describe('the normal form of a plain command', () => {
       'a ^b',
       'a !b',
     ],
-  ])('%j is not plain', (text) => {
+  ])('the command %j is not plain', (text) => {
     expect(plainCommand(text)).toBeNull();
   });
 });
@@ -100,7 +100,7 @@ describe('the commands of a text', () => {
     ['if a; then rm x; fi', ['if a'], false],
     ['eval "rm x"', [`eval 'rm x'`], false],
     ['rm ${', [], false],
-  ])('%j are %j (all of them: %j)', (text, commands, isAll) => {
+  ])('the commands of %j are %j (complete: %j)', (text, commands, isAll) => {
     expect(commandsIn(text)).toMatchObject({ isAll });
     expect(commandsIn(text).commands).toEqual(expect.arrayContaining(commands));
   });

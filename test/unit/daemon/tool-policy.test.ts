@@ -105,30 +105,33 @@ const settings = fc.record({
 });
 
 describe('the description of its tools that an agent gets', () => {
-  it.each([false, true])('matches what the policy permits (in a run: %s)', (inRun) => {
-    fc.assert(
-      fc.property(settings, (tools) => {
-        const { prompt, offered, judged } = told(configured(tools), inRun);
-        for (const name of NAMES) {
-          const outcomes = GIVEN.map((given) => judged(name, given));
-          expect(offered.includes(name)).toBe(!outcomes.includes('TOOL_NOT_AVAILABLE'));
-          const only = [...new Set(outcomes)];
-          if (lineOf(prompt, 'at once').includes(name)) expect(only).toEqual(['run']);
-          else if (lineOf(prompt, 'after').includes(name)) expect(only).toEqual(['ask']);
-          else if (prompt.includes(`- by its arguments: \`${name}\` where`)) {
-            expect(only).not.toContain('TOOL_NOT_AVAILABLE');
-          } else {
-            expect(only).toEqual(['TOOL_NOT_AVAILABLE']);
-            const outside = inRun && !WORKFLOW.nodes.build.tools.includes(name);
-            expect(lineOf(prompt, 'never').includes(name)).toBe(!outside);
+  it.each([false, true])(
+    'the description of tools in the prompt matches what the policy permits (in a run: %s)',
+    (inRun) => {
+      fc.assert(
+        fc.property(settings, (tools) => {
+          const { prompt, offered, judged } = told(configured(tools), inRun);
+          for (const name of NAMES) {
+            const outcomes = GIVEN.map((given) => judged(name, given));
+            expect(offered.includes(name)).toBe(!outcomes.includes('TOOL_NOT_AVAILABLE'));
+            const only = [...new Set(outcomes)];
+            if (lineOf(prompt, 'at once').includes(name)) expect(only).toEqual(['run']);
+            else if (lineOf(prompt, 'after').includes(name)) expect(only).toEqual(['ask']);
+            else if (prompt.includes(`- by its arguments: \`${name}\` where`)) {
+              expect(only).not.toContain('TOOL_NOT_AVAILABLE');
+            } else {
+              expect(only).toEqual(['TOOL_NOT_AVAILABLE']);
+              const outside = inRun && !WORKFLOW.nodes.build.tools.includes(name);
+              expect(lineOf(prompt, 'never').includes(name)).toBe(!outside);
+            }
           }
-        }
-      }),
-      { numRuns: runs(100) },
-    );
-  });
+        }),
+        { numRuns: runs(100) },
+      );
+    },
+  );
 
-  it('describes each case in words', () => {
+  it('the description of tools covers each case', () => {
     const { prompt, offered, tools } = told(
       configured({
         policy: [
@@ -154,7 +157,7 @@ describe('the description of its tools that an agent gets', () => {
     expect(tools).toMatchObject({ forbidden: ['looks'], missing: ['mcp__away__tool'] });
   });
 
-  it('does not mention tools when all of them are forbidden', () => {
+  it('the prompt does not mention tools when all of them are forbidden', () => {
     const config = configured({ policy: NAMES.map((tool) => ({ tool, allow: false })) });
     Object.assign(config.agents[0] ?? {}, { tools: NAMES });
     const { prompt, offered } = told(config);
@@ -162,7 +165,7 @@ describe('the description of its tools that an agent gets', () => {
     expect(prompt).not.toMatch(/tools/i);
   });
 
-  it('a tool that is forbidden or left out and called anyway is not available, and the others are named', () => {
+  it('a call of a forbidden or omitted tool is refused, and the refusal names the available tools', () => {
     const config = configured({ policy: [{ tool: 'shell', allow: false }] });
     const rules = toolRules(config, toolbox);
     const available = ['reads', 'shell', 'handoff', 'mcp__away__tool'];
