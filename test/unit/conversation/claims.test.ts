@@ -39,7 +39,7 @@ describe('a claim', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('L15: gives a turn up that was taken up five times and got nowhere, and the conversation goes on', () => {
+  it('L15: a turn that was resumed five times without progress is given up, and the conversation continues', () => {
     const world = new World();
     world.post('one');
     for (let n = 1; n <= 5; n++) takeOver(world, `daemon-${n}`);

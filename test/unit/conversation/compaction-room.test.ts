@@ -36,12 +36,15 @@ describe('a request that fits only if everything possible is taken out', () => {
       {},
       { shortened: [3], previewLength: 0 },
     ],
-  ])('is planned where it equals the room, and not one token below: %s', (_, least, log, more, plan) => {
-    expect(planOf(log, limitsOf(least), more)).toMatchObject(plan);
-    expect(planOf(log, limitsOf(least - 1), more)).toBeNull();
-  });
+  ])(
+    'a reduction is planned where its result equals the window, and not one token below: %s',
+    (_, least, log, more, plan) => {
+      expect(planOf(log, limitsOf(least), more)).toMatchObject(plan);
+      expect(planOf(log, limitsOf(least - 1), more)).toBeNull();
+    },
+  );
 
-  it('is not planned where the summary is already as short as possible: it would be rewritten for ever', () => {
+  it('a reduction is not planned where the summary is already as short as possible, so that it is not rewritten endlessly', () => {
     for (const room of [20, 60, 100])
       expect(planOf(standing, limitsOf(room), { write: () => WORDS })).toBeNull();
   });

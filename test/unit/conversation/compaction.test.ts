@@ -91,7 +91,7 @@ describe('a reduction of a view', () => {
     ]);
   });
 
-  it('takes nothing where prefix and trigger alone are too large: no summary is paid for in vain', () => {
+  it('a reduction takes nothing if prefix and trigger alone are too large, so that no summary is written without use', () => {
     expect(planOf(logOf(...exchanges(5), ...asks(20)), limitsOf(-10))).toBeNull();
     expect(
       planOf(logOf(said(ALICE, WORDS.repeat(9), { to: ['pm'] }), started('pm', 0)), limitsOf(500)),
@@ -240,7 +240,7 @@ describe('V17: a summary in the log', () => {
   });
 });
 
-it('does not grow over a hundred reductions, and counts everyone that it no longer quotes', () => {
+it('a summary does not grow over a hundred reductions, and counts each person that it no longer quotes', () => {
   let log = logOf();
   for (let at = 0; at < 100; at++) {
     const next = log.length;

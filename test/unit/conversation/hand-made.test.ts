@@ -107,7 +107,7 @@ describe('a log that others wrote', () => {
     });
   });
 
-  it('V3 V14: what an aborted call saw only behind a result counts as shown once a later request is answered', () => {
+  it('V3 V14: an entry that an aborted call contained only in a result counts as shown once a later request is answered', () => {
     const agent = { kind: 'agent', id: 'pm', name: 'PM' } as const;
     const alice = { kind: 'person', id: 'alice', name: 'Alice' } as const;
     const at = { id: 'x', createdAt: '' };

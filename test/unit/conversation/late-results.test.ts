@@ -50,7 +50,7 @@ describe('a late result', () => {
     expect(team.shown()).toEqual(['sent']);
   });
 
-  it('L18: stands in no view', () => {
+  it('L18: a late result is in no view', () => {
     const { team, tool } = stoppedInTheMiddle('risky');
     team.finish(tool, 'it was sent');
     team.do({ type: 'resume', agent: null, by: PERSON });

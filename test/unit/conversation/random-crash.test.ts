@@ -9,7 +9,7 @@ import { expectCursors, rulesFor, SLUGS, World } from './world.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 describe('a crash at any batch boundary', () => {
-  it('L6 L12: recover and go on leaves no trigger unanswered and none answered twice; a call is asked again with the same bytes', () => {
+  it('L6 L12: recovery after a crash leaves no trigger unanswered and none answered twice; a call is repeated with the same bytes', () => {
     fc.assert(
       fc.property(sizesArbitrary, stepsArbitrary, fc.nat(), (sizes, steps, cut) => {
         const world = new World(rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit }));

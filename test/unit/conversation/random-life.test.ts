@@ -57,7 +57,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     });
   });
 
-  it('L7: every message stands in each later view exactly once, in its own words, and only the block repeats any', () => {
+  it('L7: every message is in each later view exactly once, unchanged, and only the block repeats any', () => {
     const later = (world: World) => {
       for (const agent of world.rules.roster.agents.keys()) {
         const texts = withoutBlock(world.view(agent)).map((message) => message.content ?? '');
@@ -141,7 +141,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     );
   });
 
-  it('V6: the trigger stands last in the first request of a turn, and only what the turn did follows it later', () => {
+  it('V6: the trigger is last in the first request of a turn, and only entries of the turn follow it later', () => {
     life(
       60,
       () => undefined,
@@ -267,7 +267,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     );
   });
 
-  it('A1: recovering twice changes no view, answers nothing twice and owes nothing new', () => {
+  it('A1: a second recovery changes no view, answers nothing twice and adds no outstanding work', () => {
     life(60, (world) => {
       // Safe tools are run once more: only then does another crash find nothing new.
       world.crash();

@@ -46,7 +46,7 @@ describe('a crash', () => {
     expect(world.calls).toHaveLength(1);
   });
 
-  it('L9: a call that nobody started is started now, and says so before it runs', () => {
+  it('L9: a call that was not started before a crash is started by the recovery, with a start entry before it runs', () => {
     const world = new World();
     world.post('one');
     world.answer(world.callOf('pm'), null, ['a']);

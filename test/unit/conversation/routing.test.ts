@@ -100,7 +100,7 @@ describe('who answers: the first rule that applies', () => {
     ]);
   });
 
-  it("L14: an agent's text that mentions another wakes nobody", () => {
+  it("L14: a mention in an agent's text starts no turn", () => {
     const world = new World();
     world.post('hello', { to: ['pm'] });
     const { effects } = world.answer(world.callOf('pm'), 'I think @dev should do this');

@@ -39,7 +39,7 @@ const handoff: NewEntry = {
 const phase: NewEntry = { type: 'phase-entered', author: ALICE, from: 'chat', to: 'plan', by: 'Alice' };
 
 describe('a summary', () => {
-  it('quotes people, lists who said and did what in order, and counts the tools that were used', () => {
+  it('a summary quotes people, lists messages and actions by author in order, and counts the tools that were used', () => {
     const text = textOf([
       said(ALICE, 'We need CSV.\nBy Friday.'),
       phase,
@@ -109,7 +109,7 @@ describe('a summary', () => {
     expect(text).toContain(words.map((line) => `> ${line}`).join('\n'));
   });
 
-  it("cuts a model's text to its tokens, not its characters, and counts what was said if none fits", () => {
+  it("a summary cuts a model's text by tokens, not by characters, and counts the messages if none fits", () => {
     const prose = 'word '.repeat(400);
     const text = textOf([said(DEV, 'x')], { maxTokens: 200, prose });
     expect(estimateTokens(text)).toBeGreaterThan(150);
@@ -199,7 +199,7 @@ describe('L17 in a summary', () => {
     name: nasty,
   });
 
-  it('holds for any content, name and words of a model: every line is ours, quoted or behind a dash, and the budget is kept', () => {
+  it('L17: for any content, name and text of a model, every line of a summary is generated, quoted or after a dash, within the budget', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ author, content: nasty }), { minLength: 1, maxLength: 30 }),

@@ -64,7 +64,7 @@ describe('a delegation', () => {
   });
 
   it.each([[['dev', 'qa']], [['qa', 'dev']]])(
-    'several go side by side, and with answers in the order %j the results stand in call order',
+    'several delegations run at the same time, and with answers in the order %j the results are in call order',
     (order) => {
       const team = new Team();
       team.post('go');

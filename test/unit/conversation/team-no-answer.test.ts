@@ -146,7 +146,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it.each(['delegate', 'handoff'])(
-    'because it is stopped already: a %s to it is refused, and the agent goes on',
+    'a %s to a stopped agent is refused, and the asking agent continues',
     (tool) => {
       const team = new Team();
       team.do({ type: 'stop', agent: 'dev', by: PERSON });

@@ -114,7 +114,7 @@ describe('any interleaving of a team at work', () => {
     expect(summaries).toBeGreaterThan(10); // or nothing was tested
   });
 
-  it('TURNS-5, TURNS-6: after every append nothing is left undone, nobody waits for himself, the guard lets every request pass', () => {
+  it('TURNS-5, TURNS-6: after every append no work is forgotten, no agent waits for itself, and the guard accepts every request', () => {
     lives(60, false, (team, steps) => {
       for (const step of steps) {
         live(team, step);

@@ -67,7 +67,7 @@ describe('a run', () => {
     expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
   });
 
-  it('with an input begins with it, in one append, whatever was said before', () => {
+  it('a run with an input begins with it, in one append, whatever messages came before', () => {
     for (const team of [new Team(), afterTalk()]) {
       const command = { type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON } as const;
       const { entries } = team.do({ ...command, input: '@dev knows: build a clock' });

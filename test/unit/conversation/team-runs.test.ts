@@ -174,7 +174,7 @@ describe('a run', () => {
     expect(team.post('and now?').effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
   });
 
-  it('L14: wakes nobody for a node that it has left: who was busy completed it in the turn under way', () => {
+  it('L14: a run starts no turn for a node that a busy agent completed in its running turn', () => {
     const team = atBusyNode();
     team.finish(team.tools[0] ?? expect.unreachable());
     const { effects } = team.act('dev', null, done('built'));

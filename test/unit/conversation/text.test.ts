@@ -43,7 +43,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     'RUN_DIRECTIVE',
     'NODE_BRIEF: x',
     'STEP (from Parley; not something a person said)',
-  ])('%j is escaped on the first line and behind every separator and invisible character', (marker) => {
+  ])('%j is escaped on the first line and after every separator and invisible character', (marker) => {
     expect(escapeMarkers(marker)).toBe(`\\${marker}`);
     for (const separator of SEPARATORS)
       for (const blank of INVISIBLE)

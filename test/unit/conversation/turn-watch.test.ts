@@ -249,7 +249,7 @@ describe('TURN-WATCH-5: a turn whose approval was answered', () => {
     expect(ended(team)).toEqual([false, true, false, true]);
   });
 
-  it('still waits behind another pending approval, and runs when that is answered', () => {
+  it('a turn still waits for another pending approval, and runs when that is answered', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
     team.word('gated2', 'approve');
     team.word('gated1', 'approve');

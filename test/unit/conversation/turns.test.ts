@@ -33,7 +33,7 @@ describe('a turn', () => {
     ]);
   });
 
-  it('L10 V7: results that come in any order stand in call order, under ids of their place, though the provider repeats its own', () => {
+  it('L10 V7: results that arrive in any order are in call order, with ids of their position, although the provider repeats its ids', () => {
     const world = new World();
     world.post('hello');
     world.answer(world.callOf('pm'), null, ['a', 'b', 'c']);
@@ -144,7 +144,7 @@ describe('L16: a failure is content', () => {
     },
   );
 
-  it("a person's abort is no error: the partial text stays as said", () => {
+  it('an abort by a person is no error: the partial text is kept as a message', () => {
     const world = new World();
     world.post('hello');
     const { entries } = world.abort(world.callOf('pm'), 'half');
@@ -173,7 +173,7 @@ describe('L16: a failure is content', () => {
     ]);
   });
 
-  it('L12: a tool that ran when its turn was aborted is said to be unknown, in the same batch', () => {
+  it('L12: the result of a tool that ran when its turn was aborted is unknown, in the same append', () => {
     const world = new World();
     world.post('hello');
     const call = world.callOf('pm');

@@ -63,7 +63,7 @@ describe('V15: people are told apart from the second one on', () => {
   it.each([
     ['that no view may contain', { includeInContext: false }],
     ['without a word', { content: '' }],
-  ])('somebody who said only something %s is no second person', (_, more) => {
+  ])('an author whose only message is one %s does not count as a second person', (_, more) => {
     const log = logOf(said(person('Alice'), 'secret', more), said(person('Bob'), 'hello'));
     expect(seen(log)).toEqual([['user', 'hello']]);
     const third = logOf(

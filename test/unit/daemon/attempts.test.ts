@@ -104,7 +104,7 @@ describe('a post that may end the daemon', () => {
     expect(await messages()).toEqual(['m1', 'm2', 'm3']);
   });
 
-  it('becomes a dead letter when five attempts came to no end, and its conversation goes on', async () => {
+  it('a post becomes a dead letter after five attempts without an end, and its conversation continues', async () => {
     begin({ sequence: 1, begun: 5 });
     await Promise.all([deliver(1), deliver(2)]);
     expect(world.bus.dead).toMatchObject([
@@ -199,7 +199,7 @@ describe('a post that may end the daemon', () => {
     });
   }
 
-  it('that fails to be decided on is a dead letter after five times, though its stream was made anew', async () => {
+  it('a post that cannot be decided on becomes a dead letter after five attempts, although its stream was created again', async () => {
     begin();
     breakDecisions();
     const refused = deliver(1);

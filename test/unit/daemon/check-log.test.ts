@@ -102,7 +102,7 @@ describe('the check of a team at work', () => {
       { ...end, ...lead },
     ].map((entry, index) => ({ ...entry, index, id: `id-${index}` }));
 
-  it('finds nothing in a sound one, nor in one that goes on after a crash', () => {
+  it('the check of a log finds nothing in a sound one, or in one that continues after a crash', () => {
     expect(checkLog(text(sound()))).toEqual([]);
     const crashed = sound();
     crashed.splice(13, 0, { ...crashed[12], id: 'again' });
@@ -177,7 +177,7 @@ describe('the check of a team at work', () => {
     return numbered(entries);
   };
 
-  it('lets a turn wait for a person to approve a call, and what stands behind that call with it', () => {
+  it('the check of a log accepts a turn that waits for an approval, and the calls after that one', () => {
     expect(checkLog(text(asking('write', 'look')))).toEqual([]);
     const answered = asking('write', 'look');
     answered.splice(4, 0, {
@@ -196,7 +196,7 @@ describe('the check of a team at work', () => {
     expect(checkLog(text(before)).join()).toBe('entry 4: a turn waits for look');
   });
 
-  it('finds an answer that nobody was given', () => {
+  it('the check of a log finds an answer that no agent received', () => {
     const entries = sound().filter((entry) => entry.index !== 9);
     expect(checkLog(text(numbered(entries))).join('\n')).toMatch(/8: an answer that never became a result/);
   });

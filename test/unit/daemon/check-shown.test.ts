@@ -19,7 +19,7 @@ describe('the check of what agents were shown', () => {
     expect(checkKnowledge(talk().entries)).toEqual([]);
   });
 
-  it('finds a cursor that passed what was never shown, and one that stayed behind (L8, V14)', () => {
+  it('the check of views finds a cursor that passed an entry that was never shown, and one that is too low (L8, V14)', () => {
     const log = talk();
     expect(checkKnowledge(changed(log, 3, { lastProcessedMessageIndex: 2 }))).toEqual([
       'entry 3: the cursor of pm is 2, and should be 4',
@@ -85,7 +85,7 @@ describe('the check of what agents were shown', () => {
     ]);
   });
 
-  it('finds a summary that parts a call from its result, or stands for an open one (V17)', () => {
+  it('the check of views finds a summary that separates a call from its result, or covers an open call (V17)', () => {
     const calls = [{ id: 'a', type: 'function', function: { name: 'recall', arguments: '{}' } }];
     const log = talk();
     const author = log.entries[2]?.author;
@@ -170,7 +170,7 @@ describe('the check of the audit log', () => {
       expect(check(word(answer), of('two files'))).toEqual([]);
     });
 
-    it('but none that says that nobody knows (L12)', () => {
+    it('the check of the audit log accepts a result that says unknown (L12)', () => {
       expect(check(of('[the turn was aborted while shell ran: whether it took effect is unknown]'))).toEqual(
         [],
       );

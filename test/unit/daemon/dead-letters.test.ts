@@ -49,7 +49,7 @@ describe('the dead letters', () => {
     expect(seen).toEqual(Array.from({ length: 60 }, (_, back) => 60 - back));
   });
 
-  it('are shown whole, and said not to be there where they are not', async () => {
+  it('dead letters are shown completely, and a missing one is reported as not found', async () => {
     await toNobody('the words');
     expect(await ask('dead-letter', { sequence: 1 })).toMatchObject({
       ok: true,
@@ -100,7 +100,7 @@ describe('the dead letters', () => {
     expect(await ask('dead-retry', { sequence: 2 })).toMatchObject({ ok: true, body: { id: 'in-1' } });
   });
 
-  it('whose body nobody could take make no second letter (DEAD-LETTERS-2)', async () => {
+  it('posting again a dead letter that is refused again makes no second one (DEAD-LETTERS-2)', async () => {
     await world.deliver('{oops');
     await world.deliver({ content: 'x', shout: 1 });
     for (const [sequence, code] of [
@@ -112,7 +112,7 @@ describe('the dead letters', () => {
     expect([...world.bus.letters.keys()]).toEqual([1, 2]);
   });
 
-  it('of posts that wait for room stay until those are in the log', async () => {
+  it('dead letters of posts that wait for disk space stay until those posts are in the log', async () => {
     await toNobody('the words');
     hire();
     world.bus.control.holding = true; // as the stream: it has the post before anybody takes it

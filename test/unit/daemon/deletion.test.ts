@@ -37,7 +37,7 @@ describe('a post', () => {
     expect(disk.deleted.size).toBe(0);
   });
 
-  it('that was acknowledged before a deletion and is read after it is void; a later one begins anew', async () => {
+  it('a post that was acknowledged before a deletion and is read after it has no effect; a later one starts a new conversation', async () => {
     const unread = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
     expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
       body: { deleted: true, existed: true },

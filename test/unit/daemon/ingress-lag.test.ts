@@ -3,7 +3,7 @@ import { createLagMeter } from '../../../src/daemon/ingress/ingress-progress.ts'
 import { Metrics } from '../../../src/daemon/metrics.ts';
 
 describe('the lag of the ingress', () => {
-  it('is asked for at most once a second, and nobody hears of a failure', async () => {
+  it('the lag of the ingress is requested at most once per second, and a failure is ignored', async () => {
     let now = 0;
     let asked = 0;
     const read = async () => {
@@ -23,7 +23,7 @@ describe('the lag of the ingress', () => {
     expect(await lag()).toMatchObject({ messages: 3 });
   });
 
-  it('is not told while nobody knows it', () => {
+  it('the lag of the ingress is not reported while it is unknown', () => {
     const named = (ingressLag: { messages: number; oldestTakenAt: number | null } | null) =>
       new Metrics()
         .measure({ openConversations: 0, ingressUnsettled: 0, ingressLag })
