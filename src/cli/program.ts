@@ -42,7 +42,7 @@ import { type Failure, renderFailure } from './render/failure.ts';
  *              a daemon), offline/ (without a running daemon: logs, server configuration, fault injection)
  * chat/        the interactive chat: lines, paste, screen, session
  * doctor/      the checks of `parley doctor`, and file permissions
- * follow/      reads logs page by page, posts and follows, prints pending approvals
+ * follow/      reads logs page by page, posts and follows, prints answers and pending approvals
  * options/     global options, which command accepts which, the publisher, suggested commands
  * output/      log, telemetry, spinner
  * render/      text for people; pure

@@ -5,7 +5,8 @@ import type { Entry } from './log/entry.ts';
 import { evolve } from './state/evolve.ts';
 import { type Roster, rosterOf } from './state/roster.ts';
 import { type ConversationState, EMPTY_STATE } from './state/state.ts';
-import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view/view.ts';
+import { AgentView } from './view/view.ts';
+import { DEFAULT_VIEW_POLICY, type ViewPolicy } from './view/view-parts.ts';
 
 /** Dependencies of a conversation besides its log, the same for every decision. */
 export interface ConversationRules

@@ -87,4 +87,5 @@ export {
 } from './view/definition-diff.ts';
 export * from './view/view.ts';
 export { type Difference, diffViews, type PlacedMessage } from './view/view-diff.ts';
+export * from './view/view-parts.ts';
 export type * from './view/view-report.ts';

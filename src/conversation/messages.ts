@@ -1,7 +1,8 @@
 import type { Reduction } from './decide/command.ts';
 import { summaryOf } from './decide/records.ts';
 import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
-import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view.ts';
+import { AgentView } from './view/view.ts';
+import { DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view-parts.ts';
 
 /** Input of `buildAgentMessages`. */
 export interface AgentMessagesInput {

@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Entry } from '../log/entry.ts';
 import { escapeMarkers, escapeRecalled } from '../text/text.ts';
-import type { ViewPolicy } from '../view/view.ts';
+import type { ViewPolicy } from '../view/view-parts.ts';
 import { searchLog } from './recall-search.ts';
 import { headingOf, type IndexRange, type RecalledEntry, RecalledLog, STEP } from './recalled-log.ts';
 

@@ -1,7 +1,8 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
-import { AgentView, type ViewPolicy } from '../view/view.ts';
+import { AgentView } from '../view/view.ts';
+import type { ViewPolicy } from '../view/view-parts.ts';
 
 /**
  * One conversation's log, as one agent may read it entry by entry.

@@ -1,5 +1,5 @@
 import { PREVIEW_LENGTH } from '../text/text.ts';
-import type { ViewPart } from '../view/view.ts';
+import type { ViewPart } from '../view/view-parts.ts';
 import {
   CHARS_PER_TOKEN,
   isOver,

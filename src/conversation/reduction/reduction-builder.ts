@@ -1,7 +1,7 @@
 import { expand, type Ranges, rangesOf } from '../log/ranges.ts';
 import type { Limit } from '../state/budget.ts';
 import { PREVIEW_LENGTH, previewOf } from '../text/text.ts';
-import type { ViewMessage, ViewPart } from '../view/view.ts';
+import type { ViewMessage, ViewPart } from '../view/view-parts.ts';
 import {
   coveredEntries,
   type Group,

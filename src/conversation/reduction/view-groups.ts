@@ -1,6 +1,6 @@
 import type { Entry, EntryOf } from '../log/entry.ts';
 import { expand } from '../log/ranges.ts';
-import type { ViewMessage, ViewPart } from '../view/view.ts';
+import type { ViewMessage, ViewPart } from '../view/view-parts.ts';
 import { quotation } from './summary-text.ts';
 
 /** A view as groups that are never split, with their sizes (COMPACTION-3). */

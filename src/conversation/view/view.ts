@@ -1,6 +1,5 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
-import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import { Knowledge, wireCallId } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -9,9 +8,9 @@ import {
   escapeMarkers,
   estimateTokens,
   NEW_INTERACTION_MARKER,
-  type OtherAgentsAs,
   previewOf,
 } from '../text/text.ts';
+import type { PartKind, View, ViewMessage, ViewPart, ViewPolicy } from './view-parts.ts';
 
 /**
  * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/proofs.md lists their tests.
@@ -21,67 +20,6 @@ import {
  * VIEW-2 Each message appears once; only the away block repeats any (L7).
  * VIEW-3 Without block and marker each request is a prefix of the next (V9): the text of a message never changes.
  */
-
-export interface ViewPolicy {
-  readonly otherAgentsAs: OtherAgentsAs;
-  readonly includeCollapsed: boolean;
-  /** False: a result reads `[result omitted: recall <index>]`. */
-  readonly includeToolResults: boolean;
-  /** Estimated tokens of the messages that the away block shows in full. */
-  readonly awayTokens: number;
-  /** True: an agent's own messages include their reasoning. */
-  readonly includeReasoning?: boolean;
-}
-
-export const DEFAULT_VIEW_POLICY: ViewPolicy = {
-  otherAgentsAs: 'system',
-  includeCollapsed: false,
-  includeToolResults: true,
-  awayTokens: MOST_AWAY_TOKENS,
-};
-
-interface ViewToolCall {
-  readonly id: string;
-  readonly type: 'function';
-  readonly function: { readonly name: string; readonly arguments: string };
-}
-
-/** One message of a request, in the chat-completions form. */
-export interface ViewMessage {
-  readonly role: 'system' | 'user' | 'assistant' | 'tool';
-  readonly content: string | null;
-  /** Of an own message, if the policy includes it. */
-  readonly reasoning?: string;
-  readonly tool_calls?: readonly ViewToolCall[];
-  readonly tool_call_id?: string;
-}
-
-export type PartKind =
-  | 'prefix'
-  | 'run-context'
-  | 'summary'
-  | 'history'
-  | 'away-block'
-  | 'marker'
-  | 'trigger'
-  | 'turn';
-
-/** A message, the entries it comes from, and its part of the request. */
-export interface ViewPart {
-  readonly kind: PartKind;
-  readonly entries: readonly number[];
-  readonly message: ViewMessage;
-}
-
-/** A request's messages after the prefix. `history` is shared and grows: use its first `historyLength` items. */
-export interface View {
-  readonly history: readonly ViewPart[];
-  readonly historyLength: number;
-  /** Changes when `history` changed other than by growth: discard caches built on it. */
-  readonly historyVersion: number;
-  /** Block, marker, trigger, and the steps of the turn so far. */
-  readonly tail: readonly ViewPart[];
-}
 
 /** Tools whose results quote the conversation: that text is escaped (L17). */
 const QUOTING_TOOLS: ReadonlySet<string> = new Set(['recall', 'delegate', 'ask']);

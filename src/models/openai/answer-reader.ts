@@ -2,7 +2,7 @@ import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-
 import type { Usage } from '../../conversation/index.ts';
 import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
-import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
+import { excerpt, isContent, isRecord, type JsonRecord, partsOf, stringOf, usageOf } from './json.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
 
@@ -253,42 +253,6 @@ function parse(json: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** A message with tool calls may have no content, or null. */
-function isContent(content: unknown): boolean {
-  return (content ?? null) === null || typeof content === 'string' || Array.isArray(content);
-}
-
-/** Content is a string or a list of parts, some of them reasoning. */
-function partsOf(content: unknown): { text: string; reasoning: string } {
-  if (!Array.isArray(content)) return { text: stringOf(content), reasoning: '' };
-  const parts = content.filter(isRecord);
-  const thoughts = parts.flatMap((part) =>
-    Array.isArray(part.thinking) ? part.thinking.filter(isRecord) : [],
-  );
-  return {
-    text: parts.map((part) => stringOf(part.text)).join(''),
-    reasoning: thoughts.map((thought) => stringOf(thought.text)).join(''),
-  };
-}
-
-/** Drops impossible counts: they would corrupt the sums and limits of the conversation. */
-function usageOf(usage: unknown): Usage | undefined {
-  if (!isRecord(usage)) return undefined;
-  const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage;
-  // Servers that do not count report zero; no request is empty.
-  if (!isCount(input) || (input === 0 && !output)) return undefined;
-  const cached = isRecord(details) ? details.cached_tokens : undefined;
-  return {
-    inputTokens: input,
-    ...(isCount(cached) ? { cachedInputTokens: Math.min(cached, input) } : {}),
-    outputTokens: isCount(output) ? output : 0,
-  };
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 /**

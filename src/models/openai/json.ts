@@ -1,3 +1,5 @@
+import type { Usage } from '../../conversation/index.ts';
+
 /** Helpers for JSON of unknown shape. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
@@ -17,4 +19,40 @@ export function excerpt(text: string, length = 300): string {
   const start = text.slice(0, LONGEST_SEARCHED);
   const line = start.replaceAll(/\s+/g, ' ').trim();
   return line.length <= length && start === text ? line : `${line.slice(0, length)}…`;
+}
+
+/** A message with tool calls may have no content, or null. */
+export function isContent(content: unknown): boolean {
+  return (content ?? null) === null || typeof content === 'string' || Array.isArray(content);
+}
+
+/** Content is a string or a list of parts, some of them reasoning. */
+export function partsOf(content: unknown): { text: string; reasoning: string } {
+  if (!Array.isArray(content)) return { text: stringOf(content), reasoning: '' };
+  const parts = content.filter(isRecord);
+  const thoughts = parts.flatMap((part) =>
+    Array.isArray(part.thinking) ? part.thinking.filter(isRecord) : [],
+  );
+  return {
+    text: parts.map((part) => stringOf(part.text)).join(''),
+    reasoning: thoughts.map((thought) => stringOf(thought.text)).join(''),
+  };
+}
+
+/** Drops impossible counts: they would corrupt the sums and limits of the conversation. */
+export function usageOf(usage: unknown): Usage | undefined {
+  if (!isRecord(usage)) return undefined;
+  const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage;
+  // Servers that do not count report zero; no request is empty.
+  if (!isCount(input) || (input === 0 && !output)) return undefined;
+  const cached = isRecord(details) ? details.cached_tokens : undefined;
+  return {
+    inputTokens: input,
+    ...(isCount(cached) ? { cachedInputTokens: Math.min(cached, input) } : {}),
+    outputTokens: isCount(output) ? output : 0,
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

@@ -1,7 +1,8 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { MigrationRun } from '../migration-run.ts';
-import type { IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
+import type { MigrationSource, MigrationTarget, StoreArchive } from '../offline-port.ts';
+import type { IngressPosition } from '../port.ts';
 import { type Broker, openBroker } from './broker.ts';
 import { createDefinitions } from './definitions.ts';
 import { Deletions } from './deletions.ts';

@@ -2,9 +2,7 @@ import { type Command, Option } from 'commander';
 import {
   adviceOn,
   createTurnWatch,
-  cutBy,
   type DeliveryMode,
-  type Entry,
   emptyAnswerFailure,
   type FollowEvent,
   finishNotice,
@@ -20,16 +18,15 @@ import { nearest } from '../../../config/index.ts';
 import { decodeUtf8, hasVisible } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
+import { jsonLines, type Show, spokenWords } from '../../follow/answer-output.ts';
 import { logEntries } from '../../follow/log-pages.ts';
 import { postAndFollow, thoseThatMayAnswer } from '../../follow/post-and-follow.ts';
 import { createWaitingApprovals } from '../../follow/waiting-approvals.ts';
 import { conversationId, slugs } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { createSpinner } from '../../output/spinner.ts';
-import { questions, splitFailure } from '../../render/entry.ts';
+import { questions } from '../../render/entry.ts';
 import { describeEvent } from '../../render/events.ts';
-import { voiceOf } from '../../render/palette.ts';
-import { createTranscript, type Transcript } from '../../render/transcript.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];
@@ -150,11 +147,6 @@ async function restingLength(client: ParleyClient, conversation: string): Promis
   return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
 }
 
-interface Show {
-  event(event: FollowEvent): void;
-  end(): void;
-}
-
 /** Returns the index of the entry with the question that the message answers, if any. */
 async function showUntilSettled(
   events: AsyncGenerator<FollowEvent, void, undefined>,
@@ -207,65 +199,6 @@ async function showOpenQuestions(
   if (!asked || lines.length === 0) return [];
   if (!context.json) for (const line of lines) context.line(line);
   return [asked.author.id];
-}
-
-function jsonLines(context: Context): Show {
-  return {
-    event: (event) => {
-      if (event.kind === 'entry') context.value(event.entry);
-    },
-    end: () => {},
-  };
-}
-
-/** The text of the agents, with their names if there are several. */
-function spokenWords(
-  context: Context,
-  answer: PostAnswer,
-  waiting: { show(t: string): void; hide(): void },
-): Show {
-  const [first] = answer.agents;
-  const several = answer.agents.length > 1;
-  const label = (agent: string) =>
-    several || agent !== first ? voiceOf(agent, context.palette)(`[${agent}] `) : '';
-  const { palette, io } = context;
-  const verbatim = io.stdout.isTTY !== true;
-  const transcript: Transcript = createTranscript({ palette, label, details: false, verbatim });
-  waiting.show(first === undefined ? '' : `${answer.agents.join(', ')} …`);
-  const notes: string[] = [];
-  const write = (text: string) => {
-    if (text === '') return;
-    waiting.hide();
-    context.write(text);
-  };
-  return {
-    event(event) {
-      if (event.kind === 'live') write(transcript.live(event.agent, event.chunk));
-      else if (isCutBeforeWords(event.entry))
-        return; // `outcome` reports it
-      else if (event.entry.type !== 'message' || event.entry.author.kind === 'agent') {
-        write(transcript.entry(event.entry));
-        notes.push(...endNote(event.entry));
-      }
-    },
-    end() {
-      write(transcript.close());
-      for (const note of notes) context.note(note);
-    },
-  };
-}
-
-/** An answer that is whole, but ended for an unusual reason; `outcome` reports one that was cut. */
-function endNote(entry: Entry): string[] {
-  if (entry.type !== 'message' || cutBy(entry.finishReason)) return [];
-  const notice = finishNotice(entry.finishReason);
-  return notice === null ? [] : [`parley: the answer of ${entry.author.id} was ${notice}`];
-}
-
-function isCutBeforeWords(entry: Entry): boolean {
-  if (entry.type !== 'message' || !cutBy(entry.finishReason)) return false;
-  const { text, failure } = splitFailure(entry);
-  return failure !== null && text === '';
 }
 
 function interrupted(context: Context, conversation: string): number {

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import { MigrationRun } from '../../migration-run.ts';
-import type { MigrationSource, MigrationTarget, StoreArchive } from '../../port.ts';
+import type { MigrationSource, MigrationTarget, StoreArchive } from '../../offline-port.ts';
 import { directoryInUse } from '../../rules.ts';
 import { createDefinitionFiles, listDefinitionFiles } from '../definition-files.ts';
 import { type FileStoreOptions, openFileStore } from '../file-store.ts';
