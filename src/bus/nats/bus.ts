@@ -32,8 +32,9 @@ import { lastSequence } from './ingress/stored-posts.ts';
 import type { StoreKind } from './serving/claim.ts';
 import { createFeeds, type RunningService, startService } from './serving/service.ts';
 import { isAgentConnected, openTurnLine } from './serving/turn-line.ts';
-import { brokerError, isUnanswered } from './streams/broker-error.ts';
+import { brokerError } from './streams/broker-error.ts';
 import { NatsEraser } from './streams/eraser.ts';
+import { jetstreamManager } from './streams/jetstream-state.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams/streams.ts';
 
 export interface NatsBusOptions extends StreamOptions {
@@ -57,8 +58,7 @@ const INGRESS_BYTES = 1024 ** 3;
 const PURGE_MARGIN = 2_000;
 const PURGE_EVERY = 1_000;
 const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
-/** Bytes for the protocol's headers, which count towards the maximum payload. */
-const HEADER_ROOM = 256;
+const HEADER_ROOM = 256; // bytes for the protocol's headers, which count towards the maximum payload
 /** Bytes for the answer around a dead letter, so that a client can get each letter unchanged. */
 const LETTER_ROOM = 2_048;
 
@@ -71,18 +71,6 @@ export async function createNatsBus(connection: NatsConnection, options: NatsBus
     return new NatsBus(connection, manager, ingressStream.created, { ...options, ingressBytes: room });
   } catch (error) {
     throw brokerError(error, 'use JetStream');
-  }
-}
-
-async function jetstreamManager(connection: NatsConnection): Promise<JetStreamManager> {
-  try {
-    return await connection.jetstreamManager();
-  } catch (error) {
-    if (!isUnanswered(error)) throw error;
-    throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the connected server has no JetStream', {
-      hint: 'enable it on the server (`nats-server -js`) and for this account',
-      cause: error,
-    });
   }
 }
 
@@ -105,8 +93,7 @@ class NatsBus implements Bus {
   #ingress: Ingress | null = null;
   #sharing: NatsSharing | null = null;
   #closed: Promise<void> | null = null;
-  /** The creation time of the ingress stream. */
-  #life: string;
+  #life: string; // the creation time of the ingress stream
 
   constructor(connection: NatsConnection, manager: JetStreamManager, life: string, options: NatsBusOptions) {
     this.#connection = connection;
@@ -114,19 +101,19 @@ class NatsBus implements Bus {
     this.#jetstream = connection.jetstream();
     this.#options = options;
     this.#life = life;
-    this.deadLetters = createDeadLetters(manager, options.subjects);
-    this.eraser = new NatsEraser(manager, options.subjects);
-    this.#refused = new RefusedPosts({ connection, manager, subjects: options.subjects });
+    const { subjects, log } = options;
+    this.deadLetters = createDeadLetters(manager, subjects);
+    this.eraser = new NatsEraser(manager, subjects);
+    this.#refused = new RefusedPosts({ connection, manager, subjects });
     this.url = `nats://${connection.getServer()}`;
-    const feeds = createFeeds(options.feedConnection ?? connection, options.subjects, () => this.maxPayload);
+    const feeds = createFeeds(options.feedConnection ?? connection, subjects, () => this.maxPayload);
     this.publishEntries = feeds.publishEntries;
     this.publishLive = feeds.publishLive;
     this.publishAudit = feeds.publishAudit;
-    this.#watch = watchConnection(connection, options.log, () => {
+    this.#watch = watchConnection(connection, log, () => {
       this.#ingress?.interrupt('the connection was lost');
       this.#sharing?.lost('the connection was lost');
     });
-    const { subjects, log } = options;
     this.#letters = {
       ...{ jetstream: this.#jetstream, subjects, log, watch: this.#watch, closing: this.#closing.signal },
       share: new DeadShare({ manager, stream: subjects.deadStream, log }),
@@ -162,29 +149,17 @@ class NatsBus implements Bus {
   }
 
   #ingressSources(): IngressSources {
-    const {
-      subjects,
-      log,
-      purgeMargin: margin = PURGE_MARGIN,
-      purgeEvery: every = PURGE_EVERY,
-      ingressBytes: maxBytes = INGRESS_BYTES,
-    } = this.#options;
-    const [connection, manager] = [this.#connection, this.#manager];
-    const oneByOne = this.#options.store === 'jetstream'; // several daemons share a consumer
-    const stream = () => this.#ingressStream();
+    const { subjects, log, store, ingressBytes: maxBytes = INGRESS_BYTES } = this.#options;
+    const { purgeMargin: margin = PURGE_MARGIN, purgeEvery: every = PURGE_EVERY } = this.#options;
+    const [connection, manager, watch] = [this.#connection, this.#manager, this.#watch];
     const of = { manager, stream: subjects.ingressStream, log, maxBytes };
-    const purger = new Purger({ ...of, margin, every, oneByOne });
-    const ensure = () => this.#ensureStreams();
-    const streams = { stream, ensureStreams: ensure };
+    const oneByOne = store === 'jetstream'; // several daemons share a consumer
     return {
-      connection,
-      manager,
-      subjects,
-      log,
-      purger,
+      ...{ connection, manager, subjects, log, watch },
+      purger: new Purger({ ...of, margin, every, oneByOne }),
       capacityGuard: new CapacityGuard(of),
-      watch: this.#watch,
-      ...streams,
+      stream: () => this.#ingressStream(),
+      ensureStreams: () => this.#ensureStreams(),
     };
   }
 
@@ -210,15 +185,12 @@ class NatsBus implements Bus {
     const subject = subjects.in(publisher, conversation, isNameBound);
     try {
       const deadline = performance.now() + POST_TIMEOUT_MS;
-      if (!(await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal))) {
+      if (!(await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal)))
         throw new Error('there is no connection to the server');
-      }
       const timeout = Math.max(1, deadline - performance.now());
-      const acknowledged = await this.#jetstream.publish(subject, body, {
-        timeout,
-        ...(origin !== undefined && { headers: originHeaders(origin) }),
-      });
-      return { stream: this.#life, sequence: acknowledged.seq };
+      const headers = origin !== undefined && { headers: originHeaders(origin) };
+      const { seq: sequence } = await this.#jetstream.publish(subject, body, { timeout, ...headers });
+      return { stream: this.#life, sequence };
     } catch (error) {
       throw brokerError(error, `post to stream ${subjects.ingressStream}`);
     }
@@ -226,21 +198,19 @@ class NatsBus implements Bus {
 
   async lastPost(conversation: string): Promise<StreamPosition> {
     const { subjects } = this.#options;
-    try {
-      await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal);
-      const { created: stream } = await this.#ingressStream();
-      const filter = subjects.in(ANY, conversation);
-      return { stream, sequence: await lastSequence(this.#manager, subjects.ingressStream, filter) };
-    } catch (error) {
-      throw brokerError(error, `read stream ${subjects.ingressStream}`);
-    }
+    const filter = subjects.in(ANY, conversation);
+    return this.#position(() => lastSequence(this.#manager, subjects.ingressStream, filter));
   }
 
   async ingressEnd(): Promise<StreamPosition> {
+    return this.#position(({ state }) => state.last_seq);
+  }
+
+  async #position(sequenceIn: (stream: StreamInfo) => number | Promise<number>): Promise<StreamPosition> {
     try {
       await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal);
-      const { created: stream, state } = await this.#ingressStream();
-      return { stream, sequence: state.last_seq };
+      const stream = await this.#ingressStream();
+      return { stream: stream.created, sequence: await sequenceIn(stream) };
     } catch (error) {
       throw brokerError(error, `read stream ${this.#options.subjects.ingressStream}`);
     }
@@ -258,29 +228,29 @@ class NatsBus implements Bus {
   }
 
   async claim(): Promise<void> {
-    this.#refuseWhenClosed();
     await (await this.#theService()).claim();
   }
 
   async serve(endpoints: readonly string[], handler: ApiHandler): Promise<void> {
-    this.#refuseWhenClosed();
     await (await this.#theService()).listen(endpoints, handler);
   }
 
   #theService(): Promise<RunningService> {
+    this.#refuseWhenClosed();
     const { subjects, log, version = '0.0.0', store = 'file' } = this.#options;
-    const connection = this.#connection;
-    const maxPayload = () => this.maxPayload;
+    const [connection, maxPayload] = [this.#connection, () => this.maxPayload];
     this.#service ??= startService({ connection, subjects, log, version, maxPayload, store });
     return this.#service;
   }
 
   openTurn(agent: string, onLive?: OnLive): TurnLine {
+    const [connection, watch, { subjects }] = [this.#connection, this.#watch, this.#options];
+    const maxPayload = () => this.maxPayload;
     return openTurnLine({
-      connection: this.#connection,
-      subjects: this.#options.subjects,
-      watch: this.#watch,
-      maxPayload: () => this.maxPayload,
+      connection,
+      subjects,
+      watch,
+      maxPayload,
       agent,
       onLive,
       closing: this.#closing.signal,
@@ -298,19 +268,22 @@ class NatsBus implements Bus {
 
   async #end(): Promise<void> {
     this.#closing.abort();
-    const stopService = async () => (await this.#service)?.stop();
     const { feedConnection } = this.#options;
     await Promise.all([
       closeConnection(this.#connection, async () => {
-        await Promise.all([this.stopIngress(), this.#sharing?.stop(), stopService()]);
+        await Promise.all([
+          this.stopIngress(),
+          this.#sharing?.stop(),
+          this.#service?.then((service) => service.stop()),
+        ]);
       }),
       feedConnection && closeConnection(feedConnection),
     ]);
   }
 
   async #ingressStream(): Promise<StreamInfo> {
-    const found = await findStream(this.#manager, this.#options.subjects.ingressStream);
-    const info = found ?? (await this.#ensureStreams());
+    const { ingressStream } = this.#options.subjects;
+    const info = (await findStream(this.#manager, ingressStream)) ?? (await this.#ensureStreams());
     this.#life = info.created;
     return info;
   }

@@ -8,16 +8,10 @@ import { ANY } from '../../subjects.ts';
 import { type Beginning, beginReading, LOST_END, lastOf } from '../ingress/begin-reading.ts';
 import { type IngressSources, SHARED_CONSUMER } from '../ingress/ingress-sources.ts';
 import { refusedFrom } from '../ingress/refused-posts.ts';
-import { isGone } from '../ingress/stored-posts.ts';
+import { isGone, readDelivery } from '../ingress/stored-posts.ts';
 import { parseAckSubject } from '../ingress/stream-consumer.ts';
-import { deliveryOf, messageFrom, originOf, senderOf } from '../ingress/stream-message.ts';
-import {
-  apiErrorCode,
-  brokerError,
-  CONSUMER_NOT_FOUND,
-  MESSAGE_NOT_FOUND,
-  STREAM_NOT_FOUND,
-} from '../streams/broker-error.ts';
+import { senderOf } from '../ingress/stream-message.ts';
+import { apiErrorCode, brokerError, CONSUMER_NOT_FOUND } from '../streams/broker-error.ts';
 import { ensureSharedConsumer } from './shared-consumer.ts';
 import { TokenPulls } from './token-pulls.ts';
 import { TokenQueue } from './token-queue.ts';
@@ -117,19 +111,19 @@ export class NatsSharedIngress implements SharedIngress {
   async next(conversation: string, after: number, upTo: number): Promise<Delivery | null> {
     const filter = this.#sources.subjects.in(ANY, conversation);
     for (let from = after; ; ) {
-      const found = await this.#read({ seq: Math.max(1, from + 1), next_by_subj: filter }, upTo);
+      const query = { seq: Math.max(1, from + 1), next_by_subj: filter };
+      const found = await readDelivery(this.#sources, this.#life, query, upTo);
       if (found === null || !this.#isElsewhere(found.position)) return found;
       from = found.position.sequence;
     }
   }
 
-  /** SHARED-INGRESS-4 */
   #isElsewhere({ stream, sequence }: StreamPosition): boolean {
-    return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence);
+    return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence); // SHARED-INGRESS-4
   }
 
   async at(sequence: number): Promise<Delivery | null> {
-    const found = await this.#read({ seq: sequence }, sequence);
+    const found = await readDelivery(this.#sources, this.#life, { seq: sequence }, sequence);
     const { manager, subjects } = this.#sources;
     if (found === null && !(await isGone(manager, subjects.ingressStream, sequence)))
       throw new Error(`the server has post ${sequence} and cannot read it`);
@@ -140,20 +134,20 @@ export class NatsSharedIngress implements SharedIngress {
     return refusedFrom(this.#sources, delivery);
   }
 
-  keep({ handle }: Token): void {
-    this.#respond(handle, '+WPI');
+  keep(token: Token): void {
+    this.#respond(token, '+WPI');
   }
 
-  acknowledge({ handle }: Token): void {
-    this.#respond(handle, '+ACK');
+  acknowledge(token: Token): void {
+    this.#respond(token, '+ACK');
   }
 
-  giveBack({ handle }: Token, afterMs = 0): void {
-    this.#respond(handle, afterMs > 0 ? `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}` : '-NAK');
+  giveBack(token: Token, afterMs = 0): void {
+    this.#respond(token, afterMs > 0 ? `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}` : '-NAK');
   }
 
   /** Best effort. Without a connection the response is lost and the token is delivered again, which is harmless. */
-  #respond(handle: string, response: string): void {
+  #respond({ handle }: Token, response: string): void {
     try {
       this.#sources.connection.publish(handle, response);
     } catch {
@@ -165,14 +159,15 @@ export class NatsSharedIngress implements SharedIngress {
     const { watch, log } = this.#sources;
     const { signal } = this.#stopping;
     let wait = SHORTEST_PAUSE_MS;
+    const onProgress = () => {
+      wait = SHORTEST_PAUSE_MS;
+    };
     let isReady = true; // `start` created the consumer
     while (!signal.aborted) {
       if (!(await watch.connected(LONGEST_PAUSE_MS, signal))) continue;
       isReady ||= await this.#isReady();
       if (isReady) {
-        const reason = await this.#pullUntilBroken(() => {
-          wait = SHORTEST_PAUSE_MS;
-        });
+        const reason = await this.#pullUntilBroken(onProgress);
         isReady = false;
         if (signal.aborted) return;
         log.warn({ reason }, 'reading posts was interrupted; reading again');
@@ -227,22 +222,12 @@ export class NatsSharedIngress implements SharedIngress {
     this.#sources.capacityGuard.noteRead();
     const { publisher, conversation } = senderOf(this.#sources.subjects, message);
     const position = { stream: this.#life, sequence: ack.sequence };
-    const token = {
-      ...position,
-      conversation,
-      handle: message.reply,
-      isRepeated: ack.deliveries > 1,
-      takenAt: Number(ack.time / 1_000_000n),
-    };
-    if (this.#stopping.signal.aborted) {
-      this.giveBack(token);
-      return;
-    }
-    if (this.#isElsewhere(position)) {
-      this.acknowledge(token);
-      return;
-    }
-    this.#queue.offer(publisher, token);
+    const takenAt = Number(ack.time / 1_000_000n);
+    const isRepeated = ack.deliveries > 1;
+    const token = { ...position, conversation, handle: message.reply, isRepeated, takenAt };
+    if (this.#stopping.signal.aborted) this.giveBack(token);
+    else if (this.#isElsewhere(position)) this.acknowledge(token);
+    else this.#queue.offer(publisher, token);
   }
 
   /** SHARED-INGRESS-1. True: it was missing. */
@@ -310,23 +295,5 @@ export class NatsSharedIngress implements SharedIngress {
     const last = await lastOf(this.#sources, sequence).catch(() => null);
     const skipped = this.#elsewhere?.life === stream ? (start?.skip ?? null) : null;
     keeper?.note(() => ({ stream, settled: union({ upTo: sequence, open: [] }, skipped), last }));
-  }
-
-  async #read(
-    query: { readonly seq: number; readonly next_by_subj?: string },
-    upTo: number,
-  ): Promise<Delivery | null> {
-    const { manager, subjects } = this.#sources;
-    try {
-      const life = this.#life;
-      const stored = await manager.streams.getMessage(subjects.ingressStream, query);
-      if (stored.seq > upTo) return null;
-      const delivery = deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
-      return { ...delivery, origin: originOf(stored.header) };
-    } catch (error) {
-      const code = apiErrorCode(error);
-      if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
-      throw brokerError(error, `read stream ${subjects.ingressStream}`);
-    }
   }
 }

@@ -1,11 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JetStreamManager } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog } from '../../port.ts';
+import type { BusLog, Delivery } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
-import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
+import {
+  deliveryOf,
+  messageFrom,
+  nanosecondsOf,
+  originOf,
+  type StreamMessage,
+  senderOf,
+} from './stream-message.ts';
 
 /** Reads single posts of the ingress stream by their sequence. */
 
@@ -61,6 +68,25 @@ export class StoredPosts {
       }
     }
     throw new Error('stopping');
+  }
+}
+
+/** The delivery that a query of the stream with this creation time finds; null: none up to `upTo`. */
+export async function readDelivery(
+  { manager, subjects }: Pick<StoredPostsSources, 'manager' | 'subjects'>,
+  life: string,
+  query: { readonly seq: number; readonly next_by_subj?: string },
+  upTo: number,
+): Promise<Delivery | null> {
+  try {
+    const stored = await manager.streams.getMessage(subjects.ingressStream, query);
+    if (stored.seq > upTo) return null;
+    const delivery = deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
+    return { ...delivery, origin: originOf(stored.header) };
+  } catch (error) {
+    const code = apiErrorCode(error);
+    if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
+    throw brokerError(error, `read stream ${subjects.ingressStream}`);
   }
 }
 

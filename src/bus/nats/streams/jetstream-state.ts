@@ -1,4 +1,4 @@
-import { ErrorCode, type JetStreamManager, NatsError } from 'nats';
+import { ErrorCode, type JetStreamManager, type NatsConnection, NatsError } from 'nats';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import { createSubjects, streamsOf } from '../../subjects.ts';
 import { type NatsOptions, openNats } from '../connection/connection.ts';
@@ -58,4 +58,17 @@ function reasonOf(error: unknown): string {
 
 function unusable(reason: string, cause?: unknown): ParleyError {
   return new ParleyError('BROKER_UNAVAILABLE', `JetStream cannot be used: ${reason}`, { hint: HINT, cause });
+}
+
+/** Rejects with `JETSTREAM_UNAVAILABLE` if the server does not answer. */
+export async function jetstreamManager(connection: NatsConnection): Promise<JetStreamManager> {
+  try {
+    return await connection.jetstreamManager();
+  } catch (error) {
+    if (!isUnanswered(error)) throw error;
+    throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the connected server has no JetStream', {
+      hint: 'enable it on the server (`nats-server -js`) and for this account',
+      cause: error,
+    });
+  }
 }
