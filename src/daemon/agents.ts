@@ -172,7 +172,7 @@ function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefi
 }
 
 /** A request of this agent, sent to another configured model; null: there is no such model. The agent may be gone. */
-export function changedModel(config: Config, name: string, slug: string): ChangedModel | null {
+function changedModel(config: Config, name: string, slug: string): ChangedModel | null {
   const model = Object.hasOwn(config.models, name) ? config.models[name] : undefined;
   const agent = config.agents.find((one) => one.slug === slug);
   return model ? { profile: modelProfile(name, model, agent?.parameters), viewPolicy: viewOf(model) } : null;
