@@ -13,8 +13,9 @@ import {
 } from '../support/daemon.ts';
 import { startCrowd } from '../support/daemons.ts';
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { kills } from '../support/runs.ts';
 
-const ROUNDS = process.env.PARLEY_FULL === '1' ? 100 : 6;
+const ROUNDS = kills(6);
 
 const portable = ({ copiedFrom: _, ingressSequence: __, ...entry }: Entry) => entry;
 const textsOf = (entries: readonly Entry[]) =>
@@ -108,7 +109,7 @@ describe('parley fork', () => {
   });
 
   it('that is killed with the daemon is completed by the same command, and is not answered before', {
-    timeout: 300_000,
+    timeout: 120_000 + ROUNDS * 15_000,
   }, async () => {
     const site = await stage(() => ({ text: 'noted' }));
     const lines = Array.from({ length: 3_000 }, (_, n) => ({

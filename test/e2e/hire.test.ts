@@ -11,8 +11,9 @@ import {
   type FakeRequest,
   startFakeProvider,
 } from '../support/fake-provider.ts';
+import { kills } from '../support/runs.ts';
 
-const ROUNDS = process.env.PARLEY_FULL === '1' ? 100 : 4;
+const ROUNDS = kills(4);
 
 const call = (name: string, given: object): FakeReply => ({
   toolCalls: [{ name, arguments: JSON.stringify(given) }],
@@ -168,14 +169,16 @@ describe('agents that are hired at run time', () => {
     });
   });
 
-  it('a kill of the daemon at any moment loses no hire and repeats none', { timeout: 600_000 }, async () => {
+  it('a kill of the daemon at any moment loses no hire and repeats none', {
+    timeout: 60_000 + ROUNDS * 15_000,
+  }, async () => {
     const site = await stage();
     for (let round = 0; round < ROUNDS; round++) {
       const conversation = `c${round}`;
       const daemon = await site.up();
       const first = await site.client();
       await first.post({ conversation, publisher: 'alice', content: 'Please hire one' });
-      await delay((round * 37) % 160);
+      await delay((round * 137) % 900);
       await daemon.kill9();
       await first.close();
       const next = await site.up();

@@ -7,9 +7,10 @@ import { fsck } from '../../src/daemon/index.ts';
 import { entriesOf, openSite, providerSettings, type Site } from '../support/daemon.ts';
 import { startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer } from '../support/nats-server.ts';
+import { kills } from '../support/runs.ts';
 
-/** One kill each. PARLEY_RELOAD_KILLS=1000 takes some minutes. */
-const ROUNDS = Number(process.env.PARLEY_RELOAD_KILLS ?? (process.env.PARLEY_FULL === '1' ? 100 : 5));
+/** One kill each. */
+const ROUNDS = kills(5);
 /** Of one conversation: `fsck` reads its whole log after each round. */
 const ROUNDS_OF_ONE = 20;
 /** Covers a whole reload. */

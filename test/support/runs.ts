@@ -5,3 +5,8 @@
 export function runs(sample: number): number {
   return process.env.PARLEY_FULL === '1' ? sample * 10 : sample;
 }
+
+/** How many kills a loop makes: PARLEY_KILLS, else 100 in `npm run test:full`, else the sample. */
+export function kills(sample: number): number {
+  return Number(process.env.PARLEY_KILLS ?? (process.env.PARLEY_FULL === '1' ? 100 : sample));
+}
