@@ -18,22 +18,22 @@ export type Logs = ReadonlyMap<string, readonly Entry[]>;
 
 /** Ends a wait after this time without progress, because a busy machine alone is not a fault of the daemon. */
 export class ProgressTimeout {
-  private readonly patienceMs: number;
-  private readonly end = performance.now() + LONGEST_WAIT_MS;
-  private until: number;
-  private seen = -1;
+  readonly #patienceMs: number;
+  readonly #end = performance.now() + LONGEST_WAIT_MS;
+  #until: number;
+  #seen = -1;
 
   constructor(patienceMs: number) {
-    this.patienceMs = patienceMs;
-    this.until = performance.now() + patienceMs;
+    this.#patienceMs = patienceMs;
+    this.#until = performance.now() + patienceMs;
   }
 
   /** `progress` increases with the awaited work. */
   isOver(progress: number): boolean {
     const now = performance.now();
-    if (progress > this.seen) this.until = Math.min(now + this.patienceMs, this.end);
-    this.seen = progress;
-    return now > this.until;
+    if (progress > this.#seen) this.#until = Math.min(now + this.#patienceMs, this.#end);
+    this.#seen = progress;
+    return now > this.#until;
   }
 }
 

@@ -24,28 +24,28 @@ const NO_DAEMON = 503;
 const RETRY_MS = 250;
 
 export class OfferedTurn {
-  private readonly at: AgentConnection;
-  private readonly offer: TurnOffer;
-  private readonly newId: NewId;
-  private readonly over = new AbortController();
-  private readonly releases: (() => void)[] = [];
-  private readonly news: TurnOffer['messages'][number][] = [];
-  private written = '';
-  private chunks: { call: string; n: number };
-  private unheard = 0;
+  readonly #at: AgentConnection;
+  readonly #offer: TurnOffer;
+  readonly #newId: NewId;
+  readonly #over = new AbortController();
+  readonly #releases: (() => void)[] = [];
+  readonly #news: TurnOffer['messages'][number][] = [];
+  #written = '';
+  #chunks: { call: string; n: number };
+  #unheard = 0;
   /** One tool call at a time. */
-  private tools: Promise<unknown> = Promise.resolve();
+  #tools: Promise<unknown> = Promise.resolve();
 
   constructor(at: AgentConnection, offer: TurnOffer, newId: NewId) {
-    this.at = at;
-    this.offer = offer;
-    this.newId = newId;
-    this.chunks = { call: newId(), n: 0 };
-    this.listen();
+    this.#at = at;
+    this.#offer = offer;
+    this.#newId = newId;
+    this.#chunks = { call: newId(), n: 0 };
+    this.#listen();
   }
 
   abort(reason: string): void {
-    this.over.abort(
+    this.#over.abort(
       new ParleyError('TURN_OVER', reason, { hint: 'stop working on it: the daemon does not wait for it' }),
     );
   }
@@ -54,18 +54,18 @@ export class OfferedTurn {
   async run(handler: AgentHandler): Promise<void> {
     await Promise.resolve(); // the acceptance is sent before anything else is
     try {
-      const last = await this.outcomeOf(handler);
-      if (!this.over.signal.aborted) await this.sendOutcome(last);
+      const last = await this.#outcomeOf(handler);
+      if (!this.#over.signal.aborted) await this.#sendOutcome(last);
     } finally {
-      for (const release of this.releases) release(); // OFFERED-TURN-4
+      for (const release of this.#releases) release(); // OFFERED-TURN-4
       this.abort('the turn has ended');
     }
   }
 
-  private async outcomeOf(handler: AgentHandler): Promise<object> {
+  async #outcomeOf(handler: AgentHandler): Promise<object> {
     try {
-      const answer = await handler(this.turn());
-      if (answer === undefined) return { type: 'final', content: this.written };
+      const answer = await handler(this.#turn());
+      if (answer === undefined) return { type: 'final', content: this.#written };
       return { type: 'final', ...(typeof answer === 'string' ? { content: answer } : onlyAnswer(answer)) };
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED';
@@ -73,53 +73,56 @@ export class OfferedTurn {
     }
   }
 
-  private turn(): AgentTurn {
-    const { live: _live, reply: _reply, control: _control, heartbeatMs: _heartbeatMs, ...shown } = this.offer;
+  #turn(): AgentTurn {
+    const {
+      live: _live,
+      reply: _reply,
+      control: _control,
+      heartbeatMs: _heartbeatMs,
+      ...shown
+    } = this.#offer;
     return {
       ...shown,
-      signal: this.over.signal,
-      news: this.news,
-      write: (delta) => this.write('text', delta),
-      think: (delta) => this.write('reasoning', delta),
+      signal: this.#over.signal,
+      news: this.#news,
+      write: (delta) => this.#write('text', delta),
+      think: (delta) => this.#write('reasoning', delta),
       callTools: (calls, content) => {
-        const called = this.tools.then(() => this.callTools(calls, content));
-        this.tools = called.catch(() => undefined); // the handler gets the error from `called`
+        const called = this.#tools.then(() => this.#callTools(calls, content));
+        this.#tools = called.catch(() => undefined); // the handler gets the error from `called`
         return called;
       },
     };
   }
 
-  private write(type: 'text' | 'reasoning', delta: string): void {
-    if (this.over.signal.aborted || delta === '') return;
-    if (type === 'text') this.written += delta;
-    const { turnId, live } = this.offer;
-    this.publish(live, { turnId, call: this.chunks.call, n: this.chunks.n++, type, delta });
+  #write(type: 'text' | 'reasoning', delta: string): void {
+    if (this.#over.signal.aborted || delta === '') return;
+    if (type === 'text') this.#written += delta;
+    const { turnId, live } = this.#offer;
+    this.#publish(live, { turnId, call: this.#chunks.call, n: this.#chunks.n++, type, delta });
   }
 
-  private async callTools(
-    calls: readonly AgentToolCall[],
-    content?: string,
-  ): Promise<ToolResults['results']> {
-    this.over.signal.throwIfAborted();
-    const said = content ?? (this.written || undefined);
-    const { results, messages = [] } = await this.ask({ type: 'tool_call', calls, content: said });
-    this.chunks = { call: this.newId(), n: 0 };
-    this.written = '';
-    this.news.push(...(messages as TurnOffer['messages']));
+  async #callTools(calls: readonly AgentToolCall[], content?: string): Promise<ToolResults['results']> {
+    this.#over.signal.throwIfAborted();
+    const said = content ?? (this.#written || undefined);
+    const { results, messages = [] } = await this.#ask({ type: 'tool_call', calls, content: said });
+    this.#chunks = { call: this.#newId(), n: 0 };
+    this.#written = '';
+    this.#news.push(...(messages as TurnOffer['messages']));
     return results;
   }
 
   /** The results, however long the tools take; rejects when the turn is over. */
-  private ask(body: object): Promise<ToolResults> {
-    const { connection, subjects, reconnections } = this.at;
-    const { signal } = this.over;
+  #ask(body: object): Promise<ToolResults> {
+    const { connection, subjects, reconnections } = this.#at;
+    const { signal } = this.#over;
     const inbox = newInbox(connection);
-    const identified = { ...body, id: this.newId() };
+    const identified = { ...body, id: this.#newId() };
     let retry: NodeJS.Timeout | undefined;
     const send = () => {
       clearTimeout(retry);
       retry = undefined;
-      this.publish(this.offer.reply, identified, inbox);
+      this.#publish(this.#offer.reply, identified, inbox);
     };
     return new Promise((resolve, reject) => {
       const end = (act: () => void) => {
@@ -147,44 +150,44 @@ export class OfferedTurn {
     });
   }
 
-  private listen(): void {
-    const { connection } = this.at;
-    const control = connection.subscribe(this.offer.control, {
+  #listen(): void {
+    const { connection } = this.#at;
+    const control = connection.subscribe(this.#offer.control, {
       callback: (error, message) => {
-        if (!error && isAbort(message.data, this.offer)) this.abort('the daemon has taken the turn back');
+        if (!error && isAbort(message.data, this.#offer)) this.abort('the daemon has taken the turn back');
       },
     });
-    const timer = setInterval(() => void this.beat(), this.offer.heartbeatMs);
-    this.releases.push(
+    const timer = setInterval(() => void this.#beat(), this.#offer.heartbeatMs);
+    this.#releases.push(
       () => clearInterval(timer),
       () => !connection.isClosed() && control.unsubscribe(),
     );
   }
 
   /** OFFERED-TURN-1 */
-  private async beat(): Promise<void> {
-    const heard = await this.request({ type: 'heartbeat' }, this.offer.heartbeatMs);
-    if (heard === 'heard') this.unheard = 0;
-    else if (heard === 'nobody') this.unheard += 1;
-    if (this.unheard >= MOST_UNHEARD) this.abort('no daemon receives the heartbeats of the turn');
+  async #beat(): Promise<void> {
+    const heard = await this.#request({ type: 'heartbeat' }, this.#offer.heartbeatMs);
+    if (heard === 'heard') this.#unheard = 0;
+    else if (heard === 'nobody') this.#unheard += 1;
+    if (this.#unheard >= MOST_UNHEARD) this.abort('no daemon receives the heartbeats of the turn');
   }
 
   /** OFFERED-TURN-2 */
-  private async sendOutcome(body: object): Promise<void> {
-    const limit = this.at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
-    const size = Buffer.byteLength(JSON.stringify(this.addressed(body)));
+  async #sendOutcome(body: object): Promise<void> {
+    const limit = this.#at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    const size = Buffer.byteLength(JSON.stringify(this.#addressed(body)));
     const tooLarge = `the answer has ${size} bytes and the server carries ${limit}`;
     const word = size > limit ? { type: 'failed', code: 'TOO_LARGE', message: tooLarge } : body;
-    for (let attempt = 0; attempt < OUTCOME_ATTEMPTS && !this.over.signal.aborted; attempt += 1) {
-      if ((await this.request(word, OUTCOME_PAUSE_MS * 10)) === 'heard') return;
-      await sleep(OUTCOME_PAUSE_MS, this.over.signal);
+    for (let attempt = 0; attempt < OUTCOME_ATTEMPTS && !this.#over.signal.aborted; attempt += 1) {
+      if ((await this.#request(word, OUTCOME_PAUSE_MS * 10)) === 'heard') return;
+      await sleep(OUTCOME_PAUSE_MS, this.#over.signal);
     }
   }
 
-  private async request(body: object, timeout: number): Promise<'heard' | 'nobody' | 'lost'> {
+  async #request(body: object, timeout: number): Promise<'heard' | 'nobody' | 'lost'> {
     try {
-      const payload = JSON.stringify(this.addressed(body));
-      await this.at.connection.request(this.offer.reply, payload, { timeout });
+      const payload = JSON.stringify(this.#addressed(body));
+      await this.#at.connection.request(this.#offer.reply, payload, { timeout });
       return 'heard';
     } catch (error) {
       return error instanceof Error && 'code' in error && error.code === NO_RESPONDERS ? 'nobody' : 'lost';
@@ -192,17 +195,17 @@ export class OfferedTurn {
   }
 
   /** Best effort: chunks may be lost, and a tool call is repeated (OFFERED-TURN-3). */
-  private publish(subject: string, body: object, reply?: string): void {
-    const addressed = reply === undefined ? body : this.addressed(body);
+  #publish(subject: string, body: object, reply?: string): void {
+    const addressed = reply === undefined ? body : this.#addressed(body);
     try {
-      this.at.connection.publish(subject, JSON.stringify(addressed), { reply });
+      this.#at.connection.publish(subject, JSON.stringify(addressed), { reply });
     } catch {
       // The connection is closed, or the piece is larger than the server carries.
     }
   }
 
-  private addressed(body: object): object {
-    const { turnId, epoch } = this.offer;
+  #addressed(body: object): object {
+    const { turnId, epoch } = this.#offer;
     return { turnId, epoch, ...body };
   }
 }

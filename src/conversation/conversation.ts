@@ -28,44 +28,44 @@ type RulesOf = (state: ConversationState) => ConversationRules;
  */
 export class Conversation {
   readonly entries: Entry[];
-  private current: ConversationState;
-  private readonly rulesOf: RulesOf;
-  private readonly ids = new Map<string, number>();
-  private views = new Map<string, AgentView>();
+  #current: ConversationState;
+  readonly #rulesOf: RulesOf;
+  readonly #ids = new Map<string, number>();
+  #views = new Map<string, AgentView>();
   /** Of the definition that each agent's newest request was built from. */
-  private readonly policies = new Map<string, ViewPolicy>();
+  readonly #policies = new Map<string, ViewPolicy>();
 
   /** `rules`: a function is called for each decision, so that the rules can be replaced. */
   constructor(rules: ConversationRules | RulesOf, entries: Entry[] = []) {
-    this.rulesOf = typeof rules === 'function' ? rules : () => rules;
+    this.#rulesOf = typeof rules === 'function' ? rules : () => rules;
     this.entries = entries;
-    this.current = EMPTY_STATE;
-    for (const entry of entries) this.fold(entry);
+    this.#current = EMPTY_STATE;
+    for (const entry of entries) this.#fold(entry);
   }
 
   get state(): ConversationState {
-    return this.current;
+    return this.#current;
   }
 
   /** The agents of this conversation now. */
   get roster(): Roster {
-    return rosterOf(this.rulesOf(this.current).roster, this.current.hired);
+    return rosterOf(this.#rulesOf(this.#current).roster, this.#current.hired);
   }
 
   /** The log has an entry with this id (L4). */
   has(id: string): boolean {
-    return this.ids.has(id);
+    return this.#ids.has(id);
   }
 
   /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
   decide(command: Command, now: number): Decision {
-    const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.rulesOf(
-      this.current,
+    const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.#rulesOf(
+      this.#current,
     );
-    const decision = decide(this.current, command, {
+    const decision = decide(this.#current, command, {
       ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
       entries: this.entries,
-      indexOfId: (id) => this.ids.get(id),
+      indexOfId: (id) => this.#ids.get(id),
       knowledge: (agent) => {
         const { knowledge } = this.view(agent);
         knowledge.catchUp(this.entries);
@@ -79,17 +79,17 @@ export class Conversation {
   /** The next entry of the log. */
   append(entry: Entry): void {
     this.entries.push(entry);
-    this.fold(entry);
+    this.#fold(entry);
   }
 
   /** An agent's view, up to date with the log. `policy`: of the definition of its turn; default: the last one given. */
   view(agent: string, policy?: ViewPolicy): AgentView {
-    const wanted = policy ?? this.policies.get(agent) ?? this.rulesOf(this.current).viewPolicy(agent);
-    if (policy) this.policies.set(agent, policy);
-    let view = this.views.get(agent);
+    const wanted = policy ?? this.#policies.get(agent) ?? this.#rulesOf(this.#current).viewPolicy(agent);
+    if (policy) this.#policies.set(agent, policy);
+    let view = this.#views.get(agent);
     if (!view?.isUnder(wanted)) {
       view = new AgentView(this.entries, agent, wanted);
-      this.views.set(agent, view);
+      this.#views.set(agent, view);
     }
     return view;
   }
@@ -97,15 +97,15 @@ export class Conversation {
   /** Drops everything from `length` on, after a failed append. */
   truncate(length: number): void {
     this.entries.length = length;
-    this.ids.clear();
-    this.views = new Map();
-    this.current = EMPTY_STATE;
-    for (const entry of this.entries) this.fold(entry);
+    this.#ids.clear();
+    this.#views = new Map();
+    this.#current = EMPTY_STATE;
+    for (const entry of this.entries) this.#fold(entry);
   }
 
-  private fold(entry: Entry): void {
-    this.current = evolve(this.current, entry);
-    if (!this.ids.has(entry.id)) this.ids.set(entry.id, entry.index);
+  #fold(entry: Entry): void {
+    this.#current = evolve(this.#current, entry);
+    if (!this.#ids.has(entry.id)) this.#ids.set(entry.id, entry.index);
   }
 }
 

@@ -4,23 +4,23 @@ import type { Workers } from './conversations/workers.ts';
 
 /** The grace period of a stop: one for all waits, starting with the first. */
 export class Grace {
-  private readonly milliseconds: number;
-  private over: Promise<void> | null = null;
-  private readonly done = new AbortController();
+  readonly #milliseconds: number;
+  #over: Promise<void> | null = null;
+  readonly #done = new AbortController();
 
   constructor(milliseconds: number) {
-    this.milliseconds = milliseconds;
+    this.#milliseconds = milliseconds;
   }
 
   /** Resolves when the work or the grace period ends. */
   async within(work: Promise<void>): Promise<void> {
-    this.over ??= sleep(this.milliseconds, this.done.signal);
-    await Promise.race([work, this.over]);
+    this.#over ??= sleep(this.#milliseconds, this.#done.signal);
+    await Promise.race([work, this.#over]);
   }
 
   /** Ends the period and clears its timer. */
   end(): void {
-    this.done.abort();
+    this.#done.abort();
   }
 }
 

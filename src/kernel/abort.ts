@@ -38,22 +38,22 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** Releases resources in reverse order of acquisition. A release that fails does not prevent the others. */
 export class Releasers {
-  private readonly stack: { readonly name: string; readonly release: () => unknown }[] = [];
-  private released: Promise<string[]> | null = null;
+  readonly #stack: { readonly name: string; readonly release: () => unknown }[] = [];
+  #released: Promise<string[]> | null = null;
 
   add(name: string, release: () => unknown): void {
-    this.stack.push({ name, release });
+    this.#stack.push({ name, release });
   }
 
   /** Idempotent: later calls share the first run. Returns the failures, by name. */
   release(): Promise<string[]> {
-    this.released ??= this.run();
-    return this.released;
+    this.#released ??= this.#run();
+    return this.#released;
   }
 
-  private async run(): Promise<string[]> {
+  async #run(): Promise<string[]> {
     const failures: string[] = [];
-    for (let item = this.stack.pop(); item; item = this.stack.pop()) {
+    for (let item = this.#stack.pop(); item; item = this.#stack.pop()) {
       try {
         await item.release();
       } catch (error) {

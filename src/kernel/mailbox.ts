@@ -5,44 +5,44 @@
  * MAILBOX-2 The handler must not reject: it reports the result of each item itself.
  */
 export class Mailbox<T> {
-  private waiting: T[] = [];
-  private running: Promise<void> | null = null;
-  private readonly handle: (items: T[]) => Promise<void>;
+  #waiting: T[] = [];
+  #running: Promise<void> | null = null;
+  readonly #handle: (items: T[]) => Promise<void>;
 
   constructor(handle: (items: T[]) => Promise<void>) {
-    this.handle = handle;
+    this.#handle = handle;
   }
 
   get isIdle(): boolean {
-    return this.running === null;
+    return this.#running === null;
   }
 
   send(item: T): void {
-    this.waiting.push(item);
-    this.running ??= this.drain();
+    this.#waiting.push(item);
+    this.#running ??= this.#drain();
   }
 
   /** Removes and returns the waiting items that fit, oldest first. */
   takeBack(fits: (item: T) => boolean): T[] {
-    const taken = this.waiting.filter(fits);
-    this.waiting = this.waiting.filter((item) => !fits(item));
+    const taken = this.#waiting.filter(fits);
+    this.#waiting = this.#waiting.filter((item) => !fits(item));
     return taken;
   }
 
   /** Resolves when nothing waits and nothing runs. */
   async idle(): Promise<void> {
-    while (this.running) await this.running;
+    while (this.#running) await this.#running;
   }
 
-  private async drain(): Promise<void> {
+  async #drain(): Promise<void> {
     // Items sent in the same tick are handled together.
     await Promise.resolve();
-    while (this.waiting.length > 0) {
-      const items = this.waiting;
-      this.waiting = [];
-      await this.handle(items);
+    while (this.#waiting.length > 0) {
+      const items = this.#waiting;
+      this.#waiting = [];
+      await this.#handle(items);
     }
-    this.running = null;
+    this.#running = null;
   }
 }
 

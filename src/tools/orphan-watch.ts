@@ -15,37 +15,37 @@ const WATCH = [
 ].join('; ');
 
 export class OrphanWatch {
-  private readonly shell: ChildProcess;
-  private isGuarding = false;
+  readonly #shell: ChildProcess;
+  #isGuarding = false;
   /** Resolves with the error if the shell could not be started. */
   readonly failure: Promise<Error>;
 
   constructor() {
-    this.shell = spawn('/bin/sh', ['-c', WATCH], {
+    this.#shell = spawn('/bin/sh', ['-c', WATCH], {
       cwd: '/',
       env: { PATH: '/usr/bin:/bin' },
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
     });
-    this.failure = new Promise((resolve) => void this.shell.once('error', resolve));
-    this.shell.stdin?.on('error', () => {}); // the shell was ended: it watches no longer
-    this.shell.unref();
+    this.failure = new Promise((resolve) => void this.#shell.once('error', resolve));
+    this.#shell.stdin?.on('error', () => {}); // the shell was ended: it watches no longer
+    this.#shell.unref();
   }
 
   get isRunning(): boolean {
-    return this.shell.pid !== undefined;
+    return this.#shell.pid !== undefined;
   }
 
   /** From now on this group ends with this process. */
   guard(group: number): void {
-    this.isGuarding = true;
-    this.shell.stdin?.write(`${group}\n`);
+    this.#isGuarding = true;
+    this.#shell.stdin?.write(`${group}\n`);
   }
 
   /** The group has ended or never started. */
   over(): void {
-    const { stdin } = this.shell;
+    const { stdin } = this.#shell;
     // `end` alone would close the pipe only after the shell has ended.
-    stdin?.end(this.isGuarding ? 'over\n' : '', () => stdin.destroy());
+    stdin?.end(this.#isGuarding ? 'over\n' : '', () => stdin.destroy());
   }
 }

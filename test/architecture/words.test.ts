@@ -35,6 +35,21 @@ describe('the core', () => {
   });
 });
 
+describe('a class', () => {
+  const PRIVATE = [/^ +private (?!constructor)/m];
+
+  it('has members with #, not with the keyword private', async () => {
+    expect(usesOf(PRIVATE, await readSources(join(ROOT, 'src')))).toEqual([]);
+  });
+
+  it('may have a private constructor', () => {
+    expect(usesOf(PRIVATE, [{ path: 'a.ts', code: 'class A {\n  private constructor() {}\n}' }])).toEqual([]);
+    expect(usesOf(PRIVATE, [{ path: 'a.ts', code: 'class A {\n  private readonly b = 1;\n}' }])).toHaveLength(
+      1,
+    );
+  });
+});
+
 describe('the environment', () => {
   it('is read once, by the command line', async () => {
     const sources = await readSources(join(ROOT, 'src'));

@@ -76,24 +76,24 @@ export interface Assembled {
 
 /** Caches the bytes of one agent's history in one conversation. */
 export class RequestAssembler {
-  private head = '';
-  private version = -1;
-  private history: readonly ViewPart[] = [];
-  private taken = 0;
+  #head = '';
+  #version = -1;
+  #history: readonly ViewPart[] = [];
+  #taken = 0;
   /** The parts in `body`; append-only. */
-  private closed: WirePart[] = [];
+  #closed: WirePart[] = [];
   /** The last message of the history: the next one may still be merged into it. */
-  private open: WirePart | null = null;
-  private body = new RequestBody('');
-  private tokens = 0;
+  #open: WirePart | null = null;
+  #body = new RequestBody('');
+  #tokens = 0;
 
   assemble(parts: RequestParts): Assembled {
     const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
-    this.extend(parts, tools);
-    const rest = this.restOf(parts);
-    const all = [...this.closed, ...rest];
+    this.#extend(parts, tools);
+    const rest = this.#restOf(parts);
+    const all = [...this.#closed, ...rest];
     const messages = all.map((part) => part.message);
-    const estimatedTokens = this.tokens + sum(rest.map((part) => messageTokens(part.message)));
+    const estimatedTokens = this.#tokens + sum(rest.map((part) => messageTokens(part.message)));
     const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
     const request: ModelRequest = {
       conversation: parts.conversation,
@@ -101,7 +101,7 @@ export class RequestAssembler {
       turnId: parts.turnId,
       messages,
       tools,
-      ...this.body.with(rest.map((part) => part.message)),
+      ...this.#body.with(rest.map((part) => part.message)),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     const fault = guard(messages, tokens, parts.profile);
@@ -109,44 +109,44 @@ export class RequestAssembler {
   }
 
   /** ASSEMBLE-3: the cache is valid while everything before it is unchanged. */
-  private extend(parts: RequestParts, tools: readonly WireTool[]): void {
+  #extend(parts: RequestParts, tools: readonly WireTool[]): void {
     const head = headOf(parts, tools);
     const { history, historyLength, historyVersion } = parts.view;
-    const same = head === this.head && historyVersion === this.version && history === this.history;
-    if (!same || historyLength < this.taken) this.begin(head, parts, tools);
-    this.take(history.slice(this.taken, historyLength), parts.profile.form);
-    this.taken = historyLength;
+    const same = head === this.#head && historyVersion === this.#version && history === this.#history;
+    if (!same || historyLength < this.#taken) this.#begin(head, parts, tools);
+    this.#take(history.slice(this.#taken, historyLength), parts.profile.form);
+    this.#taken = historyLength;
   }
 
-  private begin(head: string, parts: RequestParts, tools: readonly WireTool[]): void {
-    this.head = head;
-    this.version = parts.view.historyVersion;
-    this.history = parts.view.history;
-    this.taken = 0;
-    this.closed = [];
-    this.open = null;
-    this.body = new RequestBody(bodyStart(parts, tools));
-    this.tokens = sum(tools.map(toolTokens));
-    this.take(opening(parts), parts.profile.form);
+  #begin(head: string, parts: RequestParts, tools: readonly WireTool[]): void {
+    this.#head = head;
+    this.#version = parts.view.historyVersion;
+    this.#history = parts.view.history;
+    this.#taken = 0;
+    this.#closed = [];
+    this.#open = null;
+    this.#body = new RequestBody(bodyStart(parts, tools));
+    this.#tokens = sum(tools.map(toolTokens));
+    this.#take(opening(parts), parts.profile.form);
   }
 
-  private take(inputs: readonly FormInput[], form: WireForm): void {
+  #take(inputs: readonly FormInput[], form: WireForm): void {
     const fresh: WirePart[] = [];
     for (const input of inputs) {
-      const step = takePart(this.open, input, form);
+      const step = takePart(this.#open, input, form);
       fresh.push(...step.closed);
-      this.open = step.open;
+      this.#open = step.open;
     }
     const messages = fresh.map((part) => part.message);
-    this.body.add(messages);
-    for (const part of fresh) this.closed.push(part);
-    this.tokens += sum(messages.map(messageTokens));
+    this.#body.add(messages);
+    for (const part of fresh) this.#closed.push(part);
+    this.#tokens += sum(messages.map(messageTokens));
   }
 
   /** The last, still open message of the history and the tail: built for each request. */
-  private restOf({ view, profile }: RequestParts): readonly WirePart[] {
+  #restOf({ view, profile }: RequestParts): readonly WirePart[] {
     const rest: WirePart[] = [];
-    let open = this.open;
+    let open = this.#open;
     for (const part of view.tail) {
       const step = takePart(open, part, profile.form);
       rest.push(...step.closed);
@@ -232,32 +232,32 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
  */
 class RequestBody {
   /** The encoded messages, in order. */
-  private pieces: Buffer[] = [];
-  private readonly hash: Hash = createHash('sha256');
-  private isEmpty = true;
+  #pieces: Buffer[] = [];
+  readonly #hash: Hash = createHash('sha256');
+  #isEmpty = true;
 
   /** `start`: everything up to and including the bracket that opens the array of messages. */
   constructor(start: string) {
-    this.append(Buffer.from(start));
+    this.#append(Buffer.from(start));
   }
 
   /** Appends messages permanently. */
   add(messages: readonly WireMessage[]): void {
-    for (const bytes of elements(messages, this.isEmpty)) this.append(bytes);
-    this.isEmpty &&= messages.length === 0;
+    for (const bytes of elements(messages, this.#isEmpty)) this.#append(bytes);
+    this.#isEmpty &&= messages.length === 0;
   }
 
   /** The whole body, with `last` after the appended messages. */
   with(last: readonly WireMessage[]): { readonly body: Buffer; readonly hash: string } {
-    const tail = Buffer.concat([...elements(last, this.isEmpty), Buffer.from(']}')]);
-    const body = Buffer.concat([...this.pieces, tail]);
-    this.pieces = [body.subarray(0, body.length - tail.length)];
-    return { body, hash: this.hash.copy().update(tail).digest('hex') };
+    const tail = Buffer.concat([...elements(last, this.#isEmpty), Buffer.from(']}')]);
+    const body = Buffer.concat([...this.#pieces, tail]);
+    this.#pieces = [body.subarray(0, body.length - tail.length)];
+    return { body, hash: this.#hash.copy().update(tail).digest('hex') };
   }
 
-  private append(added: Buffer): void {
-    this.pieces.push(added);
-    this.hash.update(added);
+  #append(added: Buffer): void {
+    this.#pieces.push(added);
+    this.#hash.update(added);
   }
 }
 

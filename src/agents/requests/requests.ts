@@ -54,13 +54,13 @@ export type SourcesOfTurn = (log: Conversation, turn: Turn) => RequestSources;
 
 /** Makes the requests of one conversation. Reuses each agent's bytes from one request to the next. */
 export class Requests {
-  private readonly sourcesOf: SourcesOfTurn;
-  private readonly conversation: string;
-  private readonly assemblers = new Map<string, RequestAssembler>();
+  readonly #sourcesOf: SourcesOfTurn;
+  readonly #conversation: string;
+  readonly #assemblers = new Map<string, RequestAssembler>();
 
   constructor(conversation: string, sourcesOf: SourcesOfTurn) {
-    this.conversation = conversation;
-    this.sourcesOf = sourcesOf;
+    this.#conversation = conversation;
+    this.#sourcesOf = sourcesOf;
   }
 
   /**
@@ -70,19 +70,19 @@ export class Requests {
   next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): Prepared | null {
     const turn = log.state.agents[agent]?.turn;
     if (turn?.turnId !== turnId) return null;
-    const sources = this.sourcesOf(log, turn);
+    const sources = this.#sourcesOf(log, turn);
     const setup = sources.agents.get(agent);
     if (!setup) return null;
-    let assembler = this.assemblers.get(agent);
+    let assembler = this.#assemblers.get(agent);
     if (!assembler) {
       assembler = new RequestAssembler();
-      this.assemblers.set(agent, assembler);
+      this.#assemblers.set(agent, assembler);
     }
     const setting = settingAt(log.state, turn.askedAt);
     const { sessionId } = turn;
     const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
     const [first] = log.entries;
-    const conversation = originOf(log.entries, turn.askedAt) ?? this.conversation;
+    const conversation = originOf(log.entries, turn.askedAt) ?? this.#conversation;
     const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
     const agentView = log.view(agent, setup.viewPolicy);
     const view = agentView.build();

@@ -62,44 +62,44 @@ export class DaemonActor {
   readonly findings: string[] = [];
   readonly outages: Outage[] = [];
   readonly lives: Life[] = [];
-  private readonly options: DaemonActorOptions;
-  private child: Child | null = null;
-  private wanted = false;
-  private downUntil = 0;
-  private isExpected = true;
-  private isReady = false;
+  readonly #options: DaemonActorOptions;
+  #child: Child | null = null;
+  #wanted = false;
+  #downUntil = 0;
+  #isExpected = true;
+  #isReady = false;
   /** The id of the running daemon in shared logs. */
-  private daemon: string | null = null;
+  #daemon: string | null = null;
   /** The end of the last one. */
-  private said = '';
+  #said = '';
   /** It ended with the exit code for wrong usage or configuration, so a restart is useless. */
-  private isRefused = false;
-  private armed: string | null = null;
-  private running: Promise<void> = Promise.resolve();
+  #isRefused = false;
+  #armed: string | null = null;
+  #running: Promise<void> = Promise.resolve();
 
   constructor(options: DaemonActorOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   get data(): string {
-    return this.options.data;
+    return this.#options.data;
   }
 
   /** Process id; 0 while none runs. */
   get pid(): number {
-    return this.child?.isAlive ? this.child.pid : 0;
+    return this.#child?.isAlive ? this.#child.pid : 0;
   }
 
   /** Starts it, and restarts it whenever it ends, until `rest`. Resolves when it is ready for the first time. */
   async start(): Promise<void> {
-    this.wanted = true;
-    this.running = this.keep();
-    const patienceMs = this.options.startPatienceMs ?? START_TIMEOUT_MS;
+    this.#wanted = true;
+    this.#running = this.#keep();
+    const patienceMs = this.#options.startPatienceMs ?? START_TIMEOUT_MS;
     const until = performance.now() + patienceMs;
-    while (!this.isReady) {
-      if (this.isRefused) throw startError('refused to start', this.said);
+    while (!this.#isReady) {
+      if (this.#isRefused) throw startError('refused to start', this.#said);
       if (performance.now() > until)
-        throw startError(`was not ready within ${patienceMs / 1_000} s`, this.said);
+        throw startError(`was not ready within ${patienceMs / 1_000} s`, this.#said);
       await pause(50);
     }
   }
@@ -107,8 +107,8 @@ export class DaemonActor {
   /** It can work now. */
   get isWell(): boolean {
     return (
-      this.isReady &&
-      this.child?.isAlive === true &&
+      this.#isReady &&
+      this.#child?.isAlive === true &&
       !this.outages.some(({ until, how }) => how === 'frozen' && until === null)
     );
   }
@@ -121,22 +121,22 @@ export class DaemonActor {
 
   /** SIGKILL. It stays down for this time. */
   kill(downMs: number): Promise<void> {
-    return this.end('SIGKILL', downMs);
+    return this.#end('SIGKILL', downMs);
   }
 
   /** SIGTERM. Resolves when it has ended. */
   stop(downMs: number): Promise<void> {
-    return this.end('SIGTERM', downMs);
+    return this.#end('SIGTERM', downMs);
   }
 
   freeze(): void {
-    this.child?.signal('SIGSTOP');
-    this.isOut('frozen');
+    this.#child?.signal('SIGSTOP');
+    this.#isOut('frozen');
   }
 
   thaw(): void {
     for (const outage of this.outages) if (outage.how === 'frozen') outage.until ??= Date.now();
-    this.child?.signal('SIGCONT');
+    this.#child?.signal('SIGCONT');
   }
 
   /**
@@ -146,10 +146,10 @@ export class DaemonActor {
   async crashAt(point: string, nth: number, patienceMs: number, keepBusy: () => void): Promise<void> {
     const until = performance.now() + patienceMs;
     const before = this.crashes.length;
-    this.armed = `${point}:${nth}`;
-    await this.end('SIGKILL', 0);
+    this.#armed = `${point}:${nth}`;
+    await this.#end('SIGKILL', 0);
     for (let busyUntil = 0; this.crashes.length === before && performance.now() < until; await pause(20)) {
-      if (!this.isReady || !this.child?.isAlive || performance.now() < busyUntil) continue;
+      if (!this.#isReady || !this.#child?.isAlive || performance.now() < busyUntil) continue;
       busyUntil = performance.now() + BUSY_MS;
       keepBusy();
     }
@@ -157,73 +157,81 @@ export class DaemonActor {
 
   /** SIGTERM, for good. Returns the exit code, null if it had to be killed. */
   async stopForGood(): Promise<number | null> {
-    this.wanted = false;
-    await this.end('SIGTERM', 0);
-    await this.running;
-    return this.child ? this.child.exited : 0;
+    this.#wanted = false;
+    await this.#end('SIGTERM', 0);
+    await this.#running;
+    return this.#child ? this.#child.exited : 0;
   }
 
-  private async keep(): Promise<void> {
-    while (this.wanted) {
-      await pause(Math.max(0, this.downUntil - performance.now()));
-      if (!this.wanted) return;
-      const point = this.armed;
-      this.armed = null;
-      this.child = this.launch(point);
-      const code = await this.child.exited;
-      if (code === null) this.isOut('killed');
-      this.daemon = null;
+  async #keep(): Promise<void> {
+    while (this.#wanted) {
+      await pause(Math.max(0, this.#downUntil - performance.now()));
+      if (!this.#wanted) return;
+      const point = this.#armed;
+      this.#armed = null;
+      this.#child = this.#launch(point);
+      const code = await this.#child.exited;
+      if (code === null) this.#isOut('killed');
+      this.#daemon = null;
       for (const life of this.lives) life.until ??= Date.now();
-      this.said = this.child.lastOutput();
-      this.isRefused = code === USAGE_EXIT_CODE;
-      if (this.isExpected) continue;
+      this.#said = this.#child.lastOutput();
+      this.#isRefused = code === USAGE_EXIT_CODE;
+      if (this.#isExpected) continue;
       if (point !== null && code === null) this.crashes.push(point.split(':')[0] ?? point);
-      else if (this.isReady || code === null) this.find(`exit code ${code}`, this.child);
+      else if (this.#isReady || code === null) this.#find(`exit code ${code}`, this.#child);
       // One that never became ready (no server, a full disk) is restarted, as a service manager does.
-      this.downUntil = performance.now() + RESTART_MS;
+      this.#downUntil = performance.now() + RESTART_MS;
     }
   }
 
-  private launch(point: string | null): Child {
+  #launch(point: string | null): Child {
     this.starts += 1;
-    this.isExpected = false;
-    this.isReady = false;
-    const { config, data, natsUrl, store = 'file', workingDirectory, launcher = OWN_LAUNCHER } = this.options;
+    this.#isExpected = false;
+    this.#isReady = false;
+    const {
+      config,
+      data,
+      natsUrl,
+      store = 'file',
+      workingDirectory,
+      launcher = OWN_LAUNCHER,
+    } = this.#options;
     const own = ['--config', config, '--data', data, '--nats', natsUrl, '--store', store, '--http', 'off'];
     const args = [launcher, 'up', '--json', ...own, '--allow-crash-points'];
-    const env = { ...this.options.env, ...(point === null ? {} : { PARLEY_CRASH_POINTS: point }) };
+    const env = { ...this.#options.env, ...(point === null ? {} : { PARLEY_CRASH_POINTS: point }) };
     const child = startChild({ command: process.execPath, args, env, workingDirectory });
     child.said(/"event":"ready"/).then(
       (line) => {
-        this.isReady = true;
-        this.daemon = JSON.parse(line).daemon ?? null;
-        if (this.daemon !== null) this.lives.push({ daemon: this.daemon, from: Date.now(), until: null });
+        this.#isReady = true;
+        this.#daemon = JSON.parse(line).daemon ?? null;
+        if (this.#daemon !== null) this.lives.push({ daemon: this.#daemon, from: Date.now(), until: null });
       },
       () => undefined, // reported by its end
     );
     return child;
   }
 
-  private async end(signal: NodeJS.Signals, downMs: number): Promise<void> {
-    this.downUntil = performance.now() + downMs;
-    this.isExpected = true;
-    const ending = this.child;
+  async #end(signal: NodeJS.Signals, downMs: number): Promise<void> {
+    this.#downUntil = performance.now() + downMs;
+    this.#isExpected = true;
+    const ending = this.#child;
     if (!ending?.isAlive) return;
     ending.signal('SIGCONT'); // a frozen one gets no SIGTERM
     ending.signal(signal);
     const tooLong = setTimeout(() => {
-      this.find(`no end within ${STOP_TIMEOUT_MS} ms of ${signal}`, ending);
+      this.#find(`no end within ${STOP_TIMEOUT_MS} ms of ${signal}`, ending);
       ending.signal('SIGKILL');
     }, STOP_TIMEOUT_MS);
     await ending.exited;
     clearTimeout(tooLong);
   }
 
-  private isOut(how: Outage['how']): void {
-    if (this.daemon !== null) this.outages.push({ daemon: this.daemon, how, from: Date.now(), until: null });
+  #isOut(how: Outage['how']): void {
+    if (this.#daemon !== null)
+      this.outages.push({ daemon: this.#daemon, how, from: Date.now(), until: null });
   }
 
-  private find(what: string, child: Child): void {
+  #find(what: string, child: Child): void {
     this.findings.push(`${what}: ${child.lastOutput().slice(-2_000)}`);
   }
 }

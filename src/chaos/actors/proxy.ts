@@ -25,21 +25,21 @@ type State =
 
 /** One direction of one connection: the data that waits to be forwarded. */
 class Pipe {
-  private readonly waiting: { readonly chunk: Buffer; readonly dueAt: number }[] = [];
-  private readonly to: Socket;
-  private readonly state: () => State;
-  private timer: NodeJS.Timeout | null = null;
+  readonly #waiting: { readonly chunk: Buffer; readonly dueAt: number }[] = [];
+  readonly #to: Socket;
+  readonly #state: () => State;
+  #timer: NodeJS.Timeout | null = null;
 
   constructor(from: Socket, to: Socket, state: () => State) {
-    this.to = to;
-    this.state = state;
+    this.#to = to;
+    this.#state = state;
     from.on('data', (chunk: Buffer) => {
       const now = state();
-      this.waiting.push({ chunk, dueAt: performance.now() + (now.kind === 'slow' ? now.delayMs : 0) });
+      this.#waiting.push({ chunk, dueAt: performance.now() + (now.kind === 'slow' ? now.delayMs : 0) });
       this.carry();
     });
     from.on('close', () => {
-      if (this.timer) clearTimeout(this.timer);
+      if (this.#timer) clearTimeout(this.#timer);
       to.destroy();
     });
     from.on('error', () => from.destroy());
@@ -47,17 +47,17 @@ class Pipe {
 
   /** PROXY-1 */
   carry(): void {
-    if (this.timer) clearTimeout(this.timer);
-    this.timer = null;
-    if (this.state().kind === 'stalled') return;
-    for (let first = this.waiting[0]; first; first = this.waiting[0]) {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (this.#state().kind === 'stalled') return;
+    for (let first = this.#waiting[0]; first; first = this.#waiting[0]) {
       const wait = first.dueAt - performance.now();
       if (wait > 0) {
-        this.timer = setTimeout(() => this.carry(), wait);
+        this.#timer = setTimeout(() => this.carry(), wait);
         return;
       }
-      this.waiting.shift();
-      this.to.write(first.chunk);
+      this.#waiting.shift();
+      this.#to.write(first.chunk);
     }
   }
 }

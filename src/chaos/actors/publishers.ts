@@ -108,17 +108,17 @@ class Crowd {
   readonly batches: Batches;
   sent = 0;
   isEnough = false;
-  private readonly ways: ReadonlyMap<string, Ways>;
-  private readonly signal: AbortSignal;
-  private readonly subjects = createSubjects();
-  private readonly startedAt = performance.now();
-  private readonly repetitions: Promise<void>[] = [];
-  private waiting = 0;
-  private readonly queue: (() => void)[] = [];
+  readonly #ways: ReadonlyMap<string, Ways>;
+  readonly #signal: AbortSignal;
+  readonly #subjects = createSubjects();
+  readonly #startedAt = performance.now();
+  readonly #repetitions: Promise<void>[] = [];
+  #waiting = 0;
+  readonly #queue: (() => void)[] = [];
 
   constructor(ways: ReadonlyMap<string, Ways>, signal: AbortSignal) {
-    this.ways = ways;
-    this.signal = signal;
+    this.#ways = ways;
+    this.#signal = signal;
     this.batches = new Batches(this.hurry.signal);
     setMaxListeners(0, this.hurry.signal, signal); // One listener for each waiting publisher: many are no leak.
     signal.addEventListener('abort', () => this.hurry.abort(), { once: true });
@@ -127,32 +127,32 @@ class Crowd {
   async postAll(line: readonly PlannedPost[]): Promise<void> {
     for (const post of line) {
       await this.batches.begun(post.batch ?? 0);
-      await sleep(Math.max(0, this.startedAt + post.atMs - performance.now()), this.hurry.signal);
-      if (this.isEnough || !(await this.inTurn(() => this.insist(post)))) return; // PUBLISHERS-2
-      for (const afterMs of post.again) this.repetitions.push(this.repeat(post, afterMs));
+      await sleep(Math.max(0, this.#startedAt + post.atMs - performance.now()), this.hurry.signal);
+      if (this.isEnough || !(await this.#inTurn(() => this.#insist(post)))) return; // PUBLISHERS-2
+      for (const afterMs of post.again) this.#repetitions.push(this.#repeat(post, afterMs));
     }
   }
 
   /** PUBLISHERS-3 */
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    while (this.waiting >= MAX_CONCURRENT) await new Promise<void>((resolve) => this.queue.push(resolve));
-    this.waiting += 1;
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#waiting >= MAX_CONCURRENT) await new Promise<void>((resolve) => this.#queue.push(resolve));
+    this.#waiting += 1;
     try {
       return await work();
     } finally {
-      this.waiting -= 1;
-      this.queue.shift()?.();
+      this.#waiting -= 1;
+      this.#queue.shift()?.();
     }
   }
 
   async repeated(): Promise<void> {
-    await Promise.all(this.repetitions);
+    await Promise.all(this.#repetitions);
   }
 
   /** PUBLISHERS-1. False: the run is over. */
-  private async insist(post: PlannedPost): Promise<boolean> {
-    for (let pauseMs = PAUSE_MS; !this.signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      const outcome = await this.attempt(post, post.way);
+  async #insist(post: PlannedPost): Promise<boolean> {
+    for (let pauseMs = PAUSE_MS; !this.#signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const outcome = await this.#attempt(post, post.way);
       if (outcome.kind === 'acknowledged') {
         this.acknowledged.push({ post, index: outcome.index });
         return true;
@@ -161,22 +161,22 @@ class Crowd {
         this.refused.push({ post, code: outcome.code, message: outcome.message });
         return true;
       }
-      await sleep(pauseMs, this.signal);
+      await sleep(pauseMs, this.#signal);
     }
     return false;
   }
 
   /** Posts once more the other way. The log must not change. */
-  private async repeat(post: PlannedPost, afterMs: number): Promise<void> {
+  async #repeat(post: PlannedPost, afterMs: number): Promise<void> {
     await sleep(afterMs, this.hurry.signal);
-    const outcome = await this.attempt(post, post.way === 'api' ? 'stream' : 'api');
+    const outcome = await this.#attempt(post, post.way === 'api' ? 'stream' : 'api');
     if (outcome.kind === 'acknowledged') this.acknowledged.push({ post, index: outcome.index });
     if (outcome.kind === 'refused') this.refused.push({ post, code: outcome.code, message: outcome.message });
   }
 
-  private async attempt(post: PlannedPost, way: PlannedPost['way']): Promise<Outcome> {
+  async #attempt(post: PlannedPost, way: PlannedPost['way']): Promise<Outcome> {
     const { id, conversation, publisher, content, delivery } = post;
-    const { client, connection } = this.ways.get(publisher) ?? {};
+    const { client, connection } = this.#ways.get(publisher) ?? {};
     if (!client || !connection) return { kind: 'unsure' };
     this.sent += 1;
     try {
@@ -185,7 +185,7 @@ class Crowd {
         return { kind: 'acknowledged', index };
       }
       const body = Buffer.from(JSON.stringify({ id, content, delivery }));
-      const subject = this.subjects.in(publisher, conversation);
+      const subject = this.#subjects.in(publisher, conversation);
       await connection.jetstream().publish(subject, body, { timeout: TIMEOUT_MS });
       return { kind: 'acknowledged', index: null };
     } catch (error) {
@@ -197,30 +197,30 @@ class Crowd {
 
 /** The batches of posts that were requested; all of them once the run hurries. */
 export class Batches {
-  private asked = 0;
-  private readonly waiting = new Map<number, (() => void)[]>();
+  #asked = 0;
+  readonly #waiting = new Map<number, (() => void)[]>();
 
   constructor(hurry: AbortSignal) {
-    hurry.addEventListener('abort', () => this.upTo(Number.POSITIVE_INFINITY), { once: true });
+    hurry.addEventListener('abort', () => this.#upTo(Number.POSITIVE_INFINITY), { once: true });
   }
 
   next(): void {
-    this.upTo(this.asked + 1);
+    this.#upTo(this.#asked + 1);
   }
 
   /** Resolves when this many were requested. */
   async begun(batch: number): Promise<void> {
-    if (batch <= this.asked) return;
+    if (batch <= this.#asked) return;
     await new Promise<void>((resolve) => {
-      this.waiting.set(batch, [...(this.waiting.get(batch) ?? []), resolve]);
+      this.#waiting.set(batch, [...(this.#waiting.get(batch) ?? []), resolve]);
     });
   }
 
-  private upTo(batch: number): void {
-    this.asked = batch;
-    for (const [waits, resolves] of this.waiting) {
+  #upTo(batch: number): void {
+    this.#asked = batch;
+    for (const [waits, resolves] of this.#waiting) {
       if (waits > batch) continue;
-      this.waiting.delete(waits);
+      this.#waiting.delete(waits);
       for (const resolve of resolves) resolve();
     }
   }

@@ -51,85 +51,85 @@ export async function loadWorkflows(
 
 /** Reads one file. Reports every problem; returns a workflow only without one. */
 class WorkflowReader {
-  private readonly id: string;
-  private readonly source: YamlSource;
-  private readonly surroundings: WorkflowContext;
-  private readonly problems: Problems;
-  private readonly reported: KeyPath[] = [];
+  readonly #id: string;
+  readonly #source: YamlSource;
+  readonly #surroundings: WorkflowContext;
+  readonly #problems: Problems;
+  readonly #reported: KeyPath[] = [];
   /** All names in the file, including those of invalid nodes: a reference to one is not a second mistake (WORKFLOWS-3). */
-  private readonly nodeNames: readonly string[];
+  readonly #nodeNames: readonly string[];
 
   constructor(id: string, source: YamlSource, surroundings: WorkflowContext, problems: Problems) {
-    this.id = id;
-    this.source = source;
-    this.surroundings = surroundings;
-    this.problems = problems;
-    this.nodeNames = isMapping(source.data.nodes) ? Object.keys(source.data.nodes) : [];
+    this.#id = id;
+    this.#source = source;
+    this.#surroundings = surroundings;
+    this.#problems = problems;
+    this.#nodeNames = isMapping(source.data.nodes) ? Object.keys(source.data.nodes) : [];
   }
 
   read(): Workflow | null {
-    const { data, locate } = this.source;
-    const input = { data, locate, origin: () => undefined, reported: this.reported };
-    const file = check(workflowFileSchema, input, this.problems);
-    this.checkId(file);
-    const nodes = this.readNodes(file);
-    const start = file.start ?? this.missing(['start'], 'the node at which a run begins');
-    if (start !== null && !this.nodeNames.includes(start) && this.nodeNames.length > 0) {
-      this.refuseName(['start'], start, 'a node', this.nodeNames);
+    const { data, locate } = this.#source;
+    const input = { data, locate, origin: () => undefined, reported: this.#reported };
+    const file = check(workflowFileSchema, input, this.#problems);
+    this.#checkId(file);
+    const nodes = this.#readNodes(file);
+    const start = file.start ?? this.#missing(['start'], 'the node at which a run begins');
+    if (start !== null && !this.#nodeNames.includes(start) && this.#nodeNames.length > 0) {
+      this.#refuseName(['start'], start, 'a node', this.#nodeNames);
     }
-    if (start === null || !this.hasSoundPaths()) return null; // WORKFLOWS-3
-    this.checkPaths(nodes, start);
-    return { id: this.id, start, nodes };
+    if (start === null || !this.#hasSoundPaths()) return null; // WORKFLOWS-3
+    this.#checkPaths(nodes, start);
+    return { id: this.#id, start, nodes };
   }
 
-  private checkId({ id }: WorkflowFile): void {
-    if (!isWorkflowName(this.id)) {
+  #checkId({ id }: WorkflowFile): void {
+    if (!isWorkflowName(this.#id)) {
       const hint = 'the file name is the id by which a run is started: rename the file';
-      this.report([], `a file named ${show(this.id)}`, `a name of ${NAME_RULE}`, { hint });
+      this.#report([], `a file named ${show(this.#id)}`, `a name of ${NAME_RULE}`, { hint });
       return;
     }
-    const expected = `${this.id}, as the file is named`;
-    if (id === undefined) this.missing(['id'], expected);
-    else if (id !== this.id) this.refuse(['id'], show(id), expected);
+    const expected = `${this.#id}, as the file is named`;
+    if (id === undefined) this.#missing(['id'], expected);
+    else if (id !== this.#id) this.#refuse(['id'], show(id), expected);
   }
 
-  private readNodes({ nodes }: WorkflowFile): Record<string, WorkflowNode> {
-    if (nodes === undefined) this.missing(['nodes'], 'at least one node');
-    else if (this.nodeNames.length === 0) this.refuse(['nodes'], null, 'at least one node');
-    if (this.nodeNames.includes(END)) {
-      this.report(['nodes', END], `a node named ${show(END)}`, 'another name: this one is where a run ends');
+  #readNodes({ nodes }: WorkflowFile): Record<string, WorkflowNode> {
+    if (nodes === undefined) this.#missing(['nodes'], 'at least one node');
+    else if (this.#nodeNames.length === 0) this.#refuse(['nodes'], null, 'at least one node');
+    if (this.#nodeNames.includes(END)) {
+      this.#report(['nodes', END], `a node named ${show(END)}`, 'another name: this one is where a run ends');
     }
     const read = Object.entries(nodes ?? {}).map(
-      ([name, node]) => [name, this.readNode(name, node)] as const,
+      ([name, node]) => [name, this.#readNode(name, node)] as const,
     );
     return Object.fromEntries(read);
   }
 
-  private readNode(name: string, { agent, brief, tools, outcomes }: NodeFile): WorkflowNode {
+  #readNode(name: string, { agent, brief, tools, outcomes }: NodeFile): WorkflowNode {
     const path = ['nodes', name];
-    if (agent === undefined) this.missing([...path, 'agent'], 'the agent that works on this node');
-    if (brief === undefined) this.missing([...path, 'brief'], 'what is to be done here; the agent reads it');
-    const known = agent === undefined ? undefined : this.findAgent([...path, 'agent'], agent);
+    if (agent === undefined) this.#missing([...path, 'agent'], 'the agent that works on this node');
+    if (brief === undefined) this.#missing([...path, 'brief'], 'what is to be done here; the agent reads it');
+    const known = agent === undefined ? undefined : this.#findAgent([...path, 'agent'], agent);
     for (const [place, tool] of (tools ?? []).entries())
-      this.checkTool([...path, 'tools', place], tool, known);
-    this.checkOutcomes([...path, 'outcomes'], outcomes);
+      this.#checkTool([...path, 'tools', place], tool, known);
+    this.#checkOutcomes([...path, 'outcomes'], outcomes);
     return { agent: agent ?? '', brief: brief ?? '', ...(tools && { tools }), outcomes: outcomes ?? {} };
   }
 
-  private findAgent(path: KeyPath, slug: string): LoadedAgent | undefined {
-    const { agents } = this.surroundings;
+  #findAgent(path: KeyPath, slug: string): LoadedAgent | undefined {
+    const { agents } = this.#surroundings;
     const found = agents.find(({ config }) => config.slug === slug);
     const slugs = agents.map(({ config }) => config.slug);
-    if (!found && slugs.length > 0) this.refuseName(path, slug, 'an agent', slugs);
+    if (!found && slugs.length > 0) this.#refuseName(path, slug, 'an agent', slugs);
     return found;
   }
 
   /** WORKFLOWS-1: a tool that the agent does not have would be omitted silently. */
-  private checkTool(path: KeyPath, tool: string, agent: LoadedAgent | undefined): void {
+  #checkTool(path: KeyPath, tool: string, agent: LoadedAgent | undefined): void {
     if (tool === IMPLICIT_TOOL) return;
-    const unknown = unknownTool(tool, this.surroundings.tools);
+    const unknown = unknownTool(tool, this.#surroundings.tools);
     if (unknown !== null) {
-      this.refuse(path, show(tool), `a tool that is offered: ${unknown}`);
+      this.#refuse(path, show(tool), `a tool that is offered: ${unknown}`);
     } else if (
       agent &&
       sharedTools(agent.config.tools, [tool]).length === 0 &&
@@ -138,45 +138,45 @@ class WorkflowReader {
       const { slug, tools, file } = agent.config;
       const hint = `add it to the tools of ${file}, or remove it here`;
       const has = tools.length === 0 ? 'it has none' : `one of ${tools.join(', ')}`;
-      this.refuse(path, show(tool), `a tool that ${slug} has: ${has}`, { hint });
+      this.#refuse(path, show(tool), `a tool that ${slug} has: ${has}`, { hint });
     }
   }
 
-  private checkOutcomes(path: KeyPath, outcomes: NodeFile['outcomes']): void {
+  #checkOutcomes(path: KeyPath, outcomes: NodeFile['outcomes']): void {
     const expected = `at least one outcome and where it leads: a node, or ${END}`;
-    if (outcomes === undefined) this.missing(path, expected);
-    else if (Object.keys(outcomes).length === 0) this.refuse(path, 'no outcomes', expected);
+    if (outcomes === undefined) this.#missing(path, expected);
+    else if (Object.keys(outcomes).length === 0) this.#refuse(path, 'no outcomes', expected);
     for (const [outcome, next] of Object.entries(outcomes ?? {})) {
-      if (next === END || this.nodeNames.includes(next)) continue;
-      this.refuseName([...path, outcome], next, 'a node', [...this.nodeNames, END]);
+      if (next === END || this.#nodeNames.includes(next)) continue;
+      this.#refuseName([...path, outcome], next, 'a node', [...this.#nodeNames, END]);
     }
   }
 
-  private hasSoundPaths(): boolean {
-    return !this.reported.some(
+  #hasSoundPaths(): boolean {
+    return !this.#reported.some(
       ([section, , key]) =>
         section === 'start' || (section === 'nodes' && (key === undefined || key === 'outcomes')),
     );
   }
 
   /** WORKFLOWS-2 */
-  private checkPaths(nodes: Readonly<Record<string, WorkflowNode>>, start: string): void {
+  #checkPaths(nodes: Readonly<Record<string, WorkflowNode>>, start: string): void {
     const reached = reachable(nodes, start);
     const ends = ending(nodes);
     const stuck = [...reached].filter((name) => !ends.has(name));
-    for (const name of this.nodeNames) {
+    for (const name of this.#nodeNames) {
       if (reached.has(name)) continue;
       const hint = `name it in an outcome of ${[...reached].join(', ')}, or remove it`;
-      this.report(['nodes', name], 'an unreachable node', `a path from ${start} to it`, { hint });
+      this.#report(['nodes', name], 'an unreachable node', `a path from ${start} to it`, { hint });
     }
     if (stuck.length === reached.size) {
-      this.report(['nodes'], `no path from ${start} to ${END}`, `an outcome that leads to ${END}`);
+      this.#report(['nodes'], `no path from ${start} to ${END}`, `an outcome that leads to ${END}`);
       return;
     }
     for (const name of stuck) {
       const leadsTo = [...new Set(Object.values(nodes[name]?.outcomes ?? {}))].join(', ');
       const path = ['nodes', name, 'outcomes'];
-      this.report(
+      this.#report(
         path,
         `outcomes that lead to ${leadsTo}`,
         `a path from ${name} to ${END}, in any number of steps`,
@@ -184,23 +184,23 @@ class WorkflowReader {
     }
   }
 
-  private missing(path: KeyPath, expected: string): null {
-    this.refuse(path, null, expected);
+  #missing(path: KeyPath, expected: string): null {
+    this.#refuse(path, null, expected);
     return null;
   }
 
-  private refuseName(path: KeyPath, value: string, what: string, names: readonly string[]): void {
+  #refuseName(path: KeyPath, value: string, what: string, names: readonly string[]): void {
     const hint = didYouMean(nearest(value, names));
-    this.refuse(path, show(value), `${what}: one of ${names.join(', ')}`, hint);
+    this.#refuse(path, show(value), `${what}: one of ${names.join(', ')}`, hint);
   }
 
-  private refuse(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
-    if (!this.reported.some((one) => overlap(one, path))) this.report(path, seen, expected, hint); // WORKFLOWS-3
+  #refuse(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
+    if (!this.#reported.some((one) => overlap(one, path))) this.#report(path, seen, expected, hint); // WORKFLOWS-3
   }
 
-  private report(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
-    if (path.length > 0) this.reported.push(path);
-    this.problems.add({ source: this.source.locate(path), key: keyText(path), seen, expected, ...hint });
+  #report(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
+    if (path.length > 0) this.#reported.push(path);
+    this.#problems.add({ source: this.#source.locate(path), key: keyText(path), seen, expected, ...hint });
   }
 }
 

@@ -50,8 +50,8 @@ export interface DecideContext {
 export class DecisionBuilder {
   state: ConversationState;
   readonly context: DecideContext;
-  private readonly entries: Entry[] = [];
-  private readonly effects: Effect[] = [];
+  readonly #entries: Entry[] = [];
+  readonly #effects: Effect[] = [];
 
   constructor(state: ConversationState, context: DecideContext) {
     this.state = state;
@@ -64,7 +64,7 @@ export class DecisionBuilder {
   }
 
   get drafted(): readonly Entry[] {
-    return this.entries;
+    return this.#entries;
   }
 
   /** The index that the next entry will have. */
@@ -74,17 +74,17 @@ export class DecisionBuilder {
 
   /** An entry of the log or of this decision. */
   entryAt(index: number): Entry | undefined {
-    return this.context.entries[index] ?? this.entries[index - this.context.entries.length];
+    return this.context.entries[index] ?? this.#entries[index - this.context.entries.length];
   }
 
   /** The first matching entry of the log, else of this decision. */
   find(fits: (entry: Entry) => boolean): Entry | undefined {
-    return this.context.entries.find(fits) ?? this.entries.find(fits);
+    return this.context.entries.find(fits) ?? this.#entries.find(fits);
   }
 
   /** The entries of the log, then those of this decision. */
   all(): readonly Entry[] {
-    return [...this.context.entries, ...this.entries];
+    return [...this.context.entries, ...this.#entries];
   }
 
   /** Adds one entry and returns its index. */
@@ -95,7 +95,7 @@ export class DecisionBuilder {
       createdAt: new Date(this.context.now).toISOString(),
       ...withoutUndefined(draft),
     } as Entry;
-    this.entries.push(entry);
+    this.#entries.push(entry);
     this.state = evolve(this.state, entry);
     return entry.index;
   }
@@ -104,24 +104,24 @@ export class DecisionBuilder {
   copy(entry: Entry): void {
     if (entry.index !== this.nextIndex)
       throw new Error(`entry ${entry.index} cannot follow ${this.nextIndex - 1}`);
-    this.entries.push(entry);
+    this.#entries.push(entry);
     this.state = evolve(this.state, entry);
   }
 
   effect(effect: Effect): void {
-    this.effects.push(effect);
+    this.#effects.push(effect);
   }
 
   agentAuthor(slug: string): Author {
-    return { kind: 'agent', id: slug, name: this.nameOf(slug) };
+    return { kind: 'agent', id: slug, name: this.#nameOf(slug) };
   }
 
-  private nameOf(slug: string): string {
+  #nameOf(slug: string): string {
     return this.roster.agents.get(slug)?.name ?? this.state.hired[slug]?.card.name ?? slug;
   }
 
   decision(reply: Reply): Decision {
-    return { entries: this.entries, effects: this.effects, reply };
+    return { entries: this.#entries, effects: this.#effects, reply };
   }
 }
 

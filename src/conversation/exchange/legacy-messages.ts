@@ -64,15 +64,15 @@ interface OpenCall {
 
 class Importer {
   readonly entries: MessageEntry[] = [];
-  private readonly ids = new Set<string>();
-  private readonly agents: Set<string>;
+  readonly #ids = new Set<string>();
+  readonly #agents: Set<string>;
   /** Calls without a result so far, by their id in the file, in file order. */
-  private readonly open = new Map<string, OpenCall[]>();
-  private readonly agent: string;
+  readonly #open = new Map<string, OpenCall[]>();
+  readonly #agent: string;
 
   constructor(agent: string) {
-    this.agent = agent;
-    this.agents = new Set([agent]);
+    this.#agent = agent;
+    this.#agents = new Set([agent]);
   }
 
   /** Null, or why the message is invalid. */
@@ -84,11 +84,11 @@ class Importer {
     const content = contentOf(source.content);
     if (content === undefined) return 'its content is neither a text, nor parts, nor null';
     const index = this.entries.length;
-    const answered = role === 'tool' ? this.takeCall(answeredIdOf(source)) : undefined;
-    const author = answered?.author ?? this.authorOf(role, source);
+    const answered = role === 'tool' ? this.#takeCall(answeredIdOf(source)) : undefined;
+    const author = answered?.author ?? this.#authorOf(role, source);
     const entry: MessageEntry = {
       index,
-      id: this.idOf(source, index),
+      id: this.#idOf(source, index),
       createdAt: timeOf(source) ?? '',
       type: 'message',
       role,
@@ -103,43 +103,43 @@ class Importer {
     }
     for (const [position, call] of (entry.tool_calls ?? []).entries()) {
       const place = { index, position };
-      const open = this.open.get(call.id);
+      const open = this.#open.get(call.id);
       if (open) open.push({ place, author });
-      else this.open.set(call.id, [{ place, author }]);
+      else this.#open.set(call.id, [{ place, author }]);
     }
-    if (entry.agentId !== undefined) this.agents.add(entry.agentId);
+    if (entry.agentId !== undefined) this.#agents.add(entry.agentId);
     this.entries.push(withTheRest(entry, source));
     return null;
   }
 
   /** The call that a result with this id answers: the first open one of the newest message with such a call (L10). */
-  private takeCall(id: string): OpenCall | undefined {
-    const open = this.open.get(id) ?? [];
+  #takeCall(id: string): OpenCall | undefined {
+    const open = this.#open.get(id) ?? [];
     const newest = open.at(-1)?.place.index;
     const at = open.findLastIndex(({ place }) => place.index !== newest) + 1;
     return open.splice(at, 1)[0];
   }
 
-  private idOf({ id }: Source, index: number): string {
+  #idOf({ id }: Source, index: number): string {
     const given = typeof id === 'number' ? String(id) : id;
-    const free = typeof given === 'string' && given !== '' && given.length <= 128 && !this.ids.has(given);
+    const free = typeof given === 'string' && given !== '' && given.length <= 128 && !this.#ids.has(given);
     let chosen = free ? given : `import-${index}`;
-    for (let again = 1; this.ids.has(chosen); again += 1) chosen = `import-${index}-${again}`; // the file may use such ids
-    this.ids.add(chosen);
+    for (let again = 1; this.#ids.has(chosen); again += 1) chosen = `import-${index}-${again}`; // the file may use such ids
+    this.#ids.add(chosen);
     return chosen;
   }
 
-  private authorOf(role: MessageEntry['role'], source: Source): Author {
+  #authorOf(role: MessageEntry['role'], source: Source): Author {
     if (role === 'system') return SYSTEM_AUTHOR;
     if (role === 'user') {
       const name = typeof source.name === 'string' ? source.name.trim() : '';
-      if (!hasVisible(name) || this.agents.has(name)) return { kind: 'person', id: 'import', name: 'User' }; // L17
+      if (!hasVisible(name) || this.#agents.has(name)) return { kind: 'person', id: 'import', name: 'User' }; // L17
       return { kind: 'person', id: `import/${name}`, name };
     }
     const named = [source.agentId, source.agent, source.name].find(
       (slug) => typeof slug === 'string' && SLUG_PATTERN.test(slug),
     );
-    const id = typeof named === 'string' ? named : this.agent;
+    const id = typeof named === 'string' ? named : this.#agent;
     return { kind: 'agent', id, name: id };
   }
 }

@@ -136,19 +136,19 @@ function isInsideCharacter(text: string, at: number): boolean {
 
 /** Ascending indexes as ranges: `1, 3 to 5`. */
 class IndexRanges {
-  private readonly ranges: [number, number][] = [];
+  readonly #ranges: [number, number][] = [];
 
   get isEmpty(): boolean {
-    return this.ranges.length === 0;
+    return this.#ranges.length === 0;
   }
 
   add(index: number): void {
-    const last = this.ranges.at(-1);
+    const last = this.#ranges.at(-1);
     if (last && last[1] === index - 1) last[1] = index;
-    else this.ranges.push([index, index]);
+    else this.#ranges.push([index, index]);
   }
 
   toString(): string {
-    return this.ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(', ');
+    return this.#ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(', ');
   }
 }

@@ -34,38 +34,38 @@ export const STEP = 500;
 const RECALL = 'recall';
 
 export class RecalledLog {
-  private readonly entries: readonly Entry[];
-  private readonly policy: ViewPolicy;
-  private readonly view: AgentView;
+  readonly #entries: readonly Entry[];
+  readonly #policy: ViewPolicy;
+  readonly #view: AgentView;
 
   constructor(entries: readonly Entry[], agent: string, policy: ViewPolicy) {
-    this.entries = entries;
-    this.policy = policy;
-    this.view = new AgentView(entries, agent, policy);
+    this.#entries = entries;
+    this.#policy = policy;
+    this.#view = new AgentView(entries, agent, policy);
   }
 
   get length(): number {
-    return this.entries.length;
+    return this.#entries.length;
   }
 
   /** Folds the log. Run it to its end before the first read. */
   *fold(): Generator<void, void> {
-    for (let to = 0; to < this.entries.length; yield) {
-      to = Math.min(to + STEP, this.entries.length);
-      this.view.catchUp(to);
+    for (let to = 0; to < this.#entries.length; yield) {
+      to = Math.min(to + STEP, this.#entries.length);
+      this.#view.catchUp(to);
     }
   }
 
   /** Null: this agent cannot be shown the entry (RECALLED-LOG-1). */
   read(index: number): RecalledEntry | null {
-    const entry = this.entries[index];
+    const entry = this.#entries[index];
     if (!entry) return null;
-    if (entry.type === 'message' && entry.role === 'tool') return this.readResult(entry);
-    if (!this.view.knowledge.knows(entry)) return null;
-    const words = this.view.wordsOf(index);
+    if (entry.type === 'message' && entry.role === 'tool') return this.#readResult(entry);
+    if (!this.#view.knowledge.knows(entry)) return null;
+    const words = this.#view.wordsOf(index);
     if (!words) return null;
-    if (words.role === 'assistant') return this.readOwn(entry, true);
-    const name = attribution(entry.author, this.policy.otherAgentsAs);
+    if (words.role === 'assistant') return this.#readOwn(entry, true);
+    const name = attribution(entry.author, this.#policy.otherAgentsAs);
     const content = words.content ?? '';
     // A message without attribution cannot begin like one: that would have been escaped.
     if (content.startsWith(name)) return recalled(entry, name, content.slice(name.length));
@@ -74,16 +74,16 @@ export class RecalledLog {
 
   /** Like `read`, without earlier recalls of the agent: a search would find each word that they repeat. */
   readOnce(index: number): RecalledEntry | null {
-    const entry = this.entries[index];
+    const entry = this.#entries[index];
     const found = this.read(index);
     if (!found || entry?.type !== 'message') return found;
-    if (entry.role === 'tool') return this.callOf(entry)?.function.name === RECALL ? null : found;
+    if (entry.role === 'tool') return this.#callOf(entry)?.function.name === RECALL ? null : found;
     return entry.tool_calls?.some((call) => call.function.name === RECALL)
-      ? this.readOwn(entry, false)
+      ? this.#readOwn(entry, false)
       : found;
   }
 
-  private readOwn(entry: Entry, withRecalls: boolean): RecalledEntry | null {
+  #readOwn(entry: Entry, withRecalls: boolean): RecalledEntry | null {
     if (entry.type !== 'message') return null;
     const calls = (entry.tool_calls ?? []).map(({ function: { name, arguments: given } }, position) =>
       name === RECALL && !withRecalls
@@ -95,19 +95,19 @@ export class RecalledLog {
   }
 
   /** Only the result that the view shows after the call (V7). */
-  private readResult(entry: MessageEntry): RecalledEntry | null {
-    const call = this.callOf(entry);
+  #readResult(entry: MessageEntry): RecalledEntry | null {
+    const call = this.#callOf(entry);
     if (!call || !entry.call) return null;
     const label = `result of ${wireCallId(entry.call)}, ${call.function.name}: `;
     return recalled(entry, label, escapeMarkers(entry.content ?? ''));
   }
 
   /** The own call that this entry answers. */
-  private callOf({ index, call: place }: MessageEntry) {
+  #callOf({ index, call: place }: MessageEntry) {
     if (!place) return undefined;
-    const asked = this.entries[place.index];
-    if (asked?.type !== 'message' || !this.view.knowledge.knows(asked)) return undefined;
-    if (this.view.knowledge.resultsOf(place.index)[place.position] !== index) return undefined; // L18, V7
+    const asked = this.#entries[place.index];
+    if (asked?.type !== 'message' || !this.#view.knowledge.knows(asked)) return undefined;
+    if (this.#view.knowledge.resultsOf(place.index)[place.position] !== index) return undefined; // L18, V7
     return asked.tool_calls?.[place.position];
   }
 }

@@ -83,63 +83,63 @@ function isAtTarget(size: Size, limits: ViewLimits): boolean {
 export class ReductionBuilder {
   left: Size;
   hasSummary: boolean;
-  private readonly covered: Group[] = [];
-  private readonly leftOut: Group[] = [];
-  private readonly shortened = new Set<number>();
-  private previewLength = PREVIEW_LENGTH;
-  private readonly input: ReductionInput;
-  private readonly words: SummaryBudget;
-  private readonly summary: Size;
+  readonly #covered: Group[] = [];
+  readonly #leftOut: Group[] = [];
+  readonly #shortened = new Set<number>();
+  #previewLength = PREVIEW_LENGTH;
+  readonly #input: ReductionInput;
+  readonly #words: SummaryBudget;
+  readonly #summary: Size;
 
   constructor(input: ReductionInput, size: Size, words: SummaryBudget, hasSummary = false) {
-    this.input = input;
+    this.#input = input;
     this.left = size;
-    this.words = words;
+    this.#words = words;
     this.hasSummary = hasSummary;
     const all = words.summaryTokens + SUMMARY_OVERHEAD;
-    this.summary = { tokens: all, messages: 1, chars: CHARS_PER_TOKEN * all };
+    this.#summary = { tokens: all, messages: 1, chars: CHARS_PER_TOKEN * all };
   }
 
   shorten(parts: readonly ViewPart[]): void {
     for (const part of parts) {
-      if (isAtTarget(this.left, this.input.limits)) return;
-      this.shortenOne(part);
+      if (isAtTarget(this.left, this.#input.limits)) return;
+      this.#shortenOne(part);
     }
   }
 
   /** The request would fit the window. */
   get canBeSent(): boolean {
-    return this.left.tokens <= this.input.limits.windowTokens;
+    return this.left.tokens <= this.#input.limits.windowTokens;
   }
 
   /** Shortens the newest results, no more than necessary. */
   shortenUntilSent(parts: readonly ViewPart[], length: number): void {
-    this.previewLength = length;
+    this.#previewLength = length;
     for (const part of parts) {
-      if (!isOver(this.left, this.input.limits)) return;
-      this.shortenOne(part);
+      if (!isOver(this.left, this.#input.limits)) return;
+      this.#shortenOne(part);
     }
   }
 
-  private shortenOne({ message, entries }: ViewPart): void {
+  #shortenOne({ message, entries }: ViewPart): void {
     const [index] = entries;
-    const length = Math.max(SHORTEST, WORTH_SHORTENING * this.previewLength);
+    const length = Math.max(SHORTEST, WORTH_SHORTENING * this.#previewLength);
     if (index === undefined || message.role !== 'tool' || (message.content?.length ?? 0) <= length) return;
-    const preview = { ...message, content: previewOf(message.content ?? '', index, this.previewLength) };
-    this.left = minus(this.left, minus(this.measure(message), this.measure(preview)));
-    this.shortened.add(index);
+    const preview = { ...message, content: previewOf(message.content ?? '', index, this.#previewLength) };
+    this.left = minus(this.left, minus(this.#measure(message), this.#measure(preview)));
+    this.#shortened.add(index);
   }
 
-  private measure(message: ViewMessage): Size {
-    return { tokens: this.input.tokensOf(message), messages: 1, chars: message.content?.length ?? 0 };
+  #measure(message: ViewMessage): Size {
+    return { tokens: this.#input.tokensOf(message), messages: 1, chars: message.content?.length ?? 0 };
   }
 
   /** Covers groups, the oldest first, until the target is reached. */
   cover(groups: readonly Group[]): void {
-    const { limits } = this.input;
+    const { limits } = this.#input;
     if (isAtTarget(this.left, limits)) return;
     const found: Group[] = [];
-    let left = plus(this.left, this.summary);
+    let left = plus(this.left, this.#summary);
     for (const group of groups) {
       if (group.isUnshown || isAtTarget(left, limits)) break; // V17
       if (group.isNewestOfAPerson && !group.isSummary && !isOver(left, limits)) break; // COMPACTION-4
@@ -148,7 +148,7 @@ export class ReductionBuilder {
     }
     // The summary must be smaller than what it replaces (COMPACTION-5).
     if (!found.some((group) => !group.isSummary) || !isBetter(left, this.left, limits)) return;
-    this.covered.push(...found);
+    this.#covered.push(...found);
     this.left = left;
     this.hasSummary = true;
   }
@@ -159,11 +159,11 @@ export class ReductionBuilder {
    */
   leaveOut(groups: readonly Group[], eachOne = false): void {
     for (const group of groups) {
-      if (!isOver(this.left, this.input.limits)) return;
+      if (!isOver(this.left, this.#input.limits)) return;
       if (!group.isUnshown || group.isNewestOfAPerson !== eachOne) continue;
-      if (!this.hasSummary) this.left = plus(this.left, this.summary);
+      if (!this.hasSummary) this.left = plus(this.left, this.#summary);
       this.hasSummary = true;
-      this.leftOut.push(group);
+      this.#leftOut.push(group);
       this.left = minus(this.left, group.size);
     }
   }
@@ -172,59 +172,59 @@ export class ReductionBuilder {
   takeUntilSent(groups: readonly Group[]): void {
     const { tokens } = this.left;
     const taken: Group[] = [];
-    let planned = plus(this.left, this.summary);
+    let planned = plus(this.left, this.#summary);
     let left = this.left;
     for (const group of groups) {
-      if (left.tokens <= this.input.limits.windowTokens) break;
+      if (left.tokens <= this.#input.limits.windowTokens) break;
       taken.push(group);
       planned = minus(planned, group.size);
       if (!group.isUnshown) planned = plus(planned, group.kept);
-      left = taken.length === 1 && group.isSummary ? this.rewritten(group) : planned;
+      left = taken.length === 1 && group.isSummary ? this.#rewritten(group) : planned;
     }
     if (left.tokens >= tokens) return;
-    this.covered.push(...taken.filter((group) => !group.isUnshown));
-    this.leftOut.push(...taken.filter((group) => group.isUnshown));
+    this.#covered.push(...taken.filter((group) => !group.isUnshown));
+    this.#leftOut.push(...taken.filter((group) => group.isUnshown));
     this.left = left;
   }
 
   /** The size with a rewritten summary: the plan's upper bound does not show that the new text is shorter. */
-  private rewritten(group: Group): Size {
+  #rewritten(group: Group): Size {
     const [part] = group.parts;
-    const [summary] = part ? summariesOf(part, this.input.entries) : [];
+    const [summary] = part ? summariesOf(part, this.#input.entries) : [];
     if (!part || !summary) return this.left;
-    const alone = new ReductionBuilder(this.input, this.left, this.words);
-    alone.covered.push(group);
+    const alone = new ReductionBuilder(this.#input, this.left, this.#words);
+    alone.#covered.push(group);
     const plan = alone.result();
     const { content } = part.message;
     const words =
-      plan && `${content?.slice(0, content.length - summary.content.length)}${this.input.write(plan)}`;
+      plan && `${content?.slice(0, content.length - summary.content.length)}${this.#input.write(plan)}`;
     return minus(
       this.left,
-      minus(this.measure(part.message), this.measure({ ...part.message, content: words })),
+      minus(this.#measure(part.message), this.#measure({ ...part.message, content: words })),
     );
   }
 
   result(): ReductionPlan | null {
-    const { entries, history, tail, isUnshown } = this.input;
-    const covered = indexesOf(this.covered);
-    const leftOut = indexesOf(this.leftOut);
-    const shortened = [...this.shortened]
+    const { entries, history, tail, isUnshown } = this.#input;
+    const covered = indexesOf(this.#covered);
+    const leftOut = indexesOf(this.#leftOut);
+    const shortened = [...this.#shortened]
       .filter((index) => !covered.has(index) && !leftOut.has(index))
       .sort((a, b) => a - b);
     if (covered.size + leftOut.size + shortened.length === 0) return null;
     const inView = new Set([...history, ...tail].flatMap((part) => coveredEntries(part, entries)));
     const isFree = (index: number) => !inView.has(index) && !isUnshown(index);
-    const earlier = this.covered.flatMap(({ parts }) => parts.flatMap((part) => summariesOf(part, entries)));
+    const earlier = this.#covered.flatMap(({ parts }) => parts.flatMap((part) => summariesOf(part, entries)));
     for (const summary of earlier) for (const index of expand(summary.entries)) covered.add(index);
     for (const summary of earlier) for (const index of expand(summary.leftOut ?? [])) leftOut.add(index);
     return {
       covered: rangesOf(covered, (index) => isFree(index) && !leftOut.has(index)),
       leftOut: rangesOf(leftOut, (index) => isFree(index) && !covered.has(index)),
       shortened,
-      previewLength: this.previewLength,
-      newestOfAPerson: newestOfAPerson(this.input),
-      isRewrite: this.covered.length === 1 && this.covered[0]?.isSummary === true,
-      ...this.words,
+      previewLength: this.#previewLength,
+      newestOfAPerson: newestOfAPerson(this.#input),
+      isRewrite: this.#covered.length === 1 && this.#covered[0]?.isSummary === true,
+      ...this.#words,
     };
   }
 }

@@ -37,58 +37,58 @@ export class Knowledge {
   version = 0;
   turn: OpenTurn | null = null;
   /** By others, while the turn runs: it follows the turn (V2). */
-  private afterTurn: number[] = [];
+  #afterTurn: number[] = [];
   /** Routed to this agent, and no turn has named it yet (V1). */
-  private readonly withheld = new Set<number>();
+  readonly #withheld = new Set<number>();
   /** By others, may appear in a view of this agent, not shown yet; ascending. */
-  private readonly unshown = new Set<number>();
+  readonly #unshown = new Set<number>();
   /** Contained in the next request of the open turn, or in one without an answer. */
-  private inNextRequest: number[] = [];
+  #inNextRequest: number[] = [];
   /** The log has an assistant entry of this agent. */
-  private hasSpoken = false;
+  #hasSpoken = false;
   /** The part of `unshown` that the away block may list (V10). */
-  private readonly awayCandidates = new Set<number>();
+  readonly #awayCandidates = new Set<number>();
   /** By others, never shown and never to be shown (V17). */
-  private readonly leftOut = new Set<number>();
+  readonly #leftOut = new Set<number>();
   /** Own results shown as previews, with the length of each in code points. */
-  private readonly previews = new Map<number, number>();
+  readonly #previews = new Map<number, number>();
   /** For each assistant entry with calls: the index of each call's first result. */
-  private readonly results = new Map<number, (number | undefined)[]>();
+  readonly #results = new Map<number, (number | undefined)[]>();
 
   readonly agent: string;
-  private readonly policy: KnowledgePolicy;
+  readonly #policy: KnowledgePolicy;
 
   constructor(agent: string, policy: KnowledgePolicy) {
     this.agent = agent;
-    this.policy = policy;
+    this.#policy = policy;
   }
 
   /** Folds the new entries. */
   catchUp(entries: readonly Entry[], to = entries.length): void {
     for (; this.upTo < to; this.upTo++) {
       const entry = entries[this.upTo];
-      if (entry) this.fold(entry);
+      if (entry) this.#fold(entry);
     }
   }
 
   /** The first result of each call of an assistant entry, in call order (V7). */
   resultsOf(index: number): readonly (number | undefined)[] {
-    return this.results.get(index) ?? [];
+    return this.#results.get(index) ?? [];
   }
 
   /** Length in code points of the preview that replaces a result; undefined: the result is shown in full. */
   previewLength(index: number): number | undefined {
-    return this.previews.get(index);
+    return this.#previews.get(index);
   }
 
   /** In no request yet: routed to this agent for a later turn (V1), or written while a turn runs (V2). */
   isWaiting(index: number): boolean {
-    return this.withheld.has(index) || this.afterTurn.includes(index);
+    return this.#withheld.has(index) || this.#afterTurn.includes(index);
   }
 
   /** By another author, and in no request that has an answer (V3), or left out for good (V17). */
   isUnshown(index: number): boolean {
-    return this.unshown.has(index) || this.leftOut.has(index);
+    return this.#unshown.has(index) || this.#leftOut.has(index);
   }
 
   /**
@@ -97,21 +97,21 @@ export class Knowledge {
    * among `drafts` answers the last request, so all that it contained was shown (V3).
    */
   cursorAfter(drafts: readonly Entry[], turnEnded: number): number {
-    const answered = drafts.some((entry) => this.isOwnWords(entry));
-    const shown = new Set(answered ? this.inNextRequest : []);
-    for (const index of this.unshown) if (!shown.has(index)) return index;
+    const answered = drafts.some((entry) => this.#isOwnWords(entry));
+    const shown = new Set(answered ? this.#inNextRequest : []);
+    for (const index of this.#unshown) if (!shown.has(index)) return index;
     return drafts.find((entry) => this.canStand(entry))?.index ?? turnEnded;
   }
 
   /** In this agent's views, now or after its turn, without being named first (V1). */
   knows(entry: Entry): boolean {
-    if (this.withheld.has(entry.index)) return false;
-    return this.isOwnWords(entry) ? !this.isHidden(entry) : this.canStand(entry);
+    if (this.#withheld.has(entry.index)) return false;
+    return this.#isOwnWords(entry) ? !this.#isHidden(entry) : this.canStand(entry);
   }
 
   /** By another author, and of a type that this agent's views may contain (V5). */
   canStand(entry: Entry): boolean {
-    if (this.isHidden(entry)) return false;
+    if (this.#isHidden(entry)) return false;
     if (entry.author.kind === 'agent' && entry.author.id === this.agent) return false;
     const { shownTo } = traitsOf(entry);
     if (shownTo !== 'all') return shownTo === 'addressee' && routedTo(entry).includes(this.agent);
@@ -120,31 +120,31 @@ export class Knowledge {
   }
 
   /** Excluded, or collapsed; a message with tool calls is never collapsed (V5). */
-  private isHidden(entry: Entry): boolean {
+  #isHidden(entry: Entry): boolean {
     if (entry.includeInContext === false) return true;
-    if (entry.type !== 'message' || !entry.isCollapsed || this.policy.includeCollapsed) return false;
+    if (entry.type !== 'message' || !entry.isCollapsed || this.#policy.includeCollapsed) return false;
     return !entry.tool_calls?.length;
   }
 
-  private fold(entry: Entry): void {
-    if (entry.type === 'message') this.foldMessage(entry);
-    else if (!isShown(entry)) this.foldHidden(entry);
-    else if (this.canStand(entry)) this.addByOthers(entry);
+  #fold(entry: Entry): void {
+    if (entry.type === 'message') this.#foldMessage(entry);
+    else if (!isShown(entry)) this.#foldHidden(entry);
+    else if (this.canStand(entry)) this.#addByOthers(entry);
   }
 
-  private foldHidden(entry: Exclude<Entry, ShownEntry>): void {
+  #foldHidden(entry: Exclude<Entry, ShownEntry>): void {
     switch (entry.type) {
       case 'turn-started':
-        if (entry.agent === this.agent) this.applyTurnStarted(entry.turnId, entry.trigger);
+        if (entry.agent === this.agent) this.#applyTurnStarted(entry.turnId, entry.trigger);
         break;
       case 'message-delivered':
-        if (entry.agent === this.agent) this.applyDelivery(entry.entries);
+        if (entry.agent === this.agent) this.#applyDelivery(entry.entries);
         break;
       case 'turn-ended':
-        if (entry.agent === this.agent && entry.outcome !== 'waiting') this.closeTurn();
+        if (entry.agent === this.agent && entry.outcome !== 'waiting') this.#closeTurn();
         break;
       case 'summary':
-        if (entry.agent === this.agent) this.applySummary(entry);
+        if (entry.agent === this.agent) this.#applySummary(entry);
         break;
       case 'delegation-answered': // V4: the result of the call contains the answer
       case 'tool-started':
@@ -165,13 +165,13 @@ export class Knowledge {
     }
   }
 
-  private foldMessage(entry: MessageEntry): void {
-    if (this.isOwnWords(entry)) this.addOwnMessage(entry);
-    else if (entry.role === 'tool') this.addResult(entry);
-    else if (this.canStand(entry)) this.addByOthers(entry);
+  #foldMessage(entry: MessageEntry): void {
+    if (this.#isOwnWords(entry)) this.#addOwnMessage(entry);
+    else if (entry.role === 'tool') this.#addResult(entry);
+    else if (this.canStand(entry)) this.#addByOthers(entry);
   }
 
-  private isOwnWords(entry: Entry): boolean {
+  #isOwnWords(entry: Entry): boolean {
     return (
       entry.type === 'message' &&
       entry.role === 'assistant' &&
@@ -180,99 +180,99 @@ export class Knowledge {
     );
   }
 
-  private addByOthers(entry: Entry): void {
-    this.unshown.add(entry.index);
-    if (isInAwayBlock(entry)) this.awayCandidates.add(entry.index);
+  #addByOthers(entry: Entry): void {
+    this.#unshown.add(entry.index);
+    if (isInAwayBlock(entry)) this.#awayCandidates.add(entry.index);
     if (routedTo(entry).includes(this.agent))
-      this.withheld.add(entry.index); // V1
+      this.#withheld.add(entry.index); // V1
     else if (this.turn)
-      this.afterTurn.push(entry.index); // V2
+      this.#afterTurn.push(entry.index); // V2
     else this.history.push(entry.index);
   }
 
-  private applyTurnStarted(turnId: string, named: readonly number[]): void {
+  #applyTurnStarted(turnId: string, named: readonly number[]): void {
     if (this.turn?.turnId === turnId) {
       // The same turn continues (V11): an entry it names is part of a result already, or is delivered here.
-      this.applyDelivery(named.filter((index) => this.withheld.has(index)));
+      this.#applyDelivery(named.filter((index) => this.#withheld.has(index)));
       return;
     }
-    this.closeTurn();
+    this.#closeTurn();
     const trigger = [...new Set(named)].sort((a, b) => a - b);
-    for (const index of trigger) this.removeEntry(index);
-    this.inNextRequest = this.unshownAndKnown();
-    const block = this.hasSpoken
-      ? this.unshownHistory(trigger).filter((index) => this.awayCandidates.has(index))
+    for (const index of trigger) this.#removeEntry(index);
+    this.#inNextRequest = this.#unshownAndKnown();
+    const block = this.#hasSpoken
+      ? this.#unshownHistory(trigger).filter((index) => this.#awayCandidates.has(index))
       : []; // V10
     this.turn = { turnId, trigger, block, steps: [] };
   }
 
   /** Everything unshown that the next request contains, also as part of a result (V4): all but the withheld (V1). */
-  private unshownAndKnown(): number[] {
-    return [...this.unshown].filter((index) => !this.withheld.has(index));
+  #unshownAndKnown(): number[] {
+    return [...this.#unshown].filter((index) => !this.#withheld.has(index));
   }
 
   /** In history order. Walks back only until all unshown ones are found. */
-  private unshownHistory(trigger: readonly number[]): number[] {
-    let missing = this.inNextRequest.length - trigger.filter((index) => this.unshown.has(index)).length;
+  #unshownHistory(trigger: readonly number[]): number[] {
+    let missing = this.#inNextRequest.length - trigger.filter((index) => this.#unshown.has(index)).length;
     const found: number[] = [];
     for (let at = this.history.length - 1; at >= 0 && missing > 0; at--) {
       const index = this.history[at];
-      if (index === undefined || !this.unshown.has(index)) continue;
+      if (index === undefined || !this.#unshown.has(index)) continue;
       found.push(index);
       missing--;
     }
     return found.reverse();
   }
 
-  private applyDelivery(indexes: readonly number[]): void {
+  #applyDelivery(indexes: readonly number[]): void {
     for (const index of indexes) {
-      this.removeEntry(index);
-      this.appendToCurrent(index);
-      this.inNextRequest.push(index);
+      this.#removeEntry(index);
+      this.#appendToCurrent(index);
+      this.#inNextRequest.push(index);
     }
   }
 
   /** An own assistant entry: everything in its request has been shown (V3). */
-  private addOwnMessage(entry: MessageEntry): void {
-    if (this.turn === null) this.inNextRequest = this.unshownAndKnown(); // imported: everything before it was known (V10)
-    for (const index of this.inNextRequest) {
-      this.unshown.delete(index);
-      this.awayCandidates.delete(index);
+  #addOwnMessage(entry: MessageEntry): void {
+    if (this.turn === null) this.#inNextRequest = this.#unshownAndKnown(); // imported: everything before it was known (V10)
+    for (const index of this.#inNextRequest) {
+      this.#unshown.delete(index);
+      this.#awayCandidates.delete(index);
     }
-    this.inNextRequest = [];
-    this.hasSpoken = true;
-    if (!this.isHidden(entry)) this.appendToCurrent(entry.index);
+    this.#inNextRequest = [];
+    this.#hasSpoken = true;
+    if (!this.#isHidden(entry)) this.#appendToCurrent(entry.index);
     if (entry.tool_calls?.length)
-      this.results.set(entry.index, Array(entry.tool_calls.length).fill(undefined));
+      this.#results.set(entry.index, Array(entry.tool_calls.length).fill(undefined));
   }
 
-  private addResult(entry: MessageEntry): void {
+  #addResult(entry: MessageEntry): void {
     const place = entry.call;
-    const results = place && this.results.get(place.index);
+    const results = place && this.#results.get(place.index);
     if (!place || !results || place.position >= results.length) return; // an orphan, or another agent's (L18)
     if (results[place.position] !== undefined) return; // the first result counts (V7)
     results[place.position] = entry.index;
     if (!this.turn?.steps.includes(place.index)) this.version++;
     for (const index of entry.answers ?? []) {
-      this.removeEntry(index); // V4: it appears as the result of the call and nowhere else
-      this.inNextRequest.push(index);
+      this.#removeEntry(index); // V4: it appears as the result of the call and nowhere else
+      this.#inNextRequest.push(index);
     }
   }
 
   /** V17: it takes the place of the entries that it covers. Left-out entries can never be shown. */
-  private applySummary(entry: EntryOf<'summary'>): void {
+  #applySummary(entry: EntryOf<'summary'>): void {
     // It names everything that earlier summaries named, so iterate over what is here, not over what it names.
     const isLeftOut = isWithin(entry.leftOut ?? []);
     const isCovered = isWithin(entry.entries);
     const isGone = (index: number) => isCovered(index) || isLeftOut(index);
-    for (const index of [...this.unshown, ...this.history].filter(isLeftOut)) {
-      this.leftOut.add(index);
-      this.unshown.delete(index);
-      this.awayCandidates.delete(index);
+    for (const index of [...this.#unshown, ...this.history].filter(isLeftOut)) {
+      this.#leftOut.add(index);
+      this.#unshown.delete(index);
+      this.#awayCandidates.delete(index);
     }
-    this.inNextRequest = this.inNextRequest.filter((index) => !isGone(index));
+    this.#inNextRequest = this.#inNextRequest.filter((index) => !isGone(index));
     for (const index of entry.shortened ?? [])
-      this.previews.set(index, entry.previewLength ?? PREVIEW_LENGTH);
+      this.#previews.set(index, entry.previewLength ?? PREVIEW_LENGTH);
     if (this.turn) {
       const block = this.turn.block.filter((index) => !isLeftOut(index));
       this.turn = { ...this.turn, block };
@@ -282,25 +282,25 @@ export class Knowledge {
     this.version++; // KNOWLEDGE-2
   }
 
-  private closeTurn(): void {
+  #closeTurn(): void {
     if (this.turn === null) return;
     // One by one: `push(...list)` fails on very long lists.
-    for (const list of [this.turn.trigger, this.turn.steps, this.afterTurn])
+    for (const list of [this.turn.trigger, this.turn.steps, this.#afterTurn])
       for (const index of list) this.history.push(index);
     this.turn = null;
-    this.afterTurn = [];
-    this.inNextRequest = [];
+    this.#afterTurn = [];
+    this.#inNextRequest = [];
   }
 
-  private appendToCurrent(index: number): void {
+  #appendToCurrent(index: number): void {
     if (this.turn) this.turn.steps.push(index);
     else this.history.push(index);
   }
 
   /** Removes an entry from where it is now (KNOWLEDGE-1). */
-  private removeEntry(index: number): void {
-    if (this.withheld.delete(index)) return;
-    if (remove(this.afterTurn, index)) return;
+  #removeEntry(index: number): void {
+    if (this.#withheld.delete(index)) return;
+    if (remove(this.#afterTurn, index)) return;
     if (this.turn && remove(this.turn.steps, index)) return;
     if (remove(this.history, index)) this.version++; // KNOWLEDGE-2
   }

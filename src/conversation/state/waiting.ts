@@ -29,14 +29,14 @@ export interface Delegation {
 export class WaitingQueue implements Iterable<WaitingEntry> {
   static readonly EMPTY = new WaitingQueue([], 0);
 
-  private readonly runs: readonly (readonly WaitingEntry[])[];
+  readonly #runs: readonly (readonly WaitingEntry[])[];
   /** Number of removed items at the start of the first run. */
-  private readonly gone: number;
+  readonly #gone: number;
   readonly length: number;
 
   private constructor(runs: readonly (readonly WaitingEntry[])[], gone: number) {
-    this.runs = runs;
-    this.gone = gone;
+    this.#runs = runs;
+    this.#gone = gone;
     this.length = runs.reduce((sum, run) => sum + run.length, 0) - gone;
   }
 
@@ -45,12 +45,12 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
   }
 
   get oldest(): WaitingEntry | undefined {
-    return this.runs[0]?.[this.gone];
+    return this.#runs[0]?.[this.#gone];
   }
 
   *[Symbol.iterator](): Iterator<WaitingEntry> {
-    let skipped = this.gone;
-    for (const run of this.runs) {
+    let skipped = this.#gone;
+    for (const run of this.#runs) {
       for (let place = skipped; place < run.length; place++) yield run[place] as WaitingEntry;
       skipped = 0;
     }
@@ -58,14 +58,14 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
 
   /** WAITING-2 */
   with(item: WaitingEntry): WaitingQueue {
-    const runs = this.runs.slice();
+    const runs = this.#runs.slice();
     let last: readonly WaitingEntry[] = [item];
     for (let before = runs.at(-1); before && before.length <= last.length; before = runs.at(-1)) {
       runs.pop();
       // Drop the removed items of the first run for good.
-      last = [...(runs.length === 0 ? before.slice(this.gone) : before), ...last];
+      last = [...(runs.length === 0 ? before.slice(this.#gone) : before), ...last];
     }
-    return new WaitingQueue([...runs, last], runs.length === 0 ? 0 : this.gone);
+    return new WaitingQueue([...runs, last], runs.length === 0 ? 0 : this.#gone);
   }
 
   /** Adds an item before all others. */
@@ -76,16 +76,18 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
   /** WAITING-3 */
   without(indexes: readonly number[]): WaitingQueue {
     if (this.length === 0 || indexes.length === 0) return this;
-    if (indexes.length === 1 && this.oldest?.index === indexes[0]) return this.withoutOldest();
+    if (indexes.length === 1 && this.oldest?.index === indexes[0]) return this.#withoutOldest();
     const taken = new Set(indexes);
     const left = this.filter((item) => !taken.has(item.index));
     return left.length === this.length ? this : WaitingQueue.of(left);
   }
 
-  private withoutOldest(): WaitingQueue {
+  #withoutOldest(): WaitingQueue {
     if (this.length === 1) return WaitingQueue.EMPTY;
-    const isLastOfRun = this.gone + 1 === this.runs[0]?.length;
-    return isLastOfRun ? new WaitingQueue(this.runs.slice(1), 0) : new WaitingQueue(this.runs, this.gone + 1);
+    const isLastOfRun = this.#gone + 1 === this.#runs[0]?.length;
+    return isLastOfRun
+      ? new WaitingQueue(this.#runs.slice(1), 0)
+      : new WaitingQueue(this.#runs, this.#gone + 1);
   }
 
   find(fits: (item: WaitingEntry) => boolean): WaitingEntry | undefined {

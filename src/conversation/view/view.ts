@@ -36,130 +36,136 @@ export function modeBanner(mode: Mode): string {
 /** One agent's view of one log. An update costs the new entries only. */
 export class AgentView {
   readonly knowledge: Knowledge;
-  private readonly entries: readonly Entry[];
-  private readonly policy: ViewPolicy;
-  private history: ViewPart[] = [];
+  readonly #entries: readonly Entry[];
+  readonly #policy: ViewPolicy;
+  #history: ViewPart[] = [];
   /** Number of indexes of `knowledge.history` that `history` contains in words. */
-  private worded = 0;
-  private version = 0;
-  private secondPersonAt = Number.POSITIVE_INFINITY;
-  private firstPerson: string | null = null;
-  private peopleCounted = 0;
+  #worded = 0;
+  #version = 0;
+  #secondPersonAt = Number.POSITIVE_INFINITY;
+  #firstPerson: string | null = null;
+  #peopleCounted = 0;
 
   constructor(entries: readonly Entry[], agent: string, policy: ViewPolicy) {
-    this.entries = entries;
-    this.policy = policy;
+    this.#entries = entries;
+    this.#policy = policy;
     this.knowledge = new Knowledge(agent, policy);
   }
 
   /** Definitions that differ elsewhere have equal policies. */
   isUnder(policy: ViewPolicy): boolean {
-    return policy === this.policy || JSON.stringify(policy) === JSON.stringify(this.policy);
+    return policy === this.#policy || JSON.stringify(policy) === JSON.stringify(this.#policy);
   }
 
   /** The view of the log's first `to` entries. A length below one that was built before is built from scratch. */
-  build(to = this.entries.length): View {
+  build(to = this.#entries.length): View {
     if (to < this.knowledge.upTo)
-      return new AgentView(this.entries, this.knowledge.agent, this.policy).build(to);
+      return new AgentView(this.#entries, this.knowledge.agent, this.#policy).build(to);
     this.catchUp(to);
-    this.wordHistory();
+    this.#wordHistory();
     const turn = this.knowledge.turn;
     const tail: ViewPart[] = [];
     if (turn) {
-      if (turn.block.length > 0) tail.push(...this.awayBlock(turn.block)); // V10
-      for (const index of turn.trigger) this.word(index, 'trigger', tail);
-      for (const index of turn.steps) this.word(index, 'turn', tail);
+      if (turn.block.length > 0) tail.push(...this.#awayBlock(turn.block)); // V10
+      for (const index of turn.trigger) this.#word(index, 'trigger', tail);
+      for (const index of turn.steps) this.#word(index, 'turn', tail);
     }
-    return { history: this.history, historyLength: this.history.length, historyVersion: this.version, tail };
+    return {
+      history: this.#history,
+      historyLength: this.#history.length,
+      historyVersion: this.#version,
+      tail,
+    };
   }
 
   /** Folds the log's first `to` entries without wording them: enough for `wordsOf`. */
   catchUp(to: number): void {
-    this.knowledge.catchUp(this.entries, to);
-    this.countPeople(to);
+    this.knowledge.catchUp(this.#entries, to);
+    this.#countPeople(to);
   }
 
   /** The message of one entry, independent of its position. Results have none: they belong to their calls. */
   wordsOf(index: number): ViewMessage | undefined {
     const parts: ViewPart[] = [];
-    this.word(index, 'history', parts);
+    this.#word(index, 'history', parts);
     return parts[0]?.message;
   }
 
-  private wordHistory(): void {
-    if (this.version !== this.knowledge.version) {
-      this.version = this.knowledge.version;
-      this.history = [];
-      this.worded = 0;
+  #wordHistory(): void {
+    if (this.#version !== this.knowledge.version) {
+      this.#version = this.knowledge.version;
+      this.#history = [];
+      this.#worded = 0;
     }
     const known = this.knowledge.history;
-    for (; this.worded < known.length; this.worded++) this.word(known[this.worded], 'history', this.history);
+    for (; this.#worded < known.length; this.#worded++)
+      this.#word(known[this.#worded], 'history', this.#history);
   }
 
   /** V15: in log order, the same for all agents. A collapsed message counts, since some policy shows it. */
-  private countPeople(to: number): void {
-    for (; this.peopleCounted < to; this.peopleCounted++) {
-      const entry = this.entries[this.peopleCounted];
+  #countPeople(to: number): void {
+    for (; this.#peopleCounted < to; this.#peopleCounted++) {
+      const entry = this.#entries[this.#peopleCounted];
       if (entry?.type !== 'message' || entry.author.kind !== 'person') continue;
       if (entry.includeInContext === false || !entry.content) continue;
-      this.firstPerson ??= entry.author.id;
-      if (entry.author.id !== this.firstPerson)
-        this.secondPersonAt = Math.min(this.secondPersonAt, entry.index);
+      this.#firstPerson ??= entry.author.id;
+      if (entry.author.id !== this.#firstPerson)
+        this.#secondPersonAt = Math.min(this.#secondPersonAt, entry.index);
     }
   }
 
-  private word(index: number | undefined, kind: PartKind, into: ViewPart[]): void {
-    const entry = index === undefined ? undefined : this.entries[index];
+  #word(index: number | undefined, kind: PartKind, into: ViewPart[]): void {
+    const entry = index === undefined ? undefined : this.#entries[index];
     if (!entry) return;
     const own = entry.author.kind === 'agent' && entry.author.id === this.knowledge.agent;
-    if (own && entry.type === 'message') this.wordOwn(entry, kind, into);
+    if (own && entry.type === 'message') this.#wordOwn(entry, kind, into);
     else if (entry.type === 'summary' && entry.agent === this.knowledge.agent)
-      into.push({ kind: 'summary', entries: [entry.index], message: this.wordSummary(entry) });
+      into.push({ kind: 'summary', entries: [entry.index], message: this.#wordSummary(entry) });
     else if (isShown(entry) && this.knowledge.canStand(entry))
-      into.push({ kind, entries: [entry.index], message: this.wordOther(entry) });
+      into.push({ kind, entries: [entry.index], message: this.#wordOther(entry) });
   }
 
   /** An own assistant entry with its results, each directly after its call (V7). */
-  private wordOwn(entry: MessageEntry, kind: PartKind, into: ViewPart[]): void {
+  #wordOwn(entry: MessageEntry, kind: PartKind, into: ViewPart[]): void {
     const calls = (entry.tool_calls ?? []).map((call, position) => ({
       id: wireCallId({ index: entry.index, position }),
       type: 'function' as const,
       function: { name: call.function.name, arguments: call.function.arguments },
     }));
-    const thought = this.policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {};
+    const thought = this.#policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {};
     const message: ViewMessage =
       calls.length > 0
         ? { role: 'assistant', content: entry.content || null, ...thought, tool_calls: calls }
         : { role: 'assistant', content: entry.content ?? '', ...thought };
     into.push({ kind, entries: [entry.index], message });
     if (isPaused(entry)) {
-      const notice = { role: this.policy.otherAgentsAs, content: CONTINUE_NOTICE };
+      const notice = { role: this.#policy.otherAgentsAs, content: CONTINUE_NOTICE };
       into.push({ kind, entries: [], message: notice });
     }
     const results = this.knowledge.resultsOf(entry.index);
     calls.forEach((call, position) => {
-      const result = this.resultEntry(results[position]);
+      const result = this.#resultEntry(results[position]);
       into.push({
         kind,
         entries: result ? [result.index, ...(result.answers ?? [])] : [],
         message: {
           role: 'tool',
-          content: this.resultText(result, call.function.name),
+          content: this.#resultText(result, call.function.name),
           tool_call_id: call.id,
         },
       });
     });
   }
 
-  private resultEntry(index: number | undefined): MessageEntry | undefined {
-    const entry = index === undefined ? undefined : this.entries[index];
+  #resultEntry(index: number | undefined): MessageEntry | undefined {
+    const entry = index === undefined ? undefined : this.#entries[index];
     return entry?.type === 'message' ? entry : undefined;
   }
 
   /** V16: verbatim, unless the tool quotes the conversation. */
-  private resultText(result: MessageEntry | undefined, tool: string): string {
+  #resultText(result: MessageEntry | undefined, tool: string): string {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
-    if (!this.policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
+    if (!this.#policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
     const text = result.content ?? '';
     const length = this.knowledge.previewLength(result.index);
     const shown = length === undefined ? text : previewOf(text, result.index, length);
@@ -167,31 +173,31 @@ export class AgentView {
   }
 
   /** V17: the text that replaces the covered entries. */
-  private wordSummary({ fromIndex, toIndex, content }: EntryOf<'summary'>): ViewMessage {
+  #wordSummary({ fromIndex, toIndex, content }: EntryOf<'summary'>): ViewMessage {
     const title = fromIndex === toIndex ? `ENTRY ${fromIndex}` : `ENTRIES ${fromIndex} TO ${toIndex}`;
-    return { role: this.policy.otherAgentsAs, content: heading(`SUMMARY OF ${title}`, content) };
+    return { role: this.#policy.otherAgentsAs, content: heading(`SUMMARY OF ${title}`, content) };
   }
 
-  private wordOther(entry: ShownEntry): ViewMessage {
+  #wordOther(entry: ShownEntry): ViewMessage {
     if (entry.type === 'message' && entry.author.kind === 'person') {
       const named =
-        entry.index >= this.secondPersonAt ? attribution(entry.author, this.policy.otherAgentsAs) : '';
+        entry.index >= this.#secondPersonAt ? attribution(entry.author, this.#policy.otherAgentsAs) : '';
       return { role: 'user', content: named + escapeMarkers(entry.content ?? '') };
     }
-    return { role: this.policy.otherAgentsAs, content: this.notice(entry) };
+    return { role: this.#policy.otherAgentsAs, content: this.#notice(entry) };
   }
 
   /** The text of an entry by another agent or the system. */
-  private notice(entry: ShownEntry): string {
+  #notice(entry: ShownEntry): string {
     switch (entry.type) {
       case 'message':
         if (entry.author.kind === 'system') return escapeMarkers(entry.content ?? '');
-        return this.attributed(entry, entry.content ?? '');
+        return this.#attributed(entry, entry.content ?? '');
       case 'handoff':
-        if (entry.to === this.knowledge.agent) return this.attributed(entry, entry.summary);
-        return this.attributed(entry, `hands over to ${entry.to}: ${entry.summary}`);
+        if (entry.to === this.knowledge.agent) return this.#attributed(entry, entry.summary);
+        return this.#attributed(entry, `hands over to ${entry.to}: ${entry.summary}`);
       case 'delegation-requested':
-        return this.attributed(entry, entry.request);
+        return this.#attributed(entry, entry.request);
       case 'phase-entered':
         return heading(`PHASE ${entry.from} → ${entry.to} (by ${entry.by})`, entry.reason);
       case 'mode-entered':
@@ -214,17 +220,17 @@ export class AgentView {
     }
   }
 
-  private attributed(entry: Entry, text: string): string {
-    return attribution(entry.author, this.policy.otherAgentsAs) + escapeMarkers(text);
+  #attributed(entry: Entry, text: string): string {
+    return attribution(entry.author, this.#policy.otherAgentsAs) + escapeMarkers(text);
   }
 
   /** V10: the newest in full within the budget, the older ones as one line. */
-  private awayBlock(indexes: readonly number[]): ViewPart[] {
+  #awayBlock(indexes: readonly number[]): ViewPart[] {
     const lines: string[] = [];
-    let budget = this.policy.awayTokens;
+    let budget = this.#policy.awayTokens;
     let at = indexes.length - 1;
     for (; at >= 0; at--) {
-      const line = this.awayLine(this.entries[indexes[at] ?? -1]);
+      const line = this.#awayLine(this.#entries[indexes[at] ?? -1]);
       budget -= estimateTokens(line);
       if (budget < 0) break;
       lines.unshift(line);
@@ -235,7 +241,7 @@ export class AgentView {
       const range = at === 0 ? `${left[0]}` : `${Math.min(...left)} to ${Math.max(...left)}`;
       lines.unshift(`(${older} ${range}: in full in the history above)`);
     }
-    const role = this.policy.otherAgentsAs;
+    const role = this.#policy.otherAgentsAs;
     return [
       {
         kind: 'away-block',
@@ -246,13 +252,13 @@ export class AgentView {
     ];
   }
 
-  private awayLine(entry: Entry | undefined): string {
+  #awayLine(entry: Entry | undefined): string {
     if (!entry || !isInAwayBlock(entry)) return '';
     switch (entry.type) {
       case 'handoff':
-        return this.notice(entry);
+        return this.#notice(entry);
       case 'message':
-        return this.attributed(entry, entry.content ?? '');
+        return this.#attributed(entry, entry.content ?? '');
       default:
         return entry satisfies never;
     }

@@ -46,43 +46,43 @@ interface Admin {
 }
 
 export class Api {
-  private readonly handlers: Handlers = {
-    post: (request, caller) => this.post(request, caller),
-    entries: (request) => this.entries(request),
-    conversation: ({ conversation }) => this.document(conversation),
-    conversations: (request) => this.list(request),
-    view: (request) => this.view(request),
-    delete: (request, { upTo }) => this.delete(request, upTo),
-    phase: (request, caller) => this.phase(request, caller),
-    mode: (request, caller) => this.mode(request, caller),
-    seed: (request, caller) => this.seed(request, caller),
-    fork: (request, caller) => this.fork(request, caller),
-    hire: (request, caller) => this.steer(request, caller, hireCommand),
-    dismiss: (request, caller) => this.steer(request, caller, dismissCommand),
+  readonly #handlers: Handlers = {
+    post: (request, caller) => this.#post(request, caller),
+    entries: (request) => this.#entries(request),
+    conversation: ({ conversation }) => this.#document(conversation),
+    conversations: (request) => this.#list(request),
+    view: (request) => this.#view(request),
+    delete: (request, { upTo }) => this.#delete(request, upTo),
+    phase: (request, caller) => this.#phase(request, caller),
+    mode: (request, caller) => this.#mode(request, caller),
+    seed: (request, caller) => this.#seed(request, caller),
+    fork: (request, caller) => this.#fork(request, caller),
+    hire: (request, caller) => this.#steer(request, caller, hireCommand),
+    dismiss: (request, caller) => this.#steer(request, caller, dismissCommand),
     reload: (request, { isBound }) =>
-      this.admin.reloader.reload(operatorOf(request, this.runtime.team.rules.roster, isBound)),
+      this.#admin.reloader.reload(operatorOf(request, this.runtime.team.rules.roster, isBound)),
     ...whatIfHandlers(this),
-    stop: (request, caller) => this.steer(request, caller, stopCommand),
-    resume: (request, caller) => this.steer(request, caller, resumeCommand),
-    approvals: ({ conversation }) => this.approvals(conversation),
-    answer: (request, caller) => this.answer(request, caller),
-    dead: (request) => this.deadLetters.list(request),
-    'dead-letter': ({ sequence }) => this.deadLetters.show(sequence),
-    'dead-retry': ({ sequence }) => this.deadLetters.retry(sequence),
-    agents: async () => listAgents(this.runtime, await this.workers.rows(), this.bus),
-    tools: () => this.tools(),
+    stop: (request, caller) => this.#steer(request, caller, stopCommand),
+    resume: (request, caller) => this.#steer(request, caller, resumeCommand),
+    approvals: ({ conversation }) => this.#approvals(conversation),
+    answer: (request, caller) => this.#answer(request, caller),
+    dead: (request) => this.#deadLetters.list(request),
+    'dead-letter': ({ sequence }) => this.#deadLetters.show(sequence),
+    'dead-retry': ({ sequence }) => this.#deadLetters.retry(sequence),
+    agents: async () => listAgents(this.runtime, await this.workers.rows(), this.#bus),
+    tools: () => this.#tools(),
     phases: () => phasesPage(this.runtime.team.rules.phases),
     workflows: () => workflowsPage(this.runtime.team.rules.workflows),
   };
   readonly runtime: Runtime;
   readonly workers: Workers;
-  private readonly posts: Posts;
-  private readonly bus: Pick<Bus, 'isAgentConnected'>;
-  private readonly histories: PublisherLimits;
+  readonly #posts: Posts;
+  readonly #bus: Pick<Bus, 'isAgentConnected'>;
+  readonly #histories: PublisherLimits;
   /** The largest answer, in bytes. */
   readonly room: number;
-  private readonly deadLetters: DeadLetterOffice;
-  private readonly admin: Admin;
+  readonly #deadLetters: DeadLetterOffice;
+  readonly #admin: Admin;
 
   constructor(
     runtime: Runtime,
@@ -91,22 +91,22 @@ export class Api {
     bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected'>,
     admin: Admin,
   ) {
-    this.bus = bus;
-    this.admin = admin;
+    this.#bus = bus;
+    this.#admin = admin;
     this.runtime = runtime;
     this.workers = workers;
-    this.posts = posts;
-    this.histories = new PublisherLimits(
+    this.#posts = posts;
+    this.#histories = new PublisherLimits(
       () => runtime.team.publishers,
       () => false,
     );
     this.room = bus.maxPayload * PAYLOAD_SHARE;
-    this.deadLetters = new DeadLetterOffice(bus, posts, this.room);
+    this.#deadLetters = new DeadLetterOffice(bus, posts, this.room);
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
     try {
-      return { ok: true, body: await this.dispatch(request) };
+      return { ok: true, body: await this.#dispatch(request) };
     } catch (error) {
       if (error instanceof ParleyError)
         return { ok: false, refusal: refusal(error.code, error.message, error.hint, error.retryAfter) };
@@ -119,23 +119,23 @@ export class Api {
     }
   }
 
-  private dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
+  #dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
     const isBound = isNameBound(request, this.runtime.believesNames);
-    return this.call(endpoint, body, { sender: request.publisher, isBound, upTo: request.upTo });
+    return this.#call(endpoint, body, { sender: request.publisher, isBound, upTo: request.upTo });
   }
 
-  private async call<V extends Verb>(verb: V, body: unknown, caller: Caller): Promise<AnswerOf<V>> {
-    const handler: Handler<V> = this.handlers[verb];
+  async #call<V extends Verb>(verb: V, body: unknown, caller: Caller): Promise<AnswerOf<V>> {
+    const handler: Handler<V> = this.#handlers[verb];
     // `askedPost` checks a post, with codes of its own.
     return handler(verb === 'post' ? (body as RequestOf<V>) : parseRequest(verb, body), caller);
   }
 
   /** Goes through the ingress stream, like a post on the bus: both have one order. */
-  private async post(body: unknown, { sender, isBound }: Caller): Promise<AnswerOf<'post'>> {
+  async #post(body: unknown, { sender, isBound }: Caller): Promise<AnswerOf<'post'>> {
     const { post, bytes } = askedPost(body, sender, this.runtime.newId);
     const { conversation } = post;
-    const outcome = await this.posts.post(post, bytes, isBound);
+    const outcome = await this.#posts.post(post, bytes, isBound);
     this.runtime.reach('before-answer');
     if (outcome.kind === 'refused') throw asError(outcome.refusal);
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
@@ -143,7 +143,7 @@ export class Api {
     return { conversation, id: post.id, index: at, duplicate, agents };
   }
 
-  private async entries(request: RequestOf<'entries'>): Promise<AnswerOf<'entries'>> {
+  async #entries(request: RequestOf<'entries'>): Promise<AnswerOf<'entries'>> {
     const worker = await this.workers.existing(request.conversation);
     const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
@@ -151,7 +151,7 @@ export class Api {
     return { conversation: request.conversation, length: worker.state.length, entries };
   }
 
-  private async document(id: string): Promise<AnswerOf<'conversation'>> {
+  async #document(id: string): Promise<AnswerOf<'conversation'>> {
     const worker = await this.workers.existing(id);
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
@@ -159,7 +159,7 @@ export class Api {
     return conversationDocument(id, state, worker.entries(0, 50), roster, summary);
   }
 
-  private async list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
+  async #list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
     const limit = Math.min(request.limit ?? CONVERSATIONS_LIMIT, CONVERSATIONS_LIMIT);
     const after = request.after ?? '';
     const rows = (await this.workers.rows()).filter((row) => row.id > after);
@@ -167,20 +167,17 @@ export class Api {
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
-  private async delete(
-    request: RequestOf<'delete'>,
-    upTo: StreamPosition | undefined,
-  ): Promise<AnswerOf<'delete'>> {
+  async #delete(request: RequestOf<'delete'>, upTo: StreamPosition | undefined): Promise<AnswerOf<'delete'>> {
     const { conversation: id, lastEntryBefore: before } = request;
     const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
-    const { left, ...onBus } = await this.admin.erasure.erase({ conversation: id, ...upToPost });
+    const { left, ...onBus } = await this.#admin.erasure.erase({ conversation: id, ...upToPost });
     const notReached = beyondReach(this.runtime.store);
     return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };
   }
 
-  private async view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
+  async #view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
     const { definitions, team } = this.runtime;
     const { sources } = team.for(worker.state);
@@ -191,9 +188,9 @@ export class Api {
     return explained.explanation;
   }
 
-  private phase(request: RequestOf<'phase'>, { isBound }: Caller): Promise<AnswerOf<'phase'>> {
+  #phase(request: RequestOf<'phase'>, { isBound }: Caller): Promise<AnswerOf<'phase'>> {
     const { phase, reason } = request;
-    return this.control(request.conversation, {
+    return this.#control(request.conversation, {
       type: 'set-phase',
       phase,
       reason,
@@ -201,21 +198,21 @@ export class Api {
     });
   }
 
-  private async mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
+  async #mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
     const { conversation, mode, agent, workflow, input } = request;
     const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
     const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
     if (oversized) throw asError(oversized);
-    return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
+    return this.#control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
-  private async seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
+  async #seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
     const { roster } = this.runtime.team.rules;
     const by = operatorOf(request, roster, isBound);
-    const post = request.post && (await this.nextPost(request, request.post, sender));
+    const post = request.post && (await this.#nextPost(request, request.post, sender));
     const agent = request.agent ?? roster.defaultAgent;
     const from = { publisher: request.publisher ?? by.id, now: this.runtime.now() };
-    const beyond = refusalOfHistory(request.messages, this.histories, from);
+    const beyond = refusalOfHistory(request.messages, this.#histories, from);
     if (beyond) throw asError(beyond);
     let after = 0;
     // An entry is larger than its message: it has an author and an index.
@@ -227,58 +224,55 @@ export class Api {
       after += entries.length;
     }
     if (batches.length === 0) return { accepted: true };
-    return this.document(request.conversation);
+    return this.#document(request.conversation);
   }
 
   /** The post that follows a seed. Throws the refusal that `post` would give. */
-  private async nextPost(
+  async #nextPost(
     { conversation, publisher, author }: RequestOf<'seed'>,
     given: object,
     sender: string | null,
   ): Promise<Extract<Command, { type: 'post' }>['post']> {
     const { now, newId } = this.runtime;
     const { post, bytes } = askedPost({ author, ...given, conversation, publisher }, sender, newId);
-    const refused = this.posts.refusalOf(post, bytes.length, now());
+    const refused = this.#posts.refusalOf(post, bytes.length, now());
     if (refused && !(await this.workers.knows(conversation, post.id))) throw asError(refused);
     return { ...post, meta: post.meta && { ...post.meta } };
   }
 
-  private async fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
+  async #fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
     const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
     const { store } = this.runtime;
     await forkConversation(request, by, { workers: this.workers, store, room: this.room });
-    return this.document(request.as);
+    return this.#document(request.as);
   }
 
   /** A command for a conversation that exists. */
-  private async steer<R extends RequestOf<SteeringVerb>>(
+  async #steer<R extends RequestOf<SteeringVerb>>(
     request: R,
     { isBound }: Caller,
     commandOf: (request: R, by: Author) => Command,
   ): Promise<AnswerOf<'conversation'>> {
     await this.workers.existing(request.conversation);
     const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
-    return this.control(request.conversation, commandOf(request, by));
+    return this.#control(request.conversation, commandOf(request, by));
   }
 
-  private async control(id: string, command: Command): Promise<AnswerOf<'conversation'>> {
+  async #control(id: string, command: Command): Promise<AnswerOf<'conversation'>> {
     const reply = await this.workers.submit(id, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
-    return this.document(id);
+    return this.#document(id);
   }
 
   /** Outstanding approvals, of every conversation or of one. */
-  private async approvals(conversation: string | undefined): Promise<AnswerOf<'approvals'>> {
+  async #approvals(conversation: string | undefined): Promise<AnswerOf<'approvals'>> {
     if (conversation !== undefined) await this.workers.existing(conversation);
     const found = await this.workers.approvals();
     const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
     return approvalsPage(asked, this.room);
   }
 
-  private async answer(
-    request: RequestOf<'answer'>,
-    { sender, isBound }: Caller,
-  ): Promise<AnswerOf<'answer'>> {
+  async #answer(request: RequestOf<'answer'>, { sender, isBound }: Caller): Promise<AnswerOf<'answer'>> {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
@@ -296,7 +290,7 @@ export class Api {
   }
 
   /** The tools that can be called now, and the MCP servers. */
-  private tools(): AnswerOf<'tools'> {
+  #tools(): AnswerOf<'tools'> {
     const { toolbox } = this.runtime.team;
     const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
     return { tools, servers: toolbox.servers?.() ?? [] };

@@ -25,23 +25,23 @@ const PAGE = 100;
 const REMEMBERED = 1_000;
 
 export class DeadLetterOffice {
-  private readonly bus: Pick<Bus, 'deadLetters'>;
-  private readonly posts: Posts;
+  readonly #bus: Pick<Bus, 'deadLetters'>;
+  readonly #posts: Posts;
   /** The largest answer, in bytes. */
-  private readonly room: number;
-  private readonly retries = new Map<number, Promise<AnswerOf<'dead-retry'>>>();
+  readonly #room: number;
+  readonly #retries = new Map<number, Promise<AnswerOf<'dead-retry'>>>();
 
   constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, room: number) {
-    this.bus = bus;
-    this.posts = posts;
-    this.room = room;
+    this.#bus = bus;
+    this.#posts = posts;
+    this.#room = room;
   }
 
   /** Newest first, without the posts. */
   async list(request: RequestOf<'dead'>): Promise<AnswerOf<'dead'>> {
     const limit = Math.min(request.limit ?? PAGE, PAGE);
-    const { letters, next } = await this.bus.deadLetters.page({ ...request, limit });
-    let left = this.room;
+    const { letters, next } = await this.#bus.deadLetters.page({ ...request, limit });
+    let left = this.#room;
     const rows = letters.map(({ original: _, refused: __, ...row }) => row);
     const beyond = rows.findIndex((row) => {
       left -= Buffer.byteLength(JSON.stringify(row)) + 1;
@@ -52,7 +52,7 @@ export class DeadLetterOffice {
   }
 
   async show(sequence: number): Promise<DeadLetter> {
-    const letter = await this.bus.deadLetters.get(sequence);
+    const letter = await this.#bus.deadLetters.get(sequence);
     if (letter) return letter;
     throw new ParleyError('NOT_FOUND', `there is no dead letter ${sequence}`, {
       hint: 'it was retried already, or never existed; `parley dead ls` lists all',
@@ -61,18 +61,18 @@ export class DeadLetterOffice {
 
   /** Posts it again as its publisher; answers as `post` does. */
   retry(sequence: number): Promise<AnswerOf<'dead-retry'>> {
-    const known = this.retries.get(sequence);
+    const known = this.#retries.get(sequence);
     if (known) return known; // DEAD-LETTERS-3
-    const retrying = this.repost(sequence);
-    this.retries.set(sequence, retrying);
-    retrying.catch(() => this.retries.delete(sequence));
-    const [oldest] = this.retries.keys();
-    if (this.retries.size > REMEMBERED && oldest !== undefined) this.retries.delete(oldest);
+    const retrying = this.#repost(sequence);
+    this.#retries.set(sequence, retrying);
+    retrying.catch(() => this.#retries.delete(sequence));
+    const [oldest] = this.#retries.keys();
+    if (this.#retries.size > REMEMBERED && oldest !== undefined) this.#retries.delete(oldest);
     return retrying;
   }
 
-  private async repost(sequence: number): Promise<AnswerOf<'dead-retry'>> {
-    const { deadLetters } = this.bus;
+  async #repost(sequence: number): Promise<AnswerOf<'dead-retry'>> {
+    const { deadLetters } = this.#bus;
     const letter = await this.show(sequence);
     const { publisher, conversation } = letter;
     const repost = orThrow(repostOf(letter, deadLetters.ingressStream));
@@ -80,7 +80,7 @@ export class DeadLetterOffice {
     const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
     if (!decoded.ok) throw asError(decoded.refusal); // DEAD-LETTERS-2
     const { id } = decoded.post;
-    const outcome = await this.posts.post(decoded.post, body, letter.isNameBound);
+    const outcome = await this.#posts.post(decoded.post, body, letter.isNameBound);
     if (outcome.kind === 'refused') {
       if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: the newer letter has it
       throw asError(outcome.refusal);

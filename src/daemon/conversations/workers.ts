@@ -29,33 +29,33 @@ import { deleteWithWorker } from './worker-deletion.ts';
 const SWEEP_MS = 10_000;
 
 export class Workers {
-  private readonly runtime: Runtime;
-  private readonly open = new OpenWorkers();
+  readonly #runtime: Runtime;
+  readonly #open = new OpenWorkers();
   /** Conversations whose log is being closed or deleted (WORKERS-1). */
-  private readonly closing = new Map<string, Promise<void>>();
-  private readonly deleting = new Map<string, Promise<void>>();
-  private readonly marked = new Set<string>();
-  private sweeper: NodeJS.Timeout | null = null;
+  readonly #closing = new Map<string, Promise<void>>();
+  readonly #deleting = new Map<string, Promise<void>>();
+  readonly #marked = new Set<string>();
+  #sweeper: NodeJS.Timeout | null = null;
 
   constructor(runtime: Runtime) {
-    this.runtime = runtime;
+    this.#runtime = runtime;
   }
 
   opened(): Promise<ConversationWorker[]> {
-    return this.open.all();
+    return this.#open.all();
   }
 
   /** How many are in memory. */
   get size(): number {
-    return this.open.size;
+    return this.#open.size;
   }
 
   /** Continues the outstanding work of the last run (WORKERS-3). */
   async recover(): Promise<void> {
-    const { store, log } = this.runtime;
-    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
-    this.sweeper.unref();
-    if (this.runtime.ownership.isShared) return; // the reconciler claims conversations
+    const { store, log } = this.#runtime;
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#sweeper.unref();
+    if (this.#runtime.ownership.isShared) return; // the reconciler claims conversations
     const marks = await store.openMarks();
     const ids = marks ?? (await store.conversations());
     if (marks === null && ids.length > 0) {
@@ -64,7 +64,7 @@ export class Workers {
         'the marks of open conversations are missing: reading every log',
       );
     }
-    for (const id of marks ?? []) this.marked.add(id);
+    for (const id of marks ?? []) this.#marked.add(id);
     for (const id of ids) {
       try {
         await this.use(id);
@@ -95,21 +95,21 @@ export class Workers {
   /** Opens the conversation if needed. Use the worker at once: an idle one may be closed. */
   async use(id: string): Promise<ConversationWorker> {
     // Another close may have begun when the first one ends (WORKERS-1).
-    for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
-    this.open.worker(id)?.touch();
-    const known = this.open.opening(id);
+    for (let before = this.#closing.get(id); before; before = this.#closing.get(id)) await before;
+    this.#open.worker(id)?.touch();
+    const known = this.#open.opening(id);
     if (known) return known;
-    const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id), (worker) =>
+    const opening = ConversationWorker.open(id, this.#runtime, this.#marked.has(id), (worker) =>
       this.drop(worker),
     );
-    this.open.add(id, opening);
-    if (this.open.isFull) this.sweep();
+    this.#open.add(id, opening);
+    if (this.#open.isFull) this.#sweep();
     return opening;
   }
 
   /** As `use`, but rejects if the conversation has no entries: one whose posts were all refused does not exist. */
   async existing(id: string): Promise<ConversationWorker> {
-    if (this.open.opening(id) || (await this.runtime.store.exists(id))) {
+    if (this.#open.opening(id) || (await this.#runtime.store.exists(id))) {
       const worker = await this.current(id, true);
       if (worker.state.length > 0) return worker;
     }
@@ -124,7 +124,7 @@ export class Workers {
    */
   async current(id: string, always = false): Promise<ConversationWorker> {
     const worker = await this.use(id);
-    const { shared } = this.runtime.store;
+    const { shared } = this.#runtime.store;
     if (shared === null || (worker.isOurs && !always)) return worker;
     if (!worker.isStale(await shared.newest(id))) return worker;
     this.drop(worker);
@@ -133,26 +133,26 @@ export class Workers {
 
   /** This daemon owns it, or is deleting it. */
   holds(id: string): boolean {
-    return this.deleting.has(id) || this.open.worker(id)?.isOurs === true;
+    return this.#deleting.has(id) || this.#open.worker(id)?.isOurs === true;
   }
 
   /** As `holds`, after a claim in progress. */
   async willHold(id: string): Promise<boolean> {
-    return this.deleting.has(id) || (await this.open.worker(id)?.willBeOurs()) === true;
+    return this.#deleting.has(id) || (await this.#open.worker(id)?.willBeOurs()) === true;
   }
 
   /** The conversations that this daemon owns. */
   get held(): readonly string[] {
-    return this.open.workers.filter((worker) => worker.isOurs).map(({ id }) => id);
+    return this.#open.workers.filter((worker) => worker.isOurs).map(({ id }) => id);
   }
 
   /** Discards a worker whose conversation another daemon owns. Idempotent. */
   drop(worker: ConversationWorker): void {
-    if (this.open.worker(worker.id) !== worker) return;
-    this.open.delete(worker.id);
+    if (this.#open.worker(worker.id) !== worker) return;
+    this.#open.delete(worker.id);
     worker.retire();
-    this.exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
-      this.runtime.log.error(
+    this.#exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
+      this.#runtime.log.error(
         { conversation: worker.id, error: messageOf(error) },
         'a conversation could not be released',
       ),
@@ -161,12 +161,12 @@ export class Workers {
 
   /** Has outstanding work or a command in progress; false if it is not in memory. */
   isBusy(id: string): boolean {
-    return this.open.opening(id) !== undefined && !this.open.worker(id)?.isIdle;
+    return this.#open.opening(id) !== undefined && !this.#open.worker(id)?.isIdle;
   }
 
   /** As `knows`, but false if the conversation is not in memory. */
   knowsInMemory(conversation: string, id: string): boolean {
-    return this.open.worker(conversation)?.knows(id) === true;
+    return this.#open.worker(conversation)?.knows(id) === true;
   }
 
   /** An entry of that conversation has this id. False if the log cannot be read. */
@@ -180,19 +180,19 @@ export class Workers {
 
   /** Durable entries of a conversation in memory. One with a running turn is in memory, unless it is being deleted. */
   async entriesOf(id: string): Promise<readonly Entry[]> {
-    const opening = this.open.opening(id);
+    const opening = this.#open.opening(id);
     if (opening) return (await opening).entries();
     throw new ParleyError('NOT_FOUND', `the conversation ${id} is not open`);
   }
 
   /** The conversation list. */
   rows(): Promise<ListedRow[]> {
-    return listConversations(this.runtime.store, this.open);
+    return listConversations(this.#runtime.store, this.#open);
   }
 
   /** Without memory. */
   storedRows(): Promise<ConversationRow[]> {
-    return this.runtime.store.rows();
+    return this.#runtime.store.rows();
   }
 
   /** Saves the row of a conversation whose daemon was killed before it did. */
@@ -200,21 +200,21 @@ export class Workers {
     const worker = await this.current(id);
     if (worker.isOurs) return; // saved when it is closed
     await worker.saveProjections();
-    await this.close(worker);
+    await this.#close(worker);
   }
 
   /** Rebuilds missing and outdated rows from the logs. */
   rebuildRows(): Promise<void> {
-    return rebuildRows(this.runtime, async (id) => {
+    return rebuildRows(this.#runtime, async (id) => {
       const worker = await this.use(id);
       await worker.saveProjections();
-      await this.close(worker);
+      await this.#close(worker);
     });
   }
 
   /** The pending approvals. Their conversations are marked, so they are always in memory. */
   async approvals(): Promise<{ readonly conversation: string; readonly pending: PendingApproval }[]> {
-    return (await this.open.all()).flatMap((worker) =>
+    return (await this.#open.all()).flatMap((worker) =>
       worker.isOurs
         ? pendingApprovals(worker.state).map((pending) => ({ conversation: worker.id, pending }))
         : [],
@@ -225,7 +225,7 @@ export class Workers {
   async conversationOf(approvalId: string): Promise<string | undefined> {
     const isAsked = (entry: Entry) =>
       entry.type === 'approval-requested' && !entry.copiedFrom && entry.approvalId === approvalId;
-    return (await this.open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
+    return (await this.#open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 
   /**
@@ -233,71 +233,71 @@ export class Workers {
    * Idempotent.
    */
   async delete(id: string, upTo?: StreamPosition, keep?: KeepCheck): Promise<Deleted> {
-    const asked = upTo ?? (await this.runtime.lastPost(id));
-    if (keep && (await this.runtime.store.exists(id))) await this.current(id, true);
-    const { runtime, open, marked } = this;
+    const asked = upTo ?? (await this.#runtime.lastPost(id));
+    if (keep && (await this.#runtime.store.exists(id))) await this.current(id, true);
+    const [runtime, open, marked] = [this.#runtime, this.#open, this.#marked];
     let deleted = nothingDeleted(asked);
-    const deletion = this.exclusively(id, async () => {
+    const deletion = this.#exclusively(id, async () => {
       deleted = await deleteWithWorker(id, { runtime, open, marked }, asked, keep);
     });
-    this.deleting.set(id, deletion);
+    this.#deleting.set(id, deletion);
     await deletion.finally(() => {
-      if (this.deleting.get(id) === deletion) this.deleting.delete(id);
+      if (this.#deleting.get(id) === deletion) this.#deleting.delete(id);
     });
     return deleted;
   }
 
   /** DELETE-4 */
   async cutDeletions(): Promise<void> {
-    await this.runtime.store.cutDeletions(() => this.runtime.ingressEnd());
-    for (const worker of await this.open.all()) await worker.readDeletion();
+    await this.#runtime.store.cutDeletions(() => this.#runtime.ingressEnd());
+    for (const worker of await this.#open.all()) await worker.readDeletion();
   }
 
   /** Resolves when running work has reached a durable point. */
   async drain(onReleased: (id: string, claim: Claim | null) => void = () => undefined): Promise<void> {
-    if (this.sweeper) clearInterval(this.sweeper);
+    if (this.#sweeper) clearInterval(this.#sweeper);
     await Promise.all(
-      this.open.openings.map(async (opening) => {
+      this.#open.openings.map(async (opening) => {
         const worker = await opening.catch(() => null);
         await worker?.drain();
-        if (!worker || !this.runtime.ownership.isShared) return;
+        if (!worker || !this.#runtime.ownership.isShared) return;
         const claim = worker.isOurs && worker.hasOutstandingWork ? worker.state.claim : null;
-        await this.close(worker, true); // peers take it over at once
+        await this.#close(worker, true); // peers take it over at once
         onReleased(worker.id, claim);
       }),
     );
   }
 
   async closeAll(): Promise<void> {
-    const workers = await this.open.all();
-    await Promise.all(workers.map((worker) => this.close(worker, true)));
-    await Promise.all(this.closing.values());
+    const workers = await this.#open.all();
+    await Promise.all(workers.map((worker) => this.#close(worker, true)));
+    await Promise.all(this.#closing.values());
   }
 
-  private sweep(): void {
-    for (const worker of this.open.idle(this.runtime.elapsed())) this.close(worker).catch(() => undefined);
+  #sweep(): void {
+    for (const worker of this.#open.idle(this.#runtime.elapsed())) this.#close(worker).catch(() => undefined);
   }
 
-  private async close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
+  async #close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
     if (!evenIfBusy && !worker.isIdle) return;
     // Another worker may have replaced it meanwhile; the caller does not close that one.
-    if (this.open.worker(worker.id) !== worker) return;
-    this.open.delete(worker.id);
+    if (this.#open.worker(worker.id) !== worker) return;
+    this.#open.delete(worker.id);
     worker.retire();
-    await this.exclusively(worker.id, async () => {
+    await this.#exclusively(worker.id, async () => {
       await worker.close();
-      if (worker.isMarked) this.marked.add(worker.id);
-      else this.marked.delete(worker.id);
+      if (worker.isMarked) this.#marked.add(worker.id);
+      else this.#marked.delete(worker.id);
     });
   }
 
   /** WORKERS-1 */
-  private exclusively(id: string, work: () => Promise<void>): Promise<void> {
-    const before = this.closing.get(id) ?? Promise.resolve();
+  #exclusively(id: string, work: () => Promise<void>): Promise<void> {
+    const before = this.#closing.get(id) ?? Promise.resolve();
     const running = before.then(work).finally(() => {
-      if (this.closing.get(id) === running) this.closing.delete(id);
+      if (this.#closing.get(id) === running) this.#closing.delete(id);
     });
-    this.closing.set(id, running);
+    this.#closing.set(id, running);
     return running;
   }
 }

@@ -25,23 +25,23 @@ type Store = Pick<
 >;
 
 export class Attempts {
-  private readonly store: Store;
+  readonly #store: Store;
   /** Id of the ingress stream that the sequences belong to. */
-  private stream: string;
+  #stream: string;
   /** By sequence: attempts without a result. */
-  private readonly counts: Map<number, number>;
-  private isNoted = false;
-  private alone: Promise<unknown> = Promise.resolve();
+  readonly #counts: Map<number, number>;
+  #isNoted = false;
+  #alone: Promise<unknown> = Promise.resolve();
   /** ATTEMPTS-4: everything up to here was settled at that time (`performance.now()`). */
-  private settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
-  private readonly save: () => Promise<void>;
+  #settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
+  readonly #save: () => Promise<void>;
 
   /** For tests. A daemon uses `open`. */
   constructor(store: Store, stored: IngressAttempts | null) {
-    this.store = store;
-    this.stream = stored?.stream ?? '';
-    this.counts = new Map(stored?.posts.map(({ sequence, begun }) => [sequence, begun]));
-    this.save = coalesce(() => this.write());
+    this.#store = store;
+    this.#stream = stored?.stream ?? '';
+    this.#counts = new Map(stored?.posts.map(({ sequence, begun }) => [sequence, begun]));
+    this.#save = coalesce(() => this.#write());
   }
 
   /** ATTEMPTS-1 */
@@ -50,41 +50,41 @@ export class Attempts {
     const last = await store.lastDecision();
     if (last === null) return attempts;
     attempts.readFrom(last.stream);
-    for (const sequence of last.sequences) attempts.count(sequence);
-    await attempts.save();
+    for (const sequence of last.sequences) attempts.#count(sequence);
+    await attempts.#save();
     store.noteDecision(null); // it is counted
     return attempts;
   }
 
   /** A new stream has other posts. */
   readFrom(stream: string): void {
-    if (this.stream === stream) return;
-    this.stream = stream;
-    this.counts.clear();
-    this.settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
+    if (this.#stream === stream) return;
+    this.#stream = stream;
+    this.#counts.clear();
+    this.#settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
   }
 
   /** Attempts without a result. */
   before({ stream, sequence }: StreamPosition): number {
-    return (stream === this.stream && this.counts.get(sequence)) || 0;
+    return (stream === this.#stream && this.#counts.get(sequence)) || 0;
   }
 
   /** ATTEMPTS-1. Synchronous until `decided`. */
   deciding(sequences: readonly number[]): void {
-    this.isNoted = sequences.length > 0;
-    if (this.isNoted) this.store.noteDecision({ stream: this.stream, sequences });
+    this.#isNoted = sequences.length > 0;
+    if (this.#isNoted) this.#store.noteDecision({ stream: this.#stream, sequences });
   }
 
   decided(): void {
-    if (this.isNoted) this.store.noteDecision(null);
-    this.isNoted = false;
+    if (this.#isNoted) this.#store.noteDecision(null);
+    this.#isNoted = false;
   }
 
   /** The decision on it threw. */
   async failed({ stream, sequence }: StreamPosition): Promise<void> {
-    if (stream !== this.stream) return;
-    this.count(sequence);
-    await this.save();
+    if (stream !== this.#stream) return;
+    this.#count(sequence);
+    await this.#save();
   }
 
   /** Null: no count. Call it on arrival: the wait is counted from then. */
@@ -96,7 +96,7 @@ export class Attempts {
       before,
       again: async (attempt, stopping) => {
         await untilDue(due, stopping);
-        await this.inTurn(async () => {
+        await this.#inTurn(async () => {
           await untilDue(due, stopping); // the daemon may have been stopped meanwhile
           await attempt(); // the decision writes the note (ATTEMPTS-1)
         });
@@ -107,33 +107,33 @@ export class Attempts {
 
   /** ATTEMPTS-3 */
   survived({ stream, sequence }: StreamPosition): void {
-    if (stream === this.stream && this.counts.delete(sequence)) void this.save();
+    if (stream === this.#stream && this.#counts.delete(sequence)) void this.#save();
   }
 
   /** ATTEMPTS-4 */
   settledUpTo({ stream, sequence }: StreamPosition): void {
     const at = performance.now();
-    if (stream !== this.stream || at < this.settled.at + SETTLED_MS) return;
-    const old = [...this.counts.keys()].filter((one) => one <= this.settled.sequence);
-    for (const one of old) this.counts.delete(one);
-    if (old.length > 0) void this.save();
-    this.settled = { sequence, at };
+    if (stream !== this.#stream || at < this.#settled.at + SETTLED_MS) return;
+    const old = [...this.#counts.keys()].filter((one) => one <= this.#settled.sequence);
+    for (const one of old) this.#counts.delete(one);
+    if (old.length > 0) void this.#save();
+    this.#settled = { sequence, at };
   }
 
   /** ATTEMPTS-2: after the suspects that were due earlier. */
-  private inTurn(work: () => Promise<void>): Promise<void> {
-    const mine = this.alone.then(work);
-    this.alone = mine.catch(() => undefined);
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const mine = this.#alone.then(work);
+    this.#alone = mine.catch(() => undefined);
     return mine;
   }
 
-  private count(sequence: number): void {
-    this.counts.set(sequence, (this.counts.get(sequence) ?? 0) + 1);
+  #count(sequence: number): void {
+    this.#counts.set(sequence, (this.#counts.get(sequence) ?? 0) + 1);
   }
 
-  private async write(): Promise<void> {
-    const posts = [...this.counts].map(([sequence, begun]) => ({ sequence, begun }));
+  async #write(): Promise<void> {
+    const posts = [...this.#counts].map(([sequence, begun]) => ({ sequence, begun }));
     // On a full disk only this process knows the counts; no post waits for it.
-    await this.store.saveIngressAttempts({ stream: this.stream, posts }).catch(() => undefined);
+    await this.#store.saveIngressAttempts({ stream: this.#stream, posts }).catch(() => undefined);
   }
 }

@@ -63,52 +63,52 @@ type PostsRuntime = Pick<
 
 export class Posts {
   #underWay = 0;
-  private readonly waiters = new Waiters();
-  private readonly bus: Bus;
-  private readonly workers: Workers;
-  private readonly lanes: PostLanes;
-  private readonly store: Runtime['store'];
-  private readonly progress: Runtime['progress'];
-  private readonly attempts: Attempts;
-  private readonly log: Log;
-  private readonly reach: Runtime['reach'];
-  private readonly limits: PublisherLimits;
+  readonly #waiters = new Waiters();
+  readonly #bus: Bus;
+  readonly #workers: Workers;
+  readonly #lanes: PostLanes;
+  readonly #store: Runtime['store'];
+  readonly #progress: Runtime['progress'];
+  readonly #attempts: Attempts;
+  readonly #log: Log;
+  readonly #reach: Runtime['reach'];
+  readonly #limits: PublisherLimits;
   /** Decides on the rate of posts when they are read. */
   readonly flood: Flood;
-  private readonly shutdown: AbortSignal;
-  private readonly believesNames: boolean;
-  private others: Others | null = null;
+  readonly #shutdown: AbortSignal;
+  readonly #believesNames: boolean;
+  #others: Others | null = null;
 
   constructor(bus: Bus, workers: Workers, runtime: PostsRuntime, shutdown: AbortSignal) {
     const { store, progress, attempts, log, reach, believesNames } = runtime;
-    this.bus = bus;
-    this.workers = workers;
-    this.store = store;
-    this.progress = progress;
-    this.attempts = attempts;
-    this.log = log;
-    this.reach = reach;
-    this.believesNames = believesNames;
-    this.limits = new PublisherLimits(
+    this.#bus = bus;
+    this.#workers = workers;
+    this.#store = store;
+    this.#progress = progress;
+    this.#attempts = attempts;
+    this.#log = log;
+    this.#reach = reach;
+    this.#believesNames = believesNames;
+    this.#limits = new PublisherLimits(
       () => runtime.team.publishers,
       (conversation) => workers.isBusy(conversation),
     );
-    const isKnown = (head: DeliveryHead) => this.isKnown(head);
+    const isKnown = (head: DeliveryHead) => this.#isKnown(head);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
-      this.waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
-    this.flood = new Flood({ limits: this.limits, bus, log, isKnown, tellAll });
-    this.shutdown = shutdown;
-    this.lanes = new PostLanes(shutdown);
+      this.#waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
+    this.flood = new Flood({ limits: this.#limits, bus, log, isKnown, tellAll });
+    this.#shutdown = shutdown;
+    this.#lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each waiting post
   }
 
   joinOthers(others: Others): void {
-    this.others = others;
+    this.#others = others;
   }
 
-  private isKnown(head: DeliveryHead): boolean {
+  #isKnown(head: DeliveryHead): boolean {
     const id = quickIdOf(head, QUICK_BYTES);
-    return id !== null && this.workers.knowsInMemory(head.conversation, id);
+    return id !== null && this.#workers.knowsInMemory(head.conversation, id);
   }
 
   /** Deliveries that are not settled yet. */
@@ -121,77 +121,77 @@ export class Posts {
    * `suspect`: attempts that other daemons counted (POSTS-7).
    */
   async deliver(delivery: Delivery, suspect: Suspect | null = null): Promise<void> {
-    if (suspect) return this.trySuspect(delivery, suspect, () => this.deliver(delivery));
+    if (suspect) return this.#trySuspect(delivery, suspect, () => this.deliver(delivery));
     this.#underWay++;
     try {
-      await this.settle(delivery);
+      await this.#settle(delivery);
     } finally {
       this.#underWay--;
     }
   }
 
-  private async settle(delivery: Delivery): Promise<void> {
-    this.reach('post-received');
-    const decoded = decodePost({ isNameBound: this.believesNames, ...delivery });
+  async #settle(delivery: Delivery): Promise<void> {
+    this.#reach('post-received');
+    const decoded = decodePost({ isNameBound: this.#believesNames, ...delivery });
     if (!decoded.ok) {
-      await this.refuse(delivery, decoded.refusal, '');
+      await this.#refuse(delivery, decoded.refusal, '');
       return;
     }
     const { publisher, conversation, ...post } = decoded.post;
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
-    const beyond = this.limits.admit(size, waitMs);
+    const beyond = this.#limits.admit(size, waitMs);
     if (beyond) {
-      if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // POSTS-6
-      this.limits.enterKnown(publisher, conversation);
+      if (!(await this.#workers.knows(conversation, post.id))) return this.#refuse(delivery, beyond, post.id); // POSTS-6
+      this.#limits.enterKnown(publisher, conversation);
     }
     try {
-      await this.take(delivery, decoded.post);
+      await this.#take(delivery, decoded.post);
     } finally {
-      this.limits.settled(publisher, conversation);
+      this.#limits.settled(publisher, conversation);
     }
   }
 
-  private async take(delivery: Delivery, decoded: AddressedPost): Promise<void> {
+  async #take(delivery: Delivery, decoded: AddressedPost): Promise<void> {
     const { publisher: _, conversation, ...post } = decoded;
-    const beyondRoom = tooLarge(post, this.room);
-    if (beyondRoom) return this.refuse(delivery, beyondRoom, post.id);
+    const beyondRoom = tooLarge(post, this.#room);
+    if (beyondRoom) return this.#refuse(delivery, beyondRoom, post.id);
     const { position } = delivery;
-    this.attempts.readFrom(position.stream);
+    this.#attempts.readFrom(position.stream);
     const ingressSequence = position.sequence;
-    const onDurable = () => this.progress.took(conversation, position);
+    const onDurable = () => this.#progress.took(conversation, position);
     const command = {
       type: 'post',
       post: { ...post, meta: post.meta && { ...post.meta } },
       ingressSequence,
     } as const;
     const attempt = async (): Promise<void> => {
-      const reply = await this.workers.submit(conversation, command, onDurable, position);
-      this.attempts.survived(position);
+      const reply = await this.#workers.submit(conversation, command, onDurable, position);
+      this.#attempts.survived(position);
       if (reply.kind === 'refused' && !isDeleted(reply.refusal))
-        await this.refuse(delivery, reply.refusal, post.id);
-      else this.tell(delivery, post.id, reply); // POSTS-4
+        await this.#refuse(delivery, reply.refusal, post.id);
+      else this.#tell(delivery, post.id, reply); // POSTS-4
     };
-    const suspect = this.attempts.suspect(position);
-    const tryIt = suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt;
-    await this.lanes.pass(conversation, {
+    const suspect = this.#attempts.suspect(position);
+    const tryIt = suspect ? () => this.#trySuspect(delivery, suspect, attempt) : attempt;
+    await this.#lanes.pass(conversation, {
       isAlone: suspect !== null, // POSTS-7
       attempt: tryIt,
-      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
+      insist: (failure, isBehind) => this.#insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
     });
   }
 
   /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
-  private trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
-    return tryAgain(suspect, attempt, (why) => this.giveUp(delivery, why), this.shutdown);
+  #trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
+    return tryAgain(suspect, attempt, (why) => this.#giveUp(delivery, why), this.#shutdown);
   }
 
   /** POSTS-7. False: the log contains it. */
-  private async giveUp(delivery: Delivery, why: Refusal): Promise<boolean> {
+  async #giveUp(delivery: Delivery, why: Refusal): Promise<boolean> {
     const decoded = decodePost(delivery);
     const id = decoded.ok ? decoded.post.id : '';
-    if (await this.workers.knows(delivery.conversation, id)) return false;
-    await this.refuse(delivery, why, id);
+    if (await this.#workers.knows(delivery.conversation, id)) return false;
+    await this.#refuse(delivery, why, id);
     return true;
   }
 
@@ -199,27 +199,27 @@ export class Posts {
    * Retries until it is durable or the daemon stops (POSTS-2); at once if it waited for another post of its conversation, which
    * is settled now.
    */
-  private async insist(
+  async #insist(
     delivery: Delivery,
     id: string,
     { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
-    let undecided = this.attempts.before(position);
+    let undecided = this.#attempts.before(position);
     for (let error = failure, failures = 1; ; failures++) {
       if (isMoved(error) || isStopping(error)) throw error; // another daemon, or the next start, ingests it (POSTS-1)
       undecided = isUndecided(error) ? undecided + 1 : 0;
-      if (undecided > 0) await this.attempts.failed(position);
-      else if (this.attempts.before(position) < MOST_ATTEMPTS) this.attempts.survived(position); // else it is given up
+      if (undecided > 0) await this.#attempts.failed(position);
+      else if (this.#attempts.before(position) < MOST_ATTEMPTS) this.#attempts.survived(position); // else it is given up
       const hopeless = damagedLog(error) ?? undecidable(error, undecided);
-      if (hopeless) return this.refuse(delivery, hopeless, id);
+      if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
-      this.log.error(fields, 'a post could not be made durable; trying again');
+      this.#log.error(fields, 'a post could not be made durable; trying again');
       // Callers that wait get the reason, while the retries continue. Reported each time, because a caller may have
       // asked again meanwhile.
-      if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: notYetDurable(error) });
-      if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
-      if (this.shutdown.aborted) throw error; // POSTS-1
+      if (failures >= 2) this.#tell(delivery, id, { kind: 'refused', refusal: notYetDurable(error) });
+      if (!isBehind || failures > 1) await sleep(RETRY_MS, this.#shutdown);
+      if (this.#shutdown.aborted) throw error; // POSTS-1
       try {
         await attempt();
         return;
@@ -235,8 +235,8 @@ export class Posts {
     bytes: number,
     takenAt: number,
   ): Refusal | null {
-    const beyond = this.limits.refusalOf({ publisher, conversation, bytes, takenAt });
-    return beyond ?? tooLarge(post, this.room);
+    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt });
+    return beyond ?? tooLarge(post, this.#room);
   }
 
   /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
@@ -248,43 +248,43 @@ export class Posts {
       author,
     }: Pick<AddressedPost, 'publisher' | 'conversation' | 'id' | 'author'>,
     body: Uint8Array,
-    isNameBound = this.believesNames,
+    isNameBound = this.#believesNames,
   ): Promise<Outcome> {
-    const { others, workers, shutdown } = this;
-    const isTold = author.id !== publisher && isNameBound !== this.believesNames; // PERSON-5
+    const [others, workers, shutdown] = [this.#others, this.#workers, this.#shutdown];
+    const isTold = author.id !== publisher && isNameBound !== this.#believesNames; // PERSON-5
     const options = { origin: others?.daemon, ...(isTold && { isNameBound }) };
-    return this.waiters.waitFor(
+    return this.#waiters.waitFor(
       [publisher, conversation, id],
-      () => this.bus.post(publisher, conversation, body, options),
+      () => this.#bus.post(publisher, conversation, body, options),
       (sequence, isWaiting) =>
         others ? lookUp({ conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
     );
   }
 
   /** For one entry. */
-  private get room(): number {
+  get #room(): number {
     // Where an append is a message, it also carries the beginnings of the turns that answer the post.
-    return Math.floor(this.bus.maxPayload * (this.store.isFeed ? APPEND_SHARE : 1));
+    return Math.floor(this.#bus.maxPayload * (this.#store.isFeed ? APPEND_SHARE : 1));
   }
 
-  private async refuse(delivery: Delivery, refusal: Refusal, id: string): Promise<void> {
+  async #refuse(delivery: Delivery, refusal: Refusal, id: string): Promise<void> {
     const { publisher, conversation } = delivery;
-    this.log.warn(
+    this.#log.warn(
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
-    const letter = await this.bus.publishDead(delivery, refusal, id);
-    this.tell(delivery, id, { kind: 'refused', refusal, ...(letter !== undefined && { letter }) });
+    const letter = await this.#bus.publishDead(delivery, refusal, id);
+    this.#tell(delivery, id, { kind: 'refused', refusal, ...(letter !== undefined && { letter }) });
   }
 
-  private tell(delivery: Delivery, id: string, outcome: Outcome): void {
+  #tell(delivery: Delivery, id: string, outcome: Outcome): void {
     const { publisher, conversation, position, origin } = delivery;
     const told = { publisher, conversation, id, sequence: position.sequence, outcome };
-    if (origin && this.others && origin !== this.others.daemon) this.others.tell(origin, told);
+    if (origin && this.#others && origin !== this.#others.daemon) this.#others.tell(origin, told);
     else this.told(told);
   }
 
   told({ id, sequence, outcome, ...names }: Told): void {
-    this.waiters.tell({ ...names, position: { sequence } }, id, outcome);
+    this.#waiters.tell({ ...names, position: { sequence } }, id, outcome);
   }
 }

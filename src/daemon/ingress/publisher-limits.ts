@@ -42,20 +42,25 @@ export interface PostSize {
 }
 
 export class PublisherLimits {
-  private readonly standings = new Map<string, Standing>();
-  private readonly config: () => PublishersConfig;
+  readonly #standings = new Map<string, Standing>();
+  readonly #config: () => PublishersConfig;
   /** The conversation is in memory and has outstanding work. */
-  private readonly isAtWork: (conversation: string) => boolean;
+  readonly #isAtWork: (conversation: string) => boolean;
 
   constructor(config: () => PublishersConfig, isAtWork: (conversation: string) => boolean) {
-    this.config = config;
-    this.isAtWork = isAtWork;
+    this.#config = config;
+    this.#isAtWork = isAtWork;
+  }
+
+  /** The publishers that are remembered. */
+  get size(): number {
+    return this.#standings.size;
   }
 
   /** Counts a post. Returns the milliseconds that its publisher should have waited; 0: within the rate. */
   count(post: Omit<PostSize, 'conversation'>): number {
-    const { postsPerMinute } = this.limitsOf(post.publisher);
-    const standing = this.standingOf(post);
+    const { postsPerMinute } = this.#limitsOf(post.publisher);
+    const standing = this.#standingOf(post);
     const { position = null } = post;
     const isLate =
       position?.stream === standing.last?.stream &&
@@ -72,14 +77,14 @@ export class PublisherLimits {
 
   /** Null: admitted, and `settled` must follow. `waitMs`: the result of `count` when the post was read. */
   admit(post: PostSize, waitMs = this.count(post)): Refusal | null {
-    const beyond = this.refusalFor(post, waitMs);
-    if (beyond === null) this.enter(this.standingOf(post), post.conversation);
+    const beyond = this.#refusalFor(post, waitMs);
+    if (beyond === null) this.#enter(this.#standingOf(post), post.conversation);
     return beyond;
   }
 
   /** The most posts that this publisher may send in that time. */
   permitted(publisher: string, milliseconds: number): number {
-    const { postsPerMinute } = this.limitsOf(publisher);
+    const { postsPerMinute } = this.#limitsOf(publisher);
     return postsPerMinute === null
       ? Number.POSITIVE_INFINITY
       : postsPerMinute * (1 + milliseconds / MINUTE_MS);
@@ -87,25 +92,25 @@ export class PublisherLimits {
 
   /** The refusal of a post that is over the rate. */
   tooFast(publisher: string, waitMs: number): Refusal {
-    return tooFast(publisher, this.limitsOf(publisher).postsPerMinute, waitMs);
+    return tooFast(publisher, this.#limitsOf(publisher).postsPerMinute, waitMs);
   }
 
   /** The result that `admit` would have, without counting. A post that is not in the stream yet has this machine's time. */
   refusalOf(post: PostSize): Refusal | null {
-    const limits = this.limitsOf(post.publisher);
-    const standing = this.standingOf(post);
+    const limits = this.#limitsOf(post.publisher);
+    const standing = this.#standingOf(post);
     // A time before the last count means that the clocks differ: `admit` decides the rate then.
     const wait = post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post);
-    return this.refusalFor(post, wait);
+    return this.#refusalFor(post, wait);
   }
 
-  private refusalFor(post: PostSize, wait: number): Refusal | null {
-    const limits = this.limitsOf(post.publisher);
-    const standing = this.standingOf(post);
+  #refusalFor(post: PostSize, wait: number): Refusal | null {
+    const limits = this.#limitsOf(post.publisher);
+    const standing = this.#standingOf(post);
     if (limits.maxBytes !== null && post.bytes > limits.maxBytes) return tooLarge(post, limits.maxBytes);
     if (wait > 0) return tooFast(post.publisher, limits.postsPerMinute, wait);
     if (limits.openConversations !== null && !standing.open.has(post.conversation)) {
-      this.forgetFinished(standing, limits.openConversations);
+      this.#forgetFinished(standing, limits.openConversations);
       if (standing.open.size >= limits.openConversations) return tooMany(post, limits.openConversations);
     }
     return null;
@@ -113,55 +118,56 @@ export class PublisherLimits {
 
   /** A known post continues, although it was not admitted. */
   enterKnown(publisher: string, conversation: string): void {
-    const standing = this.standings.get(publisher);
-    if (standing) this.enter(standing, conversation);
+    const standing = this.#standings.get(publisher);
+    if (standing) this.#enter(standing, conversation);
   }
 
   /** The post is in the log, or refused. */
   settled(publisher: string, conversation: string): void {
-    const open = this.standings.get(publisher)?.open;
+    const open = this.#standings.get(publisher)?.open;
     const left = (open?.get(conversation) ?? 1) - 1;
-    if (left > 0 || this.isAtWork(conversation)) open?.set(conversation, left);
+    if (left > 0 || this.#isAtWork(conversation)) open?.set(conversation, left);
     else open?.delete(conversation);
   }
 
-  private enter({ open }: Standing, conversation: string): void {
+  #enter({ open }: Standing, conversation: string): void {
     open.set(conversation, (open.get(conversation) ?? 0) + 1);
   }
 
-  private limitsOf(publisher: string): PublisherConfig {
-    const { named, others } = this.config();
+  #limitsOf(publisher: string): PublisherConfig {
+    const { named, others } = this.#config();
     return (Object.hasOwn(named, publisher) && named[publisher]) || others;
   }
 
-  private standingOf({ publisher, takenAt: now }: Pick<PostSize, 'publisher' | 'takenAt'>): Standing {
-    const known = this.standings.get(publisher);
+  #standingOf({ publisher, takenAt: now }: Pick<PostSize, 'publisher' | 'takenAt'>): Standing {
+    const known = this.#standings.get(publisher);
     if (known) return known;
-    if (this.standings.size >= MANY) this.forgetIdle(now);
-    const { postsPerMinute } = this.limitsOf(publisher);
+    if (this.#standings.size >= MANY) this.#forgetIdle(now);
+    const { postsPerMinute } = this.#limitsOf(publisher);
     const standing = {
       tokens: tokensAt(null, postsPerMinute, now),
       countedAt: now,
       last: null,
       open: new Map(),
     };
-    this.standings.set(publisher, standing);
+    this.#standings.set(publisher, standing);
     return standing;
   }
 
   /** PUBLISHER-LIMITS-3: after a minute without a post the burst is full again, as for an unknown publisher. */
-  private forgetIdle(now: number): void {
-    for (const [publisher, standing] of this.standings) {
-      this.forgetFinished(standing, 0);
-      if (standing.open.size === 0 && now - standing.countedAt >= MINUTE_MS) this.standings.delete(publisher);
+  #forgetIdle(now: number): void {
+    for (const [publisher, standing] of this.#standings) {
+      this.#forgetFinished(standing, 0);
+      if (standing.open.size === 0 && now - standing.countedAt >= MINUTE_MS)
+        this.#standings.delete(publisher);
     }
   }
 
   /** Only at the limit: the search costs more than the memory. */
-  private forgetFinished({ open }: Standing, most: number): void {
+  #forgetFinished({ open }: Standing, most: number): void {
     if (open.size < most) return;
     for (const [conversation, onTheirWay] of open) {
-      if (onTheirWay === 0 && !this.isAtWork(conversation)) open.delete(conversation);
+      if (onTheirWay === 0 && !this.#isAtWork(conversation)) open.delete(conversation);
     }
   }
 }

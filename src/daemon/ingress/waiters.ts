@@ -42,32 +42,32 @@ export async function lookUp(
 /** One caller of the request API. Its post may be delivered before the stream acknowledged it. */
 class Waiter {
   readonly outcome: Promise<Outcome>;
-  private resolve: (outcome: Outcome) => void = () => undefined;
-  private sequence: number | null = null;
-  private readonly early: { readonly run: Run; readonly outcome: Outcome }[] = [];
+  #resolve: (outcome: Outcome) => void = () => undefined;
+  #sequence: number | null = null;
+  readonly #early: { readonly run: Run; readonly outcome: Outcome }[] = [];
 
   constructor() {
     this.outcome = new Promise((resolve) => {
-      this.resolve = resolve;
+      this.#resolve = resolve;
     });
   }
 
   /** The stream has the post with this sequence. */
   posted(sequence: number): void {
-    this.sequence = sequence;
-    for (const { run, outcome } of [...this.early].reverse()) this.decided(run, outcome); // the newest counts
+    this.#sequence = sequence;
+    for (const { run, outcome } of [...this.#early].reverse()) this.decided(run, outcome); // the newest counts
   }
 
   /** The posts of its publisher in this run have this outcome. */
   decided(run: Run, outcome: Outcome): void {
-    if (this.sequence === null) this.early.push({ run, outcome });
-    else if (run[0] <= this.sequence && this.sequence <= run[1]) this.resolve(outcome);
+    if (this.#sequence === null) this.#early.push({ run, outcome });
+    else if (run[0] <= this.#sequence && this.#sequence <= run[1]) this.#resolve(outcome);
   }
 }
 
 /** The callers that wait for the outcome of their post. */
 export class Waiters {
-  private readonly byPost = new Map<string, Waiter[]>();
+  readonly #byPost = new Map<string, Waiter[]>();
 
   /** Resolves with the outcome of the post that `post` publishes. */
   async waitFor(
@@ -78,29 +78,29 @@ export class Waiters {
   ): Promise<Outcome> {
     const key = keyOf(publisher, conversation, id);
     const waiter = new Waiter();
-    this.byPost.set(key, [...(this.byPost.get(key) ?? []), waiter]);
+    this.#byPost.set(key, [...(this.#byPost.get(key) ?? []), waiter]);
     try {
       const { sequence } = await post();
       waiter.posted(sequence);
-      const isWaiting = () => this.byPost.get(key)?.includes(waiter) === true;
+      const isWaiting = () => this.#byPost.get(key)?.includes(waiter) === true;
       return await Promise.race([waiter.outcome, lookUp(sequence, isWaiting)]);
     } finally {
-      const left = (this.byPost.get(key) ?? []).filter((other) => other !== waiter);
-      if (left.length > 0) this.byPost.set(key, left);
-      else this.byPost.delete(key);
+      const left = (this.#byPost.get(key) ?? []).filter((other) => other !== waiter);
+      if (left.length > 0) this.#byPost.set(key, left);
+      else this.#byPost.delete(key);
     }
   }
 
   /** For posts that were refused together. */
   tellAll(publisher: string, runs: readonly Run[], outcome: Outcome): void {
-    for (const [key, waiters] of this.byPost) {
+    for (const [key, waiters] of this.#byPost) {
       if ((JSON.parse(key) as string[])[0] !== publisher) continue;
       for (const waiter of waiters) for (const run of runs) waiter.decided(run, outcome);
     }
   }
 
   tell({ publisher, conversation, position }: PlaceOfPost, id: string, outcome: Outcome): void {
-    for (const waiter of this.byPost.get(keyOf(publisher, conversation, id)) ?? []) {
+    for (const waiter of this.#byPost.get(keyOf(publisher, conversation, id)) ?? []) {
       waiter.decided([position.sequence, position.sequence], outcome);
     }
   }

@@ -79,161 +79,161 @@ export function createAnswerReader(): AnswerReader {
 }
 
 class GrowingAnswer {
-  private text = '';
-  private reasoning = '';
-  private readonly thinkTag = new ThinkTag();
-  private readonly wholeText = new WholeCharacters();
-  private readonly wholeReasoning = new WholeCharacters();
-  private readonly calls = createToolCallAssembler();
-  private usage: Usage | undefined;
-  private model = '';
-  private finishReason = '';
-  private isRefusal = false;
-  private state: 'growing' | 'done' | { readonly fault: Fault } = 'growing';
+  #text = '';
+  #reasoning = '';
+  readonly #thinkTag = new ThinkTag();
+  readonly #wholeText = new WholeCharacters();
+  readonly #wholeReasoning = new WholeCharacters();
+  readonly #calls = createToolCallAssembler();
+  #usage: Usage | undefined;
+  #model = '';
+  #finishReason = '';
+  #isRefusal = false;
+  #state: 'growing' | 'done' | { readonly fault: Fault } = 'growing';
 
   takeEvent(event: ServerSentEvent): ModelDelta[] {
     if (this.isClosed()) return [];
     if (event.data.trimStart().startsWith('[DONE]')) {
-      this.state = 'done';
+      this.#state = 'done';
       return [];
     }
     const chunk = parse(event.data);
     if (!isRecord(chunk)) {
-      return this.breakOff(
+      return this.#breakOff(
         'STREAM_BROKEN',
         `The provider sent a chunk that is not ${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(event.data, 80)}`,
       );
     }
-    return event.name === 'error' ? this.fail(faultOfBody(chunk)) : this.takeChunk(chunk);
+    return event.name === 'error' ? this.#fail(faultOfBody(chunk)) : this.#takeChunk(chunk);
   }
 
   takeDocument(text: string): ModelDelta[] {
     const document = parse(text);
     const first = Array.isArray(document) ? document[0] : document;
     if (!isRecord(first)) {
-      return this.breakOff(
+      return this.#breakOff(
         'INVALID_RESPONSE',
         `The provider sent no chat completion but ${textOf(text)}. Check baseURL.`,
       );
     }
-    const deltas = this.takeChunk(first);
-    if (this.state !== 'growing') return deltas;
+    const deltas = this.#takeChunk(first);
+    if (this.#state !== 'growing') return deltas;
     if (!Array.isArray(first.choices) || !isRecord(first.choices[0])) {
-      return this.breakOff(
+      return this.#breakOff(
         'INVALID_RESPONSE',
         `The provider sent JSON that is no chat completion: ${excerpt(text, 120)}. Check baseURL.`,
       );
     }
-    this.state = 'done'; // A document that parses is whole.
+    this.#state = 'done'; // A document that parses is whole.
     return deltas;
   }
 
   isClosed(): boolean {
-    return this.state !== 'growing';
+    return this.#state !== 'growing';
   }
 
   /** ANSWER-READER-3. `[DONE]` after no content is not an answer. */
   isWhole(): boolean {
-    if (typeof this.state !== 'string') return false;
-    return this.finishReason !== '' || (this.state === 'done' && !this.isEmpty());
+    if (typeof this.#state !== 'string') return false;
+    return this.#finishReason !== '' || (this.#state === 'done' && !this.#isEmpty());
   }
 
   partial(): PartialAnswer {
-    return { content: this.text, reasoning: this.reasoning };
+    return { content: this.#text, reasoning: this.#reasoning };
   }
 
   result(): ReadingResult {
-    if (typeof this.state !== 'string') return { kind: 'broken', fault: this.state.fault };
+    if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
     if (!this.isWhole()) {
-      const message = this.isEmpty()
+      const message = this.#isEmpty()
         ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
         : 'The provider ended its answer early. Post “continue” to get the rest.';
       return { kind: 'broken', fault: { code: 'STREAM_BROKEN', message, retryable: true } };
     }
     const answer: ModelAnswer = {
-      content: this.text === '' ? null : this.text,
-      ...(this.reasoning === '' ? {} : { reasoning: this.reasoning }),
-      toolCalls: this.calls.calls(),
-      ...(this.usage === undefined ? {} : { usage: this.usage }),
-      ...(this.model === '' ? {} : { model: this.model }),
-      ...this.finishReasonField(),
+      content: this.#text === '' ? null : this.#text,
+      ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
+      toolCalls: this.#calls.calls(),
+      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      ...(this.#model === '' ? {} : { model: this.#model }),
+      ...this.#finishReasonField(),
     };
     return { kind: 'whole', answer };
   }
 
   /** Providers report a refusal with the reason `stop`. */
-  private finishReasonField(): Pick<ModelAnswer, 'finishReason'> {
-    const isStop = this.finishReason === '' || this.finishReason === 'stop';
-    if (this.isRefusal && isStop) return { finishReason: 'refusal' };
-    return this.finishReason === '' ? {} : { finishReason: this.finishReason };
+  #finishReasonField(): Pick<ModelAnswer, 'finishReason'> {
+    const isStop = this.#finishReason === '' || this.#finishReason === 'stop';
+    if (this.#isRefusal && isStop) return { finishReason: 'refusal' };
+    return this.#finishReason === '' ? {} : { finishReason: this.#finishReason };
   }
 
-  private isEmpty(): boolean {
-    return this.text === '' && this.reasoning === '' && this.calls.calls().length === 0;
+  #isEmpty(): boolean {
+    return this.#text === '' && this.#reasoning === '' && this.#calls.calls().length === 0;
   }
 
-  private fail(fault: Fault): ModelDelta[] {
+  #fail(fault: Fault): ModelDelta[] {
     // ANSWER-READER-3: an error after a complete answer is ignored.
-    this.state = this.isWhole() ? 'done' : { fault };
+    this.#state = this.isWhole() ? 'done' : { fault };
     return [];
   }
 
-  private breakOff(code: string, message: string): ModelDelta[] {
-    return this.fail({ code, message, retryable: code === 'STREAM_BROKEN' });
+  #breakOff(code: string, message: string): ModelDelta[] {
+    return this.#fail({ code, message, retryable: code === 'STREAM_BROKEN' });
   }
 
-  private takeChunk(chunk: JsonRecord): ModelDelta[] {
-    if (chunk.error || chunk.object === 'error') return this.fail(faultOfBody(chunk));
-    this.model = stringOf(chunk.model) || this.model;
-    this.usage = usageOf(chunk.usage) ?? this.usage;
+  #takeChunk(chunk: JsonRecord): ModelDelta[] {
+    if (chunk.error || chunk.object === 'error') return this.#fail(faultOfBody(chunk));
+    this.#model = stringOf(chunk.model) || this.#model;
+    this.#usage = usageOf(chunk.usage) ?? this.#usage;
     const choices = Array.isArray(chunk.choices) ? chunk.choices.filter(isRecord) : [];
     const choice = choices.find((candidate) => (candidate.index ?? 0) === 0);
     if (choice === undefined) return [];
-    const deltas = this.takeChoice(choice);
-    if (choice.error || choice.finish_reason === 'error') this.fail(faultOfBody(choice));
-    else this.finishReason = stringOf(choice.finish_reason) || this.finishReason;
+    const deltas = this.#takeChoice(choice);
+    if (choice.error || choice.finish_reason === 'error') this.#fail(faultOfBody(choice));
+    else this.#finishReason = stringOf(choice.finish_reason) || this.#finishReason;
     return deltas;
   }
 
-  private takeChoice(choice: JsonRecord): ModelDelta[] {
-    if (isRecord(choice.delta)) return this.takeMessage(choice.delta);
+  #takeChoice(choice: JsonRecord): ModelDelta[] {
+    if (isRecord(choice.delta)) return this.#takeMessage(choice.delta);
     if (!isRecord(choice.message)) return [];
     // A complete message. In the last chunk of a stream it repeats the deltas.
-    if (this.text === '' && this.reasoning === '') return this.takeMessage(choice.message);
-    return this.takeCalls(choice.message);
+    if (this.#text === '' && this.#reasoning === '') return this.#takeMessage(choice.message);
+    return this.#takeCalls(choice.message);
   }
 
-  private takeMessage(message: JsonRecord): ModelDelta[] {
+  #takeMessage(message: JsonRecord): ModelDelta[] {
     if (!isContent(message.content)) {
       const seen = excerpt(JSON.stringify(message.content), 80);
       const wanted = 'a text or a list of parts was expected';
-      return this.breakOff('INVALID_RESPONSE', `The provider sent a content that is ${seen}: ${wanted}.`);
+      return this.#breakOff('INVALID_RESPONSE', `The provider sent a content that is ${seen}: ${wanted}.`);
     }
     const parts = partsOf(message.content);
     const thought = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
     const refusal = stringOf(message.refusal);
-    this.isRefusal ||= refusal !== '';
-    const content = this.thinkTag.push(parts.text);
+    this.#isRefusal ||= refusal !== '';
+    const content = this.#thinkTag.push(parts.text);
     return [
-      ...this.add({ reasoning: thought + content.reasoning, text: content.text + refusal }),
-      ...this.takeCalls(message),
+      ...this.#add({ reasoning: thought + content.reasoning, text: content.text + refusal }),
+      ...this.#takeCalls(message),
     ];
   }
 
   /** Returns text that was held back because it could have been the start of a tag. */
   end(): ModelDelta[] {
-    const { text, reasoning } = this.thinkTag.end();
+    const { text, reasoning } = this.#thinkTag.end();
     return [
-      ...this.add({ text, reasoning }),
-      ...this.add({ text: this.wholeText.end(), reasoning: this.wholeReasoning.end() }),
+      ...this.#add({ text, reasoning }),
+      ...this.#add({ text: this.#wholeText.end(), reasoning: this.#wholeReasoning.end() }),
     ];
   }
 
-  private add(split: Split): ModelDelta[] {
-    const reasoning = this.wholeReasoning.push(split.reasoning);
-    const text = this.wholeText.push(split.text);
-    this.reasoning += reasoning;
-    this.text += text;
+  #add(split: Split): ModelDelta[] {
+    const reasoning = this.#wholeReasoning.push(split.reasoning);
+    const text = this.#wholeText.push(split.text);
+    this.#reasoning += reasoning;
+    this.#text += text;
     return [
       ...(reasoning === '' ? [] : [{ type: 'reasoning', delta: reasoning } as const]),
       ...(text === '' ? [] : [{ type: 'text', delta: text } as const]),
@@ -241,9 +241,9 @@ class GrowingAnswer {
   }
 
   /** `function_call` is the legacy form of a single call. */
-  private takeCalls(message: JsonRecord): ModelDelta[] {
+  #takeCalls(message: JsonRecord): ModelDelta[] {
     const legacy = isRecord(message.function_call) ? [{ index: 0, function: message.function_call }] : [];
-    return this.calls.push(Array.isArray(message.tool_calls) ? message.tool_calls : legacy);
+    return this.#calls.push(Array.isArray(message.tool_calls) ? message.tool_calls : legacy);
   }
 }
 

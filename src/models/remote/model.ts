@@ -51,65 +51,65 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
 }
 
 class OfferedTurns implements RemoteModel {
-  private readonly options: RemoteModelOptions;
-  private readonly sessions = new Map<string, RemoteSession>();
-  private readonly now: Clock;
-  private lastEpoch = 0;
+  readonly #options: RemoteModelOptions;
+  readonly #sessions = new Map<string, RemoteSession>();
+  readonly #now: Clock;
+  #lastEpoch = 0;
 
   constructor(options: RemoteModelOptions) {
-    this.options = options;
-    this.now = options.now ?? systemClock;
+    this.#options = options;
+    this.#now = options.now ?? systemClock;
   }
 
   async call(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): Promise<ModelOutcome> {
-    const continued = this.continued(request); // REMOTE-MODEL-3
+    const continued = this.#continued(request); // REMOTE-MODEL-3
     let partial = '';
     let tries = 0;
-    let epoch = Math.max(this.lastEpoch + 1, this.now()); // REMOTE-MODEL-1
+    let epoch = Math.max(this.#lastEpoch + 1, this.#now()); // REMOTE-MODEL-1
     let last: Offered | 'silent' = 'silent';
     for (let offers = 0; offers < MAX_OFFERS; offers += 1) {
       const offered: Offered =
         offers === 0 && continued
           ? { kind: 'session', session: continued }
-          : await this.offer(request, epoch++, signal);
+          : await this.#offer(request, epoch++, signal);
       tries += 1;
-      if (signal.aborted) return this.aborted(request, partial);
+      if (signal.aborted) return this.#aborted(request, partial);
       last = offered;
       if (offered.kind === 'session') {
-        const outcome = await this.follow(request, offered.session, signal);
+        const outcome = await this.#follow(request, offered.session, signal);
         if (outcome !== 'silent') return outcome;
         partial = offered.session.partial || partial;
         last = 'silent';
-        this.drop(request.turnId); // REMOTE-MODEL-1
+        this.#drop(request.turnId); // REMOTE-MODEL-1
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
-    return { ...failure(request.agent, last, partial, this.options.silenceMs), tries };
+    return { ...failure(request.agent, last, partial, this.#options.silenceMs), tries };
   }
 
   turnOver(turnId: string): void {
-    this.drop(turnId); // REMOTE-MODEL-5
+    this.#drop(turnId); // REMOTE-MODEL-5
   }
 
   close(): void {
-    for (const turnId of [...this.sessions.keys()]) this.drop(turnId);
+    for (const turnId of [...this.#sessions.keys()]) this.#drop(turnId);
   }
 
   /** The session whose agent waits for the results in this request. Sends it the results. */
-  private continued(request: ModelRequest): RemoteSession | null {
-    const session = this.sessions.get(request.turnId);
+  #continued(request: ModelRequest): RemoteSession | null {
+    const session = this.#sessions.get(request.turnId);
     if (!session) return null;
     const results = resultsFor(request, session.pendingCalls ?? []);
     if (results && session.answer(results)) return session;
-    this.drop(request.turnId);
+    this.#drop(request.turnId);
     return null;
   }
 
-  private async offer(request: ModelRequest, epoch: number, signal: AbortSignal): Promise<Offered> {
-    this.lastEpoch = Math.max(this.lastEpoch, epoch);
+  async #offer(request: ModelRequest, epoch: number, signal: AbortSignal): Promise<Offered> {
+    this.#lastEpoch = Math.max(this.#lastEpoch, epoch);
     const { conversation, turnId, messages, tools, headers } = request;
-    const { heartbeatMs, silenceMs } = this.options;
+    const { heartbeatMs, silenceMs } = this.#options;
     const sessionId = headers[SESSION_HEADER];
-    const channel = this.options.openChannel(request.agent);
+    const channel = this.#options.openChannel(request.agent);
     const session = new RemoteSession(channel, epoch);
     const body = { conversation, turnId, epoch, messages, tools, heartbeatMs };
     const offering = channel.offer(
@@ -119,50 +119,50 @@ class OfferedTurns implements RemoteModel {
     );
     const outcome = await untilAborted(offering, signal, channel);
     if (outcome.kind === 'accepted') {
-      this.sessions.set(turnId, session);
+      this.#sessions.set(turnId, session);
       return { kind: 'session', session };
     }
     channel.close('abort'); // REMOTE-MODEL-1: the agent may have accepted it
     return outcome;
   }
 
-  private async follow(
+  async #follow(
     request: ModelRequest,
     session: RemoteSession,
     signal: AbortSignal,
   ): Promise<ModelOutcome | 'silent'> {
-    const event = await session.next(signal, this.options.silenceMs);
+    const event = await session.next(signal, this.#options.silenceMs);
     switch (event.type) {
       case 'silent':
         return 'silent';
       case 'aborted':
-        return this.aborted(request, session.partial);
+        return this.#aborted(request, session.partial);
       case 'tool_call':
         session.expectResults(event);
         return toolCalls(event);
       case 'final':
-        this.end(request.turnId); // REMOTE-MODEL-2
+        this.#end(request.turnId); // REMOTE-MODEL-2
         return final(event);
       case 'failed':
       case 'invalid': {
-        this.drop(request.turnId);
+        this.#drop(request.turnId);
         return failed(event, request.agent, session.partial);
       }
     }
   }
 
-  private aborted(request: ModelRequest, partial: string): ModelOutcome {
-    this.drop(request.turnId);
+  #aborted(request: ModelRequest, partial: string): ModelOutcome {
+    this.#drop(request.turnId);
     return { kind: 'aborted', partial: { content: partial, reasoning: '' } };
   }
 
-  private drop(turnId: string): void {
-    this.end(turnId, 'abort');
+  #drop(turnId: string): void {
+    this.#end(turnId, 'abort');
   }
 
-  private end(turnId: string, how: 'done' | 'abort' = 'done'): void {
-    this.sessions.get(turnId)?.close(how);
-    this.sessions.delete(turnId);
+  #end(turnId: string, how: 'done' | 'abort' = 'done'): void {
+    this.#sessions.get(turnId)?.close(how);
+    this.#sessions.delete(turnId);
   }
 }
 

@@ -39,122 +39,122 @@ const TICKS = 4;
 
 export class RemoteSession {
   readonly epoch: number;
-  private readonly channel: RemoteChannel;
-  private readonly queue: SessionEvent[] = [];
-  private queuedText = 0;
-  private wake: (() => void) | null = null;
-  private missed = 0;
-  private text = { call: '', content: '' };
-  private pending: Pending | null = null;
-  private readonly answered = new Map<string, RemoteResults>();
+  readonly #channel: RemoteChannel;
+  readonly #queue: SessionEvent[] = [];
+  #queuedText = 0;
+  #wake: (() => void) | null = null;
+  #missed = 0;
+  #text = { call: '', content: '' };
+  #pending: Pending | null = null;
+  readonly #answered = new Map<string, RemoteResults>();
 
   constructor(channel: RemoteChannel, epoch: number) {
-    this.channel = channel;
+    this.#channel = channel;
     this.epoch = epoch;
   }
 
   /** The text of the running call received so far. */
   get partial(): string {
-    return this.text.content;
+    return this.#text.content;
   }
 
   /** The calls for whose results the agent waits. */
   get pendingCalls(): readonly RemoteCall[] | null {
-    return this.pending?.calls ?? null;
+    return this.#pending?.calls ?? null;
   }
 
   receive(event: RemoteEvent): void {
-    this.missed = 0;
-    if (event.type === 'text') this.addText(event.call, event.delta);
-    else if (event.type === 'invalid') this.put(event);
-    else if (event.type === 'message') this.receiveMessage(event.message, event.from);
+    this.#missed = 0;
+    if (event.type === 'text') this.#addText(event.call, event.delta);
+    else if (event.type === 'invalid') this.#put(event);
+    else if (event.type === 'message') this.#receiveMessage(event.message, event.from);
   }
 
   /** The next event that matters, silence, or the abort: whichever comes first. */
   async next(signal: AbortSignal, silenceMs: number): Promise<SessionEvent> {
-    this.missed = 0;
+    this.#missed = 0;
     for (;;) {
       if (signal.aborted) return { type: 'aborted' };
-      const event = this.queue.shift();
+      const event = this.#queue.shift();
       if (event) return event;
-      if (this.missed >= TICKS) return { type: 'silent' };
-      await this.tick(signal, silenceMs / TICKS);
+      if (this.#missed >= TICKS) return { type: 'silent' };
+      await this.#tick(signal, silenceMs / TICKS);
     }
   }
 
   /** The calls of this message now wait for `answer`. */
   expectResults(event: ToolCallEvent): void {
-    this.pending = { calls: event.message.calls, key: keyOf(event), from: event.from };
-    this.text = { call: '', content: '' };
+    this.#pending = { calls: event.message.calls, key: keyOf(event), from: event.from };
+    this.#text = { call: '', content: '' };
   }
 
   /** False: the results exceed the size limit of the transport. */
   answer(results: RemoteResults): boolean {
-    const { pending } = this;
-    if (!pending || !this.channel.answer(pending.from, results)) return false;
-    this.pending = null;
-    if (pending.key !== null) this.answered.set(pending.key, results);
+    const pending = this.#pending;
+    if (!pending || !this.#channel.answer(pending.from, results)) return false;
+    this.#pending = null;
+    if (pending.key !== null) this.#answered.set(pending.key, results);
     return true;
   }
 
   close(how: 'done' | 'abort'): void {
-    this.channel.close(how);
+    this.#channel.close(how);
   }
 
-  private receiveMessage(message: RemoteMessage, from: string | null): void {
+  #receiveMessage(message: RemoteMessage, from: string | null): void {
     switch (message.type) {
       case 'heartbeat':
         return;
       case 'tool_call':
-        this.receiveCall({ type: 'tool_call', message, from });
+        this.#receiveCall({ type: 'tool_call', message, from });
         return;
       case 'final':
-        this.put({ type: 'final', message });
+        this.#put({ type: 'final', message });
         return;
       case 'failed':
-        this.put({ type: 'failed', code: message.code, message: message.message });
+        this.#put({ type: 'failed', code: message.code, message: message.message });
     }
   }
 
   /** REMOTE-SESSION-2 */
-  private receiveCall(event: ToolCallEvent): void {
+  #receiveCall(event: ToolCallEvent): void {
     const key = keyOf(event);
-    const answered = key === null ? undefined : this.answered.get(key);
-    const index = this.queue.findIndex((other) => other.type === 'tool_call' && keyOf(other) === key);
-    if (key === null) this.put(event);
-    else if (answered) this.channel.answer(event.from, answered);
-    else if (this.pending?.key === key) this.pending = { ...this.pending, from: event.from };
-    else if (index >= 0) this.queue[index] = event;
-    else this.put(event);
+    const answered = key === null ? undefined : this.#answered.get(key);
+    const index = this.#queue.findIndex((other) => other.type === 'tool_call' && keyOf(other) === key);
+    if (key === null) this.#put(event);
+    else if (answered) this.#channel.answer(event.from, answered);
+    else if (this.#pending?.key === key) this.#pending = { ...this.#pending, from: event.from };
+    else if (index >= 0) this.#queue[index] = event;
+    else this.#put(event);
   }
 
-  private addText(call: string, delta: string): void {
-    const before = this.text.call === call ? this.text.content : '';
-    this.text = { call, content: before.length < MAX_TEXT ? before + delta : before }; // REMOTE-SESSION-4
+  #addText(call: string, delta: string): void {
+    const before = this.#text.call === call ? this.#text.content : '';
+    this.#text = { call, content: before.length < MAX_TEXT ? before + delta : before }; // REMOTE-SESSION-4
   }
 
-  private put(event: SessionEvent): void {
-    if (this.queue.length === 0) this.queuedText = 0;
-    if (this.queue.length > MAX_QUEUED || this.queuedText > MAX_TEXT) return;
-    this.queuedText += JSON.stringify(event).length;
-    const isFull = this.queue.length === MAX_QUEUED || this.queuedText > MAX_TEXT; // REMOTE-SESSION-4
-    this.queue.push(isFull ? { type: 'invalid', reason: TOO_MANY } : event); // REMOTE-SESSION-1
-    this.wake?.();
+  #put(event: SessionEvent): void {
+    if (this.#queue.length === 0) this.#queuedText = 0;
+    if (this.#queue.length > MAX_QUEUED || this.#queuedText > MAX_TEXT) return;
+    this.#queuedText += JSON.stringify(event).length;
+    const isFull = this.#queue.length === MAX_QUEUED || this.#queuedText > MAX_TEXT; // REMOTE-SESSION-4
+    this.#queue.push(isFull ? { type: 'invalid', reason: TOO_MANY } : event); // REMOTE-SESSION-1
+    this.#wake?.();
   }
 
-  private tick(signal: AbortSignal, milliseconds: number): Promise<void> {
+  #tick(signal: AbortSignal, milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', done);
-        this.wake = null;
+        this.#wake = null;
         resolve();
       };
       const timer = setTimeout(() => {
-        this.missed += 1;
+        this.#missed += 1;
         done();
       }, milliseconds);
-      this.wake = done;
+      this.#wake = done;
       signal.addEventListener('abort', done, { once: true });
     });
   }

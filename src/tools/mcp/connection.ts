@@ -41,25 +41,25 @@ export interface CallOptions {
 }
 
 export class Connection {
-  private readonly client: Client;
-  private readonly link: Link;
-  private readonly times: McpTimes;
-  private probing: Promise<void> | null = null;
-  private tooLarge: MessageTooLarge | null = null;
-  private hasEnded = false;
+  readonly #client: Client;
+  readonly #link: Link;
+  readonly #times: McpTimes;
+  #probing: Promise<void> | null = null;
+  #tooLarge: MessageTooLarge | null = null;
+  #hasEnded = false;
 
   private constructor(link: Link, times: McpTimes, events: ConnectionEvents) {
-    this.link = link;
-    this.times = times;
-    this.client = new Client({ name: 'parley', version: VERSION }, { capabilities: {} });
-    this.client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.onToolsChanged());
-    this.client.onclose = () => {
-      this.hasEnded = true;
+    this.#link = link;
+    this.#times = times;
+    this.#client = new Client({ name: 'parley', version: VERSION }, { capabilities: {} });
+    this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.onToolsChanged());
+    this.#client.onclose = () => {
+      this.#hasEnded = true;
       events.onClosed();
     };
-    this.client.onerror = (error) => {
-      if (error instanceof MessageTooLarge) this.tooLarge = error;
-      else if (link.probe) this.probe();
+    this.#client.onerror = (error) => {
+      if (error instanceof MessageTooLarge) this.#tooLarge = error;
+      else if (link.probe) this.#probe();
     };
   }
 
@@ -75,7 +75,7 @@ export class Connection {
     own.signal.addEventListener('abort', () => void link.transport.close(), { once: true });
     const late = setTimeout(() => own.abort(), times.connectMs);
     try {
-      await connection.client.connect(link.transport, { timeout: times.connectMs });
+      await connection.#client.connect(link.transport, { timeout: times.connectMs });
       own.signal.throwIfAborted();
       return connection;
     } catch (error) {
@@ -95,12 +95,13 @@ export class Connection {
     readonly odd: readonly string[];
     readonly isCut: boolean;
   }> {
-    if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], odd: [], isCut: false };
+    if (this.#client.getServerCapabilities()?.tools === undefined)
+      return { tools: [], odd: [], isCut: false };
     const given: unknown[] = [];
     let cursor: string | undefined;
     let size = 0;
     for (let page = 0; page < MOST_PAGES && size < LONGEST_MESSAGE; page += 1) {
-      const result = await this.listPage(cursor, signal);
+      const result = await this.#listPage(cursor, signal);
       given.push(...result.tools);
       size += JSON.stringify(result.tools).length;
       cursor = result.nextCursor;
@@ -118,12 +119,12 @@ export class Connection {
   }
 
   /** Uses its own signal: the SDK never removes its listener. */
-  private async listPage(cursor: string | undefined, signal: AbortSignal): Promise<z.infer<typeof toolPage>> {
+  async #listPage(cursor: string | undefined, signal: AbortSignal): Promise<z.infer<typeof toolPage>> {
     const params = cursor === undefined ? {} : { cursor };
     const own = linkedAbort(signal);
     try {
-      const options = { timeout: this.times.connectMs, signal: own.signal };
-      return await this.client.request({ method: 'tools/list', params }, toolPage, options);
+      const options = { timeout: this.#times.connectMs, signal: own.signal };
+      return await this.#client.request({ method: 'tools/list', params }, toolPage, options);
     } finally {
       own.unlink();
     }
@@ -136,13 +137,13 @@ export class Connection {
     options: CallOptions,
   ): Promise<ToolResult> {
     const _meta = { 'parley/idempotency-key': options.idempotencyKey };
-    return this.client.request(
+    return this.#client.request(
       { method: 'tools/call', params: { name, arguments: { ...given }, _meta } },
       toolResult,
       {
         signal: options.signal,
-        timeout: this.times.callMs,
-        maxTotalTimeout: this.times.callInAllMs,
+        timeout: this.#times.callMs,
+        maxTotalTimeout: this.#times.callInAllMs,
         resetTimeoutOnProgress: true,
         onprogress: () => undefined,
       },
@@ -151,31 +152,31 @@ export class Connection {
 
   /** Why this side closed the connection; null: it did not. */
   get fault(): MessageTooLarge | null {
-    return this.tooLarge;
+    return this.#tooLarge;
   }
 
   get isOver(): boolean {
-    return this.hasEnded;
+    return this.#hasEnded;
   }
 
   lastWords(): string {
-    return this.link.lastWords?.() ?? '';
+    return this.#link.lastWords?.() ?? '';
   }
 
   /** Closes the transport, not the client: the client may release it before it has ended. */
   async close(): Promise<void> {
-    await this.link.transport.close();
-    await this.probing;
+    await this.#link.transport.close();
+    await this.#probing;
   }
 
-  private probe(): void {
-    if (this.hasEnded) return;
-    this.probing ??= this.client
-      .ping({ timeout: this.times.probeMs })
+  #probe(): void {
+    if (this.#hasEnded) return;
+    this.#probing ??= this.#client
+      .ping({ timeout: this.#times.probeMs })
       .then(() => undefined)
-      .catch(() => this.link.transport.close())
+      .catch(() => this.#link.transport.close())
       .finally(() => {
-        this.probing = null;
+        this.#probing = null;
       });
   }
 }

@@ -65,42 +65,43 @@ export interface ServerCall {
 }
 
 export class McpServer {
-  private readonly options: ServerOptions;
-  private readonly stop = new AbortController();
-  private readonly waiting = new Set<() => void>();
-  private state: State = { kind: 'connecting', tools: [] };
-  private lives: Promise<void> | null = null;
+  readonly #options: ServerOptions;
+  readonly #stop = new AbortController();
+  readonly #waiting = new Set<() => void>();
+  #state: State = { kind: 'connecting', tools: [] };
+  #lives: Promise<void> | null = null;
 
   constructor(options: ServerOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   get name(): string {
-    return this.options.name;
+    return this.#options.name;
   }
 
   /** Whether a trusted server declares this tool as read-only. */
   isSafe({ annotations }: Tool): boolean {
-    return this.options.trustsReadOnlyHint === true && annotations?.readOnlyHint === true;
+    return this.#options.trustsReadOnlyHint === true && annotations?.readOnlyHint === true;
   }
 
   get tools(): readonly Tool[] {
-    return this.state.kind === 'failed' ? [] : this.state.tools;
+    return this.#state.kind === 'failed' ? [] : this.#state.tools;
   }
 
   get isConnecting(): boolean {
-    return this.state.kind === 'connecting' && !this.stop.signal.aborted;
+    return this.#state.kind === 'connecting' && !this.#stop.signal.aborted;
   }
 
   status(): ServerStatus {
-    const { state, tools } = this;
+    const state = this.#state;
+    const { tools } = this;
     const common = { server: this.name, state: state.kind, tools: tools.length };
     return state.kind === 'failed' ? { ...common, error: state.error } : common;
   }
 
   /** Idempotent; does not wait. */
   start(): void {
-    if (!this.stop.signal.aborted) this.lives ??= this.runLives();
+    if (!this.#stop.signal.aborted) this.#lives ??= this.#runLives();
   }
 
   /** Resolves when the server is ready or has failed, or when the signal aborts. */
@@ -108,11 +109,11 @@ export class McpServer {
     if (!this.isConnecting || signal?.aborted) return;
     await new Promise<void>((resolve) => {
       const done = () => {
-        this.waiting.delete(done);
+        this.#waiting.delete(done);
         signal?.removeEventListener('abort', done);
         resolve();
       };
-      this.waiting.add(done);
+      this.#waiting.add(done);
       signal?.addEventListener('abort', done, { once: true });
     });
   }
@@ -121,7 +122,7 @@ export class McpServer {
   async call(call: ServerCall, signal: AbortSignal): Promise<ToolOutcome> {
     await this.settled(signal);
     if (signal.aborted) return { kind: 'aborted' };
-    const { state } = this;
+    const state = this.#state;
     if (state.kind !== 'ready') return unavailable(this.name, state.kind === 'failed' ? state.error : null);
     const own = linkedAbort(signal);
     try {
@@ -134,7 +135,7 @@ export class McpServer {
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
       const cause = state.connection.fault ?? error;
-      return callFailure(this.name, cause, this.options.reason(cause));
+      return callFailure(this.name, cause, this.#options.reason(cause));
     } finally {
       own.unlink();
     }
@@ -142,49 +143,49 @@ export class McpServer {
 
   /** Idempotent; resolves when the server has ended. */
   async close(): Promise<void> {
-    this.stop.abort();
-    const { state } = this;
+    this.#stop.abort();
+    const state = this.#state;
     if (state.kind === 'ready') await state.connection.close();
-    await this.lives;
-    this.become({ kind: 'failed', error: 'closed' });
+    await this.#lives;
+    this.#become({ kind: 'failed', error: 'closed' });
   }
 
   /** TOOLS-MCP-SERVER-1, TOOLS-MCP-SERVER-2 */
-  private async runLives(): Promise<void> {
-    const { times, random } = this.options;
-    const { signal } = this.stop;
+  async #runLives(): Promise<void> {
+    const { times, random } = this.#options;
+    const { signal } = this.#stop;
     let failures = 0;
     while (!signal.aborted) {
-      const end = await this.runLife();
+      const end = await this.#runLife();
       if (signal.aborted) return;
       const wasStable = end.readyMs !== null && end.readyMs >= times.stableMs;
       failures = wasStable ? 1 : failures + 1;
       const bound = Math.min(times.restartMaxMs, times.restartMs * 2 ** (failures - 1));
       const waitMs = Math.ceil(bound / 2 + (random() * bound) / 2);
-      this.logEnd(end, waitMs);
+      this.#logEnd(end, waitMs);
       const isFirst = failures === 1 && end.readyMs !== null;
-      this.become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // TOOLS-MCP-SERVER-3
+      this.#become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // TOOLS-MCP-SERVER-3
       await sleep(waitMs, signal);
     }
   }
 
-  private async runLife(): Promise<LifeEnd> {
-    const { name, log, reason, elapsed } = this.options;
-    const life = linkedAbort(this.stop.signal);
+  async #runLife(): Promise<LifeEnd> {
+    const { name, log, reason, elapsed } = this.#options;
+    const life = linkedAbort(this.#stop.signal);
     let connection: Connection | null = null;
     let readyAt: number | null = null;
     let tools: readonly Tool[] = [];
     let problem: unknown = new Error('the connection ended');
     try {
       const changed = new Latch();
-      connection = await this.open(changed, life.signal);
+      connection = await this.#open(changed, life.signal);
       for (; !connection.isOver; await changed.next()) {
-        tools = await this.list(connection, readyAt === null ? null : tools, life.signal);
+        tools = await this.#list(connection, readyAt === null ? null : tools, life.signal);
         if (connection.isOver) break;
         if (readyAt === null) log.info({ server: name, tools: tools.length }, 'an MCP server is ready');
         readyAt ??= elapsed();
-        this.options.onListed?.(tools);
-        this.become({ kind: 'ready', tools, connection });
+        this.#options.onListed?.(tools);
+        this.#become({ kind: 'ready', tools, connection });
       }
     } catch (error) {
       problem = error;
@@ -198,31 +199,31 @@ export class McpServer {
     return { error, readyMs: readyAt === null ? null : elapsed() - readyAt, tools };
   }
 
-  private async open(changed: Latch, signal: AbortSignal): Promise<Connection> {
+  async #open(changed: Latch, signal: AbortSignal): Promise<Connection> {
     const events = {
       onToolsChanged: () => changed.set(),
       onClosed: () => {
         // Synchronously, so that new calls wait for the next connection.
-        if (this.state.kind === 'ready') this.become({ kind: 'connecting', tools: this.state.tools });
+        if (this.#state.kind === 'ready') this.#become({ kind: 'connecting', tools: this.#state.tools });
         changed.set();
       },
     };
-    const link = this.options.link();
+    const link = this.#options.link();
     try {
-      return await Connection.open(link, { times: this.options.times, events, signal });
+      return await Connection.open(link, { times: this.#options.times, events, signal });
     } catch (error) {
       const words = link.lastWords?.() ?? '';
-      throw words === '' ? error : new Error(`${this.options.reason(error)}; it said: ${words}`);
+      throw words === '' ? error : new Error(`${this.#options.reason(error)}; it said: ${words}`);
     }
   }
 
   /** `known`: the list to keep if a new one cannot be read; null: none yet. */
-  private async list(
+  async #list(
     connection: Connection,
     known: readonly Tool[] | null,
     signal: AbortSignal,
   ): Promise<readonly Tool[]> {
-    const { name, log, reason } = this.options;
+    const { name, log, reason } = this.#options;
     try {
       const { tools, odd, isCut } = await connection.listTools(signal);
       if (isCut)
@@ -243,38 +244,38 @@ export class McpServer {
     }
   }
 
-  private logEnd({ error, readyMs }: LifeEnd, waitMs: number): void {
-    const { state } = this;
+  #logEnd({ error, readyMs }: LifeEnd, waitMs: number): void {
+    const state = this.#state;
     if (state.kind === 'failed' && state.error === error && readyMs === null) return; // already logged
     const message = readyMs === null ? 'an MCP server cannot be used' : 'an MCP server is gone';
-    this.options.log.warn({ server: this.name, error, nextTryMs: waitMs }, message);
+    this.#options.log.warn({ server: this.name, error, nextTryMs: waitMs }, message);
   }
 
-  private become(state: State): void {
-    this.state = state;
-    this.options.onChange();
+  #become(state: State): void {
+    this.#state = state;
+    this.#options.onChange();
     if (this.isConnecting) return;
-    for (const done of [...this.waiting]) done();
+    for (const done of [...this.#waiting]) done();
   }
 }
 
 /** A flag for one waiter: several `set` calls count as one. */
 class Latch {
-  private isSet = false;
-  private wake: (() => void) | null = null;
+  #isSet = false;
+  #wake: (() => void) | null = null;
 
   set(): void {
-    this.isSet = true;
-    this.wake?.();
+    this.#isSet = true;
+    this.#wake?.();
   }
 
   async next(): Promise<void> {
-    if (!this.isSet) {
+    if (!this.#isSet) {
       await new Promise<void>((resolve) => {
-        this.wake = resolve;
+        this.#wake = resolve;
       });
-      this.wake = null;
+      this.#wake = null;
     }
-    this.isSet = false;
+    this.#isSet = false;
   }
 }

@@ -36,43 +36,43 @@ interface OfferedTool {
 const LONGEST_DESCRIPTION = 8000;
 
 export class ServerTools implements McpToolbox {
-  private readonly owners: readonly McpServer[];
-  private readonly acceptance: Acceptance | null;
-  private offered: ReadonlyMap<string, OfferedTool> | null = null;
-  private defined: ReadonlyMap<string, ToolDefinition> | null = null;
+  readonly #owners: readonly McpServer[];
+  readonly #acceptance: Acceptance | null;
+  #offered: ReadonlyMap<string, OfferedTool> | null = null;
+  #defined: ReadonlyMap<string, ToolDefinition> | null = null;
 
   /** `servers` gets a function to call when the tools of a server change. */
   constructor(servers: (onChange: () => void) => readonly McpServer[], acceptance: Acceptance | null = null) {
-    this.acceptance = acceptance;
-    this.owners = servers(() => {
-      this.offered = null;
-      this.defined = null;
+    this.#acceptance = acceptance;
+    this.#owners = servers(() => {
+      this.#offered = null;
+      this.#defined = null;
     });
   }
 
   async accept(name: string, digest: string): Promise<void> {
-    const offered = this.offers().get(name);
+    const offered = this.#offers().get(name);
     if (!offered) return;
-    await this.acceptance?.accept(offered.server, offered.tool, digest);
-    this.defined = null;
+    await this.#acceptance?.accept(offered.server, offered.tool, digest);
+    this.#defined = null;
   }
 
   start(): void {
-    for (const server of this.owners) server.start();
+    for (const server of this.#owners) server.start();
   }
 
   async settled(): Promise<void> {
     this.start();
-    await Promise.all(this.owners.map((server) => server.settled()));
+    await Promise.all(this.#owners.map((server) => server.settled()));
   }
 
   status(): readonly ServerStatus[] {
-    return this.owners.map((server) => server.status());
+    return this.#owners.map((server) => server.status());
   }
 
   servers(): readonly ToolServer[] {
-    const offers = [...this.offers()];
-    return this.owners.map((server) => {
+    const offers = [...this.#offers()];
+    return this.#owners.map((server) => {
       const own = offers.filter(([, { owner }]) => owner === server).map(([name]) => name);
       const unaccepted = own.filter((name) => this.definitions().get(name)?.unaccepted);
       const more = unaccepted.length > 0 ? { unaccepted } : {};
@@ -82,43 +82,43 @@ export class ServerTools implements McpToolbox {
 
   definitions(): ReadonlyMap<string, ToolDefinition> {
     this.start();
-    this.defined ??= new Map(
-      [...this.offers()].map(([name, offered]) => [
+    this.#defined ??= new Map(
+      [...this.#offers()].map(([name, offered]) => [
         name,
-        { ...define(name, offered), ...this.unacceptedOf(offered) },
+        { ...define(name, offered), ...this.#unacceptedOf(offered) },
       ]),
     );
-    return this.defined;
+    return this.#defined;
   }
 
   check(name: string, given: unknown): string | null {
-    const offered = this.offers().get(name);
+    const offered = this.#offers().get(name);
     if (offered !== undefined) return offered.check(given);
-    return this.mayCome(name) ? null : `there is no tool ${name}`; // MCP-TOOLBOX-3: `run` waits, and checks
+    return this.#mayCome(name) ? null : `there is no tool ${name}`; // MCP-TOOLBOX-3: `run` waits, and checks
   }
 
   async run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
     try {
-      return await this.runChecked(call, signal);
+      return await this.#runChecked(call, signal);
     } catch (error) {
       return failed('TOOL_FAILED', messageOf(error));
     }
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.owners.map((server) => server.close()));
+    await Promise.all(this.#owners.map((server) => server.close()));
   }
 
-  private async runChecked(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
+  async #runChecked(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
     this.start();
-    const owners = this.owners.filter(({ name }) => isOfServer(call.name, name));
+    const owners = this.#owners.filter(({ name }) => isOfServer(call.name, name));
     await Promise.all(owners.map((owner) => owner.settled(signal)));
     if (signal.aborted) return { kind: 'aborted' };
-    const offered = this.offers().get(call.name);
-    if (offered === undefined) return this.missing(call.name);
+    const offered = this.#offers().get(call.name);
+    if (offered === undefined) return this.#missing(call.name);
     const wrong = offered.check(call.arguments);
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
-    if (this.unacceptedOf(offered).unaccepted)
+    if (this.#unacceptedOf(offered).unaccepted)
       // MCP-TOOLBOX-4
       return failed(
         'TOOL_CHANGED',
@@ -129,25 +129,25 @@ export class ServerTools implements McpToolbox {
     return owner.call({ tool, arguments: call.arguments, idempotencyKey }, signal);
   }
 
-  private unacceptedOf({ server, listed }: OfferedTool): Pick<ToolDefinition, 'unaccepted'> {
-    const unaccepted = this.acceptance?.unaccepted(server, listed);
+  #unacceptedOf({ server, listed }: OfferedTool): Pick<ToolDefinition, 'unaccepted'> {
+    const unaccepted = this.#acceptance?.unaccepted(server, listed);
     return unaccepted ? { unaccepted } : {};
   }
 
-  private mayCome(name: string): boolean {
-    return this.owners.some((server) => server.isConnecting && isOfServer(name, server.name));
+  #mayCome(name: string): boolean {
+    return this.#owners.some((server) => server.isConnecting && isOfServer(name, server.name));
   }
 
-  private missing(name: string): ToolOutcome {
-    const owners = this.owners.filter((server) => isOfServer(name, server.name));
+  #missing(name: string): ToolOutcome {
+    const owners = this.#owners.filter((server) => isOfServer(name, server.name));
     const down = owners.map((owner) => owner.status()).find(({ state }) => state === 'failed');
     if (down !== undefined) return unavailable(down.server, down.error ?? null);
     return failed('TOOL_NOT_AVAILABLE', `there is no tool ${name}`);
   }
 
-  private offers(): ReadonlyMap<string, OfferedTool> {
-    this.offered ??= wireNames(this.owners.flatMap(offersOf));
-    return this.offered;
+  #offers(): ReadonlyMap<string, OfferedTool> {
+    this.#offered ??= wireNames(this.#owners.flatMap(offersOf));
+    return this.#offered;
   }
 }
 

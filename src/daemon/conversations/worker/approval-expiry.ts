@@ -7,49 +7,49 @@ import type { PendingApproval } from '../../../conversation/index.ts';
  * APPROVAL-EXPIRY-2  While the daemon runs, it is measured by the monotonic clock. `expire` only asks for a decision.
  */
 export class ApprovalExpiry {
-  private readonly timers = new Map<string, NodeJS.Timeout>();
-  private readonly limit: () => number | null;
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #limit: () => number | null;
   /** Of the running timers. */
-  private expireAfterMs: number | null = null;
-  private readonly now: () => number;
-  private readonly expire: (approvalId: string) => void;
-  private stopped = false;
+  #expireAfterMs: number | null = null;
+  readonly #now: () => number;
+  readonly #expire: (approvalId: string) => void;
+  #stopped = false;
 
   constructor(limit: () => number | null, now: () => number, expire: (approvalId: string) => void) {
-    this.limit = limit;
-    this.now = now;
-    this.expire = expire;
+    this.#limit = limit;
+    this.#now = now;
+    this.#expire = expire;
   }
 
   /** Starts a timer for each new pending approval, and stops those of the others. */
   watch(pending: readonly PendingApproval[]): void {
-    if (this.stopped) return;
-    const limit = this.limit();
-    if (limit !== this.expireAfterMs) this.clear();
-    this.expireAfterMs = limit;
+    if (this.#stopped) return;
+    const limit = this.#limit();
+    if (limit !== this.#expireAfterMs) this.#clear();
+    this.#expireAfterMs = limit;
     if (limit === null) return;
-    for (const [id, timer] of this.timers) {
+    for (const [id, timer] of this.#timers) {
       if (pending.some(({ approvalId }) => approvalId === id)) continue;
       clearTimeout(timer);
-      this.timers.delete(id);
+      this.#timers.delete(id);
     }
     for (const { approvalId, requestedAt } of pending) {
-      if (this.timers.has(approvalId)) continue;
-      const left = leftOf(limit, Date.parse(requestedAt), this.now());
-      const timer = setTimeout(() => this.expire(approvalId), left);
+      if (this.#timers.has(approvalId)) continue;
+      const left = leftOf(limit, Date.parse(requestedAt), this.#now());
+      const timer = setTimeout(() => this.#expire(approvalId), left);
       timer.unref();
-      this.timers.set(approvalId, timer);
+      this.#timers.set(approvalId, timer);
     }
   }
 
   stop(): void {
-    this.stopped = true;
-    this.clear();
+    this.#stopped = true;
+    this.#clear();
   }
 
-  private clear(): void {
-    for (const timer of this.timers.values()) clearTimeout(timer);
-    this.timers.clear();
+  #clear(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
   }
 }
 

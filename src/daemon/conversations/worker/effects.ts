@@ -29,117 +29,117 @@ type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Effects {
-  private readonly running = new Map<string, Set<LinkedAbort>>();
-  private readonly reserved = new Map<string, ReservedCall>();
-  private readonly settled = new Set<Promise<void>>();
-  private requests = new Map<string, AuditRecord>();
-  private readonly conversation: string;
-  private readonly runtime: Runtime;
-  private readonly report: (command: Command) => void;
+  readonly #running = new Map<string, Set<LinkedAbort>>();
+  readonly #reserved = new Map<string, ReservedCall>();
+  readonly #settled = new Set<Promise<void>>();
+  #requests = new Map<string, AuditRecord>();
+  readonly #conversation: string;
+  readonly #runtime: Runtime;
+  readonly #report: (command: Command) => void;
 
   constructor(conversation: string, runtime: Runtime, report: (command: Command) => void) {
-    this.conversation = conversation;
-    this.runtime = runtime;
-    this.report = report;
+    this.#conversation = conversation;
+    this.#runtime = runtime;
+    this.#report = report;
   }
 
   get isIdle(): boolean {
-    return this.settled.size === 0;
+    return this.#settled.size === 0;
   }
 
   /** Resolves when everything that runs now has reported. */
   async idle(): Promise<void> {
-    await Promise.all(this.settled);
+    await Promise.all(this.#settled);
   }
 
   /** Must be called before the entries that request these effects are appended. */
   async announce(effects: readonly Effect[]): Promise<void> {
-    this.requests = await recordRequests(this.conversation, effects, this.requests, this.runtime);
+    this.#requests = await recordRequests(this.#conversation, effects, this.#requests, this.#runtime);
   }
 
   start(effect: Effect, prepared: PreparedCall | undefined): void {
-    if (effect.type === 'abort-turn') this.abortTurn(effect.turnId, 'aborted by a person');
-    else if (effect.type === 'run-tool') this.track(this.runTool(effect));
-    else if (prepared) this.track(this.call(effect, prepared));
+    if (effect.type === 'abort-turn') this.#abortTurn(effect.turnId, 'aborted by a person');
+    else if (effect.type === 'run-tool') this.#track(this.#runTool(effect));
+    else if (prepared) this.#track(this.#call(effect, prepared));
   }
 
   /** Of the running calls. */
   get reservations(): ReservedCall[] {
-    return [...this.reserved.values()];
+    return [...this.#reserved.values()];
   }
 
   /** Aborts everything without a report: the conversation is being deleted. */
   abortAll(): void {
-    for (const turnId of this.running.keys()) this.abortTurn(turnId, 'deleted');
+    for (const turnId of this.#running.keys()) this.#abortTurn(turnId, 'deleted');
   }
 
-  private abortTurn(turnId: string, reason: string): void {
-    for (const abort of this.running.get(turnId) ?? []) abort.abort(reason);
+  #abortTurn(turnId: string, reason: string): void {
+    for (const abort of this.#running.get(turnId) ?? []) abort.abort(reason);
   }
 
-  private track(work: Promise<void>): void {
+  #track(work: Promise<void>): void {
     const tracked: Promise<void> = work
       .catch((error: unknown) => {
-        this.runtime.log.error(
-          { conversation: this.conversation, error: messageOf(error) },
+        this.#runtime.log.error(
+          { conversation: this.#conversation, error: messageOf(error) },
           'an effect failed',
         );
       })
-      .finally(() => this.settled.delete(tracked));
-    this.settled.add(tracked);
+      .finally(() => this.#settled.delete(tracked));
+    this.#settled.add(tracked);
   }
 
-  private async call(effect: CallEffect, prepared: PreparedCall): Promise<void> {
+  async #call(effect: CallEffect, prepared: PreparedCall): Promise<void> {
     const { agent, turnId } = effect;
     const report = { agent, turnId, duration: 0, requestHash: '', upTo: prepared.upTo };
     if (prepared.kind === 'limited') {
-      this.report({ type: 'model-aborted', partial: '', limit: prepared.limit, ...report });
+      this.#report({ type: 'model-aborted', partial: '', limit: prepared.limit, ...report });
     } else if (prepared.kind === 'refused') {
       const { code, message } = prepared.refusal;
-      this.report({ type: 'model-failed', code, message, partial: '', ...report });
+      this.#report({ type: 'model-failed', code, message, partial: '', ...report });
     } else if (prepared.kind === 'reduce') {
-      await this.reduce(effect, prepared);
+      await this.#reduce(effect, prepared);
     } else {
-      await this.callWithin(effect, prepared);
+      await this.#callWithin(effect, prepared);
     }
   }
 
   /** Writes the summary for a reduced view, with the summary model if one is configured. */
-  private async reduce(effect: CallEffect, call: ReducingCall): Promise<void> {
+  async #reduce(effect: CallEffect, call: ReducingCall): Promise<void> {
     const { agent, turnId } = effect;
     const { setup, reduction, upTo, tokenRatio } = call;
-    const abort = this.begin(turnId);
+    const abort = this.#begin(turnId);
     try {
-      const prose = await this.summarise(effect, call, abort);
-      if (this.runtime.shutdown.aborted) return; // EFFECTS-2
+      const prose = await this.#summarise(effect, call, abort);
+      if (this.#runtime.shutdown.aborted) return; // EFFECTS-2
       const { text = null, failure, ...written } = prose ?? {};
-      if (failure !== undefined) this.warnOfExtract(agent, setup, failure);
+      if (failure !== undefined) this.#warnOfExtract(agent, setup, failure);
       const writtenBy = text === null ? 'extract' : 'model';
       const entryWith = (content: string) =>
         reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
-      const content = reduction.write(text, (content) => fitsPayload(entryWith(content), this.runtime));
+      const content = reduction.write(text, (content) => fitsPayload(entryWith(content), this.#runtime));
       const entry = entryWith(content);
-      this.report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
+      this.#report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
     } finally {
-      this.end(turnId, abort);
+      this.#end(turnId, abort);
     }
   }
 
-  private warnOfExtract(agent: string, { summariser }: RunningAgent, reason: string): void {
-    this.runtime.log.warn(
-      { conversation: this.conversation, agent, model: summariser?.profile.name, reason },
+  #warnOfExtract(agent: string, { summariser }: RunningAgent, reason: string): void {
+    this.#runtime.log.warn(
+      { conversation: this.#conversation, agent, model: summariser?.profile.name, reason },
       'the summary model returned no summary; an extract replaces it',
     );
   }
 
   /** Within the remaining time of the turn and the limits of the conversation (L15). */
-  private async summarise(
+  async #summarise(
     { agent, turnId }: CallEffect,
     { setup: { summariser }, reduction, deadline, allows }: ReducingCall,
     { signal }: LinkedAbort,
   ): Promise<Prose | null> {
     if (!summariser) return null;
-    const { runtime, conversation } = this;
+    const [runtime, conversation] = [this.#runtime, this.#conversation];
     const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.elapsed(), MAX_TIMER_MS));
     try {
       return await summarise(
@@ -152,22 +152,22 @@ export class Effects {
             runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
             const isAllowed = allows(reservation);
-            if (isAllowed) this.reserved.set(turnId, { agent, ...reservation });
+            if (isAllowed) this.#reserved.set(turnId, { agent, ...reservation });
             return isAllowed;
           },
         },
       );
     } finally {
-      this.reserved.delete(turnId);
+      this.#reserved.delete(turnId);
     }
   }
 
   /** One model call within the remaining time of its turn (L15). */
-  private async callWithin(effect: CallEffect, prepared: ReadyCall): Promise<void> {
+  async #callWithin(effect: CallEffect, prepared: ReadyCall): Promise<void> {
     const { setup, request, upTo, deadline, estimatedTokens } = prepared;
-    const { runtime } = this;
-    const abort = this.begin(request.turnId);
-    this.reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
+    const runtime = this.#runtime;
+    const abort = this.#begin(request.turnId);
+    this.#reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
     let limit: LimitReached | undefined;
     const timer = setTimeout(
       () => {
@@ -188,58 +188,58 @@ export class Effects {
           signal: abort.signal,
           elapsed: runtime.elapsed,
           newId: runtime.newId,
-          publish: (chunk) => runtime.publishLive(this.conversation, request.agent, chunk),
+          publish: (chunk) => runtime.publishLive(this.#conversation, request.agent, chunk),
           sleep,
           random: Math.random,
           price: setup.profile.price,
         },
       );
       runtime.reach('after-model-call');
-      const command = await keptReport(this.conversation, reported, runtime);
-      runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
+      const command = await keptReport(this.#conversation, reported, runtime);
+      runtime.telemetry.modelCalled(this.#conversation, setup.profile.name, prepared.number, command);
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // EFFECTS-2
       const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
       if (shorter) {
-        this.reserved.delete(request.turnId); // the refused call used nothing
-        return await this.reduce(effect, shorter);
+        this.#reserved.delete(request.turnId); // the refused call used nothing
+        return await this.#reduce(effect, shorter);
       }
-      this.report(wasAborted && limit ? { ...command, limit } : command);
+      this.#report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
       clearTimeout(timer);
-      this.end(request.turnId, abort);
-      this.reserved.delete(request.turnId);
+      this.#end(request.turnId, abort);
+      this.#reserved.delete(request.turnId);
     }
   }
 
   /** Runs one tool call. The audit log records it before and after (L9). */
-  private async runTool(effect: ToolEffect): Promise<void> {
+  async #runTool(effect: ToolEffect): Promise<void> {
     const { agent, turnId, call } = effect;
-    const requested = this.requests.get(wireCallId(call));
-    this.requests.delete(wireCallId(call));
-    const abort = this.begin(turnId);
-    const startedAt = this.runtime.elapsed();
+    const requested = this.#requests.get(wireCallId(call));
+    this.#requests.delete(wireCallId(call));
+    const abort = this.#begin(turnId);
+    const startedAt = this.#runtime.elapsed();
     try {
-      const ran = await runTool(this.conversation, effect, this.runtime, abort.signal, requested);
+      const ran = await runTool(this.#conversation, effect, this.#runtime, abort.signal, requested);
       if (ran === null) return; // EFFECTS-2
-      const duration = Math.round(this.runtime.elapsed() - startedAt);
-      this.report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
+      const duration = Math.round(this.#runtime.elapsed() - startedAt);
+      this.#report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
-      this.end(turnId, abort);
+      this.#end(turnId, abort);
     }
   }
 
-  private begin(turnId: string): LinkedAbort {
-    const abort = linkedAbort(this.runtime.shutdown);
-    this.running.set(turnId, (this.running.get(turnId) ?? new Set()).add(abort)); // EFFECTS-3
+  #begin(turnId: string): LinkedAbort {
+    const abort = linkedAbort(this.#runtime.shutdown);
+    this.#running.set(turnId, (this.#running.get(turnId) ?? new Set()).add(abort)); // EFFECTS-3
     return abort;
   }
 
-  private end(turnId: string, abort: LinkedAbort): void {
+  #end(turnId: string, abort: LinkedAbort): void {
     abort.unlink();
-    const running = this.running.get(turnId);
+    const running = this.#running.get(turnId);
     running?.delete(abort);
-    if (running?.size === 0) this.running.delete(turnId);
+    if (running?.size === 0) this.#running.delete(turnId);
   }
 }
 

@@ -12,22 +12,22 @@ import type { Clock } from '../../../kernel/index.ts';
  */
 export class TurnTimes {
   /** By agent, which has one turn at a time. */
-  private readonly begun = new Map<
+  readonly #begun = new Map<
     string,
     { readonly turnId: string; readonly since: number; readonly at: number }
   >();
-  private readonly elapsed: Clock;
+  readonly #elapsed: Clock;
 
   constructor(elapsed: Clock) {
-    this.elapsed = elapsed;
+    this.#elapsed = elapsed;
   }
 
   /** When the turn has worked for `limitMs`, by the monotonic clock. */
   deadline({ agent, turnId, workingSince: since, workedMs }: Turn, limitMs: number): number {
-    let begun = this.begun.get(agent);
+    let begun = this.#begun.get(agent);
     if (begun?.turnId !== turnId || begun.since !== since) {
-      begun = { turnId, since, at: this.elapsed() - workedMs };
-      this.begun.set(agent, begun);
+      begun = { turnId, since, at: this.#elapsed() - workedMs };
+      this.#begun.set(agent, begun);
     }
     return begun.at + limitMs;
   }

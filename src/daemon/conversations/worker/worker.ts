@@ -35,18 +35,18 @@ export class ConversationWorker {
   readonly id: string;
   /** By the monotonic clock. */
   lastUsedAt: number;
-  private readonly ledger: Ledger;
-  private readonly decider: Decider;
-  private readonly runtime: Runtime;
-  private readonly mailbox = new Mailbox<Item>(async (items) => void (await this.handle(items)));
-  private readonly effects: Effects;
-  private readonly expiry: ApprovalExpiry;
-  private readonly owner: ConversationOwner;
-  private readonly onFenced: () => void;
-  private lifecycle: Lifecycle = 'open';
+  readonly #ledger: Ledger;
+  readonly #decider: Decider;
+  readonly #runtime: Runtime;
+  readonly #mailbox = new Mailbox<Item>(async (items) => void (await this.#handle(items)));
+  readonly #effects: Effects;
+  readonly #expiry: ApprovalExpiry;
+  readonly #owner: ConversationOwner;
+  readonly #onFenced: () => void;
+  #lifecycle: Lifecycle = 'open';
   /** It is being closed: callers must request a new worker. */
   isRetired = false;
-  private deletedUpTo: IngressPosition | null;
+  #deletedUpTo: IngressPosition | null;
 
   private constructor(
     id: string,
@@ -56,19 +56,19 @@ export class ConversationWorker {
     opened: Awaited<ReturnType<typeof openLog>>,
   ) {
     this.id = id;
-    this.deletedUpTo = opened.deletedUpTo;
-    this.runtime = runtime;
-    this.owner = runtime.ownership.of(id);
-    this.onFenced = () => onFenced(this);
-    this.ledger = new Ledger(id, runtime, marked || runtime.ownership.isShared, opened);
+    this.#deletedUpTo = opened.deletedUpTo;
+    this.#runtime = runtime;
+    this.#owner = runtime.ownership.of(id);
+    this.#onFenced = () => onFenced(this);
+    this.#ledger = new Ledger(id, runtime, marked || runtime.ownership.isShared, opened);
     this.lastUsedAt = runtime.elapsed();
-    this.effects = new Effects(id, runtime, (command) => this.report(command));
-    const { ledger, owner } = this;
-    this.decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.effects.reservations });
-    this.expiry = new ApprovalExpiry(
+    this.#effects = new Effects(id, runtime, (command) => this.#report(command));
+    const [ledger, owner] = [this.#ledger, this.#owner];
+    this.#decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.#effects.reservations });
+    this.#expiry = new ApprovalExpiry(
       () => runtime.team.approvalExpiryMs,
       runtime.now,
-      (approvalId) => this.report({ type: 'expire-approval', approvalId }),
+      (approvalId) => this.#report({ type: 'expire-approval', approvalId }),
     );
   }
 
@@ -98,36 +98,36 @@ export class ConversationWorker {
 
   /** The durable state. */
   get state(): ConversationState {
-    return this.ledger.state;
+    return this.#ledger.state;
   }
 
   /** Durable entries from `from` on, `limit` at most. */
   entries(from = 0, limit = Number.POSITIVE_INFINITY): readonly Entry[] {
-    return this.ledger.entries(from, limit);
+    return this.#ledger.entries(from, limit);
   }
 
   knows(id: string): boolean {
-    return this.ledger.conversation.has(id);
+    return this.#ledger.conversation.has(id);
   }
 
   /** With shared logs: the sequence of the newest append known here. */
   get newestSequence(): number {
-    return this.ledger.newestSequence;
+    return this.#ledger.newestSequence;
   }
 
   /** A deletion has made that post void (`deletion.ts`). */
   voids(post: IngressPosition): boolean {
-    return isCovered(post, this.deletedUpTo);
+    return isCovered(post, this.#deletedUpTo);
   }
 
   /** DELETE-4 */
   async readDeletion(): Promise<void> {
-    this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id);
+    this.#deletedUpTo = await this.#runtime.store.deletedUpTo(this.id);
   }
 
   /** Delays its eviction. */
   touch(): void {
-    this.lastUsedAt = this.runtime.elapsed();
+    this.lastUsedAt = this.#runtime.elapsed();
   }
 
   retire(): void {
@@ -135,41 +135,41 @@ export class ConversationWorker {
   }
 
   get isMarked(): boolean {
-    return this.ledger.isMarked;
+    return this.#ledger.isMarked;
   }
 
   get hasOutstandingWork(): boolean {
-    return this.ledger.hasOutstandingWork;
+    return this.#ledger.hasOutstandingWork;
   }
 
   get isIdle(): boolean {
-    return this.mailbox.isIdle && this.effects.isIdle && !(this.isOurs && this.hasOutstandingWork);
+    return this.#mailbox.isIdle && this.#effects.isIdle && !(this.isOurs && this.hasOutstandingWork);
   }
 
   /** Starts the timers of pending approvals, with the limit of the current team. */
   watchApprovals(): void {
-    this.expiry.watch(pendingApprovals(this.state));
+    this.#expiry.watch(pendingApprovals(this.state));
   }
 
   /** Resolves when all commands are appended or refused; null: they are. */
   get settling(): Promise<void> | null {
-    return this.mailbox.isIdle ? null : this.mailbox.idle();
+    return this.#mailbox.isIdle ? null : this.#mailbox.idle();
   }
 
   /** As far as is known here, no other daemon owns it. */
   get isOurs(): boolean {
-    return this.lifecycle !== 'closed' && this.owner.isOurs(this.state);
+    return this.#lifecycle !== 'closed' && this.#owner.isOurs(this.state);
   }
 
   /** As `isOurs`, after a claim in progress: other daemons may see it already. */
   async willBeOurs(): Promise<boolean> {
-    await this.owner.settled();
+    await this.#owner.settled();
     return this.isOurs;
   }
 
   /** The log is newer than memory: another daemon has appended, or the log was deleted. */
   isStale(newest: NewestAppend | null): boolean {
-    return this.owner.isStale(this.state, this.ledger.newestSequence, newest);
+    return this.#owner.isStale(this.state, this.#ledger.newestSequence, newest);
   }
 
   /**
@@ -177,131 +177,131 @@ export class ConversationWorker {
    * else happens to the conversation.
    */
   submit(command: Command, onDurable?: () => void): Promise<Reply> {
-    if (this.lifecycle === 'closed' && this.isShared) return Promise.reject(moved(this.id));
+    if (this.#lifecycle === 'closed' && this.#isShared) return Promise.reject(moved(this.id));
     this.touch();
-    return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject, onDurable }));
+    return new Promise((resolve, reject) => this.#mailbox.send({ command, resolve, reject, onDurable }));
   }
 
   /** Starts no further effects; resolves when those that run have reported. */
   async drain(): Promise<void> {
-    this.enter('draining');
-    await this.effects.idle();
-    await this.mailbox.idle();
+    this.#enter('draining');
+    await this.#effects.idle();
+    await this.#mailbox.idle();
   }
 
   /** Saves the projections, clears the mark, and releases the log. The last step is never skipped. */
   async close(): Promise<void> {
-    this.expiry.stop();
-    await this.mailbox.idle();
+    this.#expiry.stop();
+    await this.#mailbox.idle();
     try {
       if (this.isOurs) await this.saveProjections();
-      if (!this.isShared) await this.ledger.clearMark();
+      if (!this.#isShared) await this.#ledger.clearMark();
     } catch (error) {
       const fields = { conversation: this.id, error: messageOf(error) };
-      this.runtime.log.warn(fields, 'a conversation list entry is stale; the log is intact');
+      this.#runtime.log.warn(fields, 'a conversation list entry is stale; the log is intact');
     }
-    this.enter('closed');
-    await this.ledger.close();
+    this.#enter('closed');
+    await this.#ledger.close();
   }
 
   /** Aborts its effects and releases the log without saving: the conversation moved or is being deleted. */
   async abandon(): Promise<void> {
-    this.enter('draining');
-    this.effects.abortAll();
+    this.#enter('draining');
+    this.#effects.abortAll();
     await this.drain();
-    this.enter('closed');
-    await this.ledger.close();
+    this.#enter('closed');
+    await this.#ledger.close();
   }
 
   /** Returns the error of a failed append, else undefined. */
-  private async handle(items: Item[]): Promise<unknown> {
-    const before = this.ledger.conversation.entries.length;
+  async #handle(items: Item[]): Promise<unknown> {
+    const before = this.#ledger.conversation.entries.length;
     let taking: Decision | null;
     try {
-      if (this.lifecycle === 'closed' && this.isShared) throw moved(this.id);
-      taking = await this.decider.takeOver(items, this.lifecycle !== 'open');
+      if (this.#lifecycle === 'closed' && this.#isShared) throw moved(this.id);
+      taking = await this.#decider.takeOver(items, this.#lifecycle !== 'open');
     } catch (error) {
-      this.decider.undo(before);
+      this.#decider.undo(before);
       for (const item of items) item.reject(error);
       return error;
     }
-    const decided = this.decider.decide(items, taking, before);
+    const decided = this.#decider.decide(items, taking, before);
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
-      const prepared = this.decider.prepare(entries, effects);
-      await this.effects.announce(effects);
-      await this.append(before, entries);
-      if (before === 0 && entries.length > 0 && this.isShared) await this.refuseDeleted();
-      if (entries.length > 0) this.owner.appended(taking);
+      const prepared = this.#decider.prepare(entries, effects);
+      await this.#effects.announce(effects);
+      await this.#append(before, entries);
+      if (before === 0 && entries.length > 0 && this.#isShared) await this.#refuseDeleted();
+      if (entries.length > 0) this.#owner.appended(taking);
       for (const { item } of decided) item.onDurable?.();
-      if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
-      observe(this.id, this.runtime, { decided, prepared });
+      if (entries.length > 0) this.#runtime.publishEntries(this.id, entries);
+      observe(this.id, this.#runtime, { decided, prepared });
       this.watchApprovals();
-      if (this.lifecycle === 'open')
-        for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
+      if (this.#lifecycle === 'open')
+        for (const effect of effects) this.#effects.start(effect, prepared.get(effect)?.call);
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
     } catch (error) {
-      this.decider.undo(before);
-      if (decided.length > 1 && isTooLarge(error)) return this.handleEach(decided.map(({ item }) => item));
+      this.#decider.undo(before);
+      if (decided.length > 1 && isTooLarge(error)) return this.#handleEach(decided.map(({ item }) => item));
       for (const { item } of decided) item.reject(error);
       // Later posts fail with it; otherwise they would overtake it.
-      for (const item of this.mailbox.takeBack(isPost)) item.reject(error);
+      for (const item of this.#mailbox.takeBack(isPost)) item.reject(error);
       return error;
     } finally {
-      this.owner.claimEnded();
+      this.#owner.claimEnded();
     }
   }
 
   /** WORKER-4: another daemon has claimed the conversation, or deleted it. */
-  private fence(): ParleyError {
-    if (this.isShared) {
-      this.enter('closed');
-      this.effects.abortAll();
-      this.onFenced();
+  #fence(): ParleyError {
+    if (this.#isShared) {
+      this.#enter('closed');
+      this.#effects.abortAll();
+      this.#onFenced();
     }
-    return this.owner.conflict();
+    return this.#owner.conflict();
   }
 
-  private get isShared(): boolean {
-    return this.runtime.ownership.isShared;
+  get #isShared(): boolean {
+    return this.#runtime.ownership.isShared;
   }
 
   /** The lifecycle only moves forward. */
-  private enter(next: 'draining' | 'closed'): void {
-    this.expiry.stop();
-    if (this.lifecycle !== 'closed') this.lifecycle = next;
+  #enter(next: 'draining' | 'closed'): void {
+    this.#expiry.stop();
+    if (this.#lifecycle !== 'closed') this.#lifecycle = next;
   }
 
   /** One append for each item. */
-  private async handleEach(items: readonly Item[]): Promise<unknown> {
+  async #handleEach(items: readonly Item[]): Promise<unknown> {
     let failure: unknown;
     for (const item of items) {
       if (failure !== undefined && isPost(item)) item.reject(failure);
-      else failure = (await this.handle([item])) ?? failure;
+      else failure = (await this.#handle([item])) ?? failure;
     }
     return failure;
   }
 
-  private async append(before: number, entries: readonly Entry[]): Promise<void> {
+  async #append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const status = this.owner.workStatus(this.ledger.conversation.state);
-    if (!(await this.ledger.append(before, entries, status))) throw this.fence();
+    const status = this.#owner.workStatus(this.#ledger.conversation.state);
+    if (!(await this.#ledger.append(before, entries, status))) throw this.#fence();
   }
 
   /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */
-  private async refuseDeleted(): Promise<void> {
-    this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id).catch(() => this.deletedUpTo);
-    if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), this.deletedUpTo)) throw this.fence();
+  async #refuseDeleted(): Promise<void> {
+    this.#deletedUpTo = await this.#runtime.store.deletedUpTo(this.id).catch(() => this.#deletedUpTo);
+    if (isVoidLog(this.#ledger.entries(0, Number.POSITIVE_INFINITY), this.#deletedUpTo)) throw this.#fence();
   }
 
-  private report(command: Command): void {
-    const isOver = () => this.lifecycle === 'closed';
-    retryReport(this.id, () => this.submit(command), isOver, this.runtime);
+  #report(command: Command): void {
+    const isOver = () => this.#lifecycle === 'closed';
+    retryReport(this.id, () => this.submit(command), isOver, this.#runtime);
   }
 
   saveProjections(): Promise<void> {
-    return this.ledger.saveProjections();
+    return this.#ledger.saveProjections();
   }
 }

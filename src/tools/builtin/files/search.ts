@@ -56,129 +56,129 @@ export const searchTool = defineTool({
 });
 
 class Search {
-  private readonly sandbox: Sandbox;
-  private readonly query: string;
-  private readonly ignoreCase: boolean;
-  private readonly signal: AbortSignal;
-  private readonly lines: string[] = [];
-  private bytes = 0;
-  private files = 0;
-  private large = 0;
-  private unread = 0;
-  private stopReason: string | null = null;
+  readonly #sandbox: Sandbox;
+  readonly #query: string;
+  readonly #ignoreCase: boolean;
+  readonly #signal: AbortSignal;
+  readonly #lines: string[] = [];
+  #bytes = 0;
+  #files = 0;
+  #large = 0;
+  #unread = 0;
+  #stopReason: string | null = null;
 
   constructor(sandbox: Sandbox, query: string, ignoreCase: boolean, signal: AbortSignal) {
-    this.sandbox = sandbox;
-    this.query = query;
-    this.ignoreCase = ignoreCase;
-    this.signal = signal;
+    this.#sandbox = sandbox;
+    this.#query = query;
+    this.#ignoreCase = ignoreCase;
+    this.#signal = signal;
   }
 
   async start(names: readonly string[]): Promise<void> {
-    const folder = await this.folderOrNull(names);
-    if (folder !== null) return this.walk(names, folder);
-    await this.inFile(names, await openFile(this.sandbox, names));
+    const folder = await this.#folderOrNull(names);
+    if (folder !== null) return this.#walk(names, folder);
+    await this.#inFile(names, await openFile(this.#sandbox, names));
   }
 
   report(): string {
     const notes = [
-      this.stopReason,
-      this.large > 0 ? `${this.large} larger than ${limits.SEARCH_FILE_BYTES} bytes left out` : null,
-      this.unread > 0 ? `${this.unread} that could not be read left out` : null,
+      this.#stopReason,
+      this.#large > 0 ? `${this.#large} larger than ${limits.SEARCH_FILE_BYTES} bytes left out` : null,
+      this.#unread > 0 ? `${this.#unread} that could not be read left out` : null,
     ].filter((note) => note !== null);
-    const found = this.lines.length > 0 ? this.lines.join('\n') : `no hits in ${this.files} files`;
+    const found = this.#lines.length > 0 ? this.#lines.join('\n') : `no hits in ${this.#files} files`;
     return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found; // SEARCH-3
   }
 
   /** Null if it is a file. */
-  private async folderOrNull(names: readonly string[]): Promise<Folder | null> {
+  async #folderOrNull(names: readonly string[]): Promise<Folder | null> {
     try {
-      return await openFolder(this.sandbox, names);
+      return await openFolder(this.#sandbox, names);
     } catch (error) {
       if (errnoOf(error) === 'ENOTDIR') return null;
       throw error;
     }
   }
 
-  private async walk(names: readonly string[], opened: Folder): Promise<void> {
-    const below = await this.filesOf(names, opened);
+  async #walk(names: readonly string[], opened: Folder): Promise<void> {
+    const below = await this.#filesOf(names, opened);
     for (const name of below) {
-      if (this.stopReason !== null) return;
+      if (this.#stopReason !== null) return;
       const inner = [...names, name];
-      const folder = await openFolder(this.sandbox, inner, { isBelow: true }).catch(() => null);
-      if (folder === null) this.unread += 1;
-      else await this.walk(inner, folder);
+      const folder = await openFolder(this.#sandbox, inner, { isBelow: true }).catch(() => null);
+      if (folder === null) this.#unread += 1;
+      else await this.#walk(inner, folder);
     }
   }
 
   /** Searches the files of a folder, closes it, and returns its sub-folders. */
-  private async filesOf(names: readonly string[], folder: Folder): Promise<string[]> {
+  async #filesOf(names: readonly string[], folder: Folder): Promise<string[]> {
     try {
-      this.signal.throwIfAborted();
+      this.#signal.throwIfAborted();
       const found = await readdir(folder.at('.'), { withFileTypes: true });
       found.sort((a, b) => (a.name < b.name ? -1 : 1));
       for (const { name } of found.filter((entry) => entry.isFile())) {
-        if (this.stopReason !== null) return [];
-        await this.tryFile(folder, name, [...names, name]);
+        if (this.#stopReason !== null) return [];
+        await this.#tryFile(folder, name, [...names, name]);
       }
-      return found.filter((entry) => this.mayEnter(folder, entry)).map(({ name }) => name);
+      return found.filter((entry) => this.#mayEnter(folder, entry)).map(({ name }) => name);
     } finally {
       await folder.handle.close();
     }
   }
 
-  private mayEnter(folder: Folder, entry: Dirent): boolean {
+  #mayEnter(folder: Folder, entry: Dirent): boolean {
     if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // SEARCH-2
-    return isOpenTo(this.sandbox, `${folder.real}/${entry.name}`);
+    return isOpenTo(this.#sandbox, `${folder.real}/${entry.name}`);
   }
 
-  private async tryFile(folder: Folder, name: string, names: readonly string[]): Promise<void> {
-    this.signal.throwIfAborted();
-    const handle = await openFileIn(this.sandbox, folder, name, names).catch(() => null);
-    if (handle === null) this.unread += 1;
-    else await this.inFile(names, handle);
+  async #tryFile(folder: Folder, name: string, names: readonly string[]): Promise<void> {
+    this.#signal.throwIfAborted();
+    const handle = await openFileIn(this.#sandbox, folder, name, names).catch(() => null);
+    if (handle === null) this.#unread += 1;
+    else await this.#inFile(names, handle);
   }
 
-  private async inFile(names: readonly string[], handle: FileHandle): Promise<void> {
+  async #inFile(names: readonly string[], handle: FileHandle): Promise<void> {
     try {
-      this.files += 1;
-      if (this.files > limits.SEARCH_FILES) {
-        this.stopReason = `stopped after ${limits.SEARCH_FILES} files: search a folder below`;
+      this.#files += 1;
+      if (this.#files > limits.SEARCH_FILES) {
+        this.#stopReason = `stopped after ${limits.SEARCH_FILES} files: search a folder below`;
         return;
       }
       const { size } = await handle.stat();
       if (size > limits.SEARCH_FILE_BYTES) {
-        this.large += 1;
+        this.#large += 1;
         return;
       }
       const bytes = await readAt(handle, 0, size);
-      if (!bytes.subarray(0, limits.PROBE_BYTES).includes(0)) this.inText(names, bytes.toString('utf8'));
+      if (!bytes.subarray(0, limits.PROBE_BYTES).includes(0)) this.#inText(names, bytes.toString('utf8'));
     } finally {
       await handle.close();
     }
   }
 
-  private inText(names: readonly string[], text: string): void {
-    if (!this.folded(text).includes(this.query)) return;
+  #inText(names: readonly string[], text: string): void {
+    if (!this.#folded(text).includes(this.#query)) return;
     for (const [at, line] of text.split('\n').entries()) {
-      const column = this.folded(line).indexOf(this.query);
-      if (column >= 0) this.addHit(`${aliasOf(names)}:${at + 1}: ${excerpt(line, column)}`);
-      if (this.stopReason !== null) return;
+      const column = this.#folded(line).indexOf(this.#query);
+      if (column >= 0) this.#addHit(`${aliasOf(names)}:${at + 1}: ${excerpt(line, column)}`);
+      if (this.#stopReason !== null) return;
     }
   }
 
-  private addHit(line: string): void {
+  #addHit(line: string): void {
     const size = Buffer.byteLength(line) + 1;
-    if (this.lines.length >= limits.SEARCH_HITS || this.bytes + size > limits.SEARCH_RESULT_BYTES) {
-      this.stopReason = 'there are more hits: search for more of the text, or in a folder below';
+    if (this.#lines.length >= limits.SEARCH_HITS || this.#bytes + size > limits.SEARCH_RESULT_BYTES) {
+      this.#stopReason = 'there are more hits: search for more of the text, or in a folder below';
       return;
     }
-    this.bytes += size;
-    this.lines.push(line);
+    this.#bytes += size;
+    this.#lines.push(line);
   }
 
-  private folded(text: string): string {
-    return this.ignoreCase ? foldCase(text) : text;
+  #folded(text: string): string {
+    return this.#ignoreCase ? foldCase(text) : text;
   }
 }
 

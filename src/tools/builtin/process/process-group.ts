@@ -168,27 +168,27 @@ function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
 
 /** The output of a command: its beginning and its end, in bounded memory. */
 export class CapturedOutput {
-  private readonly head: Buffer[] = [];
-  private headBytes = 0;
-  private tail: Buffer[] = [];
-  private tailBytes = 0;
+  readonly #head: Buffer[] = [];
+  #headBytes = 0;
+  #tail: Buffer[] = [];
+  #tailBytes = 0;
   /** All bytes received. */
   total = 0;
 
   add(chunk: Buffer): void {
     this.total += chunk.length;
-    const room = SHELL_HEAD_BYTES - this.headBytes;
+    const room = SHELL_HEAD_BYTES - this.#headBytes;
     if (room > 0) {
-      this.head.push(chunk.subarray(0, room));
-      this.headBytes += Math.min(room, chunk.length);
+      this.#head.push(chunk.subarray(0, room));
+      this.#headBytes += Math.min(room, chunk.length);
     }
-    if (chunk.length > room) this.addToTail(chunk.subarray(Math.max(0, room)));
+    if (chunk.length > room) this.#addToTail(chunk.subarray(Math.max(0, room)));
   }
 
   /** Plain text, with a line for the bytes left out in the middle. */
   text(): string {
-    const head = Buffer.concat(this.head);
-    const rest = Buffer.concat(this.tail);
+    const head = Buffer.concat(this.#head);
+    const rest = Buffer.concat(this.#tail);
     const left = this.total - head.length - Math.min(rest.length, SHELL_TAIL_BYTES);
     if (left <= 0) return plainText(Buffer.concat([head, rest]));
     const tail = rest.subarray(rest.length - SHELL_TAIL_BYTES);
@@ -197,13 +197,13 @@ export class CapturedOutput {
     return `${beginning}\n[… ${left} bytes left out here …]\n${end}`;
   }
 
-  private addToTail(chunk: Buffer): void {
-    this.tail.push(chunk);
-    this.tailBytes += chunk.length;
+  #addToTail(chunk: Buffer): void {
+    this.#tail.push(chunk);
+    this.#tailBytes += chunk.length;
     // Trimmed at twice the limit, so that the cost stays linear with small chunks.
-    if (this.tailBytes < 2 * SHELL_TAIL_BYTES) return;
-    const all = Buffer.concat(this.tail);
-    this.tail = [Buffer.from(all.subarray(all.length - SHELL_TAIL_BYTES))];
-    this.tailBytes = SHELL_TAIL_BYTES;
+    if (this.#tailBytes < 2 * SHELL_TAIL_BYTES) return;
+    const all = Buffer.concat(this.#tail);
+    this.#tail = [Buffer.from(all.subarray(all.length - SHELL_TAIL_BYTES))];
+    this.#tailBytes = SHELL_TAIL_BYTES;
   }
 }

@@ -39,32 +39,32 @@ export class ChildTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
-  private readonly settings: ChildSettings;
+  readonly #settings: ChildSettings;
   /** The incomplete current line. */
-  private line = Buffer.alloc(0);
-  private lineBytes = 0;
-  private isTooLong = false;
-  private child: ChildProcess | null = null;
-  private ended: Promise<void> = Promise.resolve();
-  private closing: Promise<void> | null = null;
-  private words = '';
+  #line = Buffer.alloc(0);
+  #lineBytes = 0;
+  #isTooLong = false;
+  #child: ChildProcess | null = null;
+  #ended: Promise<void> = Promise.resolve();
+  #closing: Promise<void> | null = null;
+  #words = '';
 
   constructor(settings: ChildSettings) {
-    this.settings = settings;
+    this.#settings = settings;
   }
 
   get pid(): number | undefined {
-    return this.child?.pid;
+    return this.#child?.pid;
   }
 
   /** The end of its standard error. */
   lastWords(): string {
-    return this.words.trim();
+    return this.#words.trim();
   }
 
   start(): Promise<void> {
-    const { env, directory, enclose = asIs } = this.settings;
-    const { command, args } = enclose(this.settings);
+    const { env, directory, enclose = asIs } = this.#settings;
+    const { command, args } = enclose(this.#settings);
     const child = spawn(command, args, {
       cwd: directory,
       env: { ...env }, // CHILD-TRANSPORT-4
@@ -72,9 +72,9 @@ export class ChildTransport implements Transport {
       detached: true, // CHILD-TRANSPORT-1
       windowsHide: true,
     });
-    this.child = child;
-    this.listen(child);
-    if (child.pid !== undefined) this.watch(child, child.pid);
+    this.#child = child;
+    this.#listen(child);
+    if (child.pid !== undefined) this.#watch(child, child.pid);
     return new Promise((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', reject);
@@ -82,7 +82,7 @@ export class ChildTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const input = this.child?.stdin;
+    const input = this.#child?.stdin;
     if (!input?.writable) throw new Error('the server does not run');
     if (input.writableLength > LONGEST_MESSAGE) {
       void this.close(); // CHILD-TRANSPORT-7
@@ -94,14 +94,14 @@ export class ChildTransport implements Transport {
   }
 
   close(): Promise<void> {
-    this.closing ??= this.end();
-    return this.closing;
+    this.#closing ??= this.#end();
+    return this.#closing;
   }
 
-  private listen(child: ChildProcess): void {
-    this.ended = new Promise((resolve) => {
+  #listen(child: ChildProcess): void {
+    this.#ended = new Promise((resolve) => {
       const over = () => {
-        this.line = Buffer.alloc(0);
+        this.#line = Buffer.alloc(0);
         this.onclose?.();
         resolve();
       };
@@ -117,55 +117,55 @@ export class ChildTransport implements Transport {
       });
     });
     child.stdin?.on('error', (error) => this.onerror?.(error));
-    child.stdout?.on('data', (chunk: Buffer) => this.read(chunk));
+    child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk));
     child.stderr?.on('data', (chunk: Buffer) => {
-      this.words = (this.words + chunk.toString('utf8')).slice(-KEPT_WORDS);
+      this.#words = (this.#words + chunk.toString('utf8')).slice(-KEPT_WORDS);
     });
   }
 
   /** CHILD-TRANSPORT-5 */
-  private watch(child: ChildProcess, pid: number): void {
+  #watch(child: ChildProcess, pid: number): void {
     const watch = new OrphanWatch();
     void watch.failure.then((error) => this.onerror?.(error));
     watch.guard(pid);
     child.once('exit', () => watch.over());
   }
 
-  private read(chunk: Buffer): void {
+  #read(chunk: Buffer): void {
     let start = 0;
-    for (let end = chunk.indexOf('\n'); end !== -1 && !this.isTooLong; end = chunk.indexOf('\n', start)) {
-      this.keep(chunk.subarray(start, end));
+    for (let end = chunk.indexOf('\n'); end !== -1 && !this.#isTooLong; end = chunk.indexOf('\n', start)) {
+      this.#keep(chunk.subarray(start, end));
       start = end + 1;
-      const text = this.line.toString('utf8', 0, this.lineBytes);
-      this.line = Buffer.alloc(0);
-      this.lineBytes = 0;
-      if (!this.isTooLong) this.take(text);
+      const text = this.#line.toString('utf8', 0, this.#lineBytes);
+      this.#line = Buffer.alloc(0);
+      this.#lineBytes = 0;
+      if (!this.#isTooLong) this.#take(text);
     }
-    if (start < chunk.length) this.keep(chunk.subarray(start));
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
   }
 
   /** CHILD-TRANSPORT-6 */
-  private keep(part: Buffer): void {
-    if (this.isTooLong) return;
-    const bytes = this.lineBytes + part.length;
+  #keep(part: Buffer): void {
+    if (this.#isTooLong) return;
+    const bytes = this.#lineBytes + part.length;
     if (bytes > LONGEST_MESSAGE) {
-      this.isTooLong = true;
-      this.line = Buffer.alloc(0);
+      this.#isTooLong = true;
+      this.#line = Buffer.alloc(0);
       this.onerror?.(new MessageTooLarge());
       void this.close();
       return;
     }
-    if (bytes > this.line.length) {
-      const grown = Buffer.alloc(Math.max(bytes, 2 * this.line.length));
-      this.line.copy(grown, 0, 0, this.lineBytes);
-      this.line = grown;
+    if (bytes > this.#line.length) {
+      const grown = Buffer.alloc(Math.max(bytes, 2 * this.#line.length));
+      this.#line.copy(grown, 0, 0, this.#lineBytes);
+      this.#line = grown;
     }
-    part.copy(this.line, this.lineBytes);
-    this.lineBytes = bytes;
+    part.copy(this.#line, this.#lineBytes);
+    this.#lineBytes = bytes;
   }
 
   /** Invalid lines are reported and skipped: many programs print a greeting. */
-  private take(text: string): void {
+  #take(text: string): void {
     try {
       const given: unknown = JSON.parse(text);
       this.onmessage?.(readMessage(given));
@@ -175,20 +175,20 @@ export class ChildTransport implements Transport {
   }
 
   /** CHILD-TRANSPORT-2 */
-  private async end(): Promise<void> {
-    const { child } = this;
+  async #end(): Promise<void> {
+    const child = this.#child;
     if (child?.pid === undefined) return;
     child.stdin?.end();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      if (await this.endsWithin(this.settings.endMs)) return;
+      if (await this.#endsWithin(this.#settings.endMs)) return;
       signalGroup(child, signal);
     }
-    await this.ended;
+    await this.#ended;
   }
 
-  private async endsWithin(ms: number): Promise<boolean> {
+  async #endsWithin(ms: number): Promise<boolean> {
     const waiting = new AbortController();
-    const ended = this.ended.then(() => true);
+    const ended = this.#ended.then(() => true);
     const first = await Promise.race([ended, sleep(ms, waiting.signal).then(() => false)]);
     waiting.abort();
     return first;

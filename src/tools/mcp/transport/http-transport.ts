@@ -44,60 +44,60 @@ export class HttpTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
-  private readonly settings: HttpSettings;
-  private readonly inner: StreamableHTTPClientTransport;
-  private readonly pending = new Map<RequestId, Pending>();
-  private closing: Promise<void> | null = null;
+  readonly #settings: HttpSettings;
+  readonly #inner: StreamableHTTPClientTransport;
+  readonly #pending = new Map<RequestId, Pending>();
+  #closing: Promise<void> | null = null;
   /** Bytes of answers that the server has not read (HTTP-TRANSPORT-6). */
-  private answerBytes = 0;
+  #answerBytes = 0;
   /** HTTP-TRANSPORT-7: the time of the next stream request, and the pause after it. */
-  private nextStreamAt = 0;
-  private pauseMs = LEAST_PAUSE_MS;
+  #nextStreamAt = 0;
+  #pauseMs = LEAST_PAUSE_MS;
 
   constructor(settings: HttpSettings) {
-    this.settings = settings;
-    this.inner = new StreamableHTTPClientTransport(new URL(settings.url), {
+    this.#settings = settings;
+    this.#inner = new StreamableHTTPClientTransport(new URL(settings.url), {
       requestInit: { headers: settings.headers },
-      fetch: (url, init) => this.fetch(url, init),
+      fetch: (url, init) => this.#fetch(url, init),
     });
   }
 
   get sessionId(): string | undefined {
-    return this.inner.sessionId;
+    return this.#inner.sessionId;
   }
 
   setProtocolVersion(version: string): void {
-    this.inner.setProtocolVersion(version);
+    this.#inner.setProtocolVersion(version);
   }
 
   async start(): Promise<void> {
-    this.inner.onclose = () => {
-      for (const { lost } of this.pending.values()) clearTimeout(lost);
-      this.pending.clear();
+    this.#inner.onclose = () => {
+      for (const { lost } of this.#pending.values()) clearTimeout(lost);
+      this.#pending.clear();
       this.onclose?.();
     };
-    this.inner.onerror = (error) => {
+    this.#inner.onerror = (error) => {
       this.onerror?.(error);
       if (error.message.startsWith('Maximum reconnection attempts')) void this.close(); // HTTP-TRANSPORT-2
     };
-    this.inner.onmessage = (message: JSONRPCMessage) => {
-      this.pauseMs = LEAST_PAUSE_MS;
-      if (!('method' in message) && message.id !== undefined) this.settle(message.id);
+    this.#inner.onmessage = (message: JSONRPCMessage) => {
+      this.#pauseMs = LEAST_PAUSE_MS;
+      if (!('method' in message) && message.id !== undefined) this.#settle(message.id);
       this.onmessage?.(message);
     };
-    await this.inner.start();
+    await this.#inner.start();
   }
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    if (!('method' in message)) return this.answer(message, options);
+    if (!('method' in message)) return this.#answer(message, options);
     if (!('id' in message)) {
-      if (message.method === 'notifications/cancelled') this.forget(message.params);
-      return this.inner.send(message, options);
+      if (message.method === 'notifications/cancelled') this.#forget(message.params);
+      return this.#inner.send(message, options);
     }
     const pending: Pending = { resumable: false };
-    this.pending.set(message.id, pending);
+    this.#pending.set(message.id, pending);
     try {
-      await this.inner.send(message, {
+      await this.#inner.send(message, {
         ...options,
         onresumptiontoken: (token) => {
           pending.resumable = true;
@@ -105,53 +105,53 @@ export class HttpTransport implements Transport {
         },
       });
     } catch (error) {
-      this.settle(message.id);
+      this.#settle(message.id);
       throw error;
     }
   }
 
   /** HTTP-TRANSPORT-6 */
-  private async answer(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+  async #answer(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     const bytes = Math.max(JSON.stringify(message).length, LEAST_ANSWER_BYTES);
-    if (this.answerBytes + bytes > MOST_ANSWER_BYTES) {
+    if (this.#answerBytes + bytes > MOST_ANSWER_BYTES) {
       void this.close();
       throw new Error('the server does not take the answers to what it asks');
     }
-    this.answerBytes += bytes;
+    this.#answerBytes += bytes;
     try {
-      await this.inner.send(message, options);
+      await this.#inner.send(message, options);
     } finally {
-      this.answerBytes -= bytes;
+      this.#answerBytes -= bytes;
     }
   }
 
   close(): Promise<void> {
-    this.closing ??= this.end();
-    return this.closing;
+    this.#closing ??= this.#end();
+    return this.#closing;
   }
 
   /** HTTP-TRANSPORT-3 */
-  private async end(): Promise<void> {
-    const slow = setTimeout(() => void this.inner.close(), this.settings.endMs);
-    await this.inner.terminateSession().catch(() => undefined); // the server forgets the session by itself
+  async #end(): Promise<void> {
+    const slow = setTimeout(() => void this.#inner.close(), this.#settings.endMs);
+    await this.#inner.terminateSession().catch(() => undefined); // the server forgets the session by itself
     clearTimeout(slow);
-    await this.inner.close();
+    await this.#inner.close();
   }
 
-  private settle(id: RequestId): void {
-    clearTimeout(this.pending.get(id)?.lost);
-    this.pending.delete(id);
+  #settle(id: RequestId): void {
+    clearTimeout(this.#pending.get(id)?.lost);
+    this.#pending.delete(id);
   }
 
   /** A cancelled request needs no answer. */
-  private forget(params: unknown): void {
+  #forget(params: unknown): void {
     const id =
       typeof params === 'object' && params !== null && 'requestId' in params ? params.requestId : null;
-    if (typeof id === 'string' || typeof id === 'number') this.settle(id);
+    if (typeof id === 'string' || typeof id === 'number') this.#settle(id);
   }
 
-  private async fetch(url: string | URL, init?: RequestInit): Promise<Response> {
-    if (init?.method === 'GET') await this.pause(init.signal ?? undefined);
+  async #fetch(url: string | URL, init?: RequestInit): Promise<Response> {
+    if (init?.method === 'GET') await this.#pause(init.signal ?? undefined);
     const response = await fetch(url, init);
     if (response.body === null) return response;
     const id = requestIdOf(init?.body);
@@ -163,30 +163,30 @@ export class HttpTransport implements Transport {
         this.onerror?.(error);
         void this.close();
       },
-      onEnd: () => id !== null && response.ok && isStream && this.streamEnded(id),
+      onEnd: () => id !== null && response.ok && isStream && this.#streamEnded(id),
     });
     const readable = isStream && response.ok ? withReadableAnswers(body) : body; // HTTP-TRANSPORT-5
     return new Response(readable, { status, statusText, headers });
   }
 
   /** HTTP-TRANSPORT-7 */
-  private async pause(signal: AbortSignal | undefined): Promise<void> {
+  async #pause(signal: AbortSignal | undefined): Promise<void> {
     const now = monotonicClock();
-    const at = Math.max(now, this.nextStreamAt);
-    this.nextStreamAt = at + this.pauseMs;
-    this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);
+    const at = Math.max(now, this.#nextStreamAt);
+    this.#nextStreamAt = at + this.#pauseMs;
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
     if (at > now) await sleep(at - now, signal);
   }
 
   /** HTTP-TRANSPORT-1 */
-  private streamEnded(id: RequestId): void {
-    const pending = this.pending.get(id);
+  #streamEnded(id: RequestId): void {
+    const pending = this.#pending.get(id);
     if (pending === undefined) return;
     pending.lost = setTimeout(() => {
-      if (pending.resumable || !this.pending.delete(id)) return;
+      if (pending.resumable || !this.#pending.delete(id)) return;
       const error = { code: ErrorCode.ConnectionClosed, message: STREAM_ENDED };
       this.onmessage?.({ jsonrpc: '2.0', id, error });
-    }, this.settings.answerGraceMs);
+    }, this.#settings.answerGraceMs);
   }
 }
 
