@@ -18,17 +18,6 @@ export type Author = z.infer<typeof authorSchema>;
 /** The daemon itself: author of entries that neither a person nor an agent wrote. */
 export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
 
-/** What a reload changed of one agent. The hashes name its definitions; absent: there was or is no such agent. */
-export const teamChangeSchema = z.object({
-  agent: z.string(),
-  change: z.enum(['added', 'changed', 'removed']),
-  before: z.string().optional(),
-  after: z.string().optional(),
-  /** The parts of the definition that differ: `persona`, `tool.read_file`. */
-  parts: z.array(z.string()),
-});
-export type TeamChange = z.infer<typeof teamChangeSchema>;
-
 export const deliveryModeSchema = z.enum(['steer', 'queue', 'interrupt']);
 export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
 
@@ -51,13 +40,6 @@ export type ToolCall = z.infer<typeof toolCallSchema>;
 /** A safe tool may run twice; a risky one may not run again without a person's approval. */
 export const riskSchema = z.enum(['safe', 'risky']);
 export type Risk = z.infer<typeof riskSchema>;
-
-/** What a hired agent and the agents that it hires may use together. */
-export const hireBudgetSchema = z.strictObject({
-  tokens: z.int().positive().optional().describe('input and output tokens together'),
-  usd: z.number().positive().optional().describe('US dollars; counts models that have a price'),
-});
-export type HireBudget = z.infer<typeof hireBudgetSchema>;
 
 /** Tokens of one model call, as the provider reported them. */
 export const usageSchema = z.object({

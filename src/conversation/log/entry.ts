@@ -3,13 +3,12 @@ import {
   callPlaceSchema,
   commonFields,
   deliveryModeSchema,
-  hireBudgetSchema,
   modeSchema,
   riskSchema,
-  teamChangeSchema,
   toolCallSchema,
   usageSchema,
 } from './entry-parts.ts';
+import { teamFields } from './team-entries.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
@@ -19,6 +18,7 @@ import {
  */
 
 export * from './entry-parts.ts';
+export * from './team-entries.ts';
 
 const indexList = z.array(z.int().nonnegative());
 const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]));
@@ -226,18 +226,6 @@ const fields = {
     outcome: z.string(),
     summary: z.string().optional(),
   },
-  'agent-stopped': {
-    ...commonFields,
-    type: z.literal('agent-stopped'),
-    agent: z.string().nullable(),
-    by: z.string(),
-  },
-  'agent-resumed': {
-    ...commonFields,
-    type: z.literal('agent-resumed'),
-    agent: z.string().nullable(),
-    by: z.string(),
-  },
   'title-set': { ...commonFields, type: z.literal('title-set'), title: z.string() },
   'session-set': {
     ...commonFields,
@@ -271,36 +259,7 @@ const fields = {
     from: z.string(),
     at: z.int().nonnegative(),
   },
-  'agent-hired': {
-    ...commonFields,
-    type: z.literal('agent-hired'),
-    /** Its slug. It answers in this conversation only (docs/guides/hire-agents.md). */
-    agent: z.string(),
-    name: z.string(),
-    description: z.string(),
-    persona: z.string(),
-    /** Names and patterns, all within those of its maker. */
-    tools: z.array(z.string()),
-    model: z.string(),
-    budget: hireBudgetSchema.optional(),
-    /** Id of the author: the agent or person who hired it. */
-    by: z.string(),
-    /** Number of hires from a configured agent or a person to this one: 1 or more. */
-    depth: z.int().positive(),
-  },
-  'agent-dismissed': {
-    ...commonFields,
-    type: z.literal('agent-dismissed'),
-    agent: z.string(),
-    by: z.string(),
-    reason: z.string().optional(),
-  },
-  /** The configuration of these agents was replaced (docs/guides/change-a-running-team.md). */
-  'team-changed': {
-    ...commonFields,
-    type: z.literal('team-changed'),
-    agents: z.array(teamChangeSchema),
-  },
+  ...teamFields,
   note: {
     ...commonFields,
     type: z.literal('note'),
@@ -312,39 +271,18 @@ const fields = {
   },
 } as const;
 
-/** One schema per entry type. It checks known fields strictly and keeps unknown ones. */
-export const entrySchema = z.discriminatedUnion('type', [
-  z.looseObject(fields.message),
-  z.looseObject(fields['phase-entered']),
-  z.looseObject(fields['mode-entered']),
-  z.looseObject(fields.handoff),
-  z.looseObject(fields['delegation-requested']),
-  z.looseObject(fields['delegation-answered']),
-  z.looseObject(fields['turn-started']),
-  z.looseObject(fields['message-delivered']),
-  z.looseObject(fields['turn-ended']),
-  z.looseObject(fields['tool-started']),
-  z.looseObject(fields['approval-requested']),
-  z.looseObject(fields['approval-answered']),
-  z.looseObject(fields.summary),
-  z.looseObject(fields['run-started']),
-  z.looseObject(fields['node-entered']),
-  z.looseObject(fields['run-ended']),
-  z.looseObject(fields['agent-stopped']),
-  z.looseObject(fields['agent-resumed']),
-  z.looseObject(fields['title-set']),
-  z.looseObject(fields['session-set']),
-  z.looseObject(fields['limit-reached']),
-  z.looseObject(fields.claim),
-  z.looseObject(fields.forked),
-  z.looseObject(fields['agent-hired']),
-  z.looseObject(fields['agent-dismissed']),
-  z.looseObject(fields['team-changed']),
-  z.looseObject(fields.note),
-]);
-
 type Fields = typeof fields;
 export type EntryType = keyof Fields;
+
+type EntrySchema = { [T in EntryType]: z.ZodObject<Fields[T], z.core.$loose> }[EntryType];
+
+/** One schema per entry type. It checks known fields strictly and keeps unknown ones. */
+export const entrySchema = z.discriminatedUnion(
+  'type',
+  // `Object.values` does not keep which type has which fields.
+  Object.values(fields).map((shape) => z.looseObject(shape)) as unknown as [EntrySchema, ...EntrySchema[]],
+);
+
 /** The entry of one type: `EntryOf<'turn-started'>`. */
 export type EntryOf<T extends EntryType> = z.infer<z.ZodObject<Fields[T]>>;
 export type Entry = { [T in EntryType]: EntryOf<T> }[EntryType];

@@ -1,4 +1,4 @@
-import type { TeamChange } from './entry-parts.ts';
+import type { TeamChange } from './team-entries.ts';
 
 const MOST_PARTS = 4;
 
