@@ -45,7 +45,7 @@ export default defineConfig({
       { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {
-          ...later,
+          sequence: { groupOrder: 2 }, // projects of one group have the same number of workers
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
           globalSetup: ['test/browser/build.ts'],
