@@ -1,3 +1,4 @@
+import type { Refusal } from '../../kernel/index.ts';
 import { type Risk, SYSTEM_AUTHOR, type ToolCall } from '../log/entry.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { wireCallId } from '../state/knowledge.ts';
@@ -44,6 +45,23 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
     estimatedTokens: fields.usage && report.estimatedTokens,
     ...fields,
   });
+}
+
+export type Failure = Pick<Refusal, 'code' | 'message'>;
+
+export function errorText({ code, message }: Failure): string {
+  return `LLM_ERROR ${JSON.stringify({ code, message })}`;
+}
+
+/** L16: a failure is an entry with content, so that "continue" has an anchor. */
+export function addFailure(
+  builder: DecisionBuilder,
+  report: CallReport,
+  failure: Failure,
+  partial = '',
+): void {
+  const error = errorText(failure);
+  addAnswer(builder, report, { content: partial ? `${partial}\n\n${error}` : error, partType: 'error' });
 }
 
 export interface ResultFields {

@@ -1,4 +1,4 @@
-import { hasVisible, type Refusal } from '../../kernel/index.ts';
+import { hasVisible } from '../../kernel/index.ts';
 import { type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
@@ -6,13 +6,20 @@ import { wireCallId } from '../state/knowledge.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
-import { addAnswer, addLimit, addResult, addSummary } from './records.ts';
+import {
+  addAnswer,
+  addFailure,
+  addLimit,
+  addResult,
+  addSummary,
+  errorText,
+  type Failure,
+} from './records.ts';
 import { risksOf } from './tools.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
 /** Reports of effects: a model's answer, failure or abort, and a tool's result. False: nothing changed (TURNS-3). */
 
-type Failure = Pick<Refusal, 'code' | 'message'>;
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 export function modelAnswered(builder: DecisionBuilder, report: CallReport, answer: Answer): boolean {
@@ -44,18 +51,10 @@ function failureIn({ content, toolCalls, finishReason }: Answer): Failure | null
   return cut && toolCalls.length === 0 && !hasVisible(content ?? '') ? emptyAnswerFailure(cut) : null;
 }
 
-function errorText({ code, message }: Failure): string {
-  return `LLM_ERROR ${JSON.stringify({ code, message })}`;
-}
-
 /** L16: a failure is an entry with content, so that "continue" has an anchor. */
 export function modelFailed(builder: DecisionBuilder, command: CommandOf<'model-failed'>): boolean {
   if (!turnAwaitingAnswer(builder, command)) return false;
-  const error = errorText(command);
-  addAnswer(builder, command, {
-    content: command.partial ? `${command.partial}\n\n${error}` : error,
-    partType: 'error',
-  });
+  addFailure(builder, command, command, command.partial);
   endTurn(builder, command.agent, 'failed');
   return true;
 }

@@ -1,3 +1,4 @@
+import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from '../log/entry.ts';
 import { type Cut, cutBy, finishNotice } from '../log/finish-reason.ts';
 import {
@@ -9,12 +10,13 @@ import {
   samePlace,
   type Turn,
 } from '../state/state.ts';
-import { type WaitingEntry, WaitingQueue } from '../state/waiting.ts';
+import type { WaitingEntry, WaitingQueue } from '../state/waiting.ts';
 import { titleFrom } from '../text/text.ts';
 import { AWAITED_TOOLS, CLOSING_TOOLS, isConversationTool } from '../tools/conversation-tools.ts';
 import { beginCall, closeCall } from './calls.ts';
+import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
+import { addFailure, addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { startableCalls, startTools } from './tools.ts';
 
 /**
@@ -28,7 +30,8 @@ import { startableCalls, startTools } from './tools.ts';
  * TURNS-6 A delegated turn always answers its asker, whatever its outcome: no agent waits forever.
  * TURNS-7 A turn that is no longer needed when it could start (a withdrawn delegation, a node that the run left) starts
  *         and ends at once.
- * TURNS-8 A turn whose agent was removed from the configuration ends, and answers its asker (TURNS-6).
+ * TURNS-8 A turn whose agent was removed from the configuration ends, and answers its asker (TURNS-6). Posts that wait for
+ *         such an agent get one turn with an error entry.
  */
 
 /** Starts a turn of every agent that has no turn and has waiting entries. */
@@ -44,14 +47,9 @@ function startTurn(builder: DecisionBuilder, slug: string): void {
     return;
   }
   const isKnown = builder.roster.agents.has(slug);
-  // TURNS-8; a dismissed agent processes nothing any more (HIRING-7)
-  const waiting =
-    isKnown || builder.state.hired[slug]?.isDismissed
-      ? agent.waiting
-      : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
-  if (waiting.length === 0) return;
+  if (agent.waiting.length === 0) return;
   const turnId = builder.context.newId();
-  const next = nextItems(waiting);
+  const next = isKnown ? nextItems(agent.waiting) : itemsOfRemoved(agent.waiting);
   const key = builder.add({
     type: 'turn-started',
     author: builder.agentAuthor(slug),
@@ -64,10 +62,30 @@ function startTurn(builder: DecisionBuilder, slug: string): void {
   const turn = openTurn(builder, slug);
   if (turn && (!isKnown || isWithdrawn(builder.state, turn) || isForLeftNode(builder, turn))) {
     // It starts and ends: the agent knows of the entries, and no model call is made.
-    endTurn(builder, slug, 'aborted');
+    const isUnanswered = !isKnown && !turn.delegatedBy && !builder.state.hired[slug]?.isDismissed;
+    if (isUnanswered) addFailure(builder, reportOn(turn), removedAgent(slug)); // TURNS-8
+    endTurn(builder, slug, isUnanswered ? 'failed' : 'aborted');
     return;
   }
   builder.effect({ type: 'call-model', agent: slug, turnId, key });
+}
+
+/** One delegation, which needs an answer of its own (TURNS-6), or all other entries (TURNS-8). */
+function itemsOfRemoved(waiting: WaitingQueue): readonly WaitingEntry[] {
+  const delegated = waiting.find((item) => item.delegatedBy !== null);
+  return delegated ? [delegated] : [...waiting];
+}
+
+function removedAgent(slug: string): Refusal {
+  return refusal(
+    'AGENT_REMOVED',
+    `${slug}, or what it needs, was removed from the configuration: address another agent, or restore it, run \`parley reload\` and post again`,
+  );
+}
+
+/** Of a call that was not made: it has no request. */
+function reportOn({ agent, turnId, askedAt }: Turn): CallReport {
+  return { agent, turnId, duration: 0, requestHash: '', upTo: askedAt };
 }
 
 /** TURNS-6: a stopped agent starts no turn until it is resumed, so its askers get an error result now. */

@@ -5,6 +5,7 @@ import {
   Conversation,
   checkLaws,
   type Entry,
+  hasOutstandingWork,
   type TeamChange,
 } from '../../../src/conversation/index.ts';
 import { typed } from './life.ts';
@@ -75,5 +76,43 @@ describe('a change of the team', () => {
       expect.arrayContaining([expect.objectContaining({ type: 'call-model', agent: 'pm' })]),
     );
     expect(checkLaws(later.entries)).toEqual([]);
+  });
+
+  it.each([
+    ['a reload', { type: 'change-team', changes: [REMOVED], by } as Command],
+    ['a start', { type: 'recover' } as Command],
+  ])(
+    'ends the posts that wait for a removed agent with an error that names it, after %s (TURNS-8)',
+    (_when, command) => {
+      const world = new World();
+      world.post('@dev one');
+      world.post('@dev two', { delivery: 'queue' });
+      world.post('@dev three', { delivery: 'queue' });
+      const later = under(world.entries, ['pm']);
+      const { entries } = later.decide(command, 0);
+      expect(typed(entries, 'turn-ended').map(({ agent, outcome }) => [agent, outcome])).toEqual([
+        ['dev', 'aborted'],
+        ['dev', 'failed'],
+      ]);
+      expect(typed(entries, 'turn-started')).toMatchObject([{ agent: 'dev', trigger: [2, 3] }]);
+      const [error] = typed(entries, 'message');
+      expect(error).toMatchObject({ partType: 'error', content: expect.stringContaining('AGENT_REMOVED') });
+      expect(error?.content).toMatch(/dev.*parley reload/u);
+      expect(hasOutstandingWork(later.state)).toBe(false);
+      expect(checkLaws(later.entries)).toEqual([]);
+    },
+  );
+
+  it('ends 20,000 waiting posts of a removed agent in one turn', () => {
+    const world = new World();
+    world.post('@dev one');
+    const later = under(world.entries, ['pm', 'dev']);
+    for (let n = 0; n < 20_000; n++) {
+      const post = { id: `p${n}`, author: { id: 'alice', name: 'Alice' }, content: '@dev more' };
+      later.decide({ type: 'post', post: { ...post, delivery: 'queue' } }, 0);
+    }
+    const reloaded = under(later.entries, ['pm']);
+    expect(reloaded.decide({ type: 'change-team', changes: [REMOVED], by }, 0).entries).toHaveLength(5);
+    expect(hasOutstandingWork(reloaded.state)).toBe(false);
   });
 });
