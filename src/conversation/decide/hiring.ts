@@ -1,6 +1,6 @@
 import { inOneLine, type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, type HireBudget, SLUG_PATTERN, SYSTEM_AUTHOR } from '../log/entry.ts';
-import { accountsOf, hiredBy } from '../state/hired.ts';
+import { accountsOf, hiredBy, isReplaced } from '../state/hired.ts';
 import { publisherOf } from '../state/people.ts';
 import { nameFromSlug } from '../state/roster.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
@@ -91,8 +91,8 @@ function inLine(text = ''): string {
   return inOneLine(text.replace(/\s+/gu, ' ').trim());
 }
 
-function depthBelow({ state }: DecisionBuilder, maker: Maker): number {
-  return maker === null ? 1 : (state.hired[maker.slug]?.depth ?? 0) + 1;
+function depthBelow({ roster }: DecisionBuilder, maker: Maker): number {
+  return maker === null ? 1 : (roster.hired?.get(maker.slug)?.depth ?? 0) + 1;
 }
 
 function refusalOfWords({
@@ -201,7 +201,7 @@ function refusalOfTools(builder: DecisionBuilder, maker: Maker, tools: readonly 
 function refusalOfBudget(builder: DecisionBuilder, maker: Maker, budget: HireBudget = {}): Refusal | null {
   const { state, context } = builder;
   const { tokensPerConversation = null, usdPerConversation = null } = context.hiring ?? {};
-  const accounts = maker === null ? [] : accountsOf(state, maker.slug);
+  const accounts = maker === null ? [] : accountsOf(state, builder.roster, maker.slug);
   const leftOf = (limits: readonly [limit: number | null | undefined, used: number][]) =>
     Math.min(...limits.map(([limit, used]) => (limit == null ? Number.POSITIVE_INFINITY : limit - used)));
   const tokens = leftOf([
@@ -233,14 +233,15 @@ export function addDismissed(
   { agent: slug, reason }: ToolArguments<'dismiss'>,
 ): Refusal | null {
   const { hired } = builder.state;
-  const known = hired[slug];
-  const below = maker === null ? Object.keys(hired) : hiredBy(hired, maker.slug);
+  const isHired = (one: string) => !isReplaced(builder.context.roster, one);
+  const known = isHired(slug) ? hired[slug] : undefined;
+  const below = (maker === null ? Object.keys(hired) : hiredBy(hired, maker.slug)).filter(isHired);
   if (!known || !below.includes(slug)) {
     const active = below.filter((one) => hired[one]?.isDismissed === false).join(', ') || 'none';
     const why = known ? `${slug} is not yours: you did not hire it` : `there is no hired agent ${slug}`;
     return refusal(known ? 'FORBIDDEN' : 'UNKNOWN_AGENT', why, `agents that you can dismiss: ${active}`);
   }
-  for (const agent of [slug, ...hiredBy(hired, slug)]) {
+  for (const agent of [slug, ...hiredBy(hired, slug).filter(isHired)]) {
     if (hired[agent]?.isDismissed === false)
       builder.add({ type: 'agent-dismissed', author, agent, by: author.id, reason });
   }

@@ -1,5 +1,5 @@
 import type { EntryOf } from '../log/entry.ts';
-import { type HiredAgent, type HiredAgents, NONE_HIRED } from './roster.ts';
+import { type HiredAgent, type HiredAgents, NONE_HIRED, type Roster } from './roster.ts';
 import { agentState, type ConversationState } from './state.ts';
 
 /** The hired agents of a conversation as a fold, and what they have used of their budgets. */
@@ -27,9 +27,18 @@ function changed(hired: HiredAgents, slug: string, agent: HiredAgent): HiredAgen
   return Object.assign(Object.create(NONE_HIRED), hired, { [slug]: agent });
 }
 
-/** The agents that `slug` hired, those that they hired, and so on, dismissed ones included. */
+/** A configured agent has the slug of a hired one, and replaces it (HIRING-4). */
+export function isReplaced({ agents, hired }: Roster, slug: string): boolean {
+  return agents.has(slug) && !hired?.has(slug);
+}
+
+/**
+ * The agents that `slug` hired, those that they hired, and so on, dismissed ones included. A hired agent is the maker only
+ * of later ones: earlier ones were hired by a configured agent with its slug. So no chain is a circle.
+ */
 export function hiredBy(hired: HiredAgents, slug: string): string[] {
-  const own = Object.values(hired).filter(({ maker }) => maker === slug);
+  const since = hired[slug]?.at ?? -1;
+  const own = Object.values(hired).filter(({ maker, at }) => maker === slug && at > since);
   return own.flatMap(({ card }) => [card.slug, ...hiredBy(hired, card.slug)]);
 }
 
@@ -45,9 +54,9 @@ export interface HireAccount {
 }
 
 /** Own budget first. Empty for a configured agent. */
-export function accountsOf(state: ConversationState, slug: string): HireAccount[] {
+export function accountsOf(state: ConversationState, roster: Roster, slug: string): HireAccount[] {
   const one = state.hired[slug];
-  if (!one) return [];
+  if (!one || isReplaced(roster, slug)) return [];
   const members = [slug, ...hiredBy(state.hired, slug)];
   const used = members.map((member) => agentState(state, member).used);
   const account = {
@@ -57,5 +66,6 @@ export function accountsOf(state: ConversationState, slug: string): HireAccount[
     usedTokens: used.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0),
     usedUsd: used.reduce((sum, { usd }) => sum + usd, 0),
   };
-  return [account, ...(one.maker === null ? [] : accountsOf(state, one.maker))];
+  const isMakerHired = one.maker !== null && (state.hired[one.maker]?.at ?? one.at) < one.at;
+  return [account, ...(isMakerHired && one.maker !== null ? accountsOf(state, roster, one.maker) : [])];
 }

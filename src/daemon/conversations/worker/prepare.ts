@@ -129,12 +129,12 @@ function callFor(preparing: Preparing, prepared: Prepared): PreparedCall {
 
 /** The limit of the conversation, or the budget of a hired agent (HIRING-5), that this call could exceed; null: none. */
 function limitReached(context: PrepareContext, call: ReservedCall): LimitReached | null {
-  const { state } = context.conversation;
+  const { state, roster } = context.conversation;
   const reserved = [...context.reserved(), call];
   const budget = { ...context.runtime.team.limits, usedTokens: state.tokens, usedUsd: state.usd };
   const reached = overBudget(budget, reserved);
   if (reached) return reached;
-  for (const { agent, budget: given, members, ...used } of accountsOf(state, call.agent)) {
+  for (const { agent, budget: given, members, ...used } of accountsOf(state, roster, call.agent)) {
     const own = {
       tokensPerConversation: given.tokens ?? null,
       usdPerConversation: given.usd ?? null,
