@@ -3,6 +3,7 @@ import type { AnswerOf } from '../../bus/index.ts';
 import type { Config } from '../../config/index.ts';
 import {
   type Author,
+  type ConversationState,
   isParticipant,
   missingForRun,
   SYSTEM_AUTHOR,
@@ -162,7 +163,8 @@ export class Reloader {
     const { runtime, workers } = this.#parts;
     const { id, state } = worker;
     const isNamed = changes.some(({ agent }) => isParticipant(state, agent));
-    const isTouched = isNamed || missingForRun(state, runtime.team.for(state).rules) !== null;
+    const team = runtime.team.for(state);
+    const isTouched = isNamed || missingForRun(state, team.rules) !== null || hasWorkOfRemoved(state, team);
     try {
       worker.watchApprovals();
       if (isTouched) await workers.submit(id, { type: 'change-team', changes, by });
@@ -173,6 +175,13 @@ export class Reloader {
       return false;
     }
   }
+}
+
+/** Also of a hired agent whose model was removed: no configured agent has changed then. */
+function hasWorkOfRemoved(state: ConversationState, { sources }: Pick<Team, 'sources'>): boolean {
+  return Object.entries(state.agents).some(
+    ([slug, { turn, waiting }]) => (turn !== null || waiting.length > 0) && !sources.roster.agents.has(slug),
+  );
 }
 
 /** Of the running turns. */

@@ -115,4 +115,24 @@ describe('a reload', () => {
     expect((await reloader.reload(by)).settings).toEqual(['approvals']);
     expect(world.runtime.team.approvalExpiryMs).toBe(60_000);
   });
+
+  it('ends the turn of a hired agent whose model was removed (HIRING-4)', async () => {
+    const scripted = { provider: 'scripted' };
+    settings.models = { default: scripted, small: scripted };
+    const reloader = await started();
+    const { workers } = world;
+    const agent = { slug: 'scout', persona: 'Look.', model: 'small' };
+    expect(await workers.submit('c', { type: 'hire', agent, by })).toEqual({ kind: 'done' });
+    const post = {
+      id: 'p1',
+      author: { id: 'alice', name: 'Alice' },
+      content: '@scout look',
+      delivery: 'queue' as const,
+    };
+    await workers.submit('c', { type: 'post', post });
+    settings.models = { default: scripted };
+    await reloader.reload(by);
+    const ended = (await workers.existing('c')).entries().filter(({ type }) => type === 'turn-ended');
+    expect(ended).toMatchObject([{ agent: 'scout', outcome: 'aborted' }]);
+  });
 });
