@@ -45,7 +45,7 @@ export class Problems {
     const count = this.#found.length;
     const title = count === 1 ? 'the configuration has 1 problem' : `the configuration has ${count} problems`;
     throw new ParleyError('CONFIG_INVALID', [title, ...this.#found.map(describeProblem)].join('\n'), {
-      hint: `correct what is listed and start again; every key is explained in ${this.#document}`,
+      hint: `correct what is listed and try again; every key is explained in ${this.#document}`,
     });
   }
 }

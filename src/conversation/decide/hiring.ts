@@ -160,7 +160,8 @@ function refusalOfName(builder: DecisionBuilder, slug: string, name: string): Re
   for (const wanted of new Set([slug, name])) {
     const other = taken.find((one) => looksLike(one, wanted));
     if (other === undefined) continue;
-    const message = `${JSON.stringify(wanted)} cannot be told from ${JSON.stringify(other)}, which is taken in this conversation`;
+    const isSame = other === wanted;
+    const message = `${JSON.stringify(wanted)} ${isSame ? 'is' : `looks like ${JSON.stringify(other)}, which is`} taken in this conversation`;
     return refusal(
       'NAME_TAKEN',
       message,

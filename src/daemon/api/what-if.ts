@@ -77,8 +77,8 @@ function agentAt(entries: readonly Entry[], at: Start['at']): string {
   const entry = typeof at === 'number' ? entries[at] : undefined;
   if (entry?.author.kind === 'agent') return entry.author.id;
   throw badRequest(
-    'what-if: agent: expected a slug, since `at` is not one entry of an agent',
-    'name the agent with `agent`',
+    'the agent is missing: `at` is not one entry of an agent',
+    'name the agent: `agent`, or --agent on the command line',
   );
 }
 

@@ -5,7 +5,7 @@ import { ParleyError } from '../../kernel/index.ts';
 
 /** Compares two configurations. Each setting can be reloaded or needs a restart; a new one that is neither does not compile. */
 
-type Setting = Exclude<keyof Config, 'roster' | 'notices'>;
+type Setting = Exclude<keyof Config, 'roster' | 'notices' | 'daemon'>;
 
 /** The keys under which people know the settings. `restart`: the daemon reads them only when it starts. */
 const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restart?: true }>> = {
@@ -29,20 +29,39 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   sharing: { key: 'sharing', restart: true },
   replicas: { key: 'jetstream.replicas', restart: true },
   remoteAgents: { key: 'agents', restart: true },
-  daemon: { key: 'nats, http, --data, --store', restart: true },
   telemetry: { key: 'PARLEY_TELEMETRY', restart: true },
+};
+
+/** The keys and flags of `daemon`. All need a restart. */
+const DAEMON: Readonly<Record<keyof Config['daemon'], string>> = {
+  data: '--data',
+  nats: 'nats',
+  natsBinary: 'NATS_BIN',
+  store: '--store',
+  http: 'http',
 };
 
 /** The keys of what differs. Throws `RESTART_NEEDED` if the daemon cannot change one of them while it runs. */
 export function changedSettings(before: Config, after: Config): string[] {
-  const changed = (Object.keys(SETTINGS) as Setting[])
-    .filter((setting) => settingDigest(before[setting]) !== settingDigest(after[setting]))
-    .map((setting) => SETTINGS[setting]);
-  const fixed = [...new Set(changed.flatMap(({ key, restart }) => (restart ? [key] : [])))];
+  const changed = differing(SETTINGS, before, after).map((setting) => SETTINGS[setting]);
+  const fixed = [
+    ...changed.flatMap(({ key, restart }) => (restart ? [key] : [])),
+    ...differing(DAEMON, before.daemon, after.daemon).map((setting) => DAEMON[setting]),
+  ];
   if (fixed.length === 0) return changed.map(({ key }) => key);
-  throw new ParleyError('RESTART_NEEDED', `only a restart can change ${fixed.join('; ')}`, {
+  throw new ParleyError('RESTART_NEEDED', `only a restart can change ${fixed.join(', ')}`, {
     hint: 'undo that change and reload the others, or restart the daemon; nothing was changed',
   });
+}
+
+function differing<Key extends string, Settings extends Readonly<Record<Key, unknown>>>(
+  keys: Readonly<Record<Key, unknown>>,
+  before: Settings,
+  after: Settings,
+): Key[] {
+  return (Object.keys(keys) as Key[]).filter(
+    (key) => settingDigest(before[key]) !== settingDigest(after[key]),
+  );
 }
 
 /** `null`: there is no such agent. */

@@ -8,13 +8,13 @@ it('an error in the users of a nats-server names the document that explains thei
   for (const file of ['users.yaml', 'missing.yaml'])
     await expect(loadNatsUsers(join(folder, file))).rejects.toMatchObject({
       code: 'CONFIG_INVALID',
-      hint: 'correct what is listed and start again; every key is explained in docs/guides/shared-server.md',
+      hint: 'correct what is listed and try again; every key is explained in docs/guides/shared-server.md',
     });
 });
 
 it('an error in the configuration of the daemon names its own document', async () => {
   await expect(load({ 'parley.yaml': 'limit: 1\n' })).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
-    hint: 'correct what is listed and start again; every key is explained in docs/reference/configuration.md',
+    hint: 'correct what is listed and try again; every key is explained in docs/reference/configuration.md',
   });
 });

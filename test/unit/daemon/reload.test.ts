@@ -80,6 +80,11 @@ describe('a reload', () => {
       { code: 'RESTART_NEEDED', message: expect.stringContaining('ingress') },
     ],
     [
+      'a server that needs a restart',
+      () => Object.assign(settings, { shutdown: { graceMs: 1 }, nats: { server: 'nats://127.0.0.1:1' } }),
+      { code: 'RESTART_NEEDED', message: 'only a restart can change shutdown, nats' },
+    ],
+    [
       'a tool server that does not start',
       () => prepare.mockRejectedValueOnce(new Error('no server')),
       { message: 'no server' },
