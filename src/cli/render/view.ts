@@ -91,13 +91,17 @@ function facts(report: ViewReport): string[] {
     ['missing', report.tools_missing.length > 0 ? report.tools_missing.join(', ') : null],
     ['forbidden', report.tools_forbidden.length > 0 ? report.tools_forbidden.join(', ') : null],
     ['hash', report.requestHash],
-    ['definition', report.definition.recorded ? report.definition.hash : null],
+    ['definition', definitionOf(report)],
     ['this call', cost.call && renderUsage(cost.call)],
     ['its turn', cost.turn.calls > 1 ? renderUsed(cost.turn) : null],
     ['the agent', renderUsed(cost.agent)],
     ['all agents', renderUsed(cost.conversation)],
   ];
   return lines.flatMap(([name, text]) => (text ? [fact(name, printable(text))] : []));
+}
+
+function definitionOf({ definition: { hash, recorded } }: ViewReport): string {
+  return recorded ? hash : 'the current one: the log records none for this request';
 }
 
 const NAME = 12;
@@ -109,9 +113,9 @@ function fact(name: string, text: string): string {
 }
 
 const STATUS: Readonly<Record<ViewReport['status'], string>> = {
-  not_needed: 'whole: nothing had to be taken out',
-  reduced: 'reduced: a summary or previews replace what was taken out',
-  no_effect: 'over its limit, and nothing can be taken out of it; it fits the window',
+  not_needed: 'whole: nothing was removed',
+  reduced: 'reduced: a summary or previews replace what was removed',
+  no_effect: 'over its limit, and nothing can be removed; it fits the window',
   failed: 'too large for the window: it is not sent',
 };
 
@@ -124,7 +128,7 @@ const SENT: Readonly<Record<string, string>> = {
 
 function gone({ from, to, how, by }: ViewReport['left_out_as'][number]): string {
   const which = from === to ? `entry ${from}` : `entries ${from} to ${to}`;
-  if (how === 'empty') return `${which}: without a word, and this provider takes no such answer`;
+  if (how === 'empty') return `${which}: without text, which this provider does not accept`;
   const why = how === 'summed_up' ? `summed up in entry ${by}` : `left out by entry ${by}, never shown`;
   return `${which}: ${why}; recall {"from":${from},"to":${to}}`;
 }
@@ -135,11 +139,11 @@ function reducedWhen({ next_reduction: { above, target, limits, due, would } }: 
     limits.chars === null ? [] : [`${count(limits.chars)} characters`],
   ].flat();
   const when = [`${count(above)} tokens`, ...hard].join(' or ');
-  const say = [
+  const removals = [
     would?.shorten.length ? `shorten ${entriesNamed(would.shorten)}` : '',
     would?.sum_up.length ? `sum up ${entriesNamed(would.sum_up)}` : '',
     would?.leave_out.length ? `leave out ${entriesNamed(would.leave_out)}` : '',
   ].filter((text) => text !== '');
-  const what = say.length > 0 ? `would ${say.join(', ')}` : 'would take nothing';
+  const what = removals.length > 0 ? `would ${removals.join(', ')}` : 'would remove nothing';
   return `${due ? 'due: it is' : 'when'} above ${when}, to ${count(target)} tokens; now it ${what}`;
 }

@@ -112,7 +112,9 @@ function moneyOf(runs: readonly WhatIfRun[]): string {
 }
 
 function answerOf([run]: readonly WhatIfRun[]): string {
-  return run ? firstLine(printable(run.message ?? run.content ?? callsOf(run)), 60) : '';
+  if (!run) return '';
+  const answer = run.verdict === 'diverged' ? callsOf(run) : (run.content ?? callsOf(run));
+  return firstLine(printable(run.message ?? answer), 60);
 }
 
 function callsOf({ toolCalls }: Pick<WhatIfRun, 'toolCalls'>): string {

@@ -20,6 +20,23 @@ describe('explain', () => {
     );
   });
 
+  it('`parley explain` says where the log records no definition, so that the current one is shown', async () => {
+    const daemon = fakeDaemon({
+      view: ({ at }: { at?: number }) => ({
+        ...view,
+        report: reportOf({ definition: { hash: 'def', recorded: at === 11, parts: {} } }),
+      }),
+    });
+    const explain = async (...more: string[]) =>
+      (await parley(['explain', 'c', '--agent', 'pm', ...more], { daemon })).out;
+    expect(await explain('--at', '11')).toMatch(/^definition {2}def$/m);
+    expect(await explain('--at', '7')).toMatch(/^definition {2}the current one: the log records none/m);
+    expect(await explain('--at', '7', '--diff', '11')).toMatch(
+      /^- pm at 7, with the current definition: .*\n\+ pm at 11: /,
+    );
+    expect(await explain('--at', '11', '--diff')).toMatch(/^- pm at 11: .*\n\+ pm now: /);
+  });
+
   it('`parley explain` compares two positions, two agents, or both', async () => {
     const daemon = fakeDaemon({
       view: ({ agent: slug, at }: { agent: string; at?: number }) => ({

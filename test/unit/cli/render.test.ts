@@ -248,7 +248,7 @@ describe('an explained view', () => {
     ],
     [
       { left_out_as: [{ from: 6, to: 6, how: 'empty', recall: { from: 6, to: 6 } }] },
-      /not in it +entry 6: without a word/,
+      /not in it +entry 6: without text/,
     ],
     [{ shortened: [3] }, /previews +entry 3/],
     [{ waiting: [8] }, /later +entry 8: for a later call/],
@@ -278,7 +278,7 @@ describe('an explained view', () => {
     expect(said).toContain('due: it is above 640 tokens or 80 messages or 120,000 characters, to 400 tokens');
     expect(said).toContain('now it would shorten entry 3, sum up entries 0 to 1, leave out entry 5');
     expect(report().replace(/\s+/g, ' ')).toContain(
-      'when above 640 tokens, to 400 tokens; now it would take nothing',
+      'when above 640 tokens, to 400 tokens; now it would remove nothing',
     );
   });
 

@@ -114,6 +114,13 @@ describe('parley what-if', () => {
     expect(lines.at(-1)).toMatch(/^9 +- +- +0 +0 +- +NO_DEFINITION: recorded without a definition$/);
   });
 
+  it('names the call at which a run diverged, also in the table of several turns', async () => {
+    const toolCalls = [{ name: 'shell', arguments: '{"command":"ls"}' }];
+    const run = runOf({ verdict: 'diverged', outcome: 'diverged', content: 'I look.', toolCalls });
+    const lines = (await show(resultOf([turnOf({ at: 5 }), turnOf({ at: 9, changed: [run] })]))).trim();
+    expect(lines).toMatch(/⚙ shell {"command":"ls"}$/);
+  });
+
   it('shows texts of models without control characters', async () => {
     const out = await show(
       resultOf([turnOf({ changed: [runOf({ verdict: 'different', content: 'a\u001b[2Jb' })] })]),

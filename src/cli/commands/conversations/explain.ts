@@ -90,8 +90,22 @@ function compare(
     context.value({ before, after, messages, definition });
     return;
   }
-  const named = ({ agent, at }: RequestAt) => `${agent} ${at === undefined ? 'now' : `at ${at}`}`;
-  context.line(renderDiff(messages, views, [named(requests[0]), named(requests[1])], context.palette));
+  context.line(
+    renderDiff(messages, views, [named(requests, views, 0), named(requests, views, 1)], context.palette),
+  );
+}
+
+/** A recorded definition compared with the current one of another place is easily mistaken for an edit: it is named. */
+function named(
+  requests: readonly [RequestAt, RequestAt],
+  [before, after]: readonly [View, View],
+  side: 0 | 1,
+): string {
+  const { agent, at } = requests[side];
+  if (at === undefined) return `${agent} now`;
+  const [own, other] = side === 0 ? [before, after] : [after, before];
+  const isCurrent = !own.report.definition.recorded && other.report.definition.recorded;
+  return `${agent} at ${at}${isCurrent ? ', with the current definition' : ''}`;
 }
 
 /** With --data it reads files, otherwise it asks a daemon. Options of the other way are refused. */
