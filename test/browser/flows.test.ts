@@ -208,7 +208,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
       .click();
     const panel = page.locator('.answer-panel');
     expect(await textOf(panel.locator('.figure'))).toMatch(/^[\d,]+ of [\d,]+ tokens$/);
-    expect(await textOf(panel)).toContain('were sent: the log has their hash');
+    expect(await textOf(panel)).toContain('yes: the log has the hash of these bytes');
     const view = await stage.api<{ report: { parts: object[]; tokens: number } }>(
       'GET',
       `conversations/why/view?agent=lead&at=${page.url().split('/').at(-1)}`,

@@ -122,7 +122,7 @@ const STATUS: Readonly<Record<ViewReport['status'], string>> = {
 const SENT: Readonly<Record<string, string>> = {
   true: 'yes: the log recorded the hash of these bytes',
   false:
-    'other bytes were sent: the log recorded another hash (the configuration changed since and the turn recorded no definition, or an older version of Parley built the request)',
+    'no: other bytes were sent; the log recorded another hash (the configuration changed since and the turn recorded no definition, or an older version of Parley built the request)',
   unknown: 'unknown: the log recorded no hash for this place',
 };
 

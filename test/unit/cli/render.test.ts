@@ -253,7 +253,7 @@ describe('an explained view', () => {
     [{ shortened: [3] }, /previews +entry 3/],
     [{ waiting: [8] }, /later +entry 8: for a later call/],
     [{ sent: true }, /sent +yes/],
-    [{ sent: false }, /sent +other bytes were sent:[\s\S]*an older version of Parley/],
+    [{ sent: false }, /sent +no: other bytes were sent;[\s\S]*an older version of Parley/],
     [{ sent: 'unknown' }, /sent +unknown/],
     [{ fault: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'why' } }, /fault +CONTEXT_STILL_TOO_LARGE: why/],
     [{ note: 'careful' }, /note +careful/],

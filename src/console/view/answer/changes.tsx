@@ -26,7 +26,7 @@ export function Changes({ now, before, previous }: ChangesProps) {
     <section>
       <Fold isOpen summary={<h3>Messages that changed since its previous answer ({changes.length})</h3>}>
         <p class="muted">
-          compared with the request of <EntryLinks entries={[previous]} />
+          compared with the request for entry <EntryLinks entries={[previous]} />
         </p>
         <ul class="changes">
           {changes.map((change, place) => (

@@ -65,13 +65,13 @@ export function Facts({ request: { report } }: { readonly request: ExplainedRequ
       <dl class="facts">
         <dt>Model</dt>
         <dd>{model}</dd>
-        <dt>These very bytes</dt>
+        <dt>Sent</dt>
         <dd>
           {sent === true
-            ? 'were sent: the log has their hash'
+            ? 'yes: the log has the hash of these bytes'
             : sent === 'unknown'
-              ? 'may have been sent: the log has no hash'
-              : 'differ from what was sent: the configuration has changed, or an older version of Parley sent them'}
+              ? 'unknown: the log has no hash for this place'
+              : 'other bytes: the turn recorded no definition and the configuration changed, or an older version of Parley built the request'}
         </dd>
         {call && (
           <>
