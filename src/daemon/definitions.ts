@@ -34,6 +34,7 @@ interface Known {
  * DEFINITIONS-2 The requests of a turn are built from the definition in its newest `turn-started`, by `sourcesOf`, as
  *               `explain` builds them. A tool that a server adds or removes during the turn does not change them.
  * DEFINITIONS-3 A definition is computed once for each team and map of tools, and stored once in the life of a process.
+ *               None is dropped from memory: a decision that is being appended may name it.
  */
 export class Definitions {
   readonly #texts: DefinitionTexts;
@@ -112,16 +113,6 @@ export class Definitions {
     } catch (error) {
       this.#stored.delete(hash);
       throw error;
-    }
-  }
-
-  /** Drops what neither this team nor a turn needs any more. The texts stay stored. */
-  keepOnly(team: SourcesAndAgents, isUsed: (hash: string) => boolean): void {
-    const current = new Set([...this.#currentOf(team).definitions.values()].map((one) => one?.hash));
-    for (const hash of this.#known.keys()) {
-      if (current.has(hash) || isUsed(hash)) continue;
-      this.#known.delete(hash);
-      this.#stored.delete(hash);
     }
   }
 

@@ -147,11 +147,9 @@ export class Reloader {
 
   /** RELOAD-3. Returns in how many conversations. */
   async #announce(changes: readonly TeamChange[], by: Author): Promise<number> {
-    const { runtime, workers } = this.#parts;
+    const { workers } = this.#parts;
     const opened = (await workers.opened()).filter((worker) => worker.isOurs);
     const counts = await Promise.all(opened.map((worker) => this.#announceIn(worker, changes, by)));
-    const used = new Set(opened.flatMap(definitionsInUse));
-    runtime.definitions.keepOnly(runtime.team, (hash) => used.has(hash));
     return counts.filter(Boolean).length;
   }
 
@@ -182,12 +180,4 @@ function hasWorkOfRemoved(state: ConversationState, { sources }: Pick<Team, 'sou
   return Object.entries(state.agents).some(
     ([slug, { turn, waiting }]) => (turn !== null || waiting.length > 0) && !sources.roster.agents.has(slug),
   );
-}
-
-/** Of the running turns. */
-function definitionsInUse(worker: ConversationWorker): string[] {
-  return Object.values(worker.state.agents).flatMap(({ turn }) => {
-    const started = turn?.status === 'running' ? worker.entries(turn.resumedAt, 1)[0] : undefined;
-    return started?.type === 'turn-started' && started.definition !== undefined ? [started.definition] : [];
-  });
 }
