@@ -6,7 +6,7 @@ import { nameFromSlug } from '../state/roster.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
 import { firstCodePoints } from '../text/text.ts';
 import { isConversationTool, type ToolArguments } from '../tools/conversation-tools.ts';
-import { listsTool } from '../tools/tool-patterns.ts';
+import { listsTool, TOOL_NAME_OR_PATTERN } from '../tools/tool-patterns.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
 /**
@@ -158,7 +158,7 @@ function refusalOfName(builder: DecisionBuilder, slug: string, name: string): Re
   }
   const taken = [...agents, ...(roster.takenNames ?? []), ...people, SYSTEM_AUTHOR.id, SYSTEM_AUTHOR.name];
   for (const wanted of new Set([slug, name])) {
-    const other = taken.find((one) => looksLike(one, wanted));
+    const other = taken.find((one) => looksLike(one, wanted) || looksLike(one, `agent ${wanted}`)); // PERSON-3
     if (other === undefined) continue;
     const isSame = other === wanted;
     const message = `${JSON.stringify(wanted)} ${isSame ? 'is' : `looks like ${JSON.stringify(other)}, which is`} taken in this conversation`;
@@ -181,7 +181,7 @@ function refusalOfModel({ roster }: DecisionBuilder, model: string | undefined):
 function refusalOfTools(builder: DecisionBuilder, maker: Maker, tools: readonly string[]): Refusal | null {
   const { hiring } = builder.context;
   const mayGive = (tool: string): boolean => {
-    if (tool === 'complete_node') return false;
+    if (tool === 'complete_node' || !TOOL_NAME_OR_PATTERN.test(tool)) return false;
     if (maker !== null) return listsTool(maker.tools, tool);
     return isConversationTool(tool) || hiring?.isConfigured(tool) === true;
   };

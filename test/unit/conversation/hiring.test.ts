@@ -63,6 +63,11 @@ describe('an agent that hires', () => {
   it.each([
     { what: 'a tool that it does not have', request: { tools: ['shell'] }, code: 'TOOL_NOT_AVAILABLE' },
     { what: 'a wider pattern', request: { tools: ['mcp__files*'] }, code: 'TOOL_NOT_AVAILABLE' },
+    {
+      what: 'a text that is no tool name',
+      request: { tools: ['mcp__files__\nx'] },
+      code: 'TOOL_NOT_AVAILABLE',
+    },
     { what: 'a tool of workflow nodes', request: { tools: ['complete_node'] }, code: 'TOOL_NOT_AVAILABLE' },
     { what: 'a model that is not configured', request: { model: 'huge' }, code: 'UNKNOWN_MODEL' },
     { what: 'the slug of an agent', request: { slug: 'dev' }, code: 'NAME_TAKEN' },
@@ -70,6 +75,7 @@ describe('an agent that hires', () => {
     { what: 'a name that looks like an agent', request: { name: 'Dеv' }, code: 'NAME_TAKEN' },
     { what: 'the name of a person in the conversation', request: { name: 'Alice' }, code: 'NAME_TAKEN' },
     { what: 'the publisher of a person', request: { slug: 'alice' }, code: 'NAME_TAKEN' },
+    { what: 'a name that a person imitated', request: { slug: 'carla' }, code: 'NAME_TAKEN' },
     { what: 'a configured person', request: { slug: 'carol' }, code: 'NAME_TAKEN' },
     { what: 'the name of the operator', request: { slug: 'operator' }, code: 'NAME_TAKEN' },
     { what: 'the name of the system', request: { name: 'Parley' }, code: 'NAME_TAKEN' },
@@ -80,7 +86,7 @@ describe('an agent that hires', () => {
     { what: 'a persona without text', request: { persona: ' ' }, code: 'INVALID_ARGUMENTS' },
     { what: 'an unknown key', request: { phases: ['plan'] } as object, code: 'INVALID_ARGUMENTS' },
   ])('cannot give $what', ({ request, code }) => {
-    const team = teamOf({ people: ['carol'] });
+    const team = teamOf({ people: ['carol', 'agent carla'] });
     expect(hires(team, request)).toContain(code);
     expect(typed(team.entries, 'agent-hired')).toEqual([]);
     expect(team.turn('pm')?.status).toBe('running');
