@@ -70,6 +70,8 @@ export interface EncodedAnswer {
   readonly error: { readonly status: number; readonly description: string } | null;
 }
 
+const MOST_ERROR_CHARACTERS = 2_000;
+
 /** An answer as bytes of at most `maxBytes`; one that does not fit becomes the error `TOO_LARGE`. */
 export function encodeAnswer(answer: ApiAnswer, maxBytes: number): EncodedAnswer {
   if (!answer.ok) return encodeRefusal(answer.refusal);
@@ -80,9 +82,14 @@ export function encodeAnswer(answer: ApiAnswer, maxBytes: number): EncodedAnswer
 }
 
 function encodeRefusal({ code, message, hint }: Refusal): EncodedAnswer {
-  const error = { code, message: cut(message, 2_000), ...(hint !== undefined && { hint: cut(hint, 2_000) }) };
+  const error = { code, message: shortened(message), ...(hint !== undefined && { hint: shortened(hint) }) };
   const description = cut(`${code}: ${message}`, 200).replace(/\p{Cc}+/gu, ' ');
   return { body: encoder.encode(JSON.stringify(error)), error: { status: statusOf(code), description } };
+}
+
+function shortened(text: string): string {
+  const shown = cut(text, MOST_ERROR_CHARACTERS);
+  return shown === text ? text : `${shown}… (${text.length - shown.length} more characters)`;
 }
 
 /** What a handler threw, as a refusal: a known fault by its code, a bug without its details. */

@@ -37,6 +37,12 @@ describe('an answer of the API', () => {
     expect(error).toEqual({ status: 400, description: 'UNKNOWN_FIELD: bad Evil: header' });
   });
 
+  it('a long error message is cut, and its end says how much is missing', () => {
+    const refusal = { code: 'CONFIG_INVALID', message: 'x'.repeat(2_500) };
+    const { message } = JSON.parse(text(encodeAnswer({ ok: false, refusal }, 10_000).body));
+    expect(message).toBe(`${'x'.repeat(2_000)}… (500 more characters)`);
+  });
+
   it('an expected error is answered with its code, and a bug without its details', () => {
     const known = new ParleyError('BROKER_UNAVAILABLE', 'gone', { hint: 'wait' });
     expect(refusalOfFault(known)).toEqual({ code: 'BROKER_UNAVAILABLE', message: 'gone', hint: 'wait' });
