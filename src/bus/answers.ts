@@ -178,3 +178,39 @@ export const reloaded = fields({
     .optional()
     .describe('The other daemons that share the logs; `error`: that one keeps its configuration'),
 });
+
+export const tools = fields({
+  tools: list(fields({ name: z.string(), risk: z.enum(['safe', 'risky']) })),
+  servers: list(
+    fields({
+      server: z.string(),
+      state: z.enum(['connecting', 'ready', 'failed']),
+      /** Wire names. */
+      tools: list(z.string()),
+      /** Of these, the ones that are new or changed since they were accepted. */
+      unaccepted: list(z.string()).optional(),
+      /** Why it failed. */
+      error: z.string().optional(),
+    }),
+  ),
+});
+
+export const agents = fields({
+  agents: list(
+    fields({
+      slug: agent,
+      name: z.string(),
+      description: z.string(),
+      phases: list(z.string()),
+      modes: list(modeSchema),
+      runtime: z.string(),
+      status: z.string(),
+      /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */
+      model: z.string().optional(),
+      parameters: z.record(z.string(), z.unknown()).optional(),
+      headers: list(z.string()).optional(),
+    }),
+  ),
+  /** The keys of `models`. */
+  models: list(z.string()).optional(),
+});

@@ -11,6 +11,7 @@ import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
 import {
   accepted,
   agent,
+  agents,
   count,
   deleted,
   detail,
@@ -21,6 +22,7 @@ import {
   page,
   posted,
   reloaded,
+  tools,
 } from './answers.ts';
 import { postShape, slugShape } from './post.ts';
 import { whatIfId, whatIfList, whatIfRequest, whatIfResult, whatIfSummary } from './what-if.ts';
@@ -212,48 +214,8 @@ export const CONTRACT = {
     isRepeatable: true,
   },
   'dead-retry': { request: z.strictObject({ sequence: z.int().positive() }), answer: posted },
-  agents: {
-    request: nothing,
-    answer: fields({
-      agents: list(
-        fields({
-          slug: agent,
-          name: z.string(),
-          description: z.string(),
-          phases: list(z.string()),
-          modes: list(modeSchema),
-          runtime: z.string(),
-          status: z.string(),
-          /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */
-          model: z.string().optional(),
-          parameters: z.record(z.string(), z.unknown()).optional(),
-          headers: list(z.string()).optional(),
-        }),
-      ),
-      /** The keys of `models`. */
-      models: list(z.string()).optional(),
-    }),
-    isRepeatable: true,
-  },
-  tools: {
-    request: nothing,
-    answer: fields({
-      tools: list(fields({ name: z.string(), risk: z.enum(['safe', 'risky']) })),
-      servers: list(
-        fields({
-          server: z.string(),
-          state: z.enum(['connecting', 'ready', 'failed']),
-          /** Wire names. */
-          tools: list(z.string()),
-          /** Of these, the ones that are new or changed since they were accepted. */
-          unaccepted: list(z.string()).optional(),
-          /** Why it failed. */
-          error: z.string().optional(),
-        }),
-      ),
-    }),
-    isRepeatable: true,
-  },
+  agents: { request: nothing, answer: agents, isRepeatable: true },
+  tools: { request: nothing, answer: tools, isRepeatable: true },
   phases: {
     request: nothing,
     answer: fields({

@@ -1,7 +1,16 @@
 import { isJson, type Refusal } from '../../kernel/index.ts';
 import { argumentsCutMessage, type Cut, cutBy } from '../log/finish-reason.ts';
-import { isStopped, type OpenCall, settingAt, type Turn, waitPath } from '../state/state.ts';
 import {
+  agentState,
+  type ConversationState,
+  isStopped,
+  type OpenCall,
+  ownerOf,
+  settingAt,
+  type Turn,
+} from '../state/state.ts';
+import {
+  AWAITED_TOOLS,
   availableTools,
   type ConversationToolName,
   isConversationTool,
@@ -255,4 +264,38 @@ function delegated(turn: Turn): Fault | null {
     code: 'DELEGATED',
     message: `${agent} asked you and waits: answer in words instead of handing over`,
   };
+}
+
+/** The chain of agents over which `slug` waits for `other`, `slug` first; `[]` if it does not. Queued requests count. */
+function waitPath(state: ConversationState, slug: string, other: string): readonly string[] {
+  const paths = [[slug]];
+  const seen = new Set<string>();
+  for (const path of paths) {
+    const asker = path.at(-1) ?? slug;
+    if (asker === other) return path;
+    if (seen.has(asker)) continue;
+    seen.add(asker);
+    for (const next of agentsAskedBy(state, asker)) paths.push([...path, next]);
+  }
+  return [];
+}
+
+/** The agents that must answer calls of this agent's open turn. */
+function agentsAskedBy(state: ConversationState, asker: string): string[] {
+  return Object.keys(state.agents).filter((slug) => {
+    const { turn, waiting } = agentState(state, slug);
+    return [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
+      (delegatedBy) => delegatedBy?.agent === asker && ownerOf(state, delegatedBy.call) === asker,
+    );
+  });
+}
+
+/** Started, and a tool will report its result. */
+export function isRunning(call: OpenCall): boolean {
+  return call.started && !isConversationTool(call.name);
+}
+
+/** Its result comes from another agent or a person, or it needs an approval first. */
+export function isAwaited(call: OpenCall): boolean {
+  return AWAITED_TOOLS.has(call.name) || call.approval?.status === 'pending';
 }

@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Author, CallPlace, Entry, MessageEntry } from '../log/entry.ts';
-import { wireCallId } from '../state/knowledge.ts';
+import { wireCallId } from '../log/entry.ts';
 import { refusalOfAgentName } from '../state/people.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Command, Post, Reply } from './command.ts';

@@ -1,11 +1,11 @@
 import type { Refusal } from '../../kernel/index.ts';
-import { type Risk, SYSTEM_AUTHOR, type ToolCall } from '../log/entry.ts';
+import { type Risk, SYSTEM_AUTHOR, type ToolCall, type TurnOutcome, wireCallId } from '../log/entry.ts';
+import { type Cut, cutBy } from '../log/finish-reason.ts';
 import type { Ranges } from '../log/ranges.ts';
-import { wireCallId } from '../state/knowledge.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
-import { PREVIEW_LENGTH } from '../text/text.ts';
-import { toolError } from '../tools/conversation-tools.ts';
+import { PREVIEW_LENGTH, titleFrom } from '../text/text.ts';
+import { AWAITED_TOOLS, toolError } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
@@ -197,4 +197,41 @@ export function addLimit(builder: DecisionBuilder, turn: Turn, limit: string, co
     limit,
     content,
   });
+}
+
+/** The result of a call without one: an outcome that is not known is reported as unknown (L12). */
+export function unfinished(call: OpenCall, outcome: TurnOutcome): string {
+  if (AWAITED_TOOLS.has(call.name)) return `[no answer: the turn was ${outcome}]`;
+  // It had started before, even if it waits for an approval or its position now.
+  return call.starts > 0
+    ? `[the turn was ${outcome} while ${call.name} ran: whether it took effect is unknown]`
+    : `[not run: the turn was ${outcome}]`;
+}
+
+export function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome): void {
+  builder.add({
+    type: 'turn-ended',
+    author: builder.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    agent: turn.agent,
+    outcome,
+    finishReason: outcome === 'completed' ? (cutOf(builder, turn) ?? undefined) : undefined,
+    lastProcessedMessageIndex: builder.context
+      .knowledge(turn.agent)
+      .cursorAfter(builder.drafted, builder.nextIndex + 1),
+  });
+}
+
+/** What cut the turn's last words; null: they are complete. */
+export function cutOf(builder: DecisionBuilder, { lastWords }: Turn): Cut | null {
+  const words = lastWords === null ? undefined : builder.entryAt(lastWords);
+  return words?.type === 'message' ? cutBy(words.finishReason) : null;
+}
+
+/** The first exchange gives a conversation its title. */
+export function addTitle(builder: DecisionBuilder): void {
+  if (builder.state.title !== null) return;
+  const first = builder.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
+  const title = first?.type === 'message' ? titleFrom(first.content ?? '') : '';
+  if (title) builder.add({ type: 'title-set', author: SYSTEM_AUTHOR, title });
 }

@@ -1,6 +1,6 @@
 import type { Entry } from '../log/entry.ts';
+import { wireCallId } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
-import { wireCallId } from '../state/knowledge.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from '../state/state.ts';
 import type { AuditedCall, AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 import type { DecisionBuilder } from './decision-builder.ts';

@@ -1,8 +1,7 @@
 import { hasVisible } from '../../kernel/index.ts';
-import { type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
+import { type Entry, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
-import { wireCallId } from '../state/knowledge.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import { type DecisionBuilder, wellFormed } from './decision-builder.ts';

@@ -1,5 +1,5 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import { wireCallId } from '../state/knowledge.ts';
+import { wireCallId } from '../log/entry.ts';
 import type { AgentCard, Roster } from '../state/roster.ts';
 import type { ConversationState, OpenCall } from '../state/state.ts';
 

@@ -1,22 +1,23 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from '../log/entry.ts';
-import { type Cut, cutBy, finishNotice } from '../log/finish-reason.ts';
-import {
-  agentState,
-  isStopped,
-  isWithdrawn,
-  mustAbort,
-  type OpenCall,
-  samePlace,
-  type Turn,
-} from '../state/state.ts';
-import type { WaitingEntry, WaitingQueue } from '../state/waiting.ts';
-import { titleFrom } from '../text/text.ts';
-import { AWAITED_TOOLS, CLOSING_TOOLS, isConversationTool } from '../tools/conversation-tools.ts';
-import { beginCall, closeCall } from './calls.ts';
+import { finishNotice } from '../log/finish-reason.ts';
+import { agentState, isStopped, isWithdrawn, mustAbort, samePlace, type Turn } from '../state/state.ts';
+import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
+import { CLOSING_TOOLS } from '../tools/conversation-tools.ts';
+import { beginCall, closeCall, isAwaited, isRunning } from './calls.ts';
 import type { CallReport } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addFailure, addLimit, addResult, refuse, stoppedMessage } from './records.ts';
+import {
+  addFailure,
+  addLimit,
+  addResult,
+  addTitle,
+  addTurnEnded,
+  cutOf,
+  refuse,
+  stoppedMessage,
+  unfinished,
+} from './records.ts';
 import { startableCalls, startTools } from './tools.ts';
 
 /**
@@ -105,17 +106,6 @@ function isForLeftNode(builder: DecisionBuilder, { trigger }: Turn): boolean {
   return entry?.type === 'node-entered' && builder.state.run?.enteredAt !== entry.index;
 }
 
-/** V12: the oldest; if it is to be steered, all that are to be steered. */
-function nextItems(waiting: WaitingQueue): readonly WaitingEntry[] {
-  const { oldest } = waiting;
-  if (!oldest) return [];
-  return oldest.delivery === 'queue' ? [oldest] : waiting.filter((item) => item.delivery !== 'queue');
-}
-
-export function nextTrigger(waiting: WaitingQueue): number[] {
-  return nextItems(waiting).map((item) => item.index);
-}
-
 /** Begins the calls of an assistant entry that was just appended. */
 export function beginCalls(builder: DecisionBuilder, slug: string): void {
   if (mustAbort(builder.state, slug)) {
@@ -158,16 +148,6 @@ export function advanceTurn(builder: DecisionBuilder, slug: string): void {
 /** No call is awaited any more, or a tool may start in the meantime. */
 function canContinue(builder: DecisionBuilder, turn: Turn): boolean {
   return !turn.openCalls.some(isAwaited) || startableCalls(builder, turn).length > 0;
-}
-
-/** Started, and a tool will report its result. */
-function isRunning(call: OpenCall): boolean {
-  return call.started && !isConversationTool(call.name);
-}
-
-/** Its result comes from another agent or a person, or it needs an approval first. */
-function isAwaited(call: OpenCall): boolean {
-  return AWAITED_TOOLS.has(call.name) || call.approval?.status === 'pending';
 }
 
 /** Resumes a turn whose awaited calls have all their results (V11). */
@@ -237,43 +217,6 @@ export function endTurn(
   for (const other of asked) abortTurn(builder, other, builder.nextIndex - 1);
   if (turn.delegatedBy) answerAsker(builder, turn, outcome); // TURNS-6
   startTurns(builder);
-}
-
-/** The result of a call without one: an outcome that is not known is reported as unknown (L12). */
-function unfinished(call: OpenCall, outcome: TurnOutcome): string {
-  if (AWAITED_TOOLS.has(call.name)) return `[no answer: the turn was ${outcome}]`;
-  // It had started before, even if it waits for an approval or its position now.
-  return call.starts > 0
-    ? `[the turn was ${outcome} while ${call.name} ran: whether it took effect is unknown]`
-    : `[not run: the turn was ${outcome}]`;
-}
-
-function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome): void {
-  builder.add({
-    type: 'turn-ended',
-    author: builder.agentAuthor(turn.agent),
-    turnId: turn.turnId,
-    agent: turn.agent,
-    outcome,
-    finishReason: outcome === 'completed' ? (cutOf(builder, turn) ?? undefined) : undefined,
-    lastProcessedMessageIndex: builder.context
-      .knowledge(turn.agent)
-      .cursorAfter(builder.drafted, builder.nextIndex + 1),
-  });
-}
-
-/** What cut the turn's last words; null: they are complete. */
-function cutOf(builder: DecisionBuilder, { lastWords }: Turn): Cut | null {
-  const words = lastWords === null ? undefined : builder.entryAt(lastWords);
-  return words?.type === 'message' ? cutBy(words.finishReason) : null;
-}
-
-/** The first exchange gives a conversation its title. */
-function addTitle(builder: DecisionBuilder): void {
-  if (builder.state.title !== null) return;
-  const first = builder.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
-  const title = first?.type === 'message' ? titleFrom(first.content ?? '') : '';
-  if (title) builder.add({ type: 'title-set', author: SYSTEM_AUTHOR, title });
 }
 
 /** Answers the asker of a delegated turn: the turn's last text is the result of the call. A late answer changes nothing. */

@@ -8,8 +8,8 @@ import {
   SYSTEM_AUTHOR,
   type ToolCall,
   toolCallSchema,
+  wireCallId,
 } from '../log/entry.ts';
-import { wireCallId } from '../state/knowledge.ts';
 
 /**
  * Converts an array of messages (`messages.json`, or OpenAI's `messages[]`) to entries.

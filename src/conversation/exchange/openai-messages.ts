@@ -1,5 +1,5 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
-import { wireCallId } from '../state/knowledge.ts';
+import { wireCallId } from '../log/entry.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 
 /** A message in OpenAI's form. */

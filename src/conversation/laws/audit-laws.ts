@@ -1,6 +1,6 @@
 import { wellFormed } from '../decide/decision-builder.ts';
 import type { CallPlace, Entry } from '../log/entry.ts';
-import { wireCallId } from '../state/knowledge.ts';
+import { wireCallId } from '../log/entry.ts';
 import type { AuditedCall } from '../tools/tool-rules.ts';
 
 export function checkAudit(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {

@@ -82,3 +82,8 @@ export const commonFields = {
   copiedFrom: z.string().optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
 };
+
+/** The id of a call in requests (V7, L10). */
+export function wireCallId(place: CallPlace): string {
+  return `c${place.index}_${place.position}`;
+}

@@ -47,3 +47,19 @@ export function isWithin(ranges: Ranges): (index: number) => boolean {
     return index <= (joined[low - 1]?.[1] ?? -1);
   };
 }
+
+/** Removes the last place of an index from a list. False: it is not in the list. */
+export function remove(list: number[], index: number): boolean {
+  const at = list.lastIndexOf(index);
+  if (at < 0) return false;
+  list.splice(at, 1);
+  return true;
+}
+
+/** Replaces the first entry that is gone with `by`, and removes the others. */
+export function replace(list: number[], isGone: (index: number) => boolean, by: number): void {
+  const at = list.findIndex(isGone);
+  if (at < 0) return;
+  const kept = list.slice(at).filter((index) => !isGone(index));
+  list.splice(at, list.length - at, by, ...kept);
+}

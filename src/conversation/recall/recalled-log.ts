@@ -1,5 +1,5 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
-import { wireCallId } from '../state/knowledge.ts';
+import { wireCallId } from '../log/entry.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
 import { AgentView } from '../view/view.ts';
 import type { ViewPolicy } from '../view/view-parts.ts';

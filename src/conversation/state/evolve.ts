@@ -1,7 +1,8 @@
 import { hasVisible } from '../../kernel/index.ts';
 import type { DeliveryMode, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
-import { isPaused, routedTo, traitsOf } from '../log/entry-traits.ts';
+import { isPaused, routedTo } from '../log/entry-traits.ts';
 import { tokenRatio } from './budget.ts';
+import { claimWith, ingressWith } from './claim.ts';
 import {
   applyApprovalAnswered,
   applyApprovalRequested,
@@ -11,7 +12,7 @@ import {
 } from './evolve-calls.ts';
 import { withHired, withoutHired } from './hired.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
-import { type AgentState, agentState, type Claim, type ConversationState, type Run } from './state.ts';
+import { type AgentState, agentState, type ConversationState, type Run } from './state.ts';
 import { addUsage, NOTHING_USED, usedWith } from './usage.ts';
 import type { Delegation, WaitingEntry } from './waiting.ts';
 
@@ -300,28 +301,4 @@ function queueLimitNotice(agent: Mutable<AgentState>, stopped: boolean): void {
   const item: WaitingEntry = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
   agent.limitedBy = null;
   agent.waiting = agent.waiting.withOldest(item);
-}
-
-/** The owner of a conversation, and the newest post in its log: two folds of their own. */
-
-function claimWith(claim: Claim | null, entry: Entry): Claim | null {
-  if (entry.type === 'claim') {
-    const { daemon, epoch, attempt } = entry;
-    return { daemon, epoch, attempt: attempt ?? 0, progressed: attempt === undefined };
-  }
-  return claim === null || claim.progressed || !isProgress(entry) ? claim : { ...claim, progressed: true };
-}
-
-/** Sequences of another stream start again at 0. */
-function ingressWith(ingress: ConversationState['ingress'], entry: Entry): ConversationState['ingress'] {
-  const { stream } = ingress;
-  if (entry.type === 'claim')
-    return (entry.ingress ?? null) === stream ? ingress : { stream: entry.ingress ?? null, sequence: 0 };
-  const { ingressSequence: sequence = 0 } = entry;
-  return sequence > ingress.sequence ? { stream, sequence } : ingress;
-}
-
-/** A post is no progress: people may post while no daemon runs. */
-function isProgress(entry: Entry): boolean {
-  return traitsOf(entry).isProgress && !(entry.type === 'message' && entry.role === 'user');
 }

@@ -1,6 +1,6 @@
-import type { CallPlace, Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isInAwayBlock, isShown, routedTo, type ShownEntry, traitsOf } from '../log/entry-traits.ts';
-import { isWithin } from '../log/ranges.ts';
+import { isWithin, remove, replace } from '../log/ranges.ts';
 import { PREVIEW_LENGTH } from '../text/text.ts';
 
 /**
@@ -12,10 +12,8 @@ import { PREVIEW_LENGTH } from '../text/text.ts';
  * KNOWLEDGE-3 The result depends on the entries, the agent and the policy alone (L6).
  */
 
-export interface KnowledgePolicy {
-  /** Show entries marked `isCollapsed`. */
-  readonly includeCollapsed: boolean;
-}
+/** `includeCollapsed`: show entries marked `isCollapsed`. */
+export type KnowledgePolicy = { readonly includeCollapsed: boolean };
 
 /** The agent's turn that has not ended, a waiting one included (V11). */
 export interface OpenTurn {
@@ -304,24 +302,4 @@ export class Knowledge {
     if (this.turn && remove(this.turn.steps, index)) return;
     if (remove(this.history, index)) this.version++; // KNOWLEDGE-2
   }
-}
-
-function remove(list: number[], index: number): boolean {
-  const at = list.lastIndexOf(index);
-  if (at < 0) return false;
-  list.splice(at, 1);
-  return true;
-}
-
-/** Replaces the first entry that is gone with `by`, and removes the others. */
-function replace(list: number[], isGone: (index: number) => boolean, by: number): void {
-  const at = list.findIndex(isGone);
-  if (at < 0) return;
-  const kept = list.slice(at).filter((index) => !isGone(index));
-  list.splice(at, list.length - at, by, ...kept);
-}
-
-/** The id of a call in requests (V7, L10). */
-export function wireCallId(place: CallPlace): string {
-  return `c${place.index}_${place.position}`;
 }

@@ -292,27 +292,3 @@ export function ownerOf(state: ConversationState, place: CallPlace): string | un
     state.agents[slug]?.turn?.openCalls.some((call) => samePlace(call.place, place)),
   );
 }
-
-/** The chain of agents over which `slug` waits for `other`, `slug` first; `[]` if it does not. Queued requests count. */
-export function waitPath(state: ConversationState, slug: string, other: string): readonly string[] {
-  const paths = [[slug]];
-  const seen = new Set<string>();
-  for (const path of paths) {
-    const asker = path.at(-1) ?? slug;
-    if (asker === other) return path;
-    if (seen.has(asker)) continue;
-    seen.add(asker);
-    for (const next of agentsAskedBy(state, asker)) paths.push([...path, next]);
-  }
-  return [];
-}
-
-/** The agents that must answer calls of this agent's open turn. */
-function agentsAskedBy(state: ConversationState, asker: string): string[] {
-  return Object.keys(state.agents).filter((slug) => {
-    const { turn, waiting } = agentState(state, slug);
-    return [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
-      (delegatedBy) => delegatedBy?.agent === asker && ownerOf(state, delegatedBy.call) === asker,
-    );
-  });
-}

@@ -109,3 +109,14 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
     return [...this].map(change);
   }
 }
+
+/** V12: the oldest; if it is to be steered, all that are to be steered. */
+export function nextItems(waiting: WaitingQueue): readonly WaitingEntry[] {
+  const { oldest } = waiting;
+  if (!oldest) return [];
+  return oldest.delivery === 'queue' ? [oldest] : waiting.filter((item) => item.delivery !== 'queue');
+}
+
+export function nextTrigger(waiting: WaitingQueue): number[] {
+  return nextItems(waiting).map((item) => item.index);
+}

@@ -1,6 +1,7 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
+import { wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
-import { Knowledge, wireCallId } from '../state/knowledge.ts';
+import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
   AWAY_MARKER,

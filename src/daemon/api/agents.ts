@@ -41,3 +41,9 @@ async function statusOf(
   if (runtime === 'local' || (await bus.isAgentConnected(slug))) return 'idle';
   return 'not connected';
 }
+
+/** The tools that can be called now, and the MCP servers. */
+export function listTools({ toolbox }: Team): AnswerOf<'tools'> {
+  const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
+  return { tools, servers: toolbox.servers?.() ?? [] };
+}

@@ -18,8 +18,15 @@ import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Runtime } from '../runtime.ts';
-import { listAgents } from './agents.ts';
-import { approvalsPage, askedPost, isNameBound, operatorOf, refuseOther } from './approvals.ts';
+import { listAgents, listTools } from './agents.ts';
+import {
+  approvalsPage,
+  askedPost,
+  isNameBound,
+  operatorOf,
+  refuseOther,
+  unknownApproval,
+} from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { explainRequest } from './explain.ts';
@@ -33,9 +40,8 @@ import { whatIfHandlers } from './what-if.ts';
 
 /** The request API: one handler for each verb of `src/bus/contract.ts`. */
 
-/** Entries of one answer, by default and at most. */
-const ENTRIES_LIMIT = 1_000;
-const CONVERSATIONS_LIMIT = 1_000;
+/** Entries or conversations of one answer, by default and at most. */
+const PAGE_LIMIT = 1_000;
 /** The share of the broker's payload that an answer may use; the envelope needs the rest. */
 const PAYLOAD_SHARE = 0.9;
 
@@ -70,7 +76,7 @@ export class Api {
     'dead-letter': ({ sequence }) => this.#deadLetters.show(sequence),
     'dead-retry': ({ sequence }) => this.#deadLetters.retry(sequence),
     agents: async () => listAgents(this.runtime, await this.workers.rows(), this.#bus),
-    tools: () => this.#tools(),
+    tools: () => listTools(this.runtime.team),
     phases: () => phasesPage(this.runtime.team.rules.phases),
     workflows: () => workflowsPage(this.runtime.team.rules.workflows),
   };
@@ -145,7 +151,7 @@ export class Api {
 
   async #entries(request: RequestOf<'entries'>): Promise<AnswerOf<'entries'>> {
     const worker = await this.workers.existing(request.conversation);
-    const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
+    const limit = Math.min(request.limit ?? PAGE_LIMIT, PAGE_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
     const entries = pageOf(found, this.room);
     return { conversation: request.conversation, length: worker.state.length, entries };
@@ -160,7 +166,7 @@ export class Api {
   }
 
   async #list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
-    const limit = Math.min(request.limit ?? CONVERSATIONS_LIMIT, CONVERSATIONS_LIMIT);
+    const limit = Math.min(request.limit ?? PAGE_LIMIT, PAGE_LIMIT);
     const after = request.after ?? '';
     const rows = (await this.workers.rows()).filter((row) => row.id > after);
     const page = rows.slice(0, limit);
@@ -288,19 +294,6 @@ export class Api {
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };
   }
-
-  /** The tools that can be called now, and the MCP servers. */
-  #tools(): AnswerOf<'tools'> {
-    const { toolbox } = this.runtime.team;
-    const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
-    return { tools, servers: toolbox.servers?.() ?? [] };
-  }
-}
-
-function unknownApproval(id: string): ParleyError {
-  return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
-    hint: 'it was answered already, or never requested; `parley approvals` lists the outstanding ones',
-  });
 }
 
 function asError(refused: Refusal): ParleyError {

@@ -160,3 +160,9 @@ export function isNameBound(
 ): boolean {
   return publisher === null || (name === undefined ? believesNames : name !== null);
 }
+
+export function unknownApproval(id: string): ParleyError {
+  return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
+    hint: 'it was answered already, or never requested; `parley approvals` lists the outstanding ones',
+  });
+}

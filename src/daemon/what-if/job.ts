@@ -22,7 +22,7 @@ import {
 import type { WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
 import type { CallOutcome, Entry } from '../../conversation/index.ts';
 import { type Clock, linkedAbort, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { ConfiguredModels } from './models.ts';
+import { type ConfiguredModels, unknownModel } from './models.ts';
 import { addRun, emptyTally, recordedOf, reportedRun } from './report.ts';
 
 /**
@@ -293,14 +293,3 @@ export function noDefinition(agent: string): ParleyError {
 
 /** The maximum of `setTimeout`. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-
-export function unknownModel(
-  name: string,
-  names: readonly string[],
-): { readonly code: string; readonly message: string; readonly hint: string } {
-  return {
-    code: 'UNKNOWN_MODEL',
-    message: `there is no model ${name}`,
-    hint: `configured models: ${names.join(', ')}`,
-  };
-}

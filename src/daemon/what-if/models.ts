@@ -1,4 +1,5 @@
 import type { ChangedModel, Model } from '../../agents/index.ts';
+import { type Refusal, refusal } from '../../kernel/index.ts';
 
 /** The configured models, for requests outside turns. */
 export interface ConfiguredModels {
@@ -7,4 +8,8 @@ export interface ConfiguredModels {
   get(name: string): Model | undefined;
   /** As this agent would send its requests to it, with the parameters of the agent; null: there is no such model. */
   changedTo(name: string, agent: string): ChangedModel | null;
+}
+
+export function unknownModel(name: string, names: readonly string[]): Refusal {
+  return refusal('UNKNOWN_MODEL', `there is no model ${name}`, `configured models: ${names.join(', ')}`);
 }

@@ -65,11 +65,8 @@ export class ConversationWorker {
     this.#effects = new Effects(id, runtime, (command) => this.#report(command));
     const [ledger, owner] = [this.#ledger, this.#owner];
     this.#decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.#effects.reservations });
-    this.#expiry = new ApprovalExpiry(
-      () => runtime.team.approvalExpiryMs,
-      runtime.now,
-      (approvalId) => this.#report({ type: 'expire-approval', approvalId }),
-    );
+    const expire = (approvalId: string) => this.#report({ type: 'expire-approval', approvalId });
+    this.#expiry = new ApprovalExpiry(() => runtime.team.approvalExpiryMs, runtime.now, expire);
   }
 
   /** Opens a log and continues its outstanding work. With shared logs, that follows the first claim (WORKER-4). */
@@ -82,9 +79,8 @@ export class ConversationWorker {
     const opened = await openLog(id, runtime);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      const isOutstanding =
-        worker.hasOutstandingWork ||
-        missingForRun(worker.state, runtime.team.for(worker.state).rules) !== null;
+      const { rules } = runtime.team.for(worker.state);
+      const isOutstanding = worker.hasOutstandingWork || missingForRun(worker.state, rules) !== null;
       if (!runtime.ownership.isShared && isOutstanding) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
