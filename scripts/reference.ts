@@ -123,7 +123,7 @@ function configurationPage(schema: Schema): string {
   const variables = [...KEY_OF_VARIABLE].map(([name, path]) => [`\`${name}\``, `\`${path.join('.')}\``]);
   return page(
     'Configuration keys',
-    'Every key of `parley.yaml`; all are optional. `<name>` stands for a name of yours. Files, flags and examples: [configuration](configuration.md).',
+    'Every key of `parley.yaml`; all are optional. Replace `<name>` with a name of yours. Files, flags and examples: [configuration](configuration.md).',
     [
       ...parts,
       `## Variables\n\nThese variables override \`parley.yaml\`.\n\n${table(['variable', 'key'], variables)}`,
@@ -176,7 +176,7 @@ function errorsPage(sources: readonly Source[]): string {
     });
   return page(
     'Errors',
-    'Every code that an answer, a dead letter, the command line or a log can have, with its messages. `…` stands for a value.',
+    'Every code that an answer, a dead letter, the command line or a log can have, with its messages. `…` is a value.',
     parts,
   );
 }
