@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { commonFields } from './entry-parts.ts';
 
-/** The entries about agents: stopped, resumed, hired, dismissed, configured otherwise. */
+/** The entries about agents: stopped, resumed, hired, dismissed, changed by a reload. */
 
 /** What a hired agent and the agents that it hires may use together. */
 export const hireBudgetSchema = z.strictObject({

@@ -1,7 +1,7 @@
 import type { HireBudget, Mode } from '../log/entry.ts';
 import { sharedTools } from '../tools/tool-patterns.ts';
 
-/** What everybody may know of an agent: its file's front matter (docs/guides/configure-agents.md). */
+/** The public fields of an agent: its file's front matter (docs/guides/configure-agents.md). */
 export interface AgentCard {
   readonly slug: string;
   readonly name: string;
