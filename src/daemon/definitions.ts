@@ -29,7 +29,7 @@ interface Known {
 /**
  * The definitions that turns run with.
  *
- * DEFINITIONS-1 Every new `turn-started` of a configured agent names the agent's definition at that moment. All texts of a
+ * DEFINITIONS-1 Every new `turn-started` of a configured or hired agent names its definition at that moment. All texts of a
  *               definition are durable before an entry that names it. A crash in between leaves texts that no entry names: harmless.
  * DEFINITIONS-2 The requests of a turn are built from the definition in its newest `turn-started`, by `sourcesOf`, as
  *               `explain` builds them. A tool that a server adds or removes during the turn does not change them.
