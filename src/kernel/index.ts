@@ -7,6 +7,7 @@
  *   abort, mailbox            cancellation, release order, batching
  *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
+ *   one-time-code             proof of knowledge of a key, accepted once
  */
 export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';

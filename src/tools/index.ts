@@ -4,7 +4,7 @@
  * toolbox.ts       combines several toolboxes, applies the configured risk
  * guarded.ts       one run with a deadline: it always ends with an outcome
  * hide-folder.ts   starts programs that cannot see the daemon's data
- * orphan-watch.ts  ends process groups when the daemon is killed
+ * orphan-watch.ts  ends process groups when the daemon is killed; log.ts: the logger that tools need
  * builtin/         the tools that Parley ships: files, shell, recall
  * mcp/             tools of MCP servers (imported directly: it is loaded only if servers are configured)
  *

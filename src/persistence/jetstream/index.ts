@@ -6,7 +6,7 @@
  *   broker           publishes, and turns errors of the client into outcomes
  *   reader           reads ranges of a stream and removes messages
  *   stream-log       one open log: log-reader, log-writer, and append-message for the format of an append
- *   documents        small documents in one bucket; deletions and migration-mark are documents
+ *   documents        small documents in one bucket; deletions, definitions and migration-mark are documents
  *   tool-records     records and outputs of tool calls
  *   shared-logs      owners and outstanding work, where several daemons share the logs
  *   migration        a store as the source or target of `parley migrate`

@@ -9,6 +9,7 @@
  *                     migration and migration-mark
  *   documents         small documents: saved lazily and replaced as a whole
  *   projections       the shape of those documents; tombstones and decision-note own one each
+ *   definition-files  texts of definitions, named by their hashes
  *   tool-files        records and outputs of tool calls; removal of a conversation
  *   what-if-files     results of what-ifs, also beside another store
  *

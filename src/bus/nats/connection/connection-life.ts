@@ -51,7 +51,7 @@ export function watchConnection(
         log.error({ reason: String(server) }, REFUSED);
       } else if (type === Events.Error && !refusal.isRefused) {
         const { operation, subject } = permissionContext ?? {};
-        // The operation that publishes reports its own failure; a refused subscription only ever hears nothing.
+        // The operation that publishes reports its own failure; a refused subscription receives nothing.
         const text = operation === 'subscription' ? FORBIDDEN : 'NATS reports an error';
         log.error({ reason: String(server), operation, subject }, text);
       }

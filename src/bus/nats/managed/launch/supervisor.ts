@@ -58,7 +58,7 @@ const PRUNE_EVERY = 240; // polls: a minute
 const SYNC_EVERY_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
-/** Bytes. Between `FULL_BELOW` and this, the state of the disk does not change (hysteresis). */
+/** Bytes. Between `FULL_DISK_BYTES` and this, the state of the disk does not change (hysteresis). */
 const ROOM_FROM = 4 * 1_024 * 1_024;
 /** After this time a restart counts as successful. */
 const SETTLED_MS = 30_000;
