@@ -152,7 +152,7 @@ describe('a daemon with the JetStream store', () => {
     const entries = await followUntil(client, 'demo', turnsEnded(1));
     expect(path).not.toBe('');
     const results = entries.filter((entry) => entry.type === 'message' && entry.role === 'tool');
-    expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[the file goes on');
+    expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[there is more');
   });
 
   it('a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post', async () => {

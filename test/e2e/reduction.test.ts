@@ -18,7 +18,7 @@ const ROOM = 3_000;
 const LONG = 'word '.repeat(400); // 500 tokens
 /** A request for a summary is marked in its prefix. */
 const isSummary = (request: FakeRequest | undefined) =>
-  request?.json.messages?.[0]?.content?.startsWith('You sum up') ?? false;
+  request?.json.messages?.[0]?.content?.startsWith('You summarise') ?? false;
 const textOf = (request: FakeRequest | undefined) =>
   (request?.json.messages ?? []).map(({ content }) => content ?? '').join('\n');
 
