@@ -127,7 +127,10 @@ describe('agents that are hired at run time', () => {
     expect([hired.code, hired.stdout, hired.stderr]).toEqual([0, 'demo: scout is hired\n', '']);
     expect((await hire('--budget-tokens', '100000')).code).toBe(0);
     const other = await hire('--budget-tokens', '5');
-    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('"scout" is taken in this conversation')]);
+    expect([other.code, other.stderr]).toEqual([
+      1,
+      expect.stringContaining('"scout" is taken in this conversation'),
+    ]);
     const shell = await site.parley('hire', 'demo', 'x', '--persona-file', file, '--tools', 'shell');
     expect([shell.code, shell.stderr]).toEqual([
       1,
