@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const options = () => ({
   rooms: realDependencies(),
-  env: { PARLEY_NATS_URL: '', PATH: process.env.PATH },
+  env: { PARLEY_NATS_URL: '', NATS_BIN: process.env.NATS_BIN ?? '', PATH: process.env.PATH },
   workingDirectory: directory,
 });
 const command = (...argv: string[]): Promise<Ran> => parley(argv, options());
