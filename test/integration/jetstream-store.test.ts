@@ -258,6 +258,18 @@ describe('a JetStream store', () => {
   });
 });
 
+describe('daemons that start at the same time on a new server', () => {
+  it('each of them opens the store that one of them creates (JETSTREAM-STREAMS-3)', async () => {
+    for (let round = 0; round < 3; round++) {
+      const server = await aServer();
+      const stores = await Promise.all(Array.from({ length: 8 }, () => aStore(server.url)));
+      expect(new Set(await Promise.all(stores.map((store) => store.exists('demo'))))).toEqual(
+        new Set([false]),
+      );
+    }
+  });
+});
+
 describe('two migrations into one target', () => {
   it('only one of two migrations that found the target empty begins, and the same source continues later', async () => {
     const server = await aServer();

@@ -69,7 +69,6 @@ export type PublishOutcome =
 
 export const STREAM_NOT_FOUND = 10059;
 const MESSAGE_NOT_FOUND = 10037;
-export const STREAM_NAME_IN_USE = 10058;
 /** 10164 since 2.11 on streams with replicas. */
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
 /** Another write to the same subject is in progress. Sent since 2.11; retryable. */
@@ -79,6 +78,16 @@ const NO_ROOM = new Set([10023, 10028, 10047, 10077, 10054]);
 
 export function apiErrorCode(error: unknown): number | null {
   return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
+}
+
+/** Opens a bucket, which the client creates if it is missing. Repeated once: JETSTREAM-STREAMS-3. */
+export async function openBucket<T>(open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (apiErrorCode(error) === null) throw error;
+    return open();
+  }
 }
 
 export function isNotFound(error: unknown): boolean {

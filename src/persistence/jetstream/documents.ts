@@ -2,7 +2,14 @@ import { headers, type KV, StorageType } from 'nats';
 import { coalesce, messageOf, sleep } from '../../kernel/index.ts';
 import type { IngressPosition } from '../port.ts';
 import { EXPECTED_HEADER } from './append-message.ts';
-import { type Broker, type PublishOutcome, publish, requireConnection, storeError } from './broker.ts';
+import {
+  type Broker,
+  openBucket,
+  type PublishOutcome,
+  publish,
+  requireConnection,
+  storeError,
+} from './broker.ts';
 import { lastMessage, purgeSubject, readRange, subjectsOf } from './reader.ts';
 
 /** Missing answers after which a change fails. */
@@ -27,7 +34,8 @@ export class Documents {
     try {
       await requireConnection(broker);
       const options = { history: 1, storage: StorageType.File };
-      return new Documents(broker, await broker.jetstream.views.kv(bucket, options), bucket);
+      const opened = await openBucket(() => broker.jetstream.views.kv(bucket, options));
+      return new Documents(broker, opened, bucket);
     } catch (error) {
       throw storeError(error, `open bucket ${bucket}`);
     }

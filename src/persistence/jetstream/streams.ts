@@ -7,7 +7,7 @@ import {
   type StreamConfig,
 } from 'nats';
 import { ParleyError, refuseOtherPrefix } from '../../kernel/index.ts';
-import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from './broker.ts';
+import { apiErrorCode, STREAM_NOT_FOUND, storeError } from './broker.ts';
 
 /**
  * The streams of the store.
@@ -15,6 +15,8 @@ import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from '
  * JETSTREAM-STREAMS-1 Settings that the laws need are enforced on existing streams too; replicas stay as the operator chose.
  *                     No byte limit: before 2.10.5 nats-server drops the oldest messages at one (CAPACITY-GUARD-1).
  * JETSTREAM-STREAMS-2 A setting counts only if the server returns it: old servers drop unknown settings silently.
+ * JETSTREAM-STREAMS-3 If a stream cannot be created but exists afterwards, another daemon has created it. The server's error does
+ *                     not tell: it may name the stream or its subjects.
  */
 
 export interface StoreNames {
@@ -83,8 +85,10 @@ async function ensureStream(
       : await manager.streams.add(wanted);
     return confirmed(made.config, wanted);
   } catch (error) {
-    if (!found && apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, wanted);
-    if (found && apiErrorCode(error) !== null) throw configConflict(found, wanted, error);
+    if (apiErrorCode(error) !== null) {
+      if (found) throw configConflict(found, wanted, error);
+      if (await findStream(manager, wanted.name)) return ensureStream(manager, wanted); // JETSTREAM-STREAMS-3
+    }
     throw storeError(error, `create stream ${wanted.name}`);
   }
 }

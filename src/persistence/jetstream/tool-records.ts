@@ -3,7 +3,7 @@ import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AuditRecord, AuditTrail, Removed, ToolRecords } from '../port.ts';
 import { requireConversationId, requireOutputId } from '../rules.ts';
 import { HEADER_RESERVE } from './append-message.ts';
-import { type Broker, publish, requireConnection, storeError } from './broker.ts';
+import { type Broker, openBucket, publish, requireConnection, storeError } from './broker.ts';
 import type { Documents } from './documents.ts';
 import { lastMessage, purgeSubject, readRange } from './reader.ts';
 import type { StoreNames } from './streams.ts';
@@ -38,7 +38,7 @@ export async function openToolRecords(
 ): Promise<StreamToolRecords> {
   try {
     const options = { storage: StorageType.File };
-    const outputs = await broker.jetstream.views.os(names.outputBucket, options);
+    const outputs = await openBucket(() => broker.jetstream.views.os(names.outputBucket, options));
     return new JetStreamToolRecords(broker, names, documents, outputs);
   } catch (error) {
     throw storeError(error, `open bucket ${names.outputBucket}`);

@@ -4,6 +4,7 @@ import { brokerError } from '../../../src/bus/nats/streams/broker-error.ts';
 import { ensureStreams } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { storeError } from '../../../src/persistence/jetstream/broker.ts';
+import * as store from '../../../src/persistence/jetstream/streams.ts';
 
 function apiFailure(errorCode: number): NatsError {
   const error = new NatsError('refused', '400');
@@ -42,6 +43,52 @@ describe('creating the streams', () => {
     await expect(ensure((config) => ({ ...config, allow_rollup_hdrs: true }))).rejects.toMatchObject({
       message: expect.stringMatching(/allow_rollup_hdrs is true, must be false/),
     });
+  });
+});
+
+describe('creating a stream that another daemon creates at the same time', () => {
+  /** Refuses every creation, because another daemon has just made it. */
+  function racingServer(code: number): JetStreamManager {
+    const made = new Map<string, Partial<StreamConfig>>();
+    const streams = {
+      info: async (name: string) => {
+        const config = made.get(name);
+        if (!config) throw apiFailure(10059);
+        return { config, created: 'now', state: { messages: 0 } };
+      },
+      add: async (config: Partial<StreamConfig>) => {
+        made.set(config.name ?? '', config);
+        throw apiFailure(code);
+      },
+    };
+    return { streams } as unknown as JetStreamManager;
+  }
+
+  it.each([10058, 10065])(
+    'both stores use the stream when the server answers with error %i',
+    async (code) => {
+      const subjects = createSubjects();
+      expect((await ensureStreams(racingServer(code), subjects, {})).created).toBe('now');
+      expect(await store.ensureStreams(racingServer(code), subjects)).toBe('PARLEY_LOG now');
+    },
+  );
+
+  it('subjects of another stream are still a conflict', async () => {
+    const streams = {
+      info: async () => {
+        throw apiFailure(10059);
+      },
+      add: async () => {
+        throw apiFailure(10065);
+      },
+    };
+    const manager = { streams } as unknown as JetStreamManager;
+    await expect(ensureStreams(manager, createSubjects(), {})).rejects.toMatchObject({
+      code: 'STREAM_CONFIG_CONFLICT',
+    });
+    await expect(store.ensureStreams(manager, createSubjects())).rejects.toThrow(
+      'could not create stream PARLEY_LOG',
+    );
   });
 });
 

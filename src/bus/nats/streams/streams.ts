@@ -16,7 +16,6 @@ import {
   isForbidden,
   isOutOfSpace,
   LIMIT_REQUIRED,
-  STREAM_NAME_IN_USE,
   STREAM_NOT_FOUND,
 } from './broker-error.ts';
 
@@ -29,6 +28,8 @@ import {
  *    in `capacity-guard.ts`, replicas in `replicas.ts`.
  * BUS-STREAMS-3 Only settings that the server echoes count as set: old servers drop unknown ones silently.
  * BUS-STREAMS-4 If the server has too little storage for a new stream, a smaller one is requested, down to `LEAST_BYTES`.
+ * BUS-STREAMS-5 If a stream cannot be created but exists afterwards, another daemon has created it. The server's error does not
+ *    tell: it may name the stream or its subjects.
  */
 
 export interface StreamOptions {
@@ -138,8 +139,8 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
   try {
     return confirmed(await manager.streams.add(wanted), wanted);
   } catch (error) {
-    // Another daemon created it meanwhile.
-    if (apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, plan);
+    const isRefused = apiErrorCode(error) !== null;
+    if (isRefused && (await findStream(manager, plan.binding.name))) return ensureStream(manager, plan); // BUS-STREAMS-5
     const bytes = wanted.max_bytes ?? 0;
     const less = Math.floor(bytes / 2);
     if (isOutOfSpace(error) && less >= LEAST_BYTES) {
