@@ -91,7 +91,7 @@ export type OfferOutcome =
   | { readonly kind: 'accepted'; readonly instance: string }
   | { readonly kind: 'refused'; readonly reason: string }
   /** No process subscribes to turns of this agent. */
-  | { readonly kind: 'nobody' }
+  | { readonly kind: 'no-responder' }
   /** A process subscribes and did not answer in time: it may have taken the turn. */
   | { readonly kind: 'unanswered' }
   | { readonly kind: 'too-large'; readonly bytes: number; readonly limit: number }

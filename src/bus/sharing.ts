@@ -26,7 +26,7 @@ export interface Token extends StreamPosition {
 export type Heard<Body = unknown> =
   | { readonly kind: 'answered'; readonly body: Body }
   /** The server knows no such daemon. */
-  | { readonly kind: 'nobody' }
+  | { readonly kind: 'no-responder' }
   /** It did not answer in time: frozen, overloaded or cut off. */
   | { readonly kind: 'silent' };
 

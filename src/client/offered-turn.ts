@@ -15,7 +15,7 @@ import type { AgentAnswer, AgentConnection, AgentHandler, AgentToolCall, AgentTu
  */
 
 /** OFFERED-TURN-1: in a row; a single one may be the daemon's own lost connection. */
-const MOST_UNHEARD = 3;
+const MAX_MISSED_BEATS = 3;
 const OUTCOME_ATTEMPTS = 5;
 const OUTCOME_PAUSE_MS = 200;
 const NO_RESPONDERS = '503';
@@ -32,7 +32,7 @@ export class OfferedTurn {
   readonly #news: TurnOffer['messages'][number][] = [];
   #written = '';
   #chunks: { call: string; n: number };
-  #unheard = 0;
+  #missedBeats = 0;
   /** One tool call at a time. */
   #tools: Promise<unknown> = Promise.resolve();
 
@@ -166,10 +166,10 @@ export class OfferedTurn {
 
   /** OFFERED-TURN-1 */
   async #beat(): Promise<void> {
-    const heard = await this.#request({ type: 'heartbeat' }, this.#offer.heartbeatMs);
-    if (heard === 'heard') this.#unheard = 0;
-    else if (heard === 'nobody') this.#unheard += 1;
-    if (this.#unheard >= MOST_UNHEARD) this.abort('no daemon receives the heartbeats of the turn');
+    const outcome = await this.#request({ type: 'heartbeat' }, this.#offer.heartbeatMs);
+    if (outcome === 'received') this.#missedBeats = 0;
+    else if (outcome === 'no-responder') this.#missedBeats += 1;
+    if (this.#missedBeats >= MAX_MISSED_BEATS) this.abort('no daemon receives the heartbeats of the turn');
   }
 
   /** OFFERED-TURN-2 */
@@ -177,20 +177,22 @@ export class OfferedTurn {
     const limit = this.#at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const size = Buffer.byteLength(JSON.stringify(this.#addressed(body)));
     const tooLarge = `the answer has ${size} bytes and the server carries ${limit}`;
-    const word = size > limit ? { type: 'failed', code: 'TOO_LARGE', message: tooLarge } : body;
+    const sent = size > limit ? { type: 'failed', code: 'TOO_LARGE', message: tooLarge } : body;
     for (let attempt = 0; attempt < OUTCOME_ATTEMPTS && !this.#over.signal.aborted; attempt += 1) {
-      if ((await this.#request(word, OUTCOME_PAUSE_MS * 10)) === 'heard') return;
+      if ((await this.#request(sent, OUTCOME_PAUSE_MS * 10)) === 'received') return;
       await sleep(OUTCOME_PAUSE_MS, this.#over.signal);
     }
   }
 
-  async #request(body: object, timeout: number): Promise<'heard' | 'nobody' | 'lost'> {
+  async #request(body: object, timeout: number): Promise<'received' | 'no-responder' | 'lost'> {
     try {
       const payload = JSON.stringify(this.#addressed(body));
       await this.#at.connection.request(this.#offer.reply, payload, { timeout });
-      return 'heard';
+      return 'received';
     } catch (error) {
-      return error instanceof Error && 'code' in error && error.code === NO_RESPONDERS ? 'nobody' : 'lost';
+      return error instanceof Error && 'code' in error && error.code === NO_RESPONDERS
+        ? 'no-responder'
+        : 'lost';
     }
   }
 

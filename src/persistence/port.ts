@@ -39,10 +39,10 @@ export interface ConversationLog {
   readonly length: number;
   /**
    * Appends one batch, whole or not at all. `entries[i].index` is `expectedLength + i`. Appends may be queued, each naming
-   * the length after the previous one; when one fails, those queued after it fail too. `standing` is stored only where logs
+   * the length after the previous one; when one fails, those queued after it fail too. `status` is stored only where logs
    * are shared.
    */
-  append(expectedLength: number, entries: readonly Entry[], standing?: WorkStatus): Promise<AppendOutcome>;
+  append(expectedLength: number, entries: readonly Entry[], status?: WorkStatus): Promise<AppendOutcome>;
   /** Where logs are shared: the sequence of the newest append that is known here; 0: none. */
   readonly newestSequence?: number;
   /** Entries `from` (inclusive) to `to` (exclusive, default the durable length). */

@@ -101,7 +101,7 @@ describe('a message to an agent that waits for an approval', () => {
     await mcp.connect(new StreamableHTTPClientTransport(new URL(`${daemon.ready.http}/mcp`)) as never);
     const tool = async (name: string, given: object) =>
       (await mcp.callTool({ name, arguments: { conversation, waitSeconds: 8, ...given } })).structuredContent;
-    const waits = { standing: 'waits-for-a-person', approvals: [{ approvalId }] };
+    const waits = { status: 'waits-for-a-person', approvals: [{ approvalId }] };
     expect(await tool('post', { content: 'and?' })).toMatchObject(waits);
     expect(await tool('read', {})).toMatchObject(waits);
     await mcp.close();

@@ -113,7 +113,7 @@ describe('the client of the MCP SDK', () => {
     expect(told.data).toMatchObject({
       conversation: 'read',
       index: 0,
-      standing: 'done',
+      status: 'done',
       agents: ['lead'],
       approvals: [],
     });
@@ -152,7 +152,7 @@ describe('the client of the MCP SDK', () => {
       from: data.next,
       waitSeconds: 40,
     });
-    expect(read.data).toMatchObject({ standing: 'done' });
+    expect(read.data).toMatchObject({ status: 'done' });
     expect(said(read.data)).toEqual([['lead', 'Noted\n[0] by the lead.']]);
   });
 
@@ -163,7 +163,7 @@ describe('the client of the MCP SDK', () => {
       content: 'write it',
       waitSeconds: 40,
     });
-    expect(told.data).toMatchObject({ standing: 'waits-for-a-person', approvals: [{ tool: 'fs_write' }] });
+    expect(told.data).toMatchObject({ status: 'waits-for-a-person', approvals: [{ tool: 'fs_write' }] });
     const [{ approvalId }] = told.data.approvals;
     expect(told.text).toContain(approvalId);
     expect((await use(client, 'approvals', {})).text).toContain(approvalId);
@@ -178,7 +178,7 @@ describe('the client of the MCP SDK', () => {
       from: told.data.next,
       waitSeconds: 40,
     });
-    expect(rest.data).toMatchObject({ standing: 'done', approvals: [] });
+    expect(rest.data).toMatchObject({ status: 'done', approvals: [] });
     expect(rest.text).toContain('result of fs_write');
     const once = await use(client, 'answer', { approvalId, answer: 'approve' });
     expect([once.isError, once.data.code]).toEqual([true, expect.stringMatching(/\w/)]);
@@ -187,7 +187,7 @@ describe('the client of the MCP SDK', () => {
   it("the MCP client answers an agent's question, and gets the failure of a model", async () => {
     const client = await join();
     const asked = await use(client, 'post', { conversation: 'asked', content: 'unsure', waitSeconds: 40 });
-    expect([asked.data.standing, asked.text]).toEqual([
+    expect([asked.data.status, asked.text]).toEqual([
       'waits-for-a-person',
       expect.stringContaining('Which one?'),
     ]);
@@ -198,7 +198,7 @@ describe('the client of the MCP SDK', () => {
   it('an MCP call that is cancelled or times out ends its own wait and no turn', async () => {
     const client = await join();
     const soon = await use(client, 'post', { conversation: 'left', content: 'slow', waitSeconds: 1 });
-    expect([soon.data.standing, soon.text]).toEqual(['running', expect.stringContaining('not done yet')]);
+    expect([soon.data.status, soon.text]).toEqual(['running', expect.stringContaining('not done yet')]);
     const leaving = await join();
     const left = use(leaving, 'read', { conversation: 'left', waitSeconds: 60 });
     const gone = left.catch((error: unknown) => error);
@@ -218,7 +218,7 @@ describe('the client of the MCP SDK', () => {
     expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('role operate')]);
     expect((await use(client, 'stop', { conversation: 'stopped' })).isError).toBe(false);
     const told = await waiting;
-    expect([told.data.standing, told.text]).toEqual([
+    expect([told.data.status, told.text]).toEqual([
       'done',
       expect.stringContaining('the turn of lead: aborted'),
     ]);

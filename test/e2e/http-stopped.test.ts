@@ -88,7 +88,7 @@ describe('a message to stopped agents', () => {
     const result = await client.callTool({ name: 'post', arguments: given });
     expect(result).toMatchObject({
       content: [{ text: expect.stringContaining(noticeIn('mcp')) }],
-      structuredContent: { standing: 'waits-for-a-person' },
+      structuredContent: { status: 'waits-for-a-person' },
     });
     await client.close();
   });

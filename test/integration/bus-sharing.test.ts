@@ -24,7 +24,7 @@ describe('a daemon among others', () => {
       kind: 'answered',
       body: { heard: { hello: 1 } },
     });
-    expect(await a.peers.ask('c', 'greet', {}, 5_000)).toEqual({ kind: 'nobody' });
+    expect(await a.peers.ask('c', 'greet', {}, 5_000)).toEqual({ kind: 'no-responder' });
     for (const verb of ['fails', 'unknown'])
       expect(await a.peers.ask('b', verb, {}, 100)).toEqual({ kind: 'silent' });
     broker.plain.publish('parley.control.b.greet', 'no JSON'); // ends nothing

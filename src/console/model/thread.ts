@@ -18,7 +18,7 @@ import {
 
 type AgentStatus = 'idle' | 'running' | 'waiting';
 
-export interface AgentStanding {
+export interface AgentState {
   readonly status: AgentStatus;
   /** The block of its turn's start; null: no turn. */
   readonly since: string | null;
@@ -27,12 +27,12 @@ export interface AgentStanding {
   readonly isStopped: boolean;
 }
 
-const NEW_AGENT: AgentStanding = { status: 'idle', since: null, cursor: 0, isStopped: false };
+const NEW_AGENT: AgentState = { status: 'idle', since: null, cursor: 0, isStopped: false };
 
 export class Thread {
   readonly entries: Entry[] = [];
   readonly blocks: Block[] = [];
-  readonly agents = new Map<string, AgentStanding>();
+  readonly agents = new Map<string, AgentState>();
   /** People and agents by id, in the order in which they first spoke. */
   readonly authors = new Map<string, string>();
   readonly #blockOfEntry = new Map<number, number>();
@@ -63,7 +63,7 @@ export class Thread {
     return true;
   }
 
-  standing(slug: string): AgentStanding {
+  stateOf(slug: string): AgentState {
     return this.agents.get(slug) ?? NEW_AGENT;
   }
 
@@ -227,7 +227,7 @@ export class Thread {
     this.#setAgent(entry.agent, {
       status,
       since: status === 'waiting' ? entry.createdAt : null,
-      cursor: Math.max(this.standing(entry.agent).cursor, entry.lastProcessedMessageIndex),
+      cursor: Math.max(this.stateOf(entry.agent).cursor, entry.lastProcessedMessageIndex),
     });
   }
 
@@ -260,8 +260,8 @@ export class Thread {
       this.blocks[place] = { ...block, answeredAt: entry.answers.at(-1) ?? entry.index };
   }
 
-  #setAgent(slug: string, change: Partial<AgentStanding>): void {
-    this.agents.set(slug, { ...this.standing(slug), ...change });
+  #setAgent(slug: string, change: Partial<AgentState>): void {
+    this.agents.set(slug, { ...this.stateOf(slug), ...change });
   }
 
   #callAt(place: CallPlace): Call | undefined {

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../api/requests.ts';
-import type { AgentStanding } from '../model/thread.ts';
+import type { AgentState } from '../model/thread.ts';
 import { participants, useThread } from '../state/conversation.ts';
 import { writeTo } from '../state/keys.ts';
 import { agents, attempt, sender } from '../state/session.ts';
@@ -19,7 +19,7 @@ export function People() {
           <AgentChip
             slug={slug}
             id={here.id}
-            standing={here.thread.standing(slug)}
+            state={here.thread.stateOf(slug)}
             hasFloor={here.thread.activeAgent === slug}
           />
         </li>
@@ -39,11 +39,11 @@ export function People() {
 interface ChipProps {
   readonly slug: string;
   readonly id: string;
-  readonly standing: AgentStanding;
+  readonly state: AgentState;
   readonly hasFloor: boolean;
 }
 
-function AgentChip({ slug, id, standing, hasFloor }: ChipProps) {
+function AgentChip({ slug, id, state, hasFloor }: ChipProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   useEffect(() => closeOnLeaving(menu.current), []);
   const name = participants.value.get(slug)?.name ?? slug;
@@ -51,7 +51,7 @@ function AgentChip({ slug, id, standing, hasFloor }: ChipProps) {
     menu.current?.removeAttribute('open');
     void attempt(action);
   };
-  const { status, isStopped } = standing;
+  const { status, isStopped } = state;
   const word = isStopped
     ? 'stopped'
     : status === 'running'

@@ -100,8 +100,8 @@ export function expireApproval(builder: DecisionBuilder, approvalId: string): bo
     answer: 'expired',
   });
   const content = mayHaveRun
-    ? toolError('UNKNOWN', `${call.name} may already have run; nobody said in time whether it took effect`)
-    : toolError('APPROVAL_EXPIRED', `${call.name} was not run: nobody allowed it in time`);
+    ? toolError('UNKNOWN', `${call.name} may already have run; no person said in time whether it took effect`)
+    : toolError('APPROVAL_EXPIRED', `${call.name} was not run: no person allowed it in time`);
   addResult(builder, turn, call, { content });
   advanceTurn(builder, turn.agent);
   return true;

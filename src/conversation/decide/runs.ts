@@ -67,7 +67,7 @@ export function completeNode(
   if (to !== undefined && isStopped(builder.state, to))
     return refuse(builder, turn, call, 'AGENT_STOPPED', `${to}, the agent of ${next}, ${STOPPED}`);
   addResult(builder, turn, call, {
-    content: next === END ? 'The run has ended.' : `The run goes on at ${next}.`,
+    content: next === END ? 'The run has ended.' : `The run continues at ${next}.`,
   });
   if (next === END)
     endRun(builder, builder.agentAuthor(turn.agent), { outcome, summary, turnId: turn.turnId });

@@ -180,7 +180,9 @@ export class Membership {
     const location = await router.locate(conversation);
     if (location.kind === 'here') return true;
     const { kind } = await router.ask(location.claim.daemon, 'there', {}); // notes a missing answer
-    return (kind === 'nobody' || kind === 'silent') && (await router.locate(conversation)).kind === 'here';
+    return (
+      (kind === 'no-responder' || kind === 'silent') && (await router.locate(conversation)).kind === 'here'
+    );
   };
 
   /** MEMBERSHIP-2: offers a released conversation to a random peer. */

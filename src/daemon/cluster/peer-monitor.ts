@@ -45,7 +45,7 @@ export interface PeerMonitorOptions {
 export class PeerMonitor {
   readonly #options: PeerMonitorOptions;
   /** By peer: the time of its newest heartbeat, by the monotonic clock. */
-  readonly #heardAt = new Map<string, number>();
+  readonly #lastHeartbeatAt = new Map<string, number>();
   /** Until then the peer counts as failed. Infinity: until its next heartbeat (PEER-MONITOR-1). */
   readonly #failedUntil = new Map<string, number>();
   readonly #departed = new Set<string>();
@@ -95,20 +95,20 @@ export class PeerMonitor {
 
   /** The other daemons that count as alive. */
   get others(): string[] {
-    return [...this.#heardAt.keys()].filter((daemon) => !this.isFailed(daemon));
+    return [...this.#lastHeartbeatAt.keys()].filter((daemon) => !this.isFailed(daemon));
   }
 
   /** Those of `others` with a heartbeat in the last half of the failure timeout: the rest may be gone or frozen. */
   get responsive(): string[] {
-    const unheard = this.#unheardFor(this.#options.failureTimeoutMs / 2);
-    return this.others.filter((daemon) => !unheard.includes(daemon));
+    const silent = this.#silentFor(this.#options.failureTimeoutMs / 2);
+    return this.others.filter((daemon) => !silent.includes(daemon));
   }
 
   noteHeartbeat(daemon: string, isNew: boolean, fingerprint?: unknown): void {
     if (daemon === this.#options.daemon) this.#noteOwnHeartbeat();
     if (daemon === this.#options.daemon || this.#departed.has(daemon)) return;
     this.#compareConfig(daemon, fingerprint);
-    this.#heardAt.set(daemon, performance.now());
+    this.#lastHeartbeatAt.set(daemon, performance.now());
     this.#failedUntil.delete(daemon);
     if (isNew) this.#sendHeartbeat(false); // the new daemon learns of this one at once
   }
@@ -131,12 +131,15 @@ export class PeerMonitor {
   }
 
   /** A request at `askedAt` (monotonic clock) got no answer, or the peer was not connected (PEER-MONITOR-2). */
-  suspect(daemon: string, askedAt: number, why: 'nobody' | 'silent'): void {
-    // `nobody` is the server's own answer; a missing answer may be the fault of our connection.
+  suspect(daemon: string, askedAt: number, why: 'no-responder' | 'silent'): void {
+    // `no-responder` is the server's own answer; a missing answer may be the fault of our connection.
     const isTrusted =
-      why === 'nobody' ? this.#trustsServer : this.#trustsTimeouts && this.#ownHeartbeatAt > askedAt;
+      why === 'no-responder' ? this.#trustsServer : this.#trustsTimeouts && this.#ownHeartbeatAt > askedAt;
     if (isTrusted)
-      this.#markFailed(daemon, why === 'nobody' ? Number.POSITIVE_INFINITY : this.#options.failureTimeoutMs);
+      this.#markFailed(
+        daemon,
+        why === 'no-responder' ? Number.POSITIVE_INFINITY : this.#options.failureTimeoutMs,
+      );
   }
 
   /** The peer announced that it leaves (PEER-MONITOR-2). */
@@ -144,7 +147,7 @@ export class PeerMonitor {
     if (this.#departed.has(daemon)) return;
     if (this.#departed.size >= MAX_REMEMBERED) this.#departed.clear();
     this.#departed.add(daemon);
-    this.#heardAt.delete(daemon);
+    this.#lastHeartbeatAt.delete(daemon);
     this.#notifyFailure(daemon);
     this.#options.onGone(daemon, true);
   }
@@ -218,25 +221,25 @@ export class PeerMonitor {
   }
 
   #notifyFailure(daemon: string): void {
-    for (const tell of this.#failureListeners.get(daemon) ?? []) tell();
+    for (const listener of this.#failureListeners.get(daemon) ?? []) listener();
   }
 
   #tick(): void {
     this.#sendHeartbeat(false);
     const { failureTimeoutMs } = this.#options;
     if (this.#trustsTimeouts)
-      for (const daemon of this.#unheardFor(failureTimeoutMs)) this.#declareGone(daemon); // PEER-MONITOR-1
+      for (const daemon of this.#silentFor(failureTimeoutMs)) this.#declareGone(daemon); // PEER-MONITOR-1
     if (this.#trustsServer)
-      for (const daemon of this.#unheardFor(failureTimeoutMs / 2)) void this.#probe(daemon);
+      for (const daemon of this.#silentFor(failureTimeoutMs / 2)) void this.#probe(daemon);
   }
 
-  #unheardFor(milliseconds: number): string[] {
+  #silentFor(milliseconds: number): string[] {
     const then = performance.now() - milliseconds;
-    return [...this.#heardAt].flatMap(([daemon, heardAt]) => (heardAt <= then ? [daemon] : []));
+    return [...this.#lastHeartbeatAt].flatMap(([daemon, lastAt]) => (lastAt <= then ? [daemon] : []));
   }
 
   #declareGone(daemon: string): void {
-    this.#heardAt.delete(daemon);
+    this.#lastHeartbeatAt.delete(daemon);
     this.#markFailed(daemon, Number.POSITIVE_INFINITY);
     this.#options.onGone(daemon, false);
   }
@@ -248,8 +251,8 @@ export class PeerMonitor {
     const { peers, failureTimeoutMs } = this.#options;
     const { kind } = await peers.ask(daemon, 'there', {}, failureTimeoutMs / 2);
     this.#beingAsked.delete(daemon);
-    const isUnheard = this.#unheardFor(failureTimeoutMs / 2).includes(daemon);
-    if (kind === 'nobody' && isUnheard && this.#trustsServer) this.#declareGone(daemon);
+    const isSilent = this.#silentFor(failureTimeoutMs / 2).includes(daemon);
+    if (kind === 'no-responder' && isSilent && this.#trustsServer) this.#declareGone(daemon);
   }
 
   #compareConfig(daemon: string, fingerprint: unknown): void {

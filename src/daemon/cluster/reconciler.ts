@@ -51,7 +51,7 @@ interface Pass {
 export class Reconciler {
   readonly #parts: ReconcilerParts;
   readonly #stopping = new AbortController();
-  /** By conversation: the newest append of a log without a stored `standing` that was read and has no outstanding work. */
+  /** By conversation: the newest append of a log without a stored `status` that was read and has no outstanding work. */
   readonly #idle = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
   #periodic: Promise<void> = Promise.resolve();
@@ -198,9 +198,10 @@ export class Reconciler {
     const held: string[] = [];
     for (let from = 0; from < ids.length; from += MAX_NAMES) {
       const conversations = ids.slice(from, from + MAX_NAMES);
-      const heard = await router.ask(owner, 'holds', { conversations });
-      if (heard.kind !== 'answered') return { held: monitor.isFailed(owner) ? [] : ids, isConfirmed: false };
-      held.push(...heard.body.held);
+      const response = await router.ask(owner, 'holds', { conversations });
+      if (response.kind !== 'answered')
+        return { held: monitor.isFailed(owner) ? [] : ids, isConfirmed: false };
+      held.push(...response.body.held);
     }
     return { held, isConfirmed: true };
   }

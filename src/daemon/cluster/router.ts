@@ -102,14 +102,14 @@ export class Router {
     const failure = new Promise<Heard>((resolve) => {
       unsubscribe = this.#monitor.onFailure(daemon, () => resolve({ kind: 'silent' }));
     });
-    const heard = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), failure]);
+    const response = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), failure]);
     unsubscribe();
-    if (heard.kind !== 'answered') {
-      this.#monitor.suspect(daemon, askedAt, heard.kind);
-      return heard;
+    if (response.kind !== 'answered') {
+      this.#monitor.suspect(daemon, askedAt, response.kind);
+      return response;
     }
     try {
-      return { kind: 'answered', body: readPeerAnswer(verb, heard.body) };
+      return { kind: 'answered', body: readPeerAnswer(verb, response.body) };
     } catch (error) {
       const reason = messageOf(error);
       this.#log.warn({ daemon, verb, reason }, INVALID);

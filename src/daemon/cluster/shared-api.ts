@@ -72,9 +72,9 @@ export class SharedApi {
       case 'agents':
         return this.#gather('agents', request, mergeAgents);
       case 'conversations':
-        return this.#gather('conversations', request, (pages, unheard) => ({
+        return this.#gather('conversations', request, (pages, missing) => ({
           ...mergeConversations(pages, request.body),
-          ...(unheard.length > 0 && { incomplete: unheard }),
+          ...(missing.length > 0 && { incomplete: missing }),
         }));
       case 'answer':
         return this.#answer(request);
@@ -108,10 +108,10 @@ export class SharedApi {
     for (let tries = 1; ; tries++) {
       const location = await this.#router.locate(conversation);
       if (location.kind === 'there') {
-        const heard = await this.#router.ask(location.claim.daemon, 'api', { conversation, request });
-        if (heard.kind === 'answered' && heard.body.answer) return heard.body.answer;
-        if (heard.kind === 'answered') this.#router.noteReleased(conversation, location.claim);
-        if (heard.kind === 'invalid') return unreadable(location.claim.daemon, heard.reason);
+        const response = await this.#router.ask(location.claim.daemon, 'api', { conversation, request });
+        if (response.kind === 'answered' && response.body.answer) return response.body.answer;
+        if (response.kind === 'answered') this.#router.noteReleased(conversation, location.claim);
+        if (response.kind === 'invalid') return unreadable(location.claim.daemon, response.reason);
       }
       const answer = await this.#api.handle(request);
       const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
@@ -126,8 +126,8 @@ export class SharedApi {
     if (!own.ok) return own;
     const daemons = await Promise.all(
       this.#monitor.others.map(async (daemon) => {
-        const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
-        const answer = heard.kind === 'answered' ? heard.body.answer : null;
+        const response = await this.#router.ask(daemon, 'api', { conversation: null, request });
+        const answer = response.kind === 'answered' ? response.body.answer : null;
         if (answer?.ok) return { daemon };
         return {
           daemon,
@@ -169,10 +169,10 @@ export class SharedApi {
     const answering = new Set<string>();
     let asker: string | null = null;
     const ask = async (daemon: string) => {
-      const heard = await this.#router.ask(daemon, 'approval', { approvalId });
-      if (heard.kind !== 'answered') return;
+      const response = await this.#router.ask(daemon, 'approval', { approvalId });
+      if (response.kind !== 'answered') return;
       answering.add(daemon);
-      if (heard.body.conversation !== null) asker = daemon;
+      if (response.body.conversation !== null) asker = daemon;
     };
     await Promise.all(this.#monitor.others.map(ask)); // in parallel: a frozen peer costs one timeout
     return { asker, answering };
@@ -191,15 +191,15 @@ export class SharedApi {
   async #gather<V extends SharedList>(
     verb: V,
     request: ApiRequest,
-    merge: (pages: readonly PeerList<V>[], unheard: readonly string[]) => object,
+    merge: (pages: readonly PeerList<V>[], missing: readonly string[]) => object,
   ): Promise<ApiAnswer> {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
-    const unheard: string[] = [];
+    const missing: string[] = [];
     const pages = await Promise.all(
       this.#monitor.others.map(async (daemon) => {
-        const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
-        const answer = heard.kind === 'answered' ? heard.body.answer : null;
+        const response = await this.#router.ask(daemon, 'api', { conversation: null, request });
+        const answer = response.kind === 'answered' ? response.body.answer : null;
         try {
           if (answer?.ok) return [readPeerList(verb, answer.body)];
         } catch (error) {
@@ -208,11 +208,11 @@ export class SharedApi {
             'the list of another daemon is left out as invalid',
           );
         }
-        unheard.push(daemon);
+        missing.push(daemon);
         return [];
       }),
     );
-    return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], unheard) };
+    return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], missing) };
   }
 }
 

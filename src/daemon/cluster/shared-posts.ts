@@ -103,10 +103,10 @@ export class SharedPosts {
     for (let tries = 1; ; tries++) {
       const location = await router.locate(conversation);
       if (location.kind === 'there') {
-        const heard = await router.ask(location.claim.daemon, 'adopt', token);
-        if (heard.kind === 'answered' && heard.body.taken) return false;
-        if (heard.kind === 'invalid') throw new Error(heard.reason); // it may have the conversation open
-        if (heard.kind === 'answered') router.noteReleased(conversation, location.claim);
+        const response = await router.ask(location.claim.daemon, 'adopt', token);
+        if (response.kind === 'answered' && response.body.taken) return false;
+        if (response.kind === 'invalid') throw new Error(response.reason); // it may have the conversation open
+        if (response.kind === 'answered') router.noteReleased(conversation, location.claim);
       }
       if (leaving.aborted && !workers.holds(conversation)) throw new Error('this daemon is leaving');
       try {

@@ -20,7 +20,7 @@ const BYTES_OF_ONE = 16 * 1_024;
 /** With more publishers, those without outstanding posts are forgotten. */
 const MANY = 1_000;
 
-interface Standing {
+interface PublisherState {
   /** The rest of the burst, in posts. */
   tokens: number;
   /** When they were counted: milliseconds of the stream's clock. */
@@ -42,7 +42,7 @@ export interface PostSize {
 }
 
 export class PublisherLimits {
-  readonly #standings = new Map<string, Standing>();
+  readonly #publishers = new Map<string, PublisherState>();
   readonly #config: () => PublishersConfig;
   /** The conversation is in memory and has outstanding work. */
   readonly #isAtWork: (conversation: string) => boolean;
@@ -54,31 +54,30 @@ export class PublisherLimits {
 
   /** The publishers that are remembered. */
   get size(): number {
-    return this.#standings.size;
+    return this.#publishers.size;
   }
 
   /** Counts a post. Returns the milliseconds that its publisher should have waited; 0: within the rate. */
   count(post: Omit<PostSize, 'conversation'>): number {
     const { postsPerMinute } = this.#limitsOf(post.publisher);
-    const standing = this.#standingOf(post);
+    const state = this.#stateOf(post);
     const { position = null } = post;
     const isLate =
-      position?.stream === standing.last?.stream &&
-      (position?.sequence ?? 0) < (standing.last?.sequence ?? 0);
-    const takenAt = isLate ? Math.max(post.takenAt, standing.countedAt) : post.takenAt; // PUBLISHER-LIMITS-2
-    standing.tokens = tokensAt(standing, postsPerMinute, takenAt);
-    standing.countedAt = takenAt;
-    if (!isLate) standing.last = position;
-    const wait = waitFor(standing, postsPerMinute, { bytes: post.bytes, takenAt });
+      position?.stream === state.last?.stream && (position?.sequence ?? 0) < (state.last?.sequence ?? 0);
+    const takenAt = isLate ? Math.max(post.takenAt, state.countedAt) : post.takenAt; // PUBLISHER-LIMITS-2
+    state.tokens = tokensAt(state, postsPerMinute, takenAt);
+    state.countedAt = takenAt;
+    if (!isLate) state.last = position;
+    const wait = waitFor(state, postsPerMinute, { bytes: post.bytes, takenAt });
     const cost = costOf(post, postsPerMinute);
-    if (standing.tokens >= cost) standing.tokens -= cost;
+    if (state.tokens >= cost) state.tokens -= cost;
     return wait;
   }
 
   /** Null: admitted, and `settled` must follow. `waitMs`: the result of `count` when the post was read. */
   admit(post: PostSize, waitMs = this.count(post)): Refusal | null {
     const beyond = this.#refusalFor(post, waitMs);
-    if (beyond === null) this.#enter(this.#standingOf(post), post.conversation);
+    if (beyond === null) this.#enter(this.#stateOf(post), post.conversation);
     return beyond;
   }
 
@@ -98,39 +97,39 @@ export class PublisherLimits {
   /** The result that `admit` would have, without counting. A post that is not in the stream yet has this machine's time. */
   refusalOf(post: PostSize): Refusal | null {
     const limits = this.#limitsOf(post.publisher);
-    const standing = this.#standingOf(post);
+    const state = this.#stateOf(post);
     // A time before the last count means that the clocks differ: `admit` decides the rate then.
-    const wait = post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post);
+    const wait = post.takenAt < state.countedAt ? 0 : waitFor(state, limits.postsPerMinute, post);
     return this.#refusalFor(post, wait);
   }
 
   #refusalFor(post: PostSize, wait: number): Refusal | null {
     const limits = this.#limitsOf(post.publisher);
-    const standing = this.#standingOf(post);
+    const state = this.#stateOf(post);
     if (limits.maxBytes !== null && post.bytes > limits.maxBytes) return tooLarge(post, limits.maxBytes);
     if (wait > 0) return tooFast(post.publisher, limits.postsPerMinute, wait);
-    if (limits.openConversations !== null && !standing.open.has(post.conversation)) {
-      this.#forgetFinished(standing, limits.openConversations);
-      if (standing.open.size >= limits.openConversations) return tooMany(post, limits.openConversations);
+    if (limits.openConversations !== null && !state.open.has(post.conversation)) {
+      this.#forgetFinished(state, limits.openConversations);
+      if (state.open.size >= limits.openConversations) return tooMany(post, limits.openConversations);
     }
     return null;
   }
 
   /** A known post continues, although it was not admitted. */
   enterKnown(publisher: string, conversation: string): void {
-    const standing = this.#standings.get(publisher);
-    if (standing) this.#enter(standing, conversation);
+    const state = this.#publishers.get(publisher);
+    if (state) this.#enter(state, conversation);
   }
 
   /** The post is in the log, or refused. */
   settled(publisher: string, conversation: string): void {
-    const open = this.#standings.get(publisher)?.open;
+    const open = this.#publishers.get(publisher)?.open;
     const left = (open?.get(conversation) ?? 1) - 1;
     if (left > 0 || this.#isAtWork(conversation)) open?.set(conversation, left);
     else open?.delete(conversation);
   }
 
-  #enter({ open }: Standing, conversation: string): void {
+  #enter({ open }: PublisherState, conversation: string): void {
     open.set(conversation, (open.get(conversation) ?? 0) + 1);
   }
 
@@ -139,32 +138,31 @@ export class PublisherLimits {
     return (Object.hasOwn(named, publisher) && named[publisher]) || others;
   }
 
-  #standingOf({ publisher, takenAt: now }: Pick<PostSize, 'publisher' | 'takenAt'>): Standing {
-    const known = this.#standings.get(publisher);
+  #stateOf({ publisher, takenAt: now }: Pick<PostSize, 'publisher' | 'takenAt'>): PublisherState {
+    const known = this.#publishers.get(publisher);
     if (known) return known;
-    if (this.#standings.size >= MANY) this.#forgetIdle(now);
+    if (this.#publishers.size >= MANY) this.#forgetIdle(now);
     const { postsPerMinute } = this.#limitsOf(publisher);
-    const standing = {
+    const state = {
       tokens: tokensAt(null, postsPerMinute, now),
       countedAt: now,
       last: null,
       open: new Map(),
     };
-    this.#standings.set(publisher, standing);
-    return standing;
+    this.#publishers.set(publisher, state);
+    return state;
   }
 
   /** PUBLISHER-LIMITS-3: after a minute without a post the burst is full again, as for an unknown publisher. */
   #forgetIdle(now: number): void {
-    for (const [publisher, standing] of this.#standings) {
-      this.#forgetFinished(standing, 0);
-      if (standing.open.size === 0 && now - standing.countedAt >= MINUTE_MS)
-        this.#standings.delete(publisher);
+    for (const [publisher, state] of this.#publishers) {
+      this.#forgetFinished(state, 0);
+      if (state.open.size === 0 && now - state.countedAt >= MINUTE_MS) this.#publishers.delete(publisher);
     }
   }
 
   /** Only at the limit: the search costs more than the memory. */
-  #forgetFinished({ open }: Standing, most: number): void {
+  #forgetFinished({ open }: PublisherState, most: number): void {
     if (open.size < most) return;
     for (const [conversation, onTheirWay] of open) {
       if (onTheirWay === 0 && !this.#isAtWork(conversation)) open.delete(conversation);
@@ -173,11 +171,11 @@ export class PublisherLimits {
 }
 
 /** The burst at that time, in posts. */
-function tokensAt(standing: Standing | null, perMinute: number | null, now: number): number {
+function tokensAt(state: PublisherState | null, perMinute: number | null, now: number): number {
   if (perMinute === null) return Number.POSITIVE_INFINITY;
-  if (standing === null) return perMinute;
-  const passed = Math.max(0, now - standing.countedAt); // PUBLISHER-LIMITS-2
-  return Math.min(perMinute, standing.tokens + (passed * perMinute) / MINUTE_MS);
+  if (state === null) return perMinute;
+  const passed = Math.max(0, now - state.countedAt); // PUBLISHER-LIMITS-2
+  return Math.min(perMinute, state.tokens + (passed * perMinute) / MINUTE_MS);
 }
 
 /** PUBLISHER-LIMITS-4 */
@@ -187,11 +185,11 @@ function costOf({ bytes }: Pick<PostSize, 'bytes'>, perMinute: number | null): n
 
 /** Milliseconds until this post is within the rate; 0: now. */
 function waitFor(
-  standing: Standing,
+  state: PublisherState,
   perMinute: number | null,
   post: Pick<PostSize, 'bytes' | 'takenAt'>,
 ): number {
-  const missing = costOf(post, perMinute) - tokensAt(standing, perMinute, post.takenAt);
+  const missing = costOf(post, perMinute) - tokensAt(state, perMinute, post.takenAt);
   return missing <= 0 || perMinute === null ? 0 : Math.ceil((missing * MINUTE_MS) / perMinute);
 }
 

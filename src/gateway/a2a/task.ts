@@ -173,7 +173,7 @@ export class AgentTask {
       case 'result':
         for (const index of step.entry.answers ?? []) this.#answered(step.entry, index);
         return [];
-      case 'standing':
+      case 'status':
         return [];
       case 'over':
         return this.#end(step.ending);

@@ -99,7 +99,7 @@ async function* follow(
     for (const step of progress.accept(received)) {
       if (step.kind === 'over' && hasChanged) yield* stateSnapshot(daemon, conversation); // AG-UI-RUN-2
       if (step.kind === 'over') hasChanged = false;
-      hasChanged ||= step.kind === 'standing';
+      hasChanged ||= step.kind === 'status';
       yield* events.of(step);
     }
     if (hasChanged) yield* stateSnapshot(daemon, conversation);

@@ -51,12 +51,12 @@ const post = tool({
         enough,
       ),
     );
-    const { entries, standing, paused } = progress;
-    const approvals = standing === 'done' ? [] : await approvalsOf(door, posted.conversation);
+    const { entries, status, paused } = progress;
+    const approvals = status === 'done' ? [] : await approvalsOf(door, posted.conversation);
     const facts = { conversation: posted.conversation, length: index + entries.length };
-    const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, standing, approvals });
+    const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, status, approvals });
     const last =
-      standing === 'running' ? ['(not done yet: read with waitSeconds)'] : approvals.map(approvalText);
+      status === 'running' ? ['(not done yet: read with waitSeconds)'] : approvals.map(approvalText);
     const waiting = paused.length > 0 ? [`(${stopped.refusal.message})`] : [];
     return { ...page, text: [where, page.text, ...last, ...waiting].join('\n') };
   },

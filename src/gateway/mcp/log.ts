@@ -11,11 +11,11 @@ import { readTail } from '../progress/log.ts';
  * MCP-LOG-2  A wait ends when no work is outstanding, when only a person can continue, or at its timeout.
  */
 
-type Standing = 'done' | 'waits-for-a-person' | 'running';
+type RunStatus = 'done' | 'waits-for-a-person' | 'running';
 
 export interface Course {
   readonly entries: readonly Entry[];
-  readonly standing: Standing;
+  readonly status: RunStatus;
   /** Stopped agents with an outstanding turn. */
   readonly paused: readonly string[];
 }
@@ -53,9 +53,9 @@ export async function courseOf(
         if (!agents && isPost) watch.addOutstanding(entry.index, entry.to ?? []);
         watch.observe(entry);
       }
-      if (watch.settled) return { entries, standing: 'done', paused: [] };
-      if (watch.held) return { entries, standing: 'waits-for-a-person', paused: watch.stoppedAgents };
-      if (enough.aborted) return { entries, standing: 'running', paused: watch.stoppedAgents };
+      if (watch.settled) return { entries, status: 'done', paused: [] };
+      if (watch.held) return { entries, status: 'waits-for-a-person', paused: watch.stoppedAgents };
+      if (enough.aborted) return { entries, status: 'running', paused: watch.stoppedAgents };
       await bell.rung();
     }
   } finally {

@@ -76,9 +76,9 @@ export const READING: readonly Tool[] = [
     }),
     isReading: true,
     async call(input, asked) {
-      const { length, entries, standing } = await found(input, asked);
+      const { length, entries, status } = await found(input, asked);
       const approvals = await approvalsOf(asked.door, input.conversation);
-      const more = { ...(standing && { standing }), approvals };
+      const more = { ...(status && { status }), approvals };
       const page = pageOf({ conversation: input.conversation, length }, entries, input.limit, more);
       return { ...page, text: [page.text, ...approvals.map(approvalText)].join('\n') };
     },
@@ -135,13 +135,13 @@ async function found({ conversation, from, limit, waitSeconds: seconds }: ReadIn
   if (seconds === 0) {
     const first = from ?? Math.max(0, (await ask(door, 'conversation', { conversation })).length - limit);
     const page = await ask(door, 'entries', { conversation, from: first, limit });
-    return { ...page, standing: null };
+    return { ...page, status: null };
   }
-  const { entries, standing } = await patiently(seconds, (enough) =>
+  const { entries, status } = await patiently(seconds, (enough) =>
     courseOf(door, { conversation, from: 0 }, enough),
   );
   const first = from ?? Math.max(0, entries.length - limit);
-  return { length: entries.length, entries: entries.slice(first), standing };
+  return { length: entries.length, entries: entries.slice(first), status };
 }
 
 function wordsOf(content: unknown): string {

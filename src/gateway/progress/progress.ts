@@ -48,7 +48,7 @@ export type Step =
     }
   | { readonly kind: 'result'; readonly entry: MessageEntry }
   /** The phase, the mode or an agent's status has changed. */
-  | { readonly kind: 'standing' }
+  | { readonly kind: 'status' }
   | { readonly kind: 'begun'; readonly entry: EntryOf<'turn-started'> }
   | { readonly kind: 'over'; readonly ending: Ending };
 
@@ -246,7 +246,7 @@ export class Progress {
       else if (entry.role === 'tool') this.#out.push({ kind: 'result', entry });
     }
     this.#utterances.observe(entry);
-    if (CHANGES_STATUS[entry.type]) this.#out.push({ kind: 'standing' });
+    if (CHANGES_STATUS[entry.type]) this.#out.push({ kind: 'status' });
   }
 
   #addMessage(entry: MessageEntry): void {

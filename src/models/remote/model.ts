@@ -232,7 +232,7 @@ function failure(agent: string, last: Offered | 'silent', partial: string, silen
   });
   const kind = last === 'silent' ? last : last.kind;
   switch (kind) {
-    case 'nobody':
+    case 'no-responder':
       return fail('AGENT_NOT_CONNECTED', `The program of the agent ${agent} is not running: start it.`, true);
     case 'disconnected':
       return fail('NETWORK_ERROR', 'There is no connection to the NATS server now.', true);

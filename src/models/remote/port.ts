@@ -44,7 +44,7 @@ export interface RemoteResults {
 export type RemoteOutcome =
   | { readonly kind: 'accepted'; readonly instance: string }
   | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'nobody' }
+  | { readonly kind: 'no-responder' }
   | { readonly kind: 'unanswered' }
   | { readonly kind: 'too-large'; readonly bytes: number; readonly limit: number }
   | { readonly kind: 'disconnected' };

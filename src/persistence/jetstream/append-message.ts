@@ -38,14 +38,14 @@ export function appendHeaders(
   id: string,
   length: number,
   lastSequence: number | null,
-  standing?: WorkStatus,
+  status?: WorkStatus,
 ): MsgHdrs {
   const made = headers();
   made.set(APPEND_HEADER, id);
   made.set(LENGTH_HEADER, `${length}`);
   if (lastSequence !== null) made.set(EXPECTED_HEADER, `${lastSequence}`);
-  if (standing) {
-    const { claim, hasOutstandingWork } = standing;
+  if (status) {
+    const { claim, hasOutstandingWork } = status;
     if (claim) made.set(CLAIM_HEADER, `${claim.daemon}:${claim.epoch}`);
     made.set(OWES_HEADER, hasOutstandingWork ? '1' : '0');
   }

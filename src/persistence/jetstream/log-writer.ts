@@ -23,7 +23,7 @@ import { follow, type LogSource, type Progress } from './log-reader.ts';
 
 interface QueuedAppend {
   readonly json: readonly string[];
-  readonly standing: WorkStatus | undefined;
+  readonly status: WorkStatus | undefined;
   readonly bytes: number;
   /** The log's length after this append. */
   readonly length: number;
@@ -63,7 +63,7 @@ export class StreamLogWriter {
     return this.#length;
   }
 
-  append(expectedLength: number, json: readonly string[], standing?: WorkStatus): Promise<AppendOutcome> {
+  append(expectedLength: number, json: readonly string[], status?: WorkStatus): Promise<AppendOutcome> {
     const refused = this.refusal();
     if (refused !== null) return Promise.reject(refused);
     if (expectedLength !== this.#length || json.length === 0) {
@@ -74,7 +74,7 @@ export class StreamLogWriter {
     if (bytes > this.#maxBytes) return Promise.reject(this.#tooLarge(bytes));
     this.#length += json.length;
     return new Promise((resolve, reject) => {
-      this.#queue.push({ json, standing, bytes, length: this.#length, resolve, reject });
+      this.#queue.push({ json, status, bytes, length: this.#length, resolve, reject });
       this.#draining ??= this.#drain();
     });
   }
@@ -124,11 +124,11 @@ export class StreamLogWriter {
   async #commit(group: readonly QueuedAppend[]): Promise<Commit> {
     const { broker, stream, subject, conversation, isFenced } = this.#source;
     const body = encodeBody(group.flatMap((append) => append.json));
-    const { length = 0, standing } = group.at(-1) ?? {};
+    const { length = 0, status } = group.at(-1) ?? {};
     const id = nuid.next();
     for (;;) {
       const { lastSequence } = this.#placement;
-      const headers = appendHeaders(id, length, isFenced ? lastSequence : null, standing);
+      const headers = appendHeaders(id, length, isFenced ? lastSequence : null, status);
       const outcome = await publish(broker, stream, { subject, body, headers });
       switch (outcome.kind) {
         case 'stored':

@@ -42,11 +42,11 @@ class StreamLog implements ConversationLog {
   async append(
     expectedLength: number,
     entries: readonly Entry[],
-    standing?: WorkStatus,
+    status?: WorkStatus,
   ): Promise<AppendOutcome> {
     // Encoded now: the caller may change its entries before they are published.
     const json = serialiseBatch(this.conversation, expectedLength, entries);
-    return this.#writer.append(expectedLength, json, standing);
+    return this.#writer.append(expectedLength, json, status);
   }
 
   async read(from: number, to?: number): Promise<Entry[]> {

@@ -148,9 +148,9 @@ describe('the thread of the console', () => {
       other('agent-resumed', { agent: null, by: 'alice' }),
     );
     const thread = threadOf(log.slice(0, 1));
-    expect(thread.standing('pm').isStopped).toBe(true);
+    expect(thread.stateOf('pm').isStopped).toBe(true);
     thread.add(log[1]!);
-    expect(thread.standing('pm').isStopped).toBe(false);
+    expect(thread.stateOf('pm').isStopped).toBe(false);
   });
 
   it('the thread shows that a turn failed, was stopped or ended at a limit, and not that it completed', () => {
@@ -164,7 +164,7 @@ describe('the thread of the console', () => {
       ),
     );
     expect(thread.blocks.map((block) => block.kind === 'note' && block.agent)).toEqual(['b', 'c', 'd']);
-    expect(thread.standing('e').status).toBe('waiting');
+    expect(thread.stateOf('e').status).toBe('waiting');
   });
 });
 
@@ -188,6 +188,6 @@ describe('the read markers of the thread', () => {
     const thread = threadOf(
       logOf(say('one'), say('two'), end('pm', 'completed', 2), end('pm', 'completed', 1)),
     );
-    expect(thread.standing('pm').cursor).toBe(2);
+    expect(thread.stateOf('pm').cursor).toBe(2);
   });
 });

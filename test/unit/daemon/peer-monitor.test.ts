@@ -13,7 +13,7 @@ describe('peers', () => {
     vi.useRealTimers();
   });
 
-  function meet(heard: Heard = { kind: 'nobody' }) {
+  function meet(heard: Heard = { kind: 'no-responder' }) {
     vi.useFakeTimers();
     const gone: [string, boolean][] = [];
     /** What is said to all comes back, as long as the line is up. */
@@ -55,7 +55,7 @@ describe('peers', () => {
     expect(onConfigDifference.mock.calls).toEqual([['other', ['tools']]]);
   });
 
-  it.each<Heard>([{ kind: 'nobody' }, { kind: 'silent' }])(
+  it.each<Heard>([{ kind: 'no-responder' }, { kind: 'silent' }])(
     'are alive again at the next heartbeat after the answer %o, since they may have been reconnecting',
     async (heard) => {
       const { monitor, router, gone, line } = meet(heard);
@@ -104,7 +104,7 @@ describe('peers', () => {
   });
 
   it('are gone after half the failure timeout when the server does not know them', async () => {
-    const { monitor, gone } = meet({ kind: 'nobody' });
+    const { monitor, gone } = meet({ kind: 'no-responder' });
     monitor.noteHeartbeat('b', false);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.4);
     expect(gone).toEqual([]);
@@ -113,7 +113,7 @@ describe('peers', () => {
   });
 
   it.each([true, false])('stay failed until their next heartbeat (known before: %s)', async (isKnown) => {
-    const { monitor, router } = meet({ kind: 'nobody' });
+    const { monitor, router } = meet({ kind: 'no-responder' });
     if (isKnown) monitor.noteHeartbeat('b', false);
     else await router.ask('b', 'holds', { conversations: [] });
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 20);
@@ -227,7 +227,7 @@ describe('peers', () => {
     });
 
     it('are not suspected because the server does not know them yet, even after a short outage', async () => {
-      const { monitor, router, line } = meet({ kind: 'nobody' });
+      const { monitor, router, line } = meet({ kind: 'no-responder' });
       monitor.noteHeartbeat('b', false);
       line.lose();
       await router.ask('b', 'holds', { conversations: [] });
@@ -248,7 +248,7 @@ describe('peers', () => {
       monitor.resumed(milliseconds);
     }
 
-    it.each<Heard>([{ kind: 'silent' }, { kind: 'nobody' }])(
+    it.each<Heard>([{ kind: 'silent' }, { kind: 'no-responder' }])(
       'have more than half the failure timeout for a heartbeat, and less than all of it, when they answer %o',
       async (heard) => {
         const { monitor, gone, onBack } = meet(heard);
@@ -265,7 +265,7 @@ describe('peers', () => {
     );
 
     it('are not declared gone at once when the server does not know them, since they may be reconnecting', async () => {
-      const { monitor, router } = meet({ kind: 'nobody' });
+      const { monitor, router } = meet({ kind: 'no-responder' });
       freeze(monitor, TIMEOUT_MS * 10);
       await router.ask('b', 'holds', { conversations: [] });
       expect(monitor.isFailed('b')).toBe(false);
@@ -284,7 +284,7 @@ describe('peers', () => {
     });
 
     it('have that time again when the connection turns out to be lost after the freeze', async () => {
-      const { monitor, gone, line } = meet({ kind: 'nobody' });
+      const { monitor, gone, line } = meet({ kind: 'no-responder' });
       monitor.noteHeartbeat('b', false);
       freeze(monitor, TIMEOUT_MS * 10);
       line.isUp = false;
@@ -298,7 +298,7 @@ describe('peers', () => {
     });
 
     it('have the time to reconnect of a long outage when that was before the freeze', async () => {
-      const { monitor, gone, line } = meet({ kind: 'nobody' });
+      const { monitor, gone, line } = meet({ kind: 'no-responder' });
       monitor.noteHeartbeat('b', false);
       line.lose();
       line.isUp = false;
@@ -310,7 +310,7 @@ describe('peers', () => {
   });
 
   it('do not own a log whose newest append names no claimant, since it was copied from another store', () => {
-    const { router } = meet({ kind: 'nobody' });
+    const { router } = meet({ kind: 'no-responder' });
     const claimant = { daemon: 'b', epoch: 1 };
     const mayTakeOver = () => router.mayTakeOver('demo', claimant);
     expect(mayTakeOver()).toBe(false);

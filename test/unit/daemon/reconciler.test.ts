@@ -77,7 +77,7 @@ describe('the reconciler', () => {
       router: {
         noteNewest: () => undefined,
         noteReleased: (id: string) => void free.push(id),
-        ask: async () => heard?.() ?? { kind: 'nobody' },
+        ask: async () => heard?.() ?? { kind: 'no-responder' },
       },
       failureTimeoutMs: TIMEOUT_MS,
       log: { info: write, warn: write, error: write },

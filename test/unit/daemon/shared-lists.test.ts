@@ -5,7 +5,7 @@ const page = { conversations: [], next: null };
 
 it.each([
   ['silent', { incomplete: ['other'] }],
-  ['nobody', { incomplete: ['other'] }],
+  ['no-responder', { incomplete: ['other'] }],
   ['answered', {}],
 ])('a list of conversations names a daemon that shares the work and was %s', async (kind, expected) => {
   const heard = kind === 'answered' ? { kind, body: { answer: { ok: true, body: page } } } : { kind };

@@ -290,13 +290,13 @@ function faultyStore(
     get newestSequence() {
       return log.newestSequence ?? 0;
     },
-    async append(expected, entries, standing) {
+    async append(expected, entries, status) {
       const fault = faults.shift();
       if (fault instanceof Error) throw fault;
       if (fault) return fault;
       appends.push(entries.length);
       happened.push(`appended ${entries.map(({ type }) => type).join(' ')}`);
-      return log.append(expected, entries, standing);
+      return log.append(expected, entries, status);
     },
     read: (from, to) => log.read(from, to),
     close: () => log.close(),

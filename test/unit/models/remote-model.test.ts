@@ -152,7 +152,7 @@ describe('a turn that is offered to a remote agent', () => {
   });
 
   it.each<[RemoteOutcome, string, boolean, number]>([
-    [{ kind: 'nobody' }, 'AGENT_NOT_CONNECTED', true, 1],
+    [{ kind: 'no-responder' }, 'AGENT_NOT_CONNECTED', true, 1],
     [{ kind: 'disconnected' }, 'NETWORK_ERROR', true, 1],
     [{ kind: 'too-large', bytes: 9, limit: 8 }, 'AGENT_OFFER_TOO_LARGE', false, 1],
     [{ kind: 'refused', reason: 'busy' }, 'AGENT_REFUSED', true, 3],

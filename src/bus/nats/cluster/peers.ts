@@ -43,7 +43,7 @@ export class NatsPeers implements Peers {
       return answer ? { kind: 'answered', body: answer.json() } : { kind: 'silent' };
     } catch (error) {
       const isGone = error instanceof NatsError && error.code === ErrorCode.NoResponders;
-      return { kind: isGone ? 'nobody' : 'silent' };
+      return { kind: isGone ? 'no-responder' : 'silent' };
     } finally {
       this.#asking.delete(giveUp);
     }

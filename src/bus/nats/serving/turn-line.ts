@@ -51,7 +51,7 @@ export async function isAgentConnected(connection: NatsConnection, subject: stri
     await connection.request(subject, PING, { timeout: PING_MS });
     return true;
   } catch (error) {
-    return outcomeOf(error).kind !== 'nobody';
+    return outcomeOf(error).kind !== 'no-responder';
   }
 }
 
@@ -175,7 +175,7 @@ function eventOf(chunk: LiveChunk | 'unknown'): OfferEvent {
 
 function outcomeOf(error: unknown): OfferOutcome {
   const code = error instanceof NatsError ? error.code : '';
-  if (code === ErrorCode.NoResponders) return { kind: 'nobody' };
+  if (code === ErrorCode.NoResponders) return { kind: 'no-responder' };
   if (code === ErrorCode.Timeout) return { kind: 'unanswered' };
   return { kind: 'disconnected' };
 }
