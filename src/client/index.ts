@@ -14,11 +14,11 @@ export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {
   adviceOn,
-  type ComparedLine,
   createTurnWatch,
   cutBy,
   type DeliveryMode,
   type Difference,
+  type DiffLine,
   diffDefinitions,
   diffLines,
   diffViews,

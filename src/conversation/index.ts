@@ -81,7 +81,6 @@ export {
 export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
 export {
-  type ComparedLine,
   diffDefinitions,
   type Hunk,
   type PartDifference,

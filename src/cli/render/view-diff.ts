@@ -1,6 +1,6 @@
 import {
-  type ComparedLine,
   type Difference,
+  type DiffLine,
   diffDefinitions,
   type Hunk,
   type PartDifference,
@@ -73,14 +73,14 @@ function partLines({ part, op, hunks = [] }: PartDifference, palette: Palette): 
 }
 
 function rangeOf({ before, after, lines }: Hunk): string {
-  const range = (first: number, op: ComparedLine['op']) => {
+  const range = (first: number, op: DiffLine['op']) => {
     const count = lines.filter((line) => line.op === 'same' || line.op === op).length;
     return `${count === 0 ? first - 1 : first},${count}`; // as in a unified difference
   };
   return `@@ -${range(before, 'gone')} +${range(after, 'added')} @@`;
 }
 
-function changedLine({ op, text }: ComparedLine, palette: Palette): string {
+function changedLine({ op, text }: DiffLine, palette: Palette): string {
   if (op === 'same') return palette.dim(`     ${printable(text)}`);
   const line = `    ${SIGNS[op]}${printable(text)}`;
   return op === 'gone' ? palette.red(line) : palette.green(line);

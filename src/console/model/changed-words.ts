@@ -1,14 +1,14 @@
-import type { ComparedLine } from '../../conversation/index.ts';
+import type { DiffLine } from '../../conversation/index.ts';
 
 /** The lines of a hunk, with the part of each changed line that differs from the line that it replaces. */
 
-export interface MarkedLine extends ComparedLine {
+export interface MarkedLine extends DiffLine {
   /** Start and end of the different part in `text`; absent: the whole line. */
   readonly mark?: readonly [number, number];
 }
 
 /** The n-th removed line is compared with the n-th added one of the same block. */
-export function markedLines(lines: readonly ComparedLine[]): MarkedLine[] {
+export function markedLines(lines: readonly DiffLine[]): MarkedLine[] {
   const marked: MarkedLine[] = [];
   for (let at = 0; at < lines.length; ) {
     const gone = runOf(lines, at, 'gone');
@@ -17,16 +17,12 @@ export function markedLines(lines: readonly ComparedLine[]): MarkedLine[] {
     marked.push(...gone.map((line, n) => withMark(line, pairs[n]?.[0])));
     marked.push(...added.map((line, n) => withMark(line, pairs[n]?.[1])));
     at += gone.length + added.length;
-    for (; lines[at]?.op === 'same'; at++) marked.push(lines[at] as ComparedLine);
+    for (; lines[at]?.op === 'same'; at++) marked.push(lines[at] as DiffLine);
   }
   return marked;
 }
 
-function runOf(
-  lines: readonly ComparedLine[],
-  from: number,
-  op: ComparedLine['op'],
-): readonly ComparedLine[] {
+function runOf(lines: readonly DiffLine[], from: number, op: DiffLine['op']): readonly DiffLine[] {
   let end = from;
   while (lines[end]?.op === op) end++;
   return lines.slice(from, end);
@@ -51,6 +47,6 @@ function marksOf(before: string, after: string | undefined): readonly [Mark, Mar
   return [mark(one), mark(other)];
 }
 
-function withMark(line: ComparedLine, mark: Mark | undefined): MarkedLine {
+function withMark(line: DiffLine, mark: Mark | undefined): MarkedLine {
   return mark ? { ...line, mark } : line;
 }

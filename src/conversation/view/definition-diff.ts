@@ -1,4 +1,5 @@
 import { structuredPatch } from 'diff';
+import { type DiffLine, markedLines } from '../text/line-diff.ts';
 import type { ReportedDefinition } from './view-report.ts';
 
 /**
@@ -23,12 +24,7 @@ export interface Hunk {
   /** The numbers of its first line, from 1. */
   readonly before: number;
   readonly after: number;
-  readonly lines: readonly ComparedLine[];
-}
-
-export interface ComparedLine {
-  readonly op: 'same' | 'gone' | 'added';
-  readonly text: string;
+  readonly lines: readonly DiffLine[];
 }
 
 const CONTEXT_LINES = 3;
@@ -70,7 +66,8 @@ const OPS = { ' ': 'same', '-': 'gone', '+': 'added' } as const;
 function hunksOf(before: string, after: string): Hunk[] {
   const options = { context: CONTEXT_LINES, maxEditLength: MOST_EDITS };
   const patch = structuredPatch('', '', before, after, undefined, undefined, options);
-  if (!patch) return [{ before: 1, after: 1, lines: [...marked(before, 'gone'), ...marked(after, 'added')] }];
+  if (!patch)
+    return [{ before: 1, after: 1, lines: [...allLines(before, 'gone'), ...allLines(after, 'added')] }];
   return patch.hunks.map(({ oldStart, newStart, lines }) => ({
     before: oldStart,
     after: newStart,
@@ -78,9 +75,6 @@ function hunksOf(before: string, after: string): Hunk[] {
   }));
 }
 
-function marked(text: string, op: ComparedLine['op']): ComparedLine[] {
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => ({ op, text: line }));
+function allLines(text: string, op: DiffLine['op']): DiffLine[] {
+  return markedLines(op, text.split('\n').slice(0, -1));
 }

@@ -1,10 +1,8 @@
-import { constants } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { DefinitionTexts } from '../port.ts';
 import { requireTextHash, TEXT_HASH } from '../rules.ts';
-import { errnoOf, makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './log/durable.ts';
+import { makeDirectory, orNullIfMissing, readOwnText, replaceFile, syncDirectory } from './log/durable.ts';
 
 /**
  * `definitions/`: one file for each text, named by the hash of its content.
@@ -47,20 +45,8 @@ async function putAll(directory: string, texts: ReadonlyMap<string, string>): Pr
   await syncDirectory(directory); // DEFINITION-FILES-1
 }
 
-async function readText(path: string): Promise<string | null> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW); // DEFINITION-FILES-2
-    try {
-      return await file.readFile('utf8');
-    } finally {
-      await file.close();
-    }
-  } catch (cause) {
-    if (errnoOf(cause) === 'ENOENT') return null;
-    const why = errnoOf(cause) === 'ELOOP' ? 'it is a link' : messageOf(cause);
-    throw new ParleyError('DEFINITION_UNREADABLE', `${path} cannot be read: ${why}`, {
-      hint: 'restore the file from a backup, with the owner and the permissions of the data directory',
-      cause,
-    });
-  }
+/** DEFINITION-FILES-2 */
+function readText(path: string): Promise<string | null> {
+  const hint = 'restore the file from a backup, with the owner and the permissions of the data directory';
+  return readOwnText(path, { code: 'DEFINITION_UNREADABLE', hint });
 }

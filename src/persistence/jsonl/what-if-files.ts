@@ -1,10 +1,9 @@
-import { constants } from 'node:fs';
-import { lstat, open, readdir, rm } from 'node:fs/promises';
+import { lstat, readdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type { WhatIfTexts } from '../port.ts';
 import { idOf, storePaths } from './directory/paths.ts';
-import { errnoOf, makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './log/durable.ts';
+import { makeDirectory, orNullIfMissing, readOwnText, replaceFile, syncDirectory } from './log/durable.ts';
 
 /**
  * `what-if/<folder>/<id>.json`: the results of what-ifs, a folder for each conversation.
@@ -71,20 +70,8 @@ async function refuseLink(folder: string): Promise<void> {
   throw new ParleyError('WHAT_IF_UNWRITABLE', `${folder} is a link`, { hint: 'remove it' });
 }
 
-async function readText(path: string): Promise<string | null> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW); // WHAT-IF-FILES-2
-    try {
-      return await file.readFile('utf8');
-    } finally {
-      await file.close();
-    }
-  } catch (cause) {
-    if (errnoOf(cause) === 'ENOENT') return null;
-    const why = errnoOf(cause) === 'ELOOP' ? 'it is a link' : messageOf(cause);
-    throw new ParleyError('WHAT_IF_UNREADABLE', `${path} cannot be read: ${why}`, {
-      hint: 'remove the file, and start the what-if again',
-      cause,
-    });
-  }
+/** WHAT-IF-FILES-2 */
+function readText(path: string): Promise<string | null> {
+  const hint = 'remove the file, and start the what-if again';
+  return readOwnText(path, { code: 'WHAT_IF_UNREADABLE', hint });
 }

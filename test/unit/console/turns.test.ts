@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { markedLines } from '../../../src/console/model/changed-words.ts';
 import { forkPoint, turnsAround } from '../../../src/console/model/turns.ts';
-import type { ComparedLine } from '../../../src/conversation/index.ts';
+import type { DiffLine } from '../../../src/conversation/index.ts';
 import { answer, begin, calling, end, logOf, result, say } from './support.ts';
 
 describe('the turns of an agent in the console', () => {
@@ -61,7 +61,7 @@ describe('the turns of an agent in the console', () => {
 });
 
 describe('the marks in changed lines', () => {
-  const lineOf = (text: string): ComparedLine => ({
+  const lineOf = (text: string): DiffLine => ({
     op: text[0] === '-' ? 'gone' : text[0] === '+' ? 'added' : 'same',
     text: text.slice(1),
   });

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
-import { RequestError, requests } from '../../api/requests.ts';
+import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/turns.ts';
 import { opened } from '../../state/conversation.ts';
 import { refresh } from '../../state/conversations.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { isOperator, sender } from '../../state/session.ts';
+import { PanelForm } from './panel-form.tsx';
 
 const OUTCOMES: Readonly<Record<ForkPoint['outcome'], string>> = {
   answers: 'Messages that have no answer at that entry are answered again in the copy.',
@@ -19,29 +20,14 @@ export function Fork({ id, index }: { readonly id: string; readonly index: numbe
   const { at, outcome } = forkPoint(opened.value?.thread.entries ?? [], index);
   const ending = `-${at}`;
   const [name, setName] = useState(`${id.slice(0, MOST_LETTERS - ending.length)}${ending}`);
-  const [isBusy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<Error | null>(null);
   if (!isOperator.value) return <p class="muted aside">Your token may not fork a conversation.</p>;
   const fork = async () => {
-    setBusy(true);
-    setRefused(null);
-    try {
-      await requests.fork(id, { as: name.trim(), at, ...sender() });
-      await refresh();
-      go(linkTo.conversation(name.trim()));
-    } catch (error) {
-      setRefused(error instanceof Error ? error : new Error(String(error)));
-      setBusy(false);
-    }
+    await requests.fork(id, { as: name.trim(), at, ...sender() });
+    await refresh();
+    go(linkTo.conversation(name.trim()));
   };
   return (
-    <form
-      class="account panel-form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void fork();
-      }}
-    >
+    <PanelForm class="account panel-form" action="Fork" isDisabled={name.trim() === ''} onSubmit={fork}>
       <p>
         A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
         no tool runs again. {OUTCOMES[outcome]}
@@ -57,17 +43,6 @@ export function Fork({ id, index }: { readonly id: string; readonly index: numbe
           onInput={(event) => setName(event.currentTarget.value)}
         />
       </label>
-      {refused && (
-        <p class="fault" role="alert">
-          {refused.message}
-          {refused instanceof RequestError && refused.hint && <span class="muted">{refused.hint}</span>}
-        </p>
-      )}
-      <p>
-        <button type="submit" class="primary" disabled={isBusy || name.trim() === ''}>
-          Fork
-        </button>
-      </p>
-    </form>
+    </PanelForm>
   );
 }

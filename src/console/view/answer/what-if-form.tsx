@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
-import { RequestError, requests } from '../../api/requests.ts';
+import { requests } from '../../api/requests.ts';
 import type { WhatIfStart } from '../../api/what-if.ts';
 import { models, sender } from '../../state/session.ts';
+import { PanelForm } from './panel-form.tsx';
 
 interface FormProps {
   readonly id: string;
@@ -18,28 +19,14 @@ export function WhatIfForm({ id, agent, index, onStart }: FormProps) {
   const [persona, setPersona] = useState<string | null>(null);
   const [runs, setRuns] = useState(1);
   const [start, setStart] = useState<WhatIfStart['start']>('turn');
-  const [isBusy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<Error | null>(null);
   const isEdited = persona !== null && persona !== recorded.persona;
   const submit = async () => {
-    setBusy(true);
-    setRefused(null);
     const change = { ...(model !== '' && { model }), ...(isEdited && { persona }) };
-    try {
-      onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
-    } catch (error) {
-      setRefused(error instanceof Error ? error : new Error(String(error)));
-      setBusy(false);
-    }
+    onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
   };
+  const isUnchanged = model === '' && !isEdited;
   return (
-    <form
-      class="panel-form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void submit();
-      }}
-    >
+    <PanelForm class="panel-form" action="Start" isDisabled={isUnchanged} onSubmit={submit}>
       <p>
         What would another model or another persona have answered? The conversation does not change, and no
         tool runs.
@@ -93,18 +80,7 @@ export function WhatIfForm({ id, agent, index, onStart }: FormProps) {
         {runs === 1 ? '1 run' : `${runs} runs`} with the change and as many without it, for comparison. Each
         model call is paid.
       </p>
-      {refused && (
-        <p class="fault" role="alert">
-          {refused.message}
-          {refused instanceof RequestError && refused.hint && <span class="muted">{refused.hint}</span>}
-        </p>
-      )}
-      <p>
-        <button type="submit" class="primary" disabled={isBusy || (model === '' && !isEdited)}>
-          Start
-        </button>
-      </p>
-    </form>
+    </PanelForm>
   );
 }
 

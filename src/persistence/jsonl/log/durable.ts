@@ -1,6 +1,7 @@
+import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { openTemporary, ParleyError } from '../../../kernel/index.ts';
+import { messageOf, openTemporary, ParleyError } from '../../../kernel/index.ts';
 
 /**
  * File operations that survive a power cut: a name is durable only after its directory is synced. Files and directories are
@@ -49,6 +50,25 @@ export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<
 
 async function isDirectory(path: string): Promise<boolean> {
   return (await orNullIfMissing(stat(path)))?.isDirectory() ?? false;
+}
+
+/** Null: the file is missing. A link is not followed: it and other errors reject with `code` and `hint`. */
+export async function readOwnText(
+  path: string,
+  { code, hint }: { readonly code: string; readonly hint: string },
+): Promise<string | null> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    if (errnoOf(cause) === 'ENOENT') return null;
+    const why = errnoOf(cause) === 'ELOOP' ? 'it is a link' : messageOf(cause);
+    throw new ParleyError(code, `${path} cannot be read: ${why}`, { hint, cause });
+  }
 }
 
 /** Replaces a file: readers see the old or the new content, never a part. `durable: false` skips the syncs. */
