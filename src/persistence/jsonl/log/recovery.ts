@@ -59,7 +59,7 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
   const bytes = await readPlainFile(path).catch((cause: unknown) => {
     if (errnoOf(cause) === 'ENOENT') {
       throw new ParleyError('LOG_NOT_FOUND', `There is no log ${path}`, {
-        hint: 'Check the conversation id and the data directory.',
+        hint: 'check the conversation id and the data directory; a conversation in JetStream has no files: use --nats instead of --data',
         cause,
       });
     }

@@ -1,0 +1,138 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { WhatIfResult } from '../../src/client/index.ts';
+import { entriesOf, followUntil, providerSettings, type Site, TEAM, turnsEnded } from '../support/daemon.ts';
+import {
+  type Crowd,
+  type CrowdOptions,
+  claimants,
+  ownerOf,
+  SILENCE_MS,
+  startCrowd,
+} from '../support/daemons.ts';
+import { ofType } from '../support/team.ts';
+
+/** `parley reload` and `parley what-if` with two daemons that share their logs. */
+describe('a configuration that changes while two daemons share the work', () => {
+  let crowd: Crowd;
+  afterEach(() => crowd?.close());
+
+  /** One after the other, so that `daemons` and `sites` have the same order. */
+  async function startPair(options: Omit<CrowdOptions, 'count'> = {}): Promise<void> {
+    crowd = await startCrowd({ count: 1, agents: TEAM, ...options });
+    await crowd.add();
+  }
+  const edit = (site: Site | undefined, persona: string) =>
+    writeFile(
+      join(site?.config ?? '', 'agents', 'pm.md'),
+      String(TEAM.pm).replace('PERSONA OF PAM', persona),
+    );
+  const ask = async (turns: number) => {
+    await crowd.publish('demo', `question ${turns}`);
+    return followUntil(crowd.client, 'demo', turnsEnded(turns));
+  };
+  const personas = () => crowd.provider.requests.map(({ json }) => String(json.messages?.[0]?.content));
+  /** The daemon that works on the conversation first. */
+  async function sides() {
+    const owner = crowd.daemons.indexOf(await ownerOf(crowd, 'demo'));
+    const other = 1 - owner;
+    const [daemon, peer] = [crowd.daemons[owner], crowd.daemons[other]];
+    const [site, peerSite] = [crowd.sites[owner], crowd.sites[other]];
+    if (!daemon || !peer || !site || !peerSite) throw new Error('two daemons were started');
+    return { daemon, site, peer, peerSite };
+  }
+
+  it('a reload on one daemon reloads the other, which records the change in its conversation', async () => {
+    await startPair();
+    await ask(1);
+    const { site, peer, peerSite } = await sides();
+    for (const one of [site, peerSite]) await edit(one, 'SECOND PERSONA');
+    const reloaded = await peerSite.parley('reload', '--publisher', 'bob');
+    expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
+    expect(reloaded.stdout).toContain('pm: persona');
+    const entries = await ask(2);
+    expect(ofType(entries, 'team-changed')).toMatchObject([
+      { author: { id: 'bob' }, agents: [{ agent: 'pm', parts: ['persona'] }] },
+    ]);
+    expect(personas().map((text) => /\w+ PERSONA|PERSONA OF PAM/.exec(text)?.[0])).toEqual([
+      'PERSONA OF PAM',
+      'SECOND PERSONA',
+    ]);
+    expect(claimants(entries)).not.toContain(peer.ready.daemon);
+  });
+
+  it('a daemon that refuses the edit keeps its configuration, and the answer names it', async () => {
+    await startPair();
+    await ask(1);
+    const { daemon, site, peerSite } = await sides();
+    await edit(peerSite, 'SECOND PERSONA');
+    await writeFile(join(site.config, 'agents', 'pm.md'), '---\nname: 7\n');
+    const partly = await peerSite.parley('reload');
+    expect(partly.code).toBe(1);
+    expect(`${partly.stdout}${partly.stderr}`).toContain(daemon.ready.daemon ?? 'an id');
+    const refused = await site.parley('reload');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('pm.md');
+    await ask(2);
+    expect(personas().every((text) => text.includes('PERSONA OF PAM'))).toBe(true);
+  });
+
+  it('after a takeover every answer is still explained, and a what-if of an earlier turn runs there', async () => {
+    const model = { provider: 'openai', apiKey: 'sk-test' };
+    await startPair({ handler: ({ json }) => ({ text: `noted by ${json.model}` }) });
+    const settings = {
+      ...providerSettings(crowd.provider.url, { sharing: { silenceMs: SILENCE_MS } }),
+      models: Object.fromEntries(
+        ['default', 'm2'].map((name) => [name, { ...model, baseURL: crowd.provider.url, model: name }]),
+      ),
+    };
+    for (const { config } of crowd.sites)
+      await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
+    expect((await crowd.sites[0]?.parley('reload'))?.code).toBe(0);
+    await ask(1);
+    const { daemon, site, peer, peerSite } = await sides();
+    for (const one of [site, peerSite]) await edit(one, 'SECOND PERSONA');
+    expect((await peerSite.parley('reload')).code).toBe(0);
+    await ask(2);
+    await daemon.kill9();
+    const entries = await ask(3);
+    expect(claimants(entries).at(-1)).toBe(peer.ready.daemon);
+    const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
+    expect(answers).toHaveLength(3);
+    for (const { index } of answers) {
+      const explained = await peerSite.parley(
+        'explain',
+        'demo',
+        '--agent',
+        'pm',
+        '--at',
+        `${index}`,
+        '--nats',
+        crowd.nats.url,
+        '--json',
+      );
+      expect(JSON.parse(explained.stdout)).toMatchObject({ report: { sent: true } });
+    }
+    const first = answers[0]?.index ?? -1;
+    const tried = await peerSite.parley(
+      'what-if',
+      'demo',
+      '--agent',
+      'pm',
+      '--at',
+      `${first}`,
+      '--model',
+      'm2',
+      '--json',
+    );
+    expect([tried.code, tried.stderr]).toEqual([0, '']);
+    const { results } = JSON.parse(tried.stdout) as WhatIfResult;
+    expect(results).toMatchObject([
+      { changed: [{ content: 'noted by m2' }], control: [{ verdict: 'same', content: 'noted by default' }] },
+    ]);
+    const sent = crowd.provider.requests.slice(-2).map(({ json }) => String(json.messages?.[0]?.content));
+    expect(sent.every((text) => text.includes('PERSONA OF PAM'))).toBe(true);
+    expect(await entriesOf(crowd.client, 'demo')).toEqual(entries);
+  });
+});
