@@ -1,0 +1,68 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { followUntil, openSite, providerSettings, type Site, TEAM, turnsEnded } from '../support/daemon.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { createSteps, LOOK, type Steps, until } from '../support/steps.ts';
+import { ofType } from '../support/team.ts';
+
+describe('a reload that changes an MCP server', () => {
+  let provider: FakeProvider;
+  let site: Site;
+  let client: ParleyClient;
+  let before: Steps;
+  let after: Steps;
+
+  beforeEach(async () => {
+    [before, after] = [createSteps(), createSteps()];
+    provider = await startFakeProvider(({ json }) =>
+      json.messages?.at(-1)?.role === 'tool'
+        ? { text: 'Seen.' }
+        : { toolCalls: [{ name: LOOK, arguments: '{"name":"it"}' }] },
+    );
+    const pm = String(TEAM.pm).replace('phases:', `tools: [${LOOK}]\nphases:`);
+    site = await openSite({ settings: settingsWith(before.server), agents: { pm } });
+    await site.up();
+    client = await site.client();
+  });
+  afterEach(async () => {
+    await site.close();
+    await provider.close();
+    for (const steps of [before, after]) steps.remove();
+  });
+
+  const settingsWith = (server: object) =>
+    providerSettings(provider.url, { tools: { mcpServers: { steps: server } } });
+  const configure = (server: object) =>
+    writeFile(join(site.config, 'parley.yaml'), JSON.stringify(settingsWith(server)));
+  const post = (content: string) => client.post({ conversation: 'demo', publisher: 'alice', content });
+  const results = async (turns: number) =>
+    ofType(await followUntil(client, 'demo', turnsEnded(turns)), 'message')
+      .filter(({ role }) => role === 'tool')
+      .map(({ content }) => content);
+
+  it('a call that runs is completed by the old server, and the next call goes to the new one', async () => {
+    before.hold('it', 'before');
+    await post('one');
+    await until(async () => (await before.entered('it')) === 1);
+    await configure(after.server);
+    const reloaded = await site.parley('reload');
+    expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
+    before.release('it');
+    expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
+    await post('two');
+    expect(await results(2)).toHaveLength(2);
+    expect([await before.effects('it'), await after.effects('it')]).toEqual([1, 1]);
+  });
+
+  it('a changed server that does not start refuses the reload, and the old one remains', async () => {
+    await configure({ command: process.execPath, args: ['-e', 'process.exit(3)'] });
+    const refused = await site.parley('reload');
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain('steps');
+    await post('one');
+    expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
+    expect(await before.effects('it')).toBe(1);
+  });
+});
