@@ -1,6 +1,6 @@
 /**
  * The bus: subjects, envelopes and schemas of all messages, and the port that a broker's adapter fulfils. Everything here is
- * pure; `nats/` is the adapter.
+ * pure; `nats/` is the adapter, `memory/` the one for tests.
  *
  * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
  * contract.ts      request and answer of each verb of the request API; answers.ts, what-if.ts: the longer ones

@@ -8,6 +8,7 @@
  *   migration-run    the mark of `parley migrate` in its target
  *   jsonl/           the store in a directory of this machine
  *   jetstream/       the store on a JetStream server
+ *   memory/          the store in memory, for tests
  *
  * Other folders import the port; only `daemon/` and `cli/` choose an adapter. `test/contract/` runs on every adapter.
  */

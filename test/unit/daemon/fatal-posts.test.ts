@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Suspects } from '../../../src/daemon/cluster/suspects.ts';
-import { createMemoryDisk } from '../../support/memory-store/memory-store.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
 import { createWorld, type World } from './world.ts';
 
 /** What holds whoever keeps the count: a daemon that is alone, or several that share the work. */

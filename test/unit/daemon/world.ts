@@ -41,8 +41,8 @@ import type {
   ConversationStore,
   IngressAttempts,
 } from '../../../src/persistence/index.ts';
-import { createMemoryStore, type MemoryDisk } from '../../support/memory-store/memory-store.ts';
-import { createWhatIfTexts } from '../../support/memory-store/what-if-texts.ts';
+import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createWhatIfTexts } from '../../../src/persistence/memory/what-if-texts.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
 import { handBus } from './hand-bus.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Entry } from '../../../src/conversation/index.ts';
+import type { Entry } from '../../conversation/index.ts';
 import type {
   AppendOutcome,
   AuditRecord,
@@ -14,7 +14,7 @@ import type {
   OpenedLog,
   Removed,
   ToolRecords,
-} from '../../../src/persistence/port.ts';
+} from '../port.ts';
 import {
   byId,
   directoryInUse,
@@ -28,11 +28,11 @@ import {
   requireTextHash,
   serialiseBatch,
   storeClosed,
-} from '../../../src/persistence/rules.ts';
+} from '../rules.ts';
 
 /**
- * A store that lives as long as its `MemoryDisk`, for tests. It passes the contract suite of the others. Entries
- * are kept as JSON, so that reads return copies without what JSON loses.
+ * A store that lives as long as its `MemoryDisk`. Entries are kept as JSON, so that reads return copies without what JSON
+ * loses.
  */
 
 export interface MemoryDisk {

@@ -1,4 +1,4 @@
-import type { WhatIfTexts } from '../../../src/persistence/index.ts';
+import type { WhatIfTexts } from '../index.ts';
 
 /** Results of what-ifs in memory. */
 export function createWhatIfTexts(): WhatIfTexts {

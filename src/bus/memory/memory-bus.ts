@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { ParleyError } from '../../kernel/index.ts';
+import { decodeDeadLetter, encodeDeadLetter } from '../dead-letter.ts';
+import type {
+  ApiAnswer,
+  ApiHandler,
+  ApiRequest,
+  Bus,
+  DeadLetter,
+  DeadLetters,
+  Delivery,
+  IngressOptions,
+  StreamPosition,
+} from '../port.ts';
+
+export interface MemoryBusOptions {
+  /** The wall clock. */
+  readonly now: () => number;
+  readonly maxPayload?: number;
+  /** Identifies the ingress stream; default: a new one. */
+  readonly stream?: string;
+}
+
+export interface MemoryBus {
+  readonly bus: Bus;
+  /** Calls the request API. */
+  request(request: ApiRequest): Promise<ApiAnswer>;
+  /** The next message of the ingress stream, which is not delivered. */
+  delivery(publisher: string, conversation: string, body: Uint8Array, more?: Partial<Delivery>): Delivery;
+  readonly letters: Map<number, DeadLetter>;
+}
+
+/** As the server's default. */
+const MAX_PAYLOAD = 1_048_576;
+
+export function createMemoryBus({
+  now,
+  maxPayload = MAX_PAYLOAD,
+  stream = randomUUID(),
+}: MemoryBusOptions): MemoryBus {
+  let ingress: IngressOptions | null = null;
+  let handler: ApiHandler | null = null;
+  let delivering: Promise<void> = Promise.resolve();
+  let sequence = 0;
+  let lastLetter = 0;
+  const newest = new Map<string, number>();
+  const letters = new Map<number, DeadLetter>();
+
+  const delivery: MemoryBus['delivery'] = (publisher, conversation, body, more = {}) => {
+    sequence += 1;
+    newest.set(conversation, sequence);
+    const position = { stream, sequence };
+    const fallbackId = `in-${sequence}`;
+    return { position, takenAt: now(), fallbackId, publisher, conversation, body, messageId: null, ...more };
+  };
+
+  async function deliver(made: Delivery): Promise<void> {
+    if (!ingress) return;
+    await ingress.onDelivery(made).catch(() => undefined); // the daemon stops, and this stream ends with it
+    ingress.onPosition(made.position);
+  }
+
+  const bus: Bus = {
+    url: 'memory:',
+    maxPayload,
+    isConnected: true,
+    async startIngress(options) {
+      await options.onBegin?.();
+      ingress = options;
+    },
+    async stopIngress() {
+      await delivering;
+      ingress = null;
+    },
+    ingressLag: async () => null,
+    async post(publisher, conversation, body, { isNameBound } = {}): Promise<StreamPosition> {
+      const made = delivery(publisher, conversation, body, isNameBound === undefined ? {} : { isNameBound });
+      delivering = delivering.then(() => deliver(made));
+      return made.position;
+    },
+    lastPost: async (conversation) => ({ stream, sequence: newest.get(conversation) ?? 0 }),
+    ingressEnd: async () => ({ stream, sequence }),
+    share: () => unsupported('other daemons'),
+    publishEntries: () => undefined,
+    publishLive: () => undefined,
+    publishAudit: () => undefined,
+    async publishDead({ publisher, conversation, position, body, fallbackId, isNameBound }, refused, id) {
+      const at = ++lastLetter;
+      const place = { sequence: at, at: new Date(now()).toISOString(), publisher, conversation };
+      const bound = isNameBound === undefined ? {} : { isNameBound };
+      const origin = { id: id || fallbackId, ingress: position, ...bound };
+      letters.set(at, decodeDeadLetter(place, encodeDeadLetter(refused, body, origin, maxPayload)));
+      return at;
+    },
+    publishRefusedRuns: async () => undefined,
+    deadLetters: deadLettersOf(letters, stream),
+    eraser: {
+      leftOf: async () => [],
+      erase: async (deleted, isSettled) => ({ posts: 0, deadLetters: 0, isWhole: isSettled(deleted) }),
+      expireDeadLetters: async () => 0,
+    },
+    claim: async () => undefined,
+    async serve(_, requestHandler) {
+      handler = requestHandler;
+    },
+    openTurn: () => unsupported('agents in other processes'),
+    isAgentConnected: async () => true,
+    close: async () => undefined,
+  };
+  const request = (asked: ApiRequest) =>
+    handler ? handler(asked) : Promise.reject(new ParleyError('DAEMON_STOPPED', 'the daemon does not serve'));
+  return { bus, request, delivery, letters };
+}
+
+function deadLettersOf(letters: Map<number, DeadLetter>, ingressStream: string): DeadLetters {
+  return {
+    ingressStream,
+    async page({ before = Number.POSITIVE_INFINITY, limit, code }) {
+      const older = [...letters.values()].reverse().filter(({ sequence }) => sequence < before);
+      const found = older.filter((letter) => code === undefined || letter.code === code);
+      const page = found.slice(0, limit);
+      return { letters: page, next: found.length > limit ? (page.at(-1)?.sequence ?? null) : null };
+    },
+    get: async (at) => letters.get(at) ?? null,
+    async remove(at) {
+      letters.delete(at);
+    },
+  };
+}
+
+function unsupported(what: string): never {
+  throw new ParleyError('INTERNAL', `the bus in memory has no ${what}`);
+}
