@@ -10,7 +10,7 @@ import type { Runtime } from '../../src/daemon/runtime.ts';
 import type { Team } from '../../src/daemon/team.ts';
 import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
 import { WhatIfs } from '../../src/daemon/what-if/what-ifs.ts';
-import { createIdSource, monotonicClock, systemClock } from '../../src/kernel/index.ts';
+import { createIdSource, monotonicClock, systemClock, systemTimers } from '../../src/kernel/index.ts';
 import type { ConversationStore, WhatIfTexts } from '../../src/persistence/index.ts';
 
 /**
@@ -83,6 +83,7 @@ export function createRuntime(
     believesNames: true,
     now: systemClock,
     elapsed: monotonicClock,
+    timers: systemTimers,
     newId,
     log,
     telemetry: NO_TELEMETRY,

@@ -2,12 +2,12 @@ import type { Model, Toolbox } from '../agents/index.ts';
 import type { Bus } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import { createIdSource, monotonicClock, systemClock } from '../kernel/index.ts';
+import { createIdSource } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { createTeam } from './agents.ts';
 import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
-import { composeWhatIfTexts } from './compose/files.ts';
+import { type Given, timeOf, whatIfTextsOf } from './compose/given.ts';
 import { Definitions } from './definitions.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
@@ -27,14 +27,29 @@ export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 
   readonly telemetry: TelemetrySink | undefined;
   /** All posts are read again, so no stored position counts. */
   readonly isReplay: boolean;
+  readonly given: Given;
 }
 
 export async function createRuntime(
   config: Config,
-  { store, ownership, bus, watchers, remote, toolbox, log, telemetry, shutdown, reach, isReplay }: Acquired,
+  {
+    store,
+    ownership,
+    bus,
+    watchers,
+    remote,
+    toolbox,
+    log,
+    telemetry,
+    shutdown,
+    reach,
+    isReplay,
+    given,
+  }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
-  let team = createTeam(config, { toolbox, models: await composeModels(config), remote, newId });
+  const { now, elapsed, timers } = timeOf(given);
+  let team = createTeam(config, { toolbox, models: await composeModels(config, given), remote, newId });
   const definitions = new Definitions(store.definitions);
   const runtime: Runtime = {
     store,
@@ -51,16 +66,17 @@ export async function createRuntime(
     remote,
     believesNames: config.daemon.nats.kind === 'managed',
     whatIfs: new WhatIfs({
-      ...{ definitions, log, elapsed: monotonicClock, now: systemClock },
+      ...{ definitions, log, elapsed, now },
       team: () => runtime.team,
-      texts: composeWhatIfTexts(config.daemon.data),
+      texts: whatIfTextsOf(given, config),
     }),
     maxPayload: bus.maxPayload,
-    now: systemClock,
-    elapsed: monotonicClock,
+    now,
+    elapsed,
+    timers,
     newId,
     log,
-    telemetry: createTelemetry(telemetry, systemClock),
+    telemetry: createTelemetry(telemetry, now),
     shutdown,
     reach,
     lastPost: (conversation) => bus.lastPost(conversation),

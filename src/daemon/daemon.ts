@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Bus } from '../bus/index.ts';
-import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
+import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import { type Config, Secret } from '../config/index.ts';
 import type { GatewayPort } from '../gateway/index.ts';
 import { messageOf, Releasers } from '../kernel/index.ts';
@@ -18,8 +18,9 @@ import {
   composeStore,
 } from './compose/compose.ts';
 import type { Faults } from './compose/faults.ts';
+import type { Given } from './compose/given.ts';
 import { storeName, warnOfHidden } from './compose/hidden-conversations.ts';
-import { TeamTools } from './compose/tools.ts';
+import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SOLE_OWNER } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
@@ -41,7 +42,7 @@ import type { TelemetrySink } from './telemetry.ts';
  *                  callers of `stop` share it.
  */
 
-export interface DaemonOptions {
+export interface DaemonOptions extends Given {
   readonly config: Config;
   /** Reads the configuration again, for a reload; absent: there is none. */
   readonly load?: (() => Promise<Config>) | undefined;
@@ -108,14 +109,17 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, load, log, telemetry, isReplay = false, mayInstall = true, faults = {} }: DaemonOptions,
+  { config, load, log, telemetry, isReplay = false, mayInstall = true, faults = {}, ...given }: DaemonOptions,
   releasers: Releasers,
   onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {
-  await makeDataDirectory(config.daemon.data);
+  if (!given.simulation) await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each running turn
-  const composition = compose({ config, log, releasers, shutdown: shutdown.signal, faults }, mayInstall);
+  const composition = compose(
+    { config, log, releasers, shutdown: shutdown.signal, faults, given },
+    mayInstall,
+  );
   const store = await composeStore(composition); // DAEMON-DAEMON-1
   releasers.add('store', () => store.close());
   const httpToken = await ownHttpToken(config, log);
@@ -128,14 +132,15 @@ async function start(
 
   const membership = composeMembership(config, store, bus, log);
   const watchers = new Watchers(membership?.follow);
-  const remote = composeRemoteModel(config, bus, watchers);
+  const remote = composeRemoteModel(composition, bus, watchers);
   releasers.add('agents in other processes', () => remote.close());
 
-  const tools = new TeamTools(log, {
+  const context: ToolContext = {
     entriesOf: (conversation) => workers.entriesOf(conversation),
     viewPolicyOf: (agent) => runtime.team.rules.viewPolicy(agent),
-    store,
-  });
+    store: config.daemon.store === 'file' && !given.store ? undefined : store,
+  };
+  const tools = new TeamTools(log, context, given);
   releasers.add('tools', () => tools.close());
   const metrics = new Metrics();
   const runtime = await createRuntime(config, {
@@ -146,7 +151,7 @@ async function start(
     telemetry: gateway ? metrics.sink(telemetry) : telemetry, // only HTTP reads the counts
     shutdown: shutdown.signal,
     reach: faults.reach ?? (() => undefined),
-    isReplay,
+    ...{ isReplay, given },
   });
   const workers = new Workers(runtime);
   const grace = new Grace(config.shutdown.graceMs);
@@ -155,20 +160,20 @@ async function start(
   releasers.add('conversations', () => finish(workers, shutdown, grace, membership?.released));
   await workers.recover(); // DAEMON-DAEMON-2
 
-  await warnOfHidden(composition, store);
+  if (!given.store) await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   const reloader = new Reloader({
-    ...{ runtime, workers, tools, config, load, models: composeModels },
+    ...{ runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
   });
   const serving = { runtime, workers, bus, membership, releasers, grace, reloader };
   const { api, posts } = await serve({ ...serving, reading });
   onReloader(reloader);
+  given.simulation?.onReady(workers);
   releasers.add('retention', startRetention(config, { ...serving, api }));
   const codeKey = gateway?.codeKey ?? undefined;
   const endpoints = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
-  await writeConnectionFile(config.daemon.data, { ...address, ...endpoints, ...identityOf(config) });
-  releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
+  if (!given.simulation) await publishAddress(config, { ...address, ...endpoints }, releasers);
   gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   workers
@@ -176,6 +181,16 @@ async function start(
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the conversation list is incomplete'));
   const daemon = membership?.daemon ?? null;
   return readinessOf(config, { nats: url, http: gateway?.url ?? null, codeKey, daemon });
+}
+
+async function publishAddress(
+  config: Config,
+  address: Omit<ConnectionFile, 'prefix' | 'managed' | 'pid'>,
+  releasers: Releasers,
+): Promise<void> {
+  const { data } = config.daemon;
+  await writeConnectionFile(data, { ...address, ...identityOf(config) });
+  releasers.add('address', () => removeConnectionFile(data, process.pid));
 }
 
 function readinessOf(

@@ -18,6 +18,7 @@
 
 export { checkJetStream } from './compose/compose.ts';
 export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
+export type { Activity, Given, Simulation } from './compose/given.ts';
 export { type MigrateOptions, migrate } from './compose/migration.ts';
 export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';

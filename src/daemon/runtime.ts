@@ -1,7 +1,7 @@
 import type { Model } from '../agents/index.ts';
 import type { LiveChunk, StreamPosition } from '../bus/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import type { Clock, NewId } from '../kernel/index.ts';
+import type { Clock, NewId, Timers } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { ReachCrashPoint } from './compose/faults.ts';
 import type { Ownership } from './conversations/ownership.ts';
@@ -40,6 +40,8 @@ export interface Runtime {
   readonly now: Clock;
   /** The monotonic clock: for durations and deadlines. */
   readonly elapsed: Clock;
+  /** Of the monotonic clock: limits of turns and approvals, waits between attempts. */
+  readonly timers: Timers;
   readonly newId: NewId;
   readonly log: Log;
   readonly telemetry: Telemetry;

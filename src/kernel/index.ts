@@ -50,5 +50,7 @@ export {
   isOverdue,
   monotonicClock,
   systemClock,
+  systemTimers,
+  type Timers,
 } from './time.ts';
 export { VERSION } from './version.ts';

@@ -1,4 +1,5 @@
 import { createContext, Script } from 'node:vm';
+import { sleep } from './abort.ts';
 
 const UNITS: Readonly<Record<string, number>> = {
   s: 1_000,
@@ -35,6 +36,23 @@ export const systemClock: Clock = () => Date.now();
 
 /** Milliseconds since an arbitrary time. Never jumps: for durations and deadlines. */
 export const monotonicClock: Clock = () => performance.now();
+
+/** Timers of a clock, which may be simulated. */
+export interface Timers {
+  /** Calls `run` after `ms`; returns how to prevent it. `unref`: the timer does not keep the process alive. */
+  after(ms: number, run: () => void, options?: { readonly unref?: boolean }): () => void;
+  /** Resolves after `ms`, or as soon as the signal aborts. */
+  readonly sleep: typeof sleep;
+}
+
+export const systemTimers: Timers = {
+  after(ms, run, { unref = false } = {}) {
+    const timer = setTimeout(run, ms);
+    if (unref) timer.unref();
+    return () => clearTimeout(timer);
+  },
+  sleep,
+};
 
 const SCRIPT = new Script('work()');
 /** Created at first use, since that takes milliseconds. */

@@ -4,7 +4,7 @@
  * openai/    chat completions over HTTP, for any compatible provider; imported directly
  * remote/    agents in other processes: a call offers them the turn (session.ts: one offer; port.ts: the transport)
  * scripted/  answers from a script without a network (script.ts: schema; load.ts: reading and checking it;
- *            choose.ts: the rule that answers; template.ts: placeholders)
+ *            choose.ts: the rule that answers; template.ts: placeholders), or from a function (function-model.ts)
  *
  * Only openai/ may import the vendor's package. No retry decision outside the adapters' `retryable`; no access to logs.
  */
@@ -13,4 +13,14 @@ export {
   type OpenRemoteChannel,
   type RemoteModel,
 } from './remote/index.ts';
-export { createScriptedModel, loadScript, type Script } from './scripted/index.ts';
+export {
+  createFunctionModel,
+  createScriptedModel,
+  type FunctionCall,
+  type FunctionReply,
+  type FunctionRequest,
+  loadScript,
+  type ModelFunction,
+  type Script,
+  type ScriptedModelOptions,
+} from './scripted/index.ts';

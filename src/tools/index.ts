@@ -6,12 +6,22 @@
  * hide-folder.ts   starts programs that cannot see the daemon's data
  * orphan-watch.ts  ends process groups when the daemon is killed; log.ts: the logger that tools need
  * builtin/         the tools that Parley ships: files, shell, recall
+ * schema.ts        JSON Schema of a tool's arguments, and what is wrong with those of a call
+ * in-process/      functions of the program that contains the daemon
  * mcp/             tools of MCP servers (imported directly: it is loaded only if servers are configured)
  *
  * Texts for models (descriptions, results, failures) are part of requests: a change alters their hashes.
  */
 export { type BuiltInOptions, type Conversations, createBuiltInTools } from './builtin/index.ts';
-export { LONGEST_CALL_MS } from './guarded.ts';
+export { failed, LONGEST_CALL_MS } from './guarded.ts';
 export { asIs, type Enclose, hideFolder, hidingFault } from './hide-folder.ts';
 
+export {
+  createInProcessTools,
+  type InProcessTool,
+  type ToolCall,
+  type ToolSpec,
+  textOf as toolText,
+  tool,
+} from './in-process/index.ts';
 export { createToolbox } from './toolbox.ts';

@@ -58,12 +58,18 @@ const MODULES: Readonly<Record<string, Module>> = {
     modules: ['kernel', 'conversation', 'bus', 'client', 'config'],
     files: [String.raw`(?:daemon|persistence/jsonl)/index\.ts$`],
   },
+  testing: {
+    modules: [
+      ...['kernel', 'conversation', 'agents', 'bus', 'persistence'],
+      ...['models', 'tools', 'config', 'daemon'],
+    ],
+  },
   console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
   cli: { modules: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
 };
 
 /** Folders of adapters; each is imported through its `index.ts`. */
-const ADAPTERS = 'src/(?:bus/nats/managed|bus/nats|persistence/[^/]+|models/[^/]+|tools/[^/]+)/';
+const ADAPTERS = 'src/(?:bus/nats/managed|bus/nats|bus/memory|persistence/[^/]+|models/[^/]+|tools/[^/]+)/';
 
 /** I4: package → the folders that may import it. */
 const ANYWHERE_PURE = [

@@ -39,6 +39,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   'module-chaos': ['src/chaos/a.ts', "import '../cli/index.ts';"],
   'chaos-calls-no-daemon': ['src/chaos/b.ts', "import '../daemon/index.ts';"],
   'module-console': ['src/console/a.tsx', "import '../bus/index.ts';"],
+  'module-testing': ['src/testing/a.ts', "import '../cli/index.ts';"],
   'module-cli': ['src/cli/a.ts', "import '../bus/index.ts';"],
   'unknown-module': ['src/helpers/a.ts', "import '../kernel/index.ts';"],
   'package-without-cli': ['src/index.ts', "import './cli/index.ts';"],

@@ -1,5 +1,5 @@
 import { type Answer, type CallOutcome, type CallReport, finishReasonOf } from '../../conversation/index.ts';
-import { type Clock, messageOf, type NewId } from '../../kernel/index.ts';
+import { type Clock, messageOf, type NewId, type Timers } from '../../kernel/index.ts';
 import {
   MAX_TOOL_CALLS,
   type Model,
@@ -20,7 +20,7 @@ export interface CallContext {
   readonly elapsed: Clock;
   readonly newId: NewId;
   readonly publish: (chunk: LiveDelta) => void;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly timers: Timers;
   readonly random: () => number;
   readonly price: Price | null;
 }
@@ -64,7 +64,7 @@ async function attempt(request: ModelRequest, context: CallContext): Promise<Mod
     return await callWithRetries(context.model, request, {
       signal: context.signal,
       policy: context.retry,
-      sleep: context.sleep,
+      sleep: context.timers.sleep,
       random: context.random,
       onAttempt: () => numberDeltas(request.turnId, context.newId, context.publish),
     });

@@ -15,7 +15,7 @@ export interface Summariser {
 }
 
 export interface SummariseContext
-  extends Pick<CallContext, 'retry' | 'signal' | 'elapsed' | 'sleep' | 'random'> {
+  extends Pick<CallContext, 'retry' | 'signal' | 'elapsed' | 'timers' | 'random'> {
   /** Whether the budget of the conversation allows this reservation (L15). */
   readonly allows: (reservation: Reservation) => boolean;
   /** Called after each call, whatever its outcome. */
@@ -45,7 +45,7 @@ export async function summarise(
   if (!context.allows(reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price)))
     return NO_PROSE;
   const abort = linkedAbort(context.signal);
-  const timer = setTimeout(() => abort.abort('the summary took too long'), timeoutMs);
+  const cancel = context.timers.after(timeoutMs, () => abort.abort('the summary took too long'));
   try {
     const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
     const outcome = await callModel(assembled.request, asked, {
@@ -65,7 +65,7 @@ export async function summarise(
         return proseOf(outcome.answer);
     }
   } finally {
-    clearTimeout(timer);
+    cancel();
     abort.unlink();
   }
 }

@@ -9,6 +9,7 @@ import type {
   DeadLetter,
   DeadLetters,
   Delivery,
+  Eraser,
   IngressOptions,
   StreamPosition,
 } from '../port.ts';
@@ -17,6 +18,8 @@ export interface MemoryBusOptions {
   /** The wall clock. */
   readonly now: () => number;
   readonly maxPayload?: number;
+  /** Gets what followers of a conversation get. */
+  readonly onEntries?: Bus['publishEntries'];
   /** Identifies the ingress stream; default: a new one. */
   readonly stream?: string;
 }
@@ -33,9 +36,17 @@ export interface MemoryBus {
 /** As the server's default. */
 const MAX_PAYLOAD = 1_048_576;
 
+/** The stream keeps no post after its delivery. */
+const ERASER: Eraser = {
+  leftOf: async () => [],
+  erase: async (deleted, isSettled) => ({ posts: 0, deadLetters: 0, isWhole: isSettled(deleted) }),
+  expireDeadLetters: async () => 0,
+};
+
 export function createMemoryBus({
   now,
   maxPayload = MAX_PAYLOAD,
+  onEntries = () => undefined,
   stream = randomUUID(),
 }: MemoryBusOptions): MemoryBus {
   let ingress: IngressOptions | null = null;
@@ -81,7 +92,7 @@ export function createMemoryBus({
     lastPost: async (conversation) => ({ stream, sequence: newest.get(conversation) ?? 0 }),
     ingressEnd: async () => ({ stream, sequence }),
     share: () => unsupported('other daemons'),
-    publishEntries: () => undefined,
+    publishEntries: onEntries,
     publishLive: () => undefined,
     publishAudit: () => undefined,
     async publishDead({ publisher, conversation, position, body, fallbackId, isNameBound }, refused, id) {
@@ -94,11 +105,7 @@ export function createMemoryBus({
     },
     publishRefusedRuns: async () => undefined,
     deadLetters: deadLettersOf(letters, stream),
-    eraser: {
-      leftOf: async () => [],
-      erase: async (deleted, isSettled) => ({ posts: 0, deadLetters: 0, isWhole: isSettled(deleted) }),
-      expireDeadLetters: async () => 0,
-    },
+    eraser: ERASER,
     claim: async () => undefined,
     async serve(_, requestHandler) {
       handler = requestHandler;
@@ -108,7 +115,9 @@ export function createMemoryBus({
     close: async () => undefined,
   };
   const request = (asked: ApiRequest) =>
-    handler ? handler(asked) : Promise.reject(new ParleyError('DAEMON_STOPPED', 'the daemon does not serve'));
+    handler
+      ? handler(asked)
+      : Promise.reject(new ParleyError('NOT_READY', 'the daemon is starting or stopping'));
   return { bus, request, delivery, letters };
 }
 

@@ -31,6 +31,7 @@ import { fingerprintOf } from '../cluster/config-fingerprint.ts';
 import { Membership } from '../cluster/membership.ts';
 import type { Log } from '../runtime.ts';
 import type { Faults } from './faults.ts';
+import { type Given, givenModels } from './given.ts';
 
 export { checkJetStream } from '../../bus/nats/index.ts';
 
@@ -41,6 +42,9 @@ export { checkJetStream } from '../../bus/nats/index.ts';
 
 /** Until the first delta of a provider, and between deltas. */
 const MODEL_TIMEOUT_MS = 120_000;
+
+/** For display: a simulation has no server. */
+const MEMORY_URL = 'memory:';
 
 /** The same path from `src/` and from `dist/`. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../../dist/console', import.meta.url));
@@ -53,6 +57,7 @@ export interface Composition {
   /** Aborted when waits must end. */
   readonly shutdown: AbortSignal;
   readonly faults: Faults;
+  readonly given: Given;
   /** The server; a managed one is started at the first call. */
   readonly server: () => Promise<ComposedServer>;
 }
@@ -70,14 +75,17 @@ export function compose(parts: Omit<Composition, 'server'>, mayInstall: boolean)
   return {
     ...parts,
     server: () => {
-      server ??= composeServer(parts.config, parts.log, parts.releasers, mayInstall);
+      server ??= parts.given.simulation
+        ? Promise.resolve({ url: MEMORY_URL, address: { url: MEMORY_URL } })
+        : composeServer(parts.config, parts.log, parts.releasers, mayInstall);
       return server;
     },
   };
 }
 
 export async function composeStore(composition: Composition): Promise<ConversationStore> {
-  const { config, log, faults } = composition;
+  const { config, log, faults, given } = composition;
+  if (given.store) return given.store;
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   if (config.daemon.store === 'file') {
     const files = faults.logFiles?.(nodeLogFiles) ?? nodeLogFiles;
@@ -102,7 +110,8 @@ export async function composeStore(composition: Composition): Promise<Conversati
 }
 
 export async function composeBus(composition: Composition): Promise<Bus> {
-  const { config, log, releasers } = composition;
+  const { config, log, releasers, given } = composition;
+  if (given.simulation) return given.simulation.bus;
   const { address } = await composition.server();
   const options = { ...address, name: 'parleyd', waitForServer: false };
   // Each is registered for release at once: a later step may fail, and an open connection keeps the process alive.
@@ -172,9 +181,10 @@ function addressOf(config: Config, managed: ManagedServer | null): ComposedServe
 }
 
 /** One model for each configured name. */
-export async function composeModels(config: Config): Promise<ReadonlyMap<string, Model>> {
-  const models = new Map<string, Model>();
-  for (const [name, model] of Object.entries(config.models)) models.set(name, await composeModel(model));
+export async function composeModels(config: Config, given: Given): Promise<ReadonlyMap<string, Model>> {
+  const models = givenModels(given, config);
+  for (const [name, model] of Object.entries(config.models))
+    if (!models.has(name)) models.set(name, await composeModel(model));
   return models;
 }
 
@@ -189,7 +199,12 @@ async function composeModel(model: ModelConfig): Promise<Model> {
 }
 
 /** One model for all agents in other processes. */
-export function composeRemoteModel({ remoteAgents }: Config, bus: Bus, watchers: Watchers): RemoteModel {
+export function composeRemoteModel(
+  { config: { remoteAgents }, given: { simulation } }: Composition,
+  bus: Bus,
+  watchers: Watchers,
+): RemoteModel {
+  if (simulation) return { ...simulation.remote, turnOver: () => undefined, close: () => undefined };
   const openChannel = (agent: string) =>
     bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
   return createRemoteModel({ openChannel, ...remoteAgents });

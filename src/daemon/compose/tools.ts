@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Toolbox } from '../../agents/index.ts';
-import { type Config, settingDigest } from '../../config/index.ts';
+import { BUILT_IN_TOOLS, type Config, settingDigest } from '../../config/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openLazyDocument, storePaths } from '../../persistence/jsonl/index.ts';
@@ -8,6 +8,7 @@ import {
   asIs,
   type Conversations,
   createBuiltInTools,
+  createInProcessTools,
   createToolbox,
   type Enclose,
   hideFolder,
@@ -16,23 +17,28 @@ import {
 } from '../../tools/index.ts';
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
 import type { Log } from '../runtime.ts';
+import type { Given } from './given.ts';
 
 /** Selects the tools for a configuration. MCP tools are loaded only if a server is configured. */
 
 /** Longer than the timeout of any tool, so that the tool's own error is reported. */
 const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
 
+/** Of the tools of MCP servers. */
+const MCP_PREFIX = 'mcp__';
+
 /** What tools need while calls run. */
 export interface ToolContext extends Conversations {
-  readonly store?: ConversationStore;
+  /** Absent: stored outputs are files of the data directory. */
+  readonly store?: ConversationStore | undefined;
   readonly enclose?: Enclose;
 }
 
 /** Tools without a process of their own; enough to explain a request, even with no open conversation. */
 export function composeBuiltInTools(config: Config, log?: Log, context?: ToolContext): Toolbox {
-  const { data, store: kind } = config.daemon;
+  const { data } = config.daemon;
   const outputs = storePaths(data).output;
-  const records = kind === 'file' ? undefined : context?.store?.toolRecords;
+  const records = context?.store?.toolRecords;
   const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
   const { project, environment, protected: names } = config.tools;
   const protection = { names, folders: [config.directory] };
@@ -63,15 +69,25 @@ export interface NextToolbox {
 export class TeamTools {
   readonly #log: Log;
   readonly #context: ToolContext;
+  readonly #wrap: (toolbox: Toolbox) => Toolbox;
+  readonly #ownProcess: Part;
   #parts: ReadonlyMap<string, Part> = new Map();
   readonly #open = new Set<Toolbox>();
   readonly #running = new Set<Promise<unknown>>();
   #accepted: Promise<AcceptedTools> | null = null;
   #enclose: Promise<Enclose> | null = null;
 
-  constructor(log: Log, context: ToolContext) {
+  constructor(log: Log, context: ToolContext, { tools = [], simulation }: Given = {}) {
     this.#log = log;
     this.#context = context;
+    this.#wrap = simulation?.wrapTools ?? ((toolbox) => toolbox);
+    if (simulation) {
+      this.#enclose = Promise.resolve(asIs); // there is no data directory
+      this.#accepted = Promise.resolve(acceptedInMemory());
+    }
+    const builtIn: readonly string[] = BUILT_IN_TOOLS;
+    const isTaken = (name: string) => builtIn.includes(name) || name.startsWith(MCP_PREFIX);
+    this.#ownProcess = { made: '', toolbox: createInProcessTools(tools, isTaken) };
   }
 
   async open(config: Config): Promise<Toolbox> {
@@ -89,6 +105,7 @@ export class TeamTools {
     const discard = () => this.#closeAll(added());
     try {
       parts.set('', await this.#builtIn(config));
+      parts.set(MCP_PREFIX, this.#ownProcess); // no server has this name
       for (const name of Object.keys(config.tools.mcpServers))
         parts.set(name, await this.#server(config, name));
       await Promise.all(added().map((toolbox) => settledOf(toolbox)));
@@ -99,7 +116,7 @@ export class TeamTools {
     }
     const { risk } = config.tools;
     const boxes = [...parts.values()].map(({ toolbox }) => toolbox);
-    const toolbox = createToolbox(boxes, { risk, timeoutMs: TOOL_TIMEOUT_MS, log: this.#log });
+    const toolbox = this.#wrap(createToolbox(boxes, { risk, timeoutMs: TOOL_TIMEOUT_MS, log: this.#log }));
     const commit = () => {
       this.#parts = parts;
       const unused = [...before.values()].map((part) => part.toolbox).filter((one) => !boxes.includes(one));
@@ -208,6 +225,14 @@ function startsPrograms({ agents, tools }: Config): boolean {
 
 /** The accepted tools of MCP servers, by server and tool. Stored in the data directory of each daemon. */
 type Servers = Record<string, Record<string, string>>;
+
+function acceptedInMemory(): AcceptedTools {
+  const servers = new Map<string, Readonly<Record<string, string>>>();
+  return {
+    of: (server) => servers.get(server),
+    save: async (server, digests) => void servers.set(server, digests),
+  };
+}
 
 async function openAcceptedTools(data: string, log: Log): Promise<AcceptedTools> {
   const document = await openLazyDocument<Servers>({

@@ -50,6 +50,17 @@ export class Workers {
     return this.#open.size;
   }
 
+  /** Decisions, model calls and tool calls in progress. */
+  get running(): number {
+    const { openings, workers } = this.#open;
+    return workers.reduce((sum, worker) => sum + worker.running, openings.length - workers.length);
+  }
+
+  /** Resolves when nothing is in progress. */
+  async idle(): Promise<void> {
+    while (this.running > 0) for (const worker of await this.opened()) await worker.settled();
+  }
+
   /** Continues the outstanding work of the last run (WORKERS-3). */
   async recover(): Promise<void> {
     const { store, log } = this.#runtime;

@@ -21,7 +21,7 @@ import {
 } from '../../agents/index.ts';
 import type { WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
 import type { CallOutcome, Entry } from '../../conversation/index.ts';
-import { type Clock, linkedAbort, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { type Clock, linkedAbort, messageOf, ParleyError, systemTimers } from '../../kernel/index.ts';
 import { type ConfiguredModels, unknownModel } from './models.ts';
 import { addRun, emptyTally, recordedOf, reportedRun } from './report.ts';
 
@@ -259,7 +259,15 @@ export class Job {
         request,
         { upTo: 0, estimatedTokens },
         {
-          ...{ model, retry, elapsed, sleep, price, signal: abort.signal, random: Math.random },
+          ...{
+            model,
+            retry,
+            elapsed,
+            timers: systemTimers,
+            price,
+            signal: abort.signal,
+            random: Math.random,
+          },
           ...{ newId: () => '', publish: () => undefined }, // not shown live
         },
       );

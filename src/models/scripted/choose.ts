@@ -97,7 +97,7 @@ function situationAt(request: ModelRequest, index: number, mode: string): Situat
 }
 
 /** The content without the `[Name]: ` that a view adds. A view escapes the same text in content. */
-function textOf(message: WireMessage): string {
+export function textOf(message: WireMessage): string {
   const content = message.content ?? '';
   return message.role === 'tool' ? content : content.replace(/^\[[^\]\n]+\]: /, '');
 }

@@ -1,3 +1,10 @@
+export {
+  createFunctionModel,
+  type FunctionCall,
+  type FunctionReply,
+  type FunctionRequest,
+  type ModelFunction,
+} from './function-model.ts';
 export { loadScript } from './load.ts';
-export { createScriptedModel } from './model.ts';
+export { createScriptedModel, type ScriptedModelOptions } from './model.ts';
 export type { Script } from './script.ts';

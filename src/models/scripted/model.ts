@@ -1,8 +1,9 @@
 import type { AnsweredCall, Model, ModelDelta, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
 import { sleep as realSleep } from '../../kernel/index.ts';
 import { type Choice, choose } from './choose.ts';
+import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
 import type { ReplyData, Script } from './script.ts';
-import { fill, fillDeep } from './template.ts';
+import { fillDeep } from './template.ts';
 
 /**
  * A model without a network: streams answers from the rules of a script, deterministically (CHOOSE-1 in `choose.ts`).
@@ -30,19 +31,13 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
       const choice = choose(script, request, errors.get(request.hash) ?? 0);
       if (choice === null) return noRule(script, request);
       const streamed = await streamAnswer(choice, { signal, onDelta, sleep });
-      const partial = { content: streamed.text, reasoning: '' };
-      if (signal.aborted) return { kind: 'aborted', partial };
+      if (signal.aborted) return { kind: 'aborted', partial: { content: streamed.text, reasoning: '' } };
       const { error } = choice.rule.reply;
       if (!error) return answered(request, streamed, choice.rule.reply.finishReason);
       rememberError(request.hash);
       const code = error.code ?? codeOf(error.status);
-      return {
-        kind: 'failed',
-        code,
-        message: fill(error.message ?? 'The script says that this call fails.', choice.values),
-        partial,
-        retryable: isRetryable(code, error.status) && streamed.text === '',
-      };
+      const message = filled(error.message ?? 'The script says that this call fails.', choice);
+      return failed(code, message, isRetryable(code, error.status) && streamed.text === '', streamed.text);
     },
   };
 }
@@ -59,18 +54,19 @@ interface Listener {
 }
 
 /** Streams the answer as deltas; stops on abort. */
-async function streamAnswer(
-  { rule: { reply }, values }: Choice,
-  listener: Listener,
-): Promise<StreamedAnswer> {
+async function streamAnswer(choice: Choice, listener: Listener): Promise<StreamedAnswer> {
+  const { reply } = choice.rule;
   const { signal, onDelta, sleep } = listener;
-  const words = hasText(reply) ? piecesOf(fill(reply.text, values)) : [];
+  const words = hasText(reply) ? piecesOf(filled(reply.text, choice)) : [];
   const toolCalls: AnsweredCall[] = reply.error
     ? []
     : reply.tool_calls.map((call, position) => ({
         id: `call_${position}`,
         name: call.name,
-        arguments: JSON.stringify(fillDeep(call.arguments, values)),
+        arguments:
+          typeof call.arguments === 'string'
+            ? call.arguments
+            : JSON.stringify(filled(call.arguments, choice)),
       }));
   const deltas: ModelDelta[] = [
     ...words.map((delta) => ({ type: 'text', delta }) as const),
@@ -91,6 +87,10 @@ async function streamAnswer(
   return { text, toolCalls };
 }
 
+function filled<T>(template: T, { rule: { reply }, values }: Choice): T {
+  return reply.verbatim ? template : (fillDeep(template, values) as T);
+}
+
 function hasText({ error, text }: ReplyData): boolean {
   return !error || (error.afterText ?? text !== '');
 }
@@ -100,67 +100,7 @@ function piecesOf(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\s)(?=\S)/);
 }
 
-function answered(
-  request: ModelRequest,
-  { text, toolCalls }: StreamedAnswer,
-  finishReason: string = toolCalls.length > 0 ? 'tool_calls' : 'stop',
-): ModelOutcome {
-  const inputs = request.messages.map(
-    (message) => (message.content ?? '') + JSON.stringify(message.tool_calls ?? ''),
-  );
-  const outputs = [text, ...toolCalls.map((call) => call.name + call.arguments)];
-  return {
-    kind: 'answered',
-    answer: {
-      content: text === '' ? null : text,
-      toolCalls,
-      usage: { inputTokens: estimateTokens(inputs), outputTokens: estimateTokens(outputs) },
-      model: 'scripted',
-      finishReason,
-    },
-  };
-}
-
-/** About four ASCII characters per token; any other character is one token. */
-function estimateTokens(texts: readonly string[]): number {
-  let ascii = 0;
-  let others = 0;
-  for (const character of texts.join('')) {
-    if (character.charCodeAt(0) < 128) ascii += 1;
-    else others += 1;
-  }
-  return Math.ceil(ascii / 4) + others;
-}
-
 function noRule(script: Script, request: ModelRequest): ModelOutcome {
-  return {
-    kind: 'failed',
-    code: 'NO_RULE',
-    message: `No rule of ${script.file} fits what ${request.agent} was asked. Add one without \`when\` at the end.`,
-    partial: { content: '', reasoning: '' },
-    retryable: false,
-  };
-}
-
-const CODE_OF_STATUS: Readonly<Record<number, string>> = {
-  400: 'BAD_REQUEST',
-  401: 'UNAUTHORIZED',
-  403: 'UNAUTHORIZED',
-  404: 'NOT_FOUND',
-  408: 'TIMEOUT',
-  429: 'RATE_LIMITED',
-};
-const RETRYABLE_CODES = ['RATE_LIMITED', 'PROVIDER_ERROR', 'NETWORK_ERROR', 'TIMEOUT', 'STREAM_BROKEN'];
-
-function codeOf(status: number | undefined): string {
-  return (
-    (status !== undefined && CODE_OF_STATUS[status]) ||
-    (status !== undefined && status < 500 ? 'BAD_REQUEST' : 'PROVIDER_ERROR')
-  );
-}
-
-/** As with a real provider, the status decides if there is one. */
-function isRetryable(code: string, status: number | undefined): boolean {
-  if (status === undefined) return RETRYABLE_CODES.includes(code);
-  return status >= 500 || [408, 409, 425, 429].includes(status);
+  const message = `No rule of ${script.file} fits what ${request.agent} was asked. Add one without \`when\` at the end.`;
+  return failed('NO_RULE', message, false);
 }

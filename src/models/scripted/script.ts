@@ -17,7 +17,8 @@ const condition = z.strictObject({
 
 const toolCall = z.strictObject({
   name: z.string().min(1),
-  arguments: z.record(z.string(), z.unknown()).default({}),
+  /** A text is sent as it is, also if it is no JSON. */
+  arguments: z.union([z.record(z.string(), z.unknown()), z.string()]).default({}),
 });
 
 const failure = z.strictObject({
@@ -33,6 +34,8 @@ const reply = z
   .strictObject({
     text: z.string().default(''),
     tool_calls: z.array(toolCall).default([]),
+    /** `{{…}}` is text, not a placeholder. */
+    verbatim: z.boolean().default(false),
     /** Delay between two deltas. Milliseconds. */
     delayMs: z.number().nonnegative().max(3_600_000).default(0),
     error: failure.nullish(),

@@ -6,7 +6,7 @@ export type Values = Readonly<Record<string, string>>;
 const PLACEHOLDER = /\{\{\s*(\w+)\s*\}\}/g;
 
 /** Fills placeholders in one pass: placeholders in inserted values stay as they are. */
-export function fill(template: string, values: Values): string {
+function fill(template: string, values: Values): string {
   return template.replaceAll(PLACEHOLDER, (_, name: string) => values[name] ?? '');
 }
 
@@ -20,6 +20,7 @@ export function fillDeep(value: unknown, values: Values): unknown {
 
 /** The placeholder names that a reply uses. */
 export function placeholdersOf(reply: ReplyData): string[] {
+  if (reply.verbatim) return [];
   const written = JSON.stringify([reply.text, reply.error?.message ?? '', reply.tool_calls]);
   return [...written.matchAll(PLACEHOLDER)].flatMap((match) => match[1] ?? []);
 }

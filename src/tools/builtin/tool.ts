@@ -4,6 +4,7 @@ import type { Entry, ViewPolicy } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Enclose } from '../hide-folder.ts';
 import type { ToolLog } from '../log.ts';
+import { argumentsFault, parametersOf } from '../schema.ts';
 import { pathFault } from './files/names.ts';
 import type { Access } from './files/sandbox.ts';
 
@@ -50,21 +51,13 @@ export function defineTool<S extends z.ZodType>(tool: {
   readonly run: (given: z.infer<S>, context: ToolContext) => Promise<ToolOutcome>;
 }): BuiltInTool {
   const { name, description, risk, subject, schema, timeoutMs } = tool;
-  const { $schema, ...parameters } = z.toJSONSchema(schema);
+  const parameters = parametersOf(schema, 'output');
   return {
     definition: { name, description, risk, parameters, ...(subject && { subject }) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    check: (given) => {
-      const parsed = schema.safeParse(given);
-      return parsed.success ? null : `${name}: ${parsed.error.issues.map(problem).join('; ')}`;
-    },
+    check: (given) => argumentsFault(name, schema, given),
     run: (given, context) => tool.run(schema.parse(given), context),
   };
-}
-
-function problem(issue: z.core.$ZodIssue): string {
-  const where = issue.path.length > 0 ? `${issue.path.join('.')}: ` : '';
-  return `${where}${issue.message}`;
 }
 
 /** A path in its canonical form, which policy rules compare. */

@@ -8,6 +8,7 @@ import {
   type ModelOutcome,
   type ModelRequest,
 } from '../../../src/agents/index.ts';
+import { systemTimers } from '../../../src/kernel/index.ts';
 
 const request: ModelRequest = {
   conversation: 'demo',
@@ -46,7 +47,7 @@ function call(
     elapsed: () => (time += 7),
     newId: () => `call-${ids++}`,
     publish: (chunk) => chunks.push(chunk),
-    sleep: async () => undefined,
+    timers: { ...systemTimers, sleep: async () => undefined },
     price: null,
     random: () => 0,
     ...more,

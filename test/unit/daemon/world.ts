@@ -34,6 +34,7 @@ import type { Runtime } from '../../../src/daemon/runtime.ts';
 import type { Team } from '../../../src/daemon/team.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
+import { systemTimers } from '../../../src/kernel/index.ts';
 import type {
   AppendOutcome,
   AuditRecord,
@@ -180,7 +181,7 @@ export function createWorld(options: WorldOptions = {}) {
     believesNames: options.believesNames ?? true,
     maxPayload: options.maxPayload ?? 1_000_000,
     now,
-    elapsed,
+    ...{ elapsed, timers: systemTimers },
     newId,
     log,
     telemetry: createTelemetry(options.telemetry, now),

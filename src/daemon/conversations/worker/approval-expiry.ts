@@ -1,4 +1,5 @@
 import type { PendingApproval } from '../../../conversation/index.ts';
+import type { Clock, Timers } from '../../../kernel/index.ts';
 
 /**
  * Expires the approvals of one conversation, if the configuration sets a limit.
@@ -7,17 +8,22 @@ import type { PendingApproval } from '../../../conversation/index.ts';
  * APPROVAL-EXPIRY-2  While the daemon runs, it is measured by the monotonic clock. `expire` only asks for a decision.
  */
 export class ApprovalExpiry {
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #timers = new Map<string, () => void>();
   readonly #limit: () => number | null;
   /** Of the running timers. */
   #expireAfterMs: number | null = null;
-  readonly #now: () => number;
+  readonly #time: { readonly now: Clock; readonly timers: Timers };
   readonly #expire: (approvalId: string) => void;
   #stopped = false;
 
-  constructor(limit: () => number | null, now: () => number, expire: (approvalId: string) => void) {
+  /** `time`: `now` is the wall clock. */
+  constructor(
+    limit: () => number | null,
+    time: { readonly now: Clock; readonly timers: Timers },
+    expire: (approvalId: string) => void,
+  ) {
     this.#limit = limit;
-    this.#now = now;
+    this.#time = time;
     this.#expire = expire;
   }
 
@@ -28,17 +34,16 @@ export class ApprovalExpiry {
     if (limit !== this.#expireAfterMs) this.#clear();
     this.#expireAfterMs = limit;
     if (limit === null) return;
-    for (const [id, timer] of this.#timers) {
+    for (const [id, cancel] of this.#timers) {
       if (pending.some(({ approvalId }) => approvalId === id)) continue;
-      clearTimeout(timer);
+      cancel();
       this.#timers.delete(id);
     }
     for (const { approvalId, requestedAt } of pending) {
       if (this.#timers.has(approvalId)) continue;
-      const left = leftOf(limit, Date.parse(requestedAt), this.#now());
-      const timer = setTimeout(() => this.#expire(approvalId), left);
-      timer.unref();
-      this.#timers.set(approvalId, timer);
+      const left = leftOf(limit, Date.parse(requestedAt), this.#time.now());
+      const expire = () => this.#expire(approvalId);
+      this.#timers.set(approvalId, this.#time.timers.after(left, expire, { unref: true }));
     }
   }
 
@@ -48,7 +53,7 @@ export class ApprovalExpiry {
   }
 
   #clear(): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
   }
 }

@@ -1,6 +1,6 @@
 import { callModel, type Prose, reductionEntry, summarise } from '../../../agents/index.ts';
 import { type Command, type Effect, wireCallId } from '../../../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf, sleep } from '../../../kernel/index.ts';
+import { type LinkedAbort, linkedAbort, messageOf } from '../../../kernel/index.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { RunningAgent } from '../../team.ts';
@@ -43,8 +43,8 @@ export class Effects {
     this.#report = report;
   }
 
-  get isIdle(): boolean {
-    return this.#settled.size === 0;
+  get running(): number {
+    return this.#settled.size;
   }
 
   /** Resolves when everything that runs now has reported. */
@@ -147,7 +147,8 @@ export class Effects {
         { ...summariser, timeoutMs: left },
         { conversation, agent, turnId },
         {
-          ...{ retry: runtime.team.retry, signal, sleep, random: Math.random, elapsed: runtime.elapsed },
+          ...{ retry: runtime.team.retry, signal, random: Math.random },
+          ...{ elapsed: runtime.elapsed, timers: runtime.timers },
           onCallEnded: (outcome) =>
             runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
@@ -169,13 +170,13 @@ export class Effects {
     const abort = this.#begin(request.turnId);
     this.#reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
     let limit: LimitReached | undefined;
-    const timer = setTimeout(
+    const cancelLimit = runtime.timers.after(
+      Math.max(0, Math.min(deadline - runtime.elapsed(), MAX_TIMER_MS)),
       () => {
         const seconds = runtime.team.limits.turnSeconds;
         limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
         abort.abort('the turn took too long');
       },
-      Math.max(0, Math.min(deadline - runtime.elapsed(), MAX_TIMER_MS)),
     );
     try {
       runtime.reach('before-model-call');
@@ -189,7 +190,7 @@ export class Effects {
           elapsed: runtime.elapsed,
           newId: runtime.newId,
           publish: (chunk) => runtime.publishLive(this.#conversation, request.agent, chunk),
-          sleep,
+          timers: runtime.timers,
           random: Math.random,
           price: setup.profile.price,
         },
@@ -206,7 +207,7 @@ export class Effects {
       }
       this.#report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
-      clearTimeout(timer);
+      cancelLimit();
       this.#end(request.turnId, abort);
       this.#reserved.delete(request.turnId);
     }

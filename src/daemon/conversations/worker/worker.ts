@@ -66,7 +66,7 @@ export class ConversationWorker {
     const [ledger, owner] = [this.#ledger, this.#owner];
     this.#decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.#effects.reservations });
     const expire = (approvalId: string) => this.#report({ type: 'expire-approval', approvalId });
-    this.#expiry = new ApprovalExpiry(() => runtime.team.approvalExpiryMs, runtime.now, expire);
+    this.#expiry = new ApprovalExpiry(() => runtime.team.approvalExpiryMs, runtime, expire);
   }
 
   /** Opens a log and continues its outstanding work. With shared logs, that follows the first claim (WORKER-4). */
@@ -139,7 +139,18 @@ export class ConversationWorker {
   }
 
   get isIdle(): boolean {
-    return this.#mailbox.isIdle && this.#effects.isIdle && !(this.isOurs && this.hasOutstandingWork);
+    return this.running === 0 && !(this.isOurs && this.hasOutstandingWork);
+  }
+
+  /** Model calls and tool calls in progress, and the decisions as one. */
+  get running(): number {
+    return this.#effects.running + (this.#mailbox.isIdle ? 0 : 1);
+  }
+
+  /** Resolves when what is in progress now has ended. */
+  async settled(): Promise<void> {
+    await this.#mailbox.idle();
+    await this.#effects.idle();
   }
 
   /** Starts the timers of pending approvals, with the limit of the current team. */

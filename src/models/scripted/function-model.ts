@@ -1,0 +1,78 @@
+import type { Model, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
+import { messageOf } from '../../kernel/index.ts';
+import { textOf } from './choose.ts';
+import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
+
+/** A model that is a function: for tests, and for programs that answer themselves. */
+
+export interface FunctionRequest extends ModelRequest {
+  /** The text of the last message, without the `[Name]: ` that a view adds. */
+  readonly last: string;
+  /** The tool whose result the last message is; absent: it is no result. */
+  readonly tool?: string | undefined;
+}
+
+export interface FunctionCall {
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A text, calls of tools, or both. An `Error` fails the call; with a `status` (HTTP) or a `code` of `ModelOutcome` it is
+ * retried as that of a provider.
+ */
+export type FunctionReply =
+  | string
+  | readonly FunctionCall[]
+  | { readonly text?: string; readonly toolCalls?: readonly FunctionCall[] }
+  | Error;
+
+export type ModelFunction = (request: FunctionRequest) => FunctionReply | Promise<FunctionReply>;
+
+export function createFunctionModel(answer: ModelFunction): Model {
+  return {
+    async call(request, { signal, onDelta }) {
+      const aborted = new Promise<null>((resolve) => {
+        signal.addEventListener('abort', () => resolve(null), { once: true });
+      });
+      const reply = signal.aborted ? null : await Promise.race([replyTo(request, answer), aborted]);
+      if (reply === null) return { kind: 'aborted', partial: { content: '', reasoning: '' } };
+      const outcome = outcomeOf(reply, request);
+      if (outcome.kind === 'answered' && outcome.answer.content !== null)
+        onDelta({ type: 'text', delta: outcome.answer.content });
+      return outcome;
+    },
+  };
+}
+
+async function replyTo(request: ModelRequest, answer: ModelFunction): Promise<FunctionReply> {
+  try {
+    const { messages } = request;
+    const message = messages.at(-1);
+    const calls = messages.flatMap((one) => one.tool_calls ?? []);
+    const tool = calls.findLast(({ id }) => id === message?.tool_call_id)?.function.name;
+    return await answer({ ...request, last: message ? textOf(message) : '', tool });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(messageOf(error));
+  }
+}
+
+function outcomeOf(reply: FunctionReply, request: ModelRequest): ModelOutcome {
+  if (reply instanceof Error) return failureOf(reply);
+  const { text = '', toolCalls = [] } =
+    typeof reply === 'string' ? { text: reply } : 'length' in reply ? { toolCalls: reply } : reply;
+  const calls = toolCalls.map(({ name, arguments: given = {} }, position) => ({
+    id: `call_${position}`,
+    name,
+    arguments: JSON.stringify(given),
+  }));
+  return answered(request, { text, toolCalls: calls });
+}
+
+function failureOf(error: Error & { readonly code?: unknown; readonly status?: unknown }): ModelOutcome {
+  const status = typeof error.status === 'number' ? error.status : undefined;
+  const known = typeof error.code === 'string' ? error.code : undefined;
+  const isPlain = known === undefined && status === undefined;
+  const code = known ?? codeOf(status);
+  return failed(code, error.message, !isPlain && isRetryable(code, status));
+}

@@ -1,0 +1,62 @@
+import type { AnsweredCall, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
+
+/** The outcomes of calls that no provider answers. */
+
+export function answered(
+  request: ModelRequest,
+  { text, toolCalls }: { readonly text: string; readonly toolCalls: readonly AnsweredCall[] },
+  finishReason: string = toolCalls.length > 0 ? 'tool_calls' : 'stop',
+): ModelOutcome {
+  const inputs = request.messages.map(
+    (message) => (message.content ?? '') + JSON.stringify(message.tool_calls ?? ''),
+  );
+  const outputs = [text, ...toolCalls.map((call) => call.name + call.arguments)];
+  return {
+    kind: 'answered',
+    answer: {
+      content: text === '' ? null : text,
+      toolCalls,
+      usage: { inputTokens: estimateTokens(inputs), outputTokens: estimateTokens(outputs) },
+      model: 'scripted',
+      finishReason,
+    },
+  };
+}
+
+/** About four ASCII characters per token; any other character is one token. */
+function estimateTokens(texts: readonly string[]): number {
+  let ascii = 0;
+  let others = 0;
+  for (const character of texts.join('')) {
+    if (character.charCodeAt(0) < 128) ascii += 1;
+    else others += 1;
+  }
+  return Math.ceil(ascii / 4) + others;
+}
+
+export function failed(code: string, message: string, retryable: boolean, text = ''): ModelOutcome {
+  return { kind: 'failed', code, message, partial: { content: text, reasoning: '' }, retryable };
+}
+
+const CODE_OF_STATUS: Readonly<Record<number, string>> = {
+  400: 'BAD_REQUEST',
+  401: 'UNAUTHORIZED',
+  403: 'UNAUTHORIZED',
+  404: 'NOT_FOUND',
+  408: 'TIMEOUT',
+  429: 'RATE_LIMITED',
+};
+const RETRYABLE_CODES = ['RATE_LIMITED', 'PROVIDER_ERROR', 'NETWORK_ERROR', 'TIMEOUT', 'STREAM_BROKEN'];
+
+export function codeOf(status: number | undefined): string {
+  return (
+    (status !== undefined && CODE_OF_STATUS[status]) ||
+    (status !== undefined && status < 500 ? 'BAD_REQUEST' : 'PROVIDER_ERROR')
+  );
+}
+
+/** As with a real provider, the status decides if there is one. */
+export function isRetryable(code: string, status: number | undefined): boolean {
+  if (status === undefined) return RETRYABLE_CODES.includes(code);
+  return status >= 500 || [408, 409, 425, 429].includes(status);
+}

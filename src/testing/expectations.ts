@@ -1,0 +1,117 @@
+import { AssertionError } from 'node:assert';
+import { isDeepStrictEqual } from 'node:util';
+import type { Entry } from '../conversation/index.ts';
+import { type ToolCallSeen, type TurnSeen, toolCallsOf, turnsOf } from './turns.ts';
+
+/** Assertions on the log of a conversation. Each returns what it found, and throws a list of what there is. */
+
+interface Observed {
+  entries(conversation?: string): readonly Entry[];
+}
+
+/** A text that is contained, or a pattern. */
+type Text = string | RegExp;
+
+interface Expected {
+  readonly conversation?: string;
+}
+
+export interface ExpectedTurn extends Expected {
+  readonly agent: string;
+  /** Default: `completed`. */
+  readonly outcome?: TurnSeen['outcome'];
+  /** Of its messages. */
+  readonly text?: Text;
+}
+
+export interface ExpectedHandoff extends Expected {
+  readonly from: string;
+  readonly to: string;
+  readonly summary?: Text;
+}
+
+export interface ExpectedToolCall extends Expected {
+  readonly agent?: string;
+  readonly tool: string;
+  /** These arguments; the call may have more. */
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  readonly result?: Text;
+}
+
+export function expectTurn(team: Observed, expected: ExpectedTurn): TurnSeen {
+  const { agent, outcome = 'completed', text, conversation } = expected;
+  const turns = turnsOf(team.entries(conversation));
+  const found = turns.findLast(
+    (turn) => turn.agent === agent && turn.outcome === outcome && fits(turn.text, text),
+  );
+  if (found) return found;
+  const wanted = `a turn of ${agent} that is ${outcome}${textWords(text)}`;
+  const lines = turns.map((turn) => `${turn.agent} ${turn.outcome}: ${shown(turn.text)}`);
+  throw missing(wanted, lines, expected, turns, expectTurn);
+}
+
+export function expectHandoff(team: Observed, expected: ExpectedHandoff): { readonly summary: string } {
+  const { from, to, summary, conversation } = expected;
+  const handoffs = team.entries(conversation).filter((entry) => entry.type === 'handoff');
+  const found = handoffs.findLast(
+    (entry) => entry.from === from && entry.to === to && fits(entry.summary, summary),
+  );
+  if (found) return found;
+  const wanted = `a handoff from ${from} to ${to}${textWords(summary)}`;
+  const lines = handoffs.map((entry) => `${entry.from} to ${entry.to}: ${shown(entry.summary)}`);
+  throw missing(wanted, lines, expected, handoffs, expectHandoff);
+}
+
+export function expectToolCall(team: Observed, expected: ExpectedToolCall): ToolCallSeen {
+  const { agent, tool, arguments: given, result, conversation } = expected;
+  const calls = toolCallsOf(team.entries(conversation));
+  const found = calls.findLast(
+    (call) =>
+      call.tool === tool &&
+      (agent === undefined || call.agent === agent) &&
+      (given === undefined || contains(call.arguments, given)) &&
+      (result === undefined || (call.result !== undefined && fits(call.result, result))),
+  );
+  if (found) return found;
+  const by = agent === undefined ? '' : ` by ${agent}`;
+  const withArguments = given === undefined ? '' : ` with ${JSON.stringify(given)}`;
+  const wanted = `a call of ${tool}${by}${withArguments}${result === undefined ? '' : ` with the result ${shown(result)}`}`;
+  const lines = calls.map((call) => {
+    const ended = call.result === undefined ? 'no result' : shown(call.result);
+    return `${call.agent} ${call.tool}(${JSON.stringify(call.arguments)}): ${ended}`;
+  });
+  throw missing(wanted, lines, expected, calls, expectToolCall);
+}
+
+function fits(text: string, expected: Text | undefined): boolean {
+  if (expected === undefined) return true;
+  return typeof expected === 'string' ? text.includes(expected) : new RegExp(expected).test(text);
+}
+
+function contains(given: unknown, expected: Readonly<Record<string, unknown>>): boolean {
+  if (typeof given !== 'object' || given === null) return false;
+  return Object.entries(expected).every(([key, value]) => isDeepStrictEqual(Reflect.get(given, key), value));
+}
+
+function textWords(text: Text | undefined): string {
+  return text === undefined ? '' : ` and says ${shown(text)}`;
+}
+
+const SHOWN = 200;
+
+function shown(text: Text): string {
+  if (typeof text !== 'string') return String(text);
+  return JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+}
+
+function missing(
+  wanted: string,
+  lines: readonly string[],
+  expected: object,
+  actual: unknown,
+  stackStartFn: (...given: never[]) => unknown,
+): AssertionError {
+  const found =
+    lines.length === 0 ? 'There is none.' : `There is:\n${lines.map((line) => `  ${line}`).join('\n')}`;
+  return new AssertionError({ message: `expected ${wanted}. ${found}`, expected, actual, stackStartFn });
+}

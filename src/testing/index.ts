@@ -1,0 +1,29 @@
+/**
+ * `parleyd/testing`: a team of agents in memory, for the tests of its authors. Works in every test runner.
+ *
+ *   test-team        `testTeam`: starts the daemon on the store and the bus in memory; posts, approves, moves the clock
+ *   configuration    the configuration of the team, without its keys, servers and MCP servers
+ *   stand-ins        models and tools that are functions of a test, and what was asked of them
+ *   simulated-time   the clock of the team
+ *   expectations     assertions that throw `AssertionError`
+ *   turns            the turns, calls and questions of a log
+ *
+ * No file is written, no port is opened, and no test runner is imported.
+ */
+export type { Config } from '../config/index.ts';
+export type { Entry } from '../conversation/index.ts';
+export { ParleyError } from '../kernel/index.ts';
+export type { FunctionCall, FunctionReply, FunctionRequest, ModelFunction } from '../models/index.ts';
+export { createMemoryStore } from '../persistence/memory/index.ts';
+export { tool } from '../tools/index.ts';
+export {
+  type ExpectedHandoff,
+  type ExpectedToolCall,
+  type ExpectedTurn,
+  expectHandoff,
+  expectToolCall,
+  expectTurn,
+} from './expectations.ts';
+export type { FakeTool, ModelSource } from './stand-ins.ts';
+export { type Said, type TestTeam, type TestTeamOptions, testTeam } from './test-team.ts';
+export type { ToolCallSeen, TurnSeen } from './turns.ts';

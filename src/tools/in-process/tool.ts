@@ -1,0 +1,80 @@
+import type { z } from 'zod';
+import type { Risk, ToolDefinition, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { completed, LONGEST_CALL_MS, runGuarded } from '../guarded.ts';
+import { argumentsFault, parametersOf } from '../schema.ts';
+
+/** What `run` knows of its call besides the input. */
+export interface ToolCall extends Pick<ToolRun, 'conversation' | 'agent' | 'turnId' | 'idempotencyKey'> {
+  /** Aborted at a stop of the turn or the daemon, and at the time limit. */
+  readonly signal: AbortSignal;
+}
+
+export interface ToolSpec<Input extends z.ZodObject> {
+  /** 1 to 64 letters, digits, `_` or `-`. */
+  readonly name: string;
+  /** For the model. */
+  readonly description: string;
+  readonly input: Input;
+  /**
+   * Default `risky`: needs an approval, unless the policy allows it, and is never repeated without a person's decision after
+   * a crash. `safe`: runs at once, and again after a crash.
+   */
+  readonly risk?: Risk;
+  /** Default: 15 minutes. */
+  readonly timeoutMs?: number;
+  /** Returns text, or a value that becomes JSON. An error that it throws goes to the model. */
+  run(input: z.output<Input>, call: ToolCall): unknown;
+}
+
+export interface InProcessTool {
+  readonly definition: ToolDefinition;
+  /** Null: the arguments match the schema. */
+  check(given: unknown): string | null;
+  run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
+}
+
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Throws `TOOL_INVALID` if the schema has no JSON Schema, or the name is no function name. */
+export function tool<Input extends z.ZodObject>(spec: ToolSpec<Input>): InProcessTool {
+  const { name, description, input, risk = 'risky', timeoutMs = LONGEST_CALL_MS } = spec;
+  if (!NAME.test(name)) throw invalid(name, 'a name is 1 to 64 letters, digits, _ or -');
+  const check = (given: unknown) => argumentsFault(name, input, given);
+  return {
+    definition: { name, description, risk, parameters: parametersFor(name, input) },
+    check,
+    run: (call, outer) =>
+      runGuarded(
+        async (signal) => {
+          const { conversation, agent, turnId, idempotencyKey } = call;
+          const context = { conversation, agent, turnId, idempotencyKey, signal };
+          return completed(textOf(await spec.run(input.parse(call.arguments), context)));
+        },
+        outer,
+        { name, timeoutMs },
+      ),
+  };
+}
+
+function parametersFor(name: string, input: z.ZodObject): ToolDefinition['parameters'] {
+  try {
+    const parameters = parametersOf(input, 'input');
+    if (parameters.type === 'object') return parameters;
+  } catch (error) {
+    throw invalid(name, messageOf(error));
+  }
+  throw invalid(name, 'it is not an object');
+}
+
+/** As the model reads it. */
+export function textOf(result: unknown): string {
+  if (typeof result === 'string') return result;
+  return result === undefined ? '' : (JSON.stringify(result) ?? String(result));
+}
+
+function invalid(name: string, why: string): ParleyError {
+  return new ParleyError('TOOL_INVALID', `the tool ${name} cannot be offered: ${why}`, {
+    hint: 'give tool() a function name, and as input a z.object() that JSON Schema can express',
+  });
+}

@@ -1,0 +1,291 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import {
+  createMemoryDisk,
+  createMemoryStore,
+  type MemoryDisk,
+} from '../../../src/persistence/memory/index.ts';
+import {
+  expectToolCall,
+  expectTurn,
+  type ModelFunction,
+  type TestTeam,
+  tool,
+} from '../../../src/testing/index.ts';
+import { agentFile, folderOf, start } from './support.ts';
+
+/** Calls one tool, then repeats its result. */
+const calls =
+  (name: string, given: Record<string, unknown> = {}): ModelFunction =>
+  ({ tool, last }) =>
+    tool === name ? `Result: ${last}` : [{ name, arguments: given }];
+
+const AGENT = {
+  'agents/front.md': agentFile('Front', ['mail', 'lookup', 'fs_write', 'shell', 'mcp__crm__*']),
+};
+const NO_INPUT = z.object({});
+
+function mail(run: (input: { to: string; copies: number }) => unknown, risk?: 'safe' | 'risky') {
+  const input = z.object({
+    to: z.string().min(3).describe('an address'),
+    copies: z.number().int().default(1),
+  });
+  return tool({ name: 'mail', description: 'Sends a mail.', input, run, ...(risk && { risk }) });
+}
+
+describe('a tool of the program', () => {
+  it('is in the request with the JSON Schema of its input', async () => {
+    const team = await start({ config: await folderOf(AGENT), models: () => 'ok', tools: [mail(() => '')] });
+    await team.say('Hello');
+    const offered = team.requests('front')[0]?.tools.find((one) => one.function.name === 'mail');
+    expect(offered?.function).toEqual({
+      name: 'mail',
+      description: 'Sends a mail.',
+      parameters: {
+        type: 'object',
+        properties: {
+          to: { type: 'string', minLength: 3, description: 'an address' },
+          copies: { type: 'integer', default: 1, minimum: -9007199254740991, maximum: 9007199254740991 },
+        },
+        required: ['to'],
+      },
+    });
+  });
+
+  it('needs an approval by default, gets the parsed input and the call, and its value becomes JSON', async () => {
+    const run = vi.fn((_input: unknown, _call: unknown) => ({ sent: true }));
+    const input = z.object({ to: z.string(), copies: z.number().default(1) });
+    const team = await start({
+      config: await folderOf(AGENT),
+      models: calls('mail', { to: 'bob' }),
+      tools: [tool({ name: 'mail', description: 'Sends.', input, run })],
+    });
+    await team.say('mail Bob');
+    expect(await team.approvals()).toMatchObject([{ tool: 'mail', agent: 'front', mayHaveRun: false }]);
+    expect(run).not.toHaveBeenCalled();
+    await team.approve();
+    expect(run.mock.calls).toEqual([
+      [
+        { to: 'bob', copies: 1 },
+        {
+          conversation: 'test',
+          agent: 'front',
+          turnId: expect.any(String),
+          idempotencyKey: expect.any(String),
+          signal: expect.any(AbortSignal),
+        },
+      ],
+    ]);
+    expectToolCall(team, { tool: 'mail', arguments: { to: 'bob' }, result: '{"sent":true}' });
+    expectTurn(team, { agent: 'front', text: 'Result: {"sent":true}' });
+  });
+
+  it('does not run when it is denied, and the model reads why', async () => {
+    const run = vi.fn();
+    const team = await start({
+      config: await folderOf(AGENT),
+      models: calls('mail', { to: 'bob' }),
+      tools: [mail(run)],
+    });
+    await team.say('mail Bob');
+    await team.deny({ tool: 'mail', reason: 'not today' });
+    expect(run).not.toHaveBeenCalled();
+    expectToolCall(team, { tool: 'mail', result: 'not today' });
+  });
+
+  it('an approval expires on the simulated clock', async () => {
+    const yaml = 'approvals: { expireAfterMs: 3600000 }\n';
+    const team = await start({
+      config: await folderOf({ ...AGENT, 'parley.yaml': yaml }),
+      models: calls('mail', { to: 'bob' }),
+      tools: [mail(() => 'sent')],
+    });
+    await team.say('mail Bob');
+    await team.advance(3_599_999);
+    expect(await team.approvals()).toHaveLength(1);
+    await team.advance(1);
+    expect(await team.approvals()).toEqual([]);
+    expectTurn(team, { agent: 'front', text: 'APPROVAL_EXPIRED' });
+  });
+
+  it('runs at once if it is safe, or if the policy allows it; the policy can forbid it', async () => {
+    const models = calls('mail', { to: 'bob' });
+    const safe = await start({ config: await folderOf(AGENT), models, tools: [mail(() => 'sent', 'safe')] });
+    expect((await safe.say('mail Bob')).text).toBe('Result: sent');
+    const withPolicy = (allow: boolean) =>
+      folderOf({ ...AGENT, 'parley.yaml': `tools: { policy: [{ tool: mail, allow: ${allow} }] }\n` });
+    const allowed = await start({ config: await withPolicy(true), models, tools: [mail(() => 'sent')] });
+    expect((await allowed.say('mail Bob')).text).toBe('Result: sent');
+    const forbidden = await start({ config: await withPolicy(false), models, tools: [mail(() => 'sent')] });
+    expect((await forbidden.say('mail Bob')).text).not.toContain('sent');
+    expect(await forbidden.approvals()).toEqual([]);
+  });
+
+  it('an error goes to the model as that of other tools, and so does an input that does not match', async () => {
+    const failing = mail(() => {
+      throw new Error('the mailbox is full');
+    }, 'safe');
+    const config = await folderOf(AGENT);
+    const failed = await start({ config, models: calls('mail', { to: 'bob' }), tools: [failing] });
+    expect((await failed.say('mail')).text).toBe(
+      'Result: {"error":{"code":"TOOL_FAILED","message":"mail: the mailbox is full"}}',
+    );
+    const invalid = await start({ config, models: calls('mail', { to: 'b' }), tools: [failing] });
+    expect((await invalid.say('mail')).text).toMatch(/INVALID_ARGUMENTS.*mail: to: Too small/);
+  });
+
+  it('a schema whose own code throws is an invalid input, not a failure of the daemon', async () => {
+    const input = z.object({ to: z.string().refine(() => Promise.resolve(true)) });
+    const odd = tool({ name: 'mail', description: '', input, risk: 'safe', run: () => 'sent' });
+    const team = await start({
+      config: await folderOf(AGENT),
+      models: calls('mail', { to: 'b' }),
+      tools: [odd],
+    });
+    expect((await team.say('mail')).text).toContain('INVALID_ARGUMENTS');
+  });
+
+  it('a stop of the turn aborts its signal, and a tool that ignores its time limit is given up', async () => {
+    let aborted = false;
+    const waiting = tool({
+      name: 'lookup',
+      description: '',
+      input: NO_INPUT,
+      risk: 'safe',
+      timeoutMs: 20,
+      run: (_, { signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => {
+            aborted = true;
+            reject(new Error('stopped'));
+          });
+        }),
+    });
+    const team = await start({ config: await folderOf(AGENT), models: calls('lookup'), tools: [waiting] });
+    expect((await team.say('look')).text).toContain('TIMEOUT');
+    expect(aborted).toBe(true);
+  });
+});
+
+describe('names and schemas that are refused', () => {
+  const named = (name: string) => tool({ name, description: '', input: NO_INPUT, run: () => '' });
+
+  it.each([['shell'], ['handoff'], ['mcp__crm__add'], ['twice']])('%s is taken', async (name) => {
+    const tools = name === 'twice' ? [named('twice'), named('twice')] : [named(name)];
+    await expect(start({ config: await folderOf(AGENT), models: () => '', tools })).rejects.toMatchObject({
+      code: 'TOOL_NAME_TAKEN',
+    });
+  });
+
+  it('a name that is no function name, and an input without a JSON Schema', () => {
+    expect(() => named('send mail')).toThrow('a name is 1 to 64 letters');
+    const input = z.object({ at: z.date() });
+    expect(() => tool({ name: 'x', description: '', input, run: () => '' })).toThrow('cannot be offered');
+  });
+});
+
+describe('a fake of a tool', () => {
+  it('replaces what a built-in tool does and keeps its approval', async () => {
+    const team = await start({
+      config: await folderOf(AGENT),
+      models: calls('shell', { command: 'rm -rf everything' }),
+      fakes: { shell: ({ command }) => `would run ${command}` },
+    });
+    await team.say('clean up');
+    await team.approve({ tool: 'shell' });
+    expectToolCall(team, { tool: 'shell', result: 'would run rm -rf everything' });
+  });
+
+  it('replaces a tool of an MCP server that is not started', async () => {
+    const yaml =
+      'tools: { mcpServers: { crm: { command: no-such-program } }, risk: { mcp__crm__find: safe } }\n';
+    const team = await start({
+      config: await folderOf({ ...AGENT, 'parley.yaml': yaml }),
+      models: calls('mcp__crm__find', { name: 'Bob' }),
+      fakes: { mcp__crm__find: ({ name }) => `${name} is a customer` },
+    });
+    expect((await team.say('who is Bob?')).text).toBe('Result: Bob is a customer');
+  });
+});
+
+describe('a crash while a tool runs', () => {
+  const PROGRAM = fileURLToPath(new URL('../../support/mcp-program.mjs', import.meta.url));
+  const never = (_: unknown, { signal }: { readonly signal: AbortSignal }) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))));
+  const YAML = `tools: { mcpServers: { crm: { command: ${process.execPath}, args: ["${PROGRAM}"] } } }\n`;
+
+  /** Kills the daemon in the middle of a call: what the disk has then is what the next one finds. */
+  async function restarted(
+    team: TestTeam,
+    disk: MemoryDisk,
+    options: Parameters<typeof start>[0],
+  ): Promise<TestTeam> {
+    const left = { ...structuredClone(disk), inUse: false };
+    await team.stop();
+    return start({ ...options, store: createMemoryStore(left) });
+  }
+
+  async function crash(name: string, options: Omit<Parameters<typeof start>[0], 'store'>) {
+    const disk = createMemoryDisk();
+    const team = await start({ ...options, store: createMemoryStore(disk) });
+    const began = () => team.entries().some((entry) => entry.type === 'tool-started');
+    void team.say('go');
+    await vi.waitUntil(async () => began() || (await team.approvals()).length > 0, { timeout: 10_000 });
+    if (!began()) void team.approve({ tool: name });
+    await vi.waitUntil(
+      () => disk.audits.get('test')?.some(({ type }) => type === 'ToolCallRequested') && began(),
+    );
+    return restarted(team, disk, options);
+  }
+
+  const shapeOf = (team: TestTeam, name: string) =>
+    team
+      .entries()
+      .map(({ id: _, createdAt: __, ...entry }) =>
+        JSON.parse(
+          JSON.stringify(entry, (key, value) =>
+            [
+              'turnId',
+              'approvalId',
+              'requestHash',
+              'definition',
+              'duration',
+              'argumentsHash',
+              'usage',
+              'estimatedTokens',
+              'id',
+            ].includes(key)
+              ? undefined
+              : value,
+          ).replaceAll(name, 'TOOL'),
+        ),
+      );
+
+  it('a risky tool waits for a person, in the same entries as a tool of an MCP server', async () => {
+    const config = await folderOf({ ...AGENT, 'parley.yaml': YAML });
+    const run = vi.fn(never);
+    const own = await crash('lookup', {
+      config,
+      models: calls('lookup'),
+      tools: [tool({ name: 'lookup', description: '', input: NO_INPUT, run })],
+    });
+    expect(await own.approvals()).toMatchObject([{ tool: 'lookup', mayHaveRun: true }]);
+    expect(run).toHaveBeenCalledTimes(1);
+    const served = await crash('mcp__crm__hang', { config, models: calls('mcp__crm__hang'), mcp: true });
+    expect(shapeOf(own, 'lookup')).toEqual(shapeOf(served, 'mcp__crm__hang'));
+  });
+
+  it('a safe tool is run again', async () => {
+    let runs = 0;
+    const run: typeof never = async (input, call) => (++runs === 1 ? never(input, call) : 'found');
+    const own = await crash('lookup', {
+      config: await folderOf(AGENT),
+      models: calls('lookup'),
+      tools: [tool({ name: 'lookup', description: '', input: NO_INPUT, risk: 'safe', run })],
+    });
+    expect(runs).toBe(2);
+    expectTurn(own, { agent: 'front', text: 'Result: found' });
+    expect(own.entries()).toContainEqual(expect.objectContaining({ type: 'tool-started', rerun: true }));
+  });
+});
