@@ -27,7 +27,8 @@ export interface Delegation {
  * WAITING-3 Removing the oldest item costs O(number of runs); removing others costs O(n).
  */
 export class WaitingQueue implements Iterable<WaitingEntry> {
-  static readonly EMPTY = new WaitingQueue([], 0);
+  // `this`: tsc reads the name of the class here before it is set.
+  static readonly EMPTY = new this([], 0);
 
   readonly #runs: readonly (readonly WaitingEntry[])[];
   /** Number of removed items at the start of the first run. */
