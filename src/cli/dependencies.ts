@@ -1,5 +1,5 @@
 import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
-import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
+import type { ClientOptions, Entry, ParleyClient, View } from '../client/index.ts';
 import type { Config, Environment, LoadOptions, Secret } from '../config/index.ts';
 import type { Faults } from '../daemon/index.ts';
 import type { Log } from './output/logging.ts';
@@ -52,6 +52,8 @@ export interface DaemonModule {
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
   importConversation(options: ImportOptions): Promise<ImportOutcome>;
   migrate(options: MigrateOptions): Promise<MigrationReport>;
+  /** The script of a scripted model that repeats the answers of a conversation. */
+  recordedScript(conversation: string, entries: readonly Entry[]): string;
   /** Renders the configuration of a nats-server. */
   natsConfig(file: string, isNsc: boolean): Promise<string>;
 }

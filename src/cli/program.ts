@@ -9,6 +9,7 @@ import { addDismiss, addHire } from './commands/conversations/hire.ts';
 import { addLs } from './commands/conversations/ls.ts';
 import { addMode } from './commands/conversations/mode.ts';
 import { addPhase } from './commands/conversations/phase.ts';
+import { addRecord } from './commands/conversations/record.ts';
 import { addRm } from './commands/conversations/rm.ts';
 import { addSay } from './commands/conversations/say.ts';
 import { addShow } from './commands/conversations/show.ts';
@@ -108,6 +109,7 @@ const COMMANDS = [
   addExplain,
   addWhatIf,
   addFork,
+  addRecord,
   addHire,
   addDismiss,
   addPhase,

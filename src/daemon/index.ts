@@ -16,7 +16,7 @@
  *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, nats-config
  */
 
-export { checkJetStream } from './compose/compose.ts';
+export { checkJetStream, recordedScript } from './compose/compose.ts';
 export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
 export { type MigrateOptions, migrate } from './compose/migration.ts';

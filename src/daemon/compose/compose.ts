@@ -34,6 +34,7 @@ import type { Faults } from './faults.ts';
 import { type Given, givenModels } from './given.ts';
 
 export { checkJetStream } from '../../bus/nats/index.ts';
+export { recordedScript } from '../../models/index.ts';
 
 /**
  * Selects the server, the store, the bus, the models and HTTP for a configuration. Adapters with large dependencies are

@@ -7,4 +7,5 @@ export {
 } from './function-model.ts';
 export { loadScript } from './load.ts';
 export { createScriptedModel, type ScriptedModelOptions } from './model.ts';
+export { recordedScript } from './record.ts';
 export type { Script } from './script.ts';

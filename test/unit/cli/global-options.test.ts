@@ -31,6 +31,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   deny: ['a'],
   resolve: ['a', '--rerun'],
   rm: ['c'],
+  record: ['c'],
   agents: [],
   dead: ['show', '1'],
   token: [],

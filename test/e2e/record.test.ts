@@ -1,0 +1,66 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { openSite, type Site } from '../support/daemon.ts';
+
+const EXAMPLE = new URL('../../examples/team', import.meta.url).pathname;
+
+/** Answers and calls by agent: agents that work side by side may append in another order. */
+function answersOf(entries: readonly Entry[]): Record<string, unknown[]> {
+  const answers = entries.flatMap((entry) =>
+    entry.type === 'message' && entry.role === 'assistant' ? [entry] : [],
+  );
+  const agents = [...new Set(answers.map(({ author }) => author.id))];
+  const substance = ({ content, tool_calls: calls }: (typeof answers)[number]) => [
+    content,
+    calls?.map((call) => call.function),
+  ];
+  return Object.fromEntries(
+    agents.map((agent) => [agent, answers.filter(({ author }) => author.id === agent).map(substance)]),
+  );
+}
+
+describe('parley record', () => {
+  const open: Site[] = [];
+  const folders: string[] = [];
+  afterEach(async () => {
+    for (const site of open.splice(0)) await site.close();
+    for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
+  });
+
+  /** Runs the posts of the example with this configuration; the site is still running. */
+  async function run(config: string): Promise<{ readonly site: Site; readonly entries: Entry[] }> {
+    const site = await openSite();
+    open.push(site);
+    await site.up('--config', config);
+    for (const post of ['Please build a link shortener', 'yes, it must'])
+      expect((await site.parley('say', 'links', post, '--wait')).code).toBe(0);
+    return { site, entries: (await site.parley('show', 'links', '--json')).json() };
+  }
+
+  it('writes the script with which another daemon gives the same answers and makes the same calls', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'parley-record-'));
+    folders.push(folder);
+    await cp(EXAMPLE, folder, { recursive: true });
+    const first = await run(EXAMPLE);
+    const file = join(folder, 'script.yaml');
+    const recorded = await first.site.parley('record', 'links', '--out', file);
+    expect([recorded.code, recorded.stdout]).toEqual([0, `${file}: the answers of links\n`]);
+
+    const again = await run(folder);
+    expect(answersOf(first.entries).qa?.length).toBeGreaterThan(1);
+    expect(answersOf(again.entries)).toEqual(answersOf(first.entries));
+  });
+
+  it('refuses a conversation that does not exist, and names a file that cannot be written', async () => {
+    const { site } = await run(EXAMPLE);
+    const unknown = await site.parley('record', 'nothing');
+    expect([unknown.code, unknown.stdout]).toEqual([1, '']);
+    expect(unknown.stderr).toContain('there is no conversation nothing');
+    const refused = await site.parley('record', 'links', '--out', join(site.root, 'missing', 'x.yaml'));
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('cannot write');
+  });
+});
