@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, readConnectionFile } from '../../src/client/index.ts';
+import { followUntil, turnsEnded } from '../support/daemon.ts';
+import { blocksOf, ROOT, readPage } from '../support/pages.ts';
+
+/** The guides for tests and embedding, as a reader follows them in a folder with the package that the compiler builds. */
+
+const PAGES = ['docs/guides/test-your-team.md', 'docs/guides/embed.md'];
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'parley-guides-'));
+  await mkdir(join(folder, 'node_modules'));
+  await writeFile(join(folder, 'package.json'), '{"private": true}'); // a scope of its own
+  await installPackage();
+  for (const name of ['zod', 'vitest']) await link(name);
+  for (const block of (await Promise.all(PAGES.map(readPage))).flatMap(blocksOf)) {
+    const [, file] = /title=(\S+)/.exec(block.title) ?? [];
+    if (!file) continue;
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await writeFile(join(folder, file), block.text);
+  }
+}, 180_000);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** As `npm run build` does, without the types and the console. */
+async function installPackage(): Promise<void> {
+  const home = join(folder, 'node_modules/parleyd');
+  await mkdir(home);
+  for (const name of ['config', 'package.json'])
+    await cp(join(ROOT, name), join(home, name), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(home, 'node_modules'));
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+  const options = ['--noCheck', '--declaration', 'false', '--sourceMap', 'false'];
+  const args = [
+    compiler,
+    '-p',
+    join(ROOT, 'tsconfig.build.json'),
+    ...options,
+    '--outDir',
+    join(home, 'dist'),
+  ];
+  expect(await run(args)).toEqual({ code: 0, output: '' });
+}
+
+const link = (name: string) =>
+  symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'dir');
+
+async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH, HOME, ...env } });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)));
+  const [code] = await once(child, 'close');
+  return { code, output };
+}
+
+describe('the package parleyd/testing', () => {
+  it('runs the tests of the guide in node:test, which imports no other test runner', async () => {
+    const hidden = join(folder, 'node_modules/vitest');
+    await rm(hidden);
+    const { code, output } = await run([
+      '--test',
+      '--test-reporter=tap',
+      'team.test.mjs',
+      'approvals.test.mjs',
+    ]);
+    await link('vitest');
+    expect(output).toContain('# pass 4');
+    expect([code, /# fail (\d+)/.exec(output)?.[1]]).toEqual([0, '0']);
+  });
+
+  it('runs a snapshot test of the guide in Vitest', async () => {
+    const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
+    const args = [vitest, 'run', '--root', folder, '--no-color', 'view.vitest.mjs'];
+    await writeFile(
+      join(folder, 'vitest.config.mjs'),
+      "export default { test: { include: ['*.vitest.mjs'] } };",
+    );
+    const first = await run(args);
+    expect(first.output).toContain('1 written');
+    const again = await run([...args, '--update=none']);
+    expect([again.code, again.output.includes('1 passed')]).toEqual([0, true]);
+  });
+});
+
+describe('the program that embeds the daemon', () => {
+  it('serves its agents and ends at SIGTERM', async () => {
+    const data = join(folder, 'data');
+    const { PATH = '', HOME = '', NATS_BIN = '' } = process.env;
+    const env = {
+      PATH,
+      HOME,
+      ...(NATS_BIN && { NATS_BIN }),
+      PARLEY_DATA: data,
+      PARLEY_HTTP: 'off',
+      OPENAI_API_KEY: 'none',
+    };
+    const child = spawn(process.execPath, ['program.mjs'], { cwd: folder, env });
+    const ended = once(child, 'exit');
+    try {
+      await expect.poll(() => readConnectionFile(data).catch(() => null), { timeout: 20_000 }).not.toBeNull();
+      const address = await readConnectionFile(data);
+      const client = await connect({ ...address, url: address?.url ?? '' });
+      const { tools } = await client.request('tools', {});
+      expect(tools.map(({ name, risk }) => [name, risk])).toEqual(
+        expect.arrayContaining([
+          ['stock', 'safe'],
+          ['order', 'risky'],
+        ]),
+      );
+      await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello', to: ['buyer'] });
+      await followUntil(client, 'demo', turnsEnded(1));
+      await client.close();
+    } finally {
+      child.kill('SIGTERM');
+    }
+    expect(await ended).toEqual([0, null]);
+  });
+});
