@@ -1,3 +1,5 @@
+import type { PostMarks } from './subjects.ts';
+
 /** Names along the path of a post: `Delivery` (raw, here), `Post` (decoded, `post.ts`), `Entry` (stored, in the log). */
 
 /** A position in the ingress stream. `stream` identifies one life of it: it changes when the stream is created again. */
@@ -7,7 +9,7 @@ export interface StreamPosition {
 }
 
 /** The raw message of a post. */
-export interface Delivery {
+export interface Delivery extends PostMarks {
   readonly position: StreamPosition;
   /** When the stream stored it: milliseconds since the epoch, by the broker's clock. */
   readonly takenAt: number;
@@ -15,8 +17,6 @@ export interface Delivery {
   readonly fallbackId: string;
   readonly publisher: string;
   readonly conversation: string;
-  /** Whether the author's name is bound to the publisher (SUBJECTS-2); absent: the subject does not say. */
-  readonly isNameBound?: boolean;
   readonly body: Uint8Array;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;
@@ -27,7 +27,7 @@ export interface Delivery {
 }
 
 /** A delivery when it is read, before it waits to be delivered. */
-export interface DeliveryHead extends Omit<Delivery, 'body' | 'isNameBound' | 'origin' | 'waitMs'> {
+export interface DeliveryHead extends Omit<Delivery, 'body' | keyof PostMarks | 'origin' | 'waitMs'> {
   /** Null: only its size was read. */
   readonly body: Uint8Array | null;
   /** Of its body. */

@@ -11,6 +11,7 @@ import type {
 import type { AgentMessage, LiveChunk, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 import type { Sharing } from './sharing.ts';
+import type { PostMarks } from './subjects.ts';
 
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
@@ -29,6 +30,8 @@ export interface ApiRequest {
   readonly publisher: string | null;
   /** Of a caller with a token: the name that it binds; null: none. Absent: the caller has no token. */
   readonly name?: string | null;
+  /** Of an HTTP caller: whether its role is that of an operator. Absent: the subject decides (PERSON-6). */
+  readonly mayOperate?: boolean;
   /** The decoded JSON body; `{}` for an empty one. */
   readonly body: unknown;
   /** With `delete`: the newest post when the first daemon received the request. Later posts begin a new conversation. */
@@ -215,7 +218,7 @@ export interface Bus {
     publisher: string,
     conversation: string,
     body: Uint8Array,
-    options?: { readonly origin?: string | undefined; readonly isNameBound?: boolean | undefined },
+    options?: { readonly origin?: string | undefined } & PostMarks,
   ): Promise<StreamPosition>;
   /** The newest post of this conversation in the ingress stream as it is now; sequence 0: it holds none. */
   lastPost(conversation: string): Promise<StreamPosition>;

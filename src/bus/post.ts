@@ -73,6 +73,7 @@ export const postShape = z.strictObject({
   id: printable(256).optional(),
   to: (z.array(slugShape).max(MOST_RECIPIENTS) as z.ZodType<readonly string[]>).optional(),
   delivery: deliveryModeSchema.optional(),
+  workflow: printable(256).optional(),
   author: z.strictObject({ name: z.string() }).optional(),
   sessionId: sessionShape.optional(),
   claudeSessionId: sessionShape.optional(),

@@ -7,6 +7,7 @@ import { ParleyError } from '../kernel/index.ts';
  * SUBJECTS-1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to everything.
  * SUBJECTS-2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not.
  *    No permission of a publisher contains such a token, so the server refuses it to all others.
+ * SUBJECTS-3 In the same way a last `!` says that an operator posts: it may start a workflow.
  */
 
 /** Wildcard for subscriptions; the only value that is not a name. */
@@ -14,16 +15,24 @@ export const ANY = '*';
 /** In place of a daemon's id: for every daemon. */
 export const EVERY_DAEMON = '_all';
 
-interface Names {
+/** What the daemon adds to the publisher of a post. Absent: the subject does not say. */
+export interface PostMarks {
+  /** SUBJECTS-2 */
+  readonly isNameBound?: boolean;
+  /** SUBJECTS-3 */
+  readonly isByOperator?: true;
+}
+
+interface Names extends PostMarks {
   readonly publisher: string;
   readonly conversation: string;
-  /** Absent: the subject does not say (SUBJECTS-2). */
-  readonly isNameBound?: boolean;
 }
 
 /** SUBJECTS-2, after the publisher. */
 const BOUND = '+';
 const UNBOUND = '~';
+/** SUBJECTS-3 */
+const BY_OPERATOR = '!';
 
 export interface Subjects {
   readonly prefix: string;
@@ -39,7 +48,7 @@ export interface Subjects {
   readonly stateBucket: string;
   readonly outputBucket: string;
   readonly service: string;
-  in(publisher: string, conversation: string, isNameBound?: boolean): string;
+  in(publisher: string, conversation: string, marks?: PostMarks): string;
   log(conversation: string): string;
   live(conversation: string, agent: string): string;
   dead(publisher: string, conversation: string): string;
@@ -90,8 +99,8 @@ export function createSubjects(prefix = 'parley'): Subjects {
     stateBucket: `${stream}_STATE`,
     outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
-    in: (publisher, conversation, isNameBound) =>
-      `${inPrefix}${publisherToken(publisher)}${markOf(isNameBound)}.${conversationToken(conversation)}`,
+    in: (publisher, conversation, marks = {}) =>
+      `${inPrefix}${publisherToken(publisher)}${textOf(marks)}.${conversationToken(conversation)}`,
     log: (conversation) => `${prefix}.log.${conversationToken(conversation)}`,
     live: (conversation, agent) => `${prefix}.live.${conversationToken(conversation)}.${agentToken(agent)}`,
     dead: (publisher, conversation) =>
@@ -125,14 +134,21 @@ function namesAfter(prefix: string, subject: string): Names | null {
   return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
 }
 
-function markOf(isNameBound: boolean | undefined): string {
-  if (isNameBound === undefined) return '';
-  return isNameBound ? BOUND : UNBOUND;
+function textOf({ isNameBound, isByOperator }: PostMarks): string {
+  const name = isNameBound === undefined ? '' : isNameBound ? BOUND : UNBOUND;
+  return `${name}${isByOperator ? BY_OPERATOR : ''}`;
 }
 
-/** SUBJECTS-2 */
+const MARKED = /^(.*?)([+~]?)(!?)$/s;
+
+/** SUBJECTS-2, SUBJECTS-3 */
 function marked(names: Names | null): Names | null {
-  const mark = names?.publisher.at(-1);
-  if (!names || (mark !== BOUND && mark !== UNBOUND)) return names;
-  return { ...names, publisher: names.publisher.slice(0, -1), isNameBound: mark === BOUND };
+  const [, publisher = '', bound, operator] = MARKED.exec(names?.publisher ?? '') ?? [];
+  if (!names) return null;
+  return {
+    ...names,
+    publisher,
+    ...(bound && { isNameBound: bound === BOUND }),
+    ...(operator && { isByOperator: true }),
+  };
 }

@@ -130,7 +130,12 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     const mayNot: typeof may = {
       alice: [
         [
-          ...['parley.in.alice.any', 'parley.in.alice+.demo', 'parley.in.alice~.demo'],
+          ...[
+            'parley.in.alice.any',
+            'parley.in.alice+.demo',
+            'parley.in.alice~.demo',
+            'parley.in.alice!.demo',
+          ],
           ...['parley.api.post.alice', 'parley.api.post.alice.other'],
           ...['parley.in.bob.demo', 'parley.api.post.bob', 'parley.api.answer.bob', 'parley.api.post'],
           ...['parley.api.entries', 'parley.api.delete', 'parley.log.demo', 'parley.live.demo.lead'],

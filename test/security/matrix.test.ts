@@ -99,6 +99,12 @@ const HTTP_CASES: readonly HttpCase[] = [
     needs: NEEDED[verb] ?? ('missing' as Role),
     ...(method === 'post' && { body: bodyOf(verb) }),
   })),
+  {
+    method: 'POST',
+    path: '/api/conversations/matrix/messages',
+    needs: 'operate',
+    body: { content: 'Hello', workflow: 'none' },
+  },
   { method: 'GET', path: '/healthz', needs: null },
   { method: 'GET', path: '/readyz', needs: null },
   { method: 'GET', path: '/', needs: null },

@@ -177,12 +177,12 @@ class NatsBus implements Bus {
     publisher: string,
     conversation: string,
     body: Uint8Array,
-    { origin, isNameBound }: Parameters<Bus['post']>[3] = {},
+    { origin, ...marks }: Parameters<Bus['post']>[3] = {},
   ): Promise<StreamPosition> {
     this.#refuseWhenClosed();
     refuseUnpostable(publisher, conversation, body, this.maxPayload - HEADER_ROOM);
     const { subjects } = this.#options;
-    const subject = subjects.in(publisher, conversation, isNameBound);
+    const subject = subjects.in(publisher, conversation, marks);
     try {
       const deadline = performance.now() + POST_TIMEOUT_MS;
       if (!(await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal)))

@@ -25,12 +25,20 @@ export const publisher = z.strictObject({
     .describe(
       'Conversations in which agents work, or wait for approval, because of its posts; null: no limit (default: 1000)',
     ),
+  workflows: z
+    .array(z.string().min(1))
+    .optional()
+    .describe(
+      'Workflows that its posts may start, by id; * is every one. Operators may start any (default: none)',
+    ),
 });
 type PublisherFile = z.infer<typeof publisher>;
 export interface PublisherConfig {
   readonly postsPerMinute: number | null;
   readonly maxBytes: number | null;
   readonly openConversations: number | null;
+  /** Ids, or `*` (PERSON-6); absent: none. */
+  readonly workflows?: readonly string[] | undefined;
 }
 
 export const ingress = z.strictObject({

@@ -24,6 +24,8 @@ export interface Post {
   /** Agent slugs, each once, at least one; absent: routing decides. */
   readonly to?: readonly string[];
   readonly delivery: DeliveryMode;
+  /** Starts a run of this workflow with the message as its input. */
+  readonly workflow?: string;
   readonly sessionId?: string;
   readonly replyTo?: string;
   readonly includeInContext?: boolean;

@@ -3,7 +3,7 @@ import { agentState, type ConversationState, isStopped } from '../state/state.ts
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, isHiredAlready } from './hiring.ts';
-import { startRun } from './runs.ts';
+import { knownWorkflows, startRun, unknownWorkflow } from './runs.ts';
 import { abortDismissed, abortTurn, startTurns } from './turns.ts';
 
 /** Commands of people: phase, mode, hire and dismiss, stop and resume. */
@@ -43,7 +43,11 @@ export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>
   if (unknown) return unknown;
   const workflow = command.workflow === undefined ? undefined : workflows.get(command.workflow);
   if ((command.mode === 'run' || command.workflow !== undefined) && !workflow) {
-    return noWorkflow(command.workflow, [...workflows.keys()]);
+    const refused =
+      command.workflow === undefined
+        ? refusal('UNKNOWN_WORKFLOW', 'mode run needs a workflow', knownWorkflows(workflows))
+        : unknownWorkflow(command.workflow, workflows);
+    return { kind: 'refused', refusal: refused };
   }
   if (command.mode !== 'run' && (command.workflow ?? command.input) !== undefined)
     return notARun(command.mode);
@@ -59,7 +63,15 @@ export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>
     });
   const activeAgent = command.agent;
   builder.add({ type: 'mode-entered', author: by, from: mode, to: command.mode, by: by.name, activeAgent });
-  if (command.mode === 'run' && workflow) startRun(builder, workflow, by, command.input);
+  if (command.mode === 'run' && workflow) {
+    const to = startRun(builder, workflow, by);
+    const { input: content } = command;
+    if (content !== undefined && to.length > 0) {
+      const { mode: entered, phase } = builder.state;
+      const message = { role: 'user', author: by, content, to, delivery: 'queue' } as const;
+      builder.add({ type: 'message', ...message, mode: entered, phase });
+    }
+  }
   startTurns(builder);
   return DONE;
 }
@@ -68,15 +80,6 @@ function notARun(mode: string): Reply {
   const message = `mode ${mode} takes neither a workflow nor an input`;
   const hint = 'leave them out, or enter mode run';
   return { kind: 'refused', refusal: refusal('INVALID_FIELD', message, hint) };
-}
-
-function noWorkflow(named: string | undefined, known: readonly string[]): Reply {
-  const message = named === undefined ? 'mode run needs a workflow' : `there is no workflow ${named}`;
-  const hint =
-    known.length > 0
-      ? `workflows: ${known.join(', ')}`
-      : 'add one to the folder workflows/ of the configuration';
-  return { kind: 'refused', refusal: refusal('UNKNOWN_WORKFLOW', message, hint) };
 }
 
 /** HIRING-2: an operator may give any tool. */

@@ -2,11 +2,13 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Author, CallPlace, Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { refusalOfAgentName } from '../state/people.ts';
+import type { Workflow } from '../state/roster.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Command, Post, Reply } from './command.ts';
 import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
 import { addResult } from './records.ts';
 import { questionFor, route } from './routing.ts';
+import { refusalOfStart, startRun } from './runs.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /** Appends a person's message and starts or informs its recipients. No other text starts a turn (L14). */
@@ -17,12 +19,29 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
   if (!to.ok) return { kind: 'refused', refusal: to.refusal };
   endTurnsOfRemovedAgents(builder);
   const author: Author = { kind: 'person', ...message.author };
+  const workflow = builder.context.workflows.get(message.workflow ?? '');
+  if (workflow) return startRunWith(builder, message, author, { workflow, ingressSequence });
   if (to.byName) resumeNamedAgents(builder, to.to, author);
   const index = append(builder, message, author, to.to, ingressSequence);
   const waking = to.to.filter((agent) => !answer(builder, agent, message, index));
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
   startTurns(builder);
   return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
+}
+
+/** The run and its input are one append: no node runs without the input, and the post's id makes a repetition harmless. */
+function startRunWith(
+  builder: DecisionBuilder,
+  message: Post,
+  author: Author,
+  { workflow, ingressSequence }: { workflow: Workflow; ingressSequence: number | undefined },
+): Reply {
+  const from = builder.state.mode;
+  builder.add({ type: 'mode-entered', author, from, to: 'run', by: author.name });
+  const to = startRun(builder, workflow, author);
+  const index = append(builder, { ...message, delivery: 'queue' }, author, to, ingressSequence);
+  startTurns(builder);
+  return { kind: 'posted', id: message.id, index, duplicate: false, agents: to };
 }
 
 /** L4: the same id again returns the first index and appends nothing; with other content it is refused. */
@@ -47,6 +66,7 @@ function difference(entry: MessageEntry, message: Post): string | null {
   if (entry.content !== message.content) return 'content';
   if (entry.author.id !== message.author.id) return 'author';
   if (entry.replyTo !== message.replyTo) return 'replyTo';
+  if (entry.workflow !== message.workflow) return 'workflow';
   if ((entry.includeInContext ?? true) !== (message.includeInContext ?? true)) return 'includeInContext';
   if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
   // Without `to`, routing chose the recipients: the log does not record whether the first post named them.
@@ -77,6 +97,10 @@ function recipients(builder: DecisionBuilder, message: Post): Recipients {
   const { indexOfId } = builder.context;
   const taken = refusalOfAgentName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
+  if (message.workflow !== undefined) {
+    const refused = refusalOfStart(builder, message, message.workflow);
+    return refused ? { ok: false, refusal: refused } : { ok: true, to: [], byName: false };
+  }
   // A message that no agent may see is routed to none.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
   return route(message, builder.state, roster, indexOfId);
@@ -97,6 +121,7 @@ function append(
     content: message.content,
     to: to.length > 0 ? [...to] : undefined,
     delivery: message.delivery,
+    workflow: message.workflow,
     mode: builder.state.mode,
     phase: builder.state.phase,
     replyTo: message.replyTo,

@@ -1,32 +1,62 @@
+import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, SYSTEM_AUTHOR } from '../log/entry.ts';
 import { END, nodeOf, type Workflow } from '../state/roster.ts';
 import { type ConversationState, isStopped, type OpenCall, settingAt, type Turn } from '../state/state.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
+import type { Post } from './command.ts';
 import type { DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { addLimit, addResult, refuse } from './records.ts';
 
 /** Runs: a workflow executed node by node. The current node is part of the state, so a crash does not lose it. */
 
-/** Begins a run at its first node. Its input is the message `input`, else the next one that is routed to the node's agent (ROUTING-4). */
-export function startRun(builder: DecisionBuilder, workflow: Workflow, by: Author, input?: string): void {
+/**
+ * Begins a run at its first node. Returns who receives its input, which is the next message that is routed to this agent (ROUTING-4).
+ * An input of the same append has the delivery `queue`: it gets a turn of its own, also if the agent is busy.
+ */
+export function startRun(builder: DecisionBuilder, workflow: Workflow, by: Author): string[] {
   const runId = builder.context.newId();
   builder.add({ type: 'run-started', author: by, runId, workflowId: workflow.id });
   const run = { runId, workflowId: workflow.id, node: workflow.start };
   enterNode(builder, run, { hops: 0, by: by.id, wakes: false });
-  const { mode, phase, run: entered } = builder.state;
-  if (input === undefined || !entered?.agent) return;
-  // Queued, so that it gets a turn of its own: the agent may be busy with something else.
-  const to = [entered.agent];
-  builder.add({
-    type: 'message',
-    role: 'user',
-    author: by,
-    content: input,
-    to,
-    delivery: 'queue',
-    mode,
-    phase,
-  });
+  const agent = builder.state.run?.agent;
+  return agent ? [agent] : [];
+}
+
+/** Why a post may not start a run of `workflow` now; null: it may. */
+export function refusalOfStart(builder: DecisionBuilder, message: Post, workflow: string): Refusal | null {
+  const { workflows } = builder.context;
+  if (!workflows.has(workflow)) return unknownWorkflow(workflow, workflows);
+  const besides = Object.entries({
+    to: message.to?.length,
+    replyTo: message.replyTo,
+    'delivery interrupt': message.delivery === 'interrupt',
+    'includeInContext false': message.includeInContext === false,
+    isCollapsed: message.isCollapsed,
+  }).filter(([, given]) => given);
+  if (besides.length > 0) {
+    const names = besides.map(([name]) => name).join(', ');
+    const message = `field workflow: it cannot be combined with ${names}`;
+    return refusal('INVALID_FIELD', message, 'leave that out: the agent of the first node receives the text');
+  }
+  const { run } = builder.state;
+  if (!run) return null;
+  return refusal(
+    'RUN_CONFLICT',
+    `a run of ${run.workflowId} is active in this conversation, at the node ${run.node}`,
+    `post without workflow to take part in it, end it with \`parley mode ID chat\`, or use another conversation; ${knownWorkflows(workflows)}`,
+  );
+}
+
+type Workflows = DecideContext['workflows'];
+
+export function unknownWorkflow(name: string, workflows: Workflows): Refusal {
+  return refusal('UNKNOWN_WORKFLOW', `there is no workflow ${name}`, knownWorkflows(workflows));
+}
+
+export function knownWorkflows(workflows: Workflows): string {
+  return workflows.size > 0
+    ? `workflows: ${[...workflows.keys()].join(', ')}`
+    : 'add one to the folder workflows/ of the configuration';
 }
 
 const STOPPED =

@@ -38,6 +38,8 @@ const fields = {
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),
     delivery: deliveryModeSchema.optional(),
+    /** Of a post that started a run, in the same append: its workflow. */
+    workflow: z.string().optional(),
     partType: z.string().optional(),
     toolName: z.string().optional(),
     /** Milliseconds that the model call or the tool took. */

@@ -12,6 +12,7 @@ import type { Roster } from './roster.ts';
  * PERSON-4  Only an approver answers approvals. It releases no call that answers a request of the same publisher unless
  *           the configuration allows that. Each publisher may deny a call that answers its own request.
  * PERSON-5  A name that nothing binds to its publisher is shown with the publisher: `alice as Bob`. The log stores both.
+ * PERSON-6  A post starts a workflow if an operator sends it, or if the publisher's row in `publishers` names the workflow.
  *
  * A refusal has the same text for a post, an answer and a command, on the bus and over HTTP.
  */
@@ -55,6 +56,21 @@ export function refusalOfApproval(id: string): Refusal {
     'FORBIDDEN',
     `${id} may not answer approvals`,
     `approvals.approvers in parley.yaml lists the publishers that may; the publisher here is ${publisher}${named}`,
+  );
+}
+
+/** PERSON-6. `allowed`: the workflows of the publisher's row. Null: it may start this one. */
+export function refusalOfWorkflow(
+  publisher: string,
+  workflow: string,
+  allowed: readonly string[],
+): Refusal | null {
+  if (allowed.includes('*') || allowed.includes(workflow)) return null;
+  const known = allowed.length > 0 ? `it may start ${allowed.join(', ')}; ` : '';
+  return refusal(
+    'FORBIDDEN',
+    `${publisher} may not start the workflow ${workflow}`,
+    `${known}an operator may start any, and publishers.${publisher}.workflows in parley.yaml lists what this publisher may start`,
   );
 }
 

@@ -127,8 +127,10 @@ export class Api {
 
   #dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
+    const { publisher: sender, upTo } = request;
     const isBound = isNameBound(request, this.runtime.believesNames);
-    return this.#call(endpoint, body, { sender: request.publisher, isBound, upTo: request.upTo });
+    const mayOperate = request.mayOperate ?? (sender === null || this.runtime.believesNames);
+    return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo });
   }
 
   async #call<V extends Verb>(verb: V, body: unknown, caller: Caller): Promise<AnswerOf<V>> {
@@ -138,10 +140,10 @@ export class Api {
   }
 
   /** Goes through the ingress stream, like a post on the bus: both have one order. */
-  async #post(body: unknown, { sender, isBound }: Caller): Promise<AnswerOf<'post'>> {
+  async #post(body: unknown, { sender, isBound, mayOperate }: Caller): Promise<AnswerOf<'post'>> {
     const { post, bytes } = askedPost(body, sender, this.runtime.newId);
     const { conversation } = post;
-    const outcome = await this.#posts.post(post, bytes, isBound);
+    const outcome = await this.#posts.post(post, bytes, { isNameBound: isBound, isByOperator: mayOperate });
     this.runtime.reach('before-answer');
     if (outcome.kind === 'refused') throw asError(outcome.refusal);
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');

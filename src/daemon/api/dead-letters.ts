@@ -80,7 +80,10 @@ export class DeadLetterOffice {
     const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
     if (!decoded.ok) throw asError(decoded.refusal); // DEAD-LETTERS-2
     const { id } = decoded.post;
-    const outcome = await this.#posts.post(decoded.post, body, letter.isNameBound);
+    const outcome = await this.#posts.post(decoded.post, body, {
+      isNameBound: letter.isNameBound,
+      isByOperator: true, // only an operator retries
+    });
     if (outcome.kind === 'refused') {
       if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: the newer letter has it
       throw asError(outcome.refusal);

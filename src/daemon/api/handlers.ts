@@ -7,6 +7,8 @@ export interface Caller {
   /** The publisher whose subject or token the request came by. */
   readonly sender: string | null;
   readonly isBound: boolean;
+  /** PERSON-6: it has the rights of an operator. */
+  readonly mayOperate: boolean;
   readonly upTo: StreamPosition | undefined;
 }
 

@@ -50,6 +50,12 @@ const APPEND_SHARE = 0.9;
 /** The outcome of a post, for the daemon that published it. */
 export type Told = PeerRequestOf<'settled'>;
 
+/** What the daemon knows of the sender of a post that it publishes. */
+export interface Vouched {
+  readonly isNameBound?: boolean | undefined;
+  readonly isByOperator?: boolean;
+}
+
 /** The other daemons that share the work: one may ingest a post that another one published. */
 export interface Others {
   readonly daemon: string;
@@ -138,6 +144,12 @@ export class Posts {
       return;
     }
     const { publisher, conversation, ...post } = decoded.post;
+    const unstarted = this.#refusalOfStart(
+      decoded.post,
+      this.#believesNames || delivery.isByOperator === true,
+    );
+    if (unstarted && !(await this.#workers.knows(conversation, post.id)))
+      return this.#refuse(delivery, unstarted, post.id);
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
     const beyond = this.#limits.admit(size, waitMs);
@@ -229,6 +241,10 @@ export class Posts {
     }
   }
 
+  #refusalOfStart(post: AddressedPost, isByOperator: boolean): Refusal | null {
+    return isByOperator ? null : this.#limits.refusalOfStart(post);
+  }
+
   /** The refusal of a post that is not published yet; null: none that this daemon can predict. */
   refusalOf(
     { publisher, conversation, ...post }: AddressedPost,
@@ -241,18 +257,21 @@ export class Posts {
 
   /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
   post(
-    {
-      publisher,
-      conversation,
-      id,
-      author,
-    }: Pick<AddressedPost, 'publisher' | 'conversation' | 'id' | 'author'>,
+    post: AddressedPost,
     body: Uint8Array,
-    isNameBound = this.#believesNames,
+    { isNameBound = this.#believesNames, isByOperator = false }: Vouched,
   ): Promise<Outcome> {
+    const { publisher, conversation, id, author } = post;
+    const unstarted = this.#refusalOfStart(post, isByOperator);
+    if (unstarted) return Promise.resolve({ kind: 'refused', refusal: unstarted });
     const [others, workers, shutdown] = [this.#others, this.#workers, this.#shutdown];
     const isTold = author.id !== publisher && isNameBound !== this.#believesNames; // PERSON-5
-    const options = { origin: others?.daemon, ...(isTold && { isNameBound }) };
+    const isStart = isByOperator && post.workflow !== undefined; // PERSON-6
+    const options = {
+      origin: others?.daemon,
+      ...(isTold && { isNameBound }),
+      ...(isStart && { isByOperator }),
+    };
     return this.#waiters.waitFor(
       [publisher, conversation, id],
       () => this.#bus.post(publisher, conversation, body, options),

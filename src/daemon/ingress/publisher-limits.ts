@@ -1,5 +1,6 @@
-import type { StreamPosition } from '../../bus/index.ts';
+import type { AddressedPost, StreamPosition } from '../../bus/index.ts';
 import type { PublisherConfig, PublishersConfig } from '../../config/index.ts';
+import { refusalOfWorkflow } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 
 /**
@@ -131,6 +132,13 @@ export class PublisherLimits {
 
   #enter({ open }: PublisherState, conversation: string): void {
     open.set(conversation, (open.get(conversation) ?? 0) + 1);
+  }
+
+  /** PERSON-6. Null: this publisher may start the workflow of the post, or the post has none. */
+  refusalOfStart({ publisher, workflow }: AddressedPost): Refusal | null {
+    return workflow === undefined
+      ? null
+      : refusalOfWorkflow(publisher, workflow, this.#limitsOf(publisher).workflows ?? []);
   }
 
   #limitsOf(publisher: string): PublisherConfig {

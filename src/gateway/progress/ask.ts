@@ -1,17 +1,24 @@
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import type { Role } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 
 /** The owner of the token. */
 export interface Caller {
   readonly publisher: string | null;
   readonly name?: string | undefined;
+  readonly role?: Role;
 }
 
 /** The caller's fields of an `ApiRequest`. */
-export function callerOf({ publisher, name }: Caller): Pick<ApiRequest, 'publisher' | 'name'> {
-  return publisher === null ? { publisher } : { publisher, name: name ?? null };
+export function callerOf({
+  publisher,
+  name,
+  role,
+}: Caller): Pick<ApiRequest, 'publisher' | 'name' | 'mayOperate'> {
+  const mayOperate = role === undefined ? {} : { mayOperate: role === 'operate' };
+  return publisher === null ? { publisher, ...mayOperate } : { publisher, name: name ?? null, ...mayOperate };
 }
 
 /** One verb of the request API; a refusal is thrown. */

@@ -32,7 +32,19 @@ const teamStep = fc.oneof(
       kind: fc.constant('post' as const),
       agent: small,
       two: fc.boolean(),
-      address: fc.constantFrom('none', 'none', 'to', 'mention', 'reply'),
+      address: fc.constantFrom(
+        'none',
+        'none',
+        'none',
+        'none',
+        'to',
+        'to',
+        'mention',
+        'mention',
+        'reply',
+        'reply',
+        'run',
+      ),
       delivery: fc.constantFrom('steer', 'steer', 'queue', 'interrupt'),
     }),
   },
@@ -173,6 +185,7 @@ function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
   team.post(`w${team.words++};${step.address === 'mention' ? ` @${agent}` : ''}`, {
     by: pickFrom(['alice', 'bob'], step.agent) ?? 'alice',
     delivery: step.delivery,
+    ...(step.address === 'run' && { workflow: 'talk' }),
     ...(step.address === 'to' ? { to: step.two ? [agent, other] : [agent] } : {}),
     ...(step.address === 'reply' && question ? { replyTo: question.id } : {}),
   });

@@ -49,7 +49,7 @@ it('PERSON-4: subjects and dead letters keep whether a name is bound', () => {
   const { in: subject, parseIn } = createSubjects();
   for (const isNameBound of [true, false]) {
     const names = { publisher: 'alice', conversation: 'demo', isNameBound };
-    expect(parseIn(subject('alice', 'demo', isNameBound))).toEqual(names);
+    expect(parseIn(subject('alice', 'demo', { isNameBound }))).toEqual(names);
     const place = { sequence: 1, at: '2026-11-22T05:00:00.000Z', publisher: 'alice', conversation: 'demo' };
     const origin = { id: 'x', ingress: { stream: 's', sequence: 1 }, isNameBound };
     const bytes = encodeDeadLetter({ code: 'X', message: 'no' }, Buffer.from('{}'), origin, 10_000);

@@ -32,8 +32,8 @@ export function handBus(
   };
   const bus: Bus = {
     ...memory.bus,
-    async post(publisher, conversation, body, { isNameBound } = {}) {
-      const made = delivery(publisher, conversation, body, isNameBound === undefined ? {} : { isNameBound });
+    async post(publisher, conversation, body, { origin: _, ...marks } = {}) {
+      const made = delivery(publisher, conversation, body, marks);
       if (control.holding) held.push(made);
       else await posts().deliver(made); // delivered even before the stream has said where it is
       return made.position;

@@ -20,6 +20,7 @@ import {
   type Entry,
   NO_TOOLS,
   type ToolRules,
+  type Workflow,
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api/api.ts';
 import { Erasure } from '../../../src/daemon/api/erasure.ts';
@@ -83,6 +84,7 @@ export interface WorldOptions {
   readonly approvers?: readonly string[];
   readonly ownRequests?: boolean;
   readonly believesNames?: boolean;
+  readonly workflows?: readonly Workflow[];
   /** Configured besides `default`. */
   readonly models?: Readonly<Record<string, Model>>;
   /** What the last daemon left of its attempts. */
@@ -102,8 +104,7 @@ export function createWorld(options: WorldOptions = {}) {
   const live: LiveChunk[] = [];
   const audited: ({ conversation: string } & AuditRecord)[] = [];
   const calls: Call[] = [];
-  const faults: Fault[] = [];
-  const appends: number[] = [];
+  const [faults, appends]: [Fault[], number[]] = [[], []];
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // as the daemon's: one for each turn that runs
   const store = faultyStore(options.store ?? createMemoryStore(options.disk), faults, appends, happened);
@@ -132,7 +133,7 @@ export function createWorld(options: WorldOptions = {}) {
   const sources = {
     roster,
     prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
-    workflows: new Map(),
+    workflows: new Map((options.workflows ?? []).map((workflow) => [workflow.id, workflow])),
     tools: () => options.toolbox?.definitions() ?? new Map(),
     availability: () => ({ rules: [], otherwise: 'runs' }) as const,
     agents,
@@ -147,7 +148,7 @@ export function createWorld(options: WorldOptions = {}) {
       roster,
       phases: BUILT_IN_PHASES,
       limits: { hopsPerTrigger: 16, modelCallsPerTurn: 50 },
-      workflows: new Map(),
+      workflows: new Map((options.workflows ?? []).map((workflow) => [workflow.id, workflow])),
       tools: options.tools ?? NO_TOOLS,
       ownRequests: options.ownRequests ?? true,
       newId,

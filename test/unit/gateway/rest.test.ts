@@ -91,7 +91,7 @@ describe('the REST routes', () => {
   ])('%s %s calls one request of the API', async (method, path, body, endpoint, request) => {
     const answer = await call(method, path, body);
     expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
-    expect(door.asked).toEqual([{ endpoint, publisher: null, body: request }]);
+    expect(door.asked).toEqual([{ endpoint, publisher: null, mayOperate: true, body: request }]);
   });
 
   it('posting a message creates the conversation, whose name may be omitted', async () => {

@@ -85,7 +85,7 @@ function filtersOf({ subjects }: Sources, held: readonly string[]): Map<string, 
   for (const subject of held) {
     const names = subjects.parseIn(subject);
     if (!names) continue;
-    const filter = subjects.in(names.publisher, ANY, names.isNameBound);
+    const filter = subjects.in(names.publisher, ANY, names);
     const known = filters.get(names.publisher) ?? [];
     if (!known.includes(filter)) filters.set(names.publisher, [...known, filter]);
   }

@@ -1,7 +1,7 @@
 import type { MsgHdrs, StoredMsg } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
 import type { Delivery } from '../../deliveries.ts';
-import type { Subjects } from '../../subjects.ts';
+import type { PostMarks, Subjects } from '../../subjects.ts';
 
 /** Names the daemon that received the post over HTTP or the API and waits for its result. */
 export const ORIGIN_HEADER = 'Parley-Origin';
@@ -32,7 +32,7 @@ export function nanosecondsOf(time: string): bigint | null {
   return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
 }
 
-type Sender = Pick<Delivery, 'publisher' | 'conversation' | 'isNameBound'>;
+type Sender = Pick<Delivery, 'publisher' | 'conversation' | keyof PostMarks>;
 
 /** The stream's subject filter guarantees two tokens. The decoder refuses names that are not legal. */
 export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 'subject'>): Sender {
@@ -42,16 +42,14 @@ export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 's
 /** `stream`: its creation time. */
 export function deliveryOf(
   stream: string,
-  { publisher, conversation, isNameBound }: Sender,
+  sender: Sender,
   { sequence, time, data, messageId }: StreamMessage,
 ): Delivery {
   return {
     position: { stream, sequence },
     takenAt: Number(time / 1_000_000n),
     fallbackId: `in-${sequence}-${time.toString(36)}`,
-    publisher,
-    conversation,
-    ...(isNameBound !== undefined && { isNameBound }),
+    ...sender,
     body: data,
     messageId,
   };

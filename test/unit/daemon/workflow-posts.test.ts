@@ -1,0 +1,99 @@
+import { expect, it } from 'vitest';
+import { createSubjects } from '../../../src/bus/index.ts';
+import { TALK } from '../conversation/team.ts';
+import { createWorld } from './world.ts';
+
+/** Who may start a workflow by a post. `managed`: the nats-server is the daemon's own. */
+const API_ROWS = [
+  ['an operator', { publisher: null }, false, undefined, true],
+  ['a publisher of a server', { publisher: 'alice' }, false, undefined, false],
+  ['a publisher whose row names it', { publisher: 'alice' }, false, ['talk'], true],
+  ['a publisher whose row names all', { publisher: 'alice' }, false, ['*'], true],
+  ['a publisher whose row names another one', { publisher: 'alice' }, false, ['ship-it'], false],
+  ['the local person of a managed server', { publisher: 'alice' }, true, undefined, true],
+  ['a token that may operate', { publisher: 'alice', name: null, mayOperate: true }, false, undefined, true],
+  ['a token that may post', { publisher: 'alice', name: null, mayOperate: false }, true, undefined, false],
+  [
+    'a token that may post, of a publisher whose row names it',
+    { publisher: 'alice', name: null, mayOperate: false },
+    true,
+    ['talk'],
+    true,
+  ],
+] as const;
+
+it.each(API_ROWS)(
+  'PERSON-6: the verb post of %s starts a workflow only with the right to',
+  async (_, caller, believesNames, workflows, may) => {
+    const world = await createWorld({ believesNames, alice: { workflows }, workflows: [TALK] });
+    const body = { publisher: 'alice', conversation: 'demo', content: 'a clock', workflow: 'talk', id: 'x' };
+    const answer = await world.api.handle({ endpoint: 'post', body, ...caller });
+    const types = (await world.entries()).map(({ type }) => type);
+    if (may) {
+      expect(answer).toMatchObject({ ok: true, body: { agents: ['pm'], index: 3 } });
+      expect(types).toContain('run-started');
+    } else {
+      expect(answer).toMatchObject({
+        refusal: {
+          code: 'FORBIDDEN',
+          message: 'alice may not start the workflow talk',
+          hint: expect.stringContaining('publishers.alice.workflows'),
+        },
+      });
+      expect(types).toEqual([]);
+    }
+    await world.end();
+  },
+);
+
+const STREAM_ROWS = [
+  ['of a server', {}, false, undefined, false],
+  ['of a server, of a publisher whose row names it', {}, false, ['talk'], true],
+  ['of a server, that the daemon marked as sent by an operator', { isByOperator: true }, false, [], true],
+  ['of a managed server', {}, true, undefined, true],
+] as const;
+
+it.each(STREAM_ROWS)(
+  'PERSON-6: a post from the stream %s starts a workflow, or becomes a dead letter',
+  async (_, marks, believesNames, workflows, may) => {
+    const world = await createWorld({ believesNames, alice: { workflows }, workflows: [TALK] });
+    await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' }, marks);
+    const entries = await world.entries();
+    expect(entries.some(({ type }) => type === 'run-started')).toBe(may);
+    expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(may ? [] : ['FORBIDDEN']);
+    if (!may) expect(entries).toEqual([]);
+    await world.end();
+  },
+);
+
+it('PERSON-6: an operator who retries the dead letter of a forbidden start starts it', async () => {
+  const world = await createWorld({ believesNames: false, workflows: [TALK] });
+  await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
+  const answer = await world.request('dead-retry', { sequence: 1 });
+  expect(answer).toMatchObject({ ok: true, body: { id: 'x', agents: ['pm'] } });
+  expect((await world.entries()).some(({ type }) => type === 'run-started')).toBe(true);
+  await world.end();
+});
+
+it('an unknown workflow, and one while a run is active, become dead letters that name the known ones', async () => {
+  const world = await createWorld({ workflows: [TALK] });
+  await world.deliver({ content: 'a clock', workflow: 'none' });
+  await world.deliver({ content: 'a clock', workflow: 'talk' });
+  await world.deliver({ content: 'a lamp', workflow: 'talk' });
+  expect(
+    world.bus.dead.map(({ refused: { code, hint } }) => [code, /workflows: talk/.test(hint ?? '')]),
+  ).toEqual([
+    ['UNKNOWN_WORKFLOW', true],
+    ['RUN_CONFLICT', true],
+  ]);
+  await world.end();
+});
+
+it('SUBJECTS-3: the subject of a post says whether an operator sends it, with and without a bound name', () => {
+  const { in: subject, parseIn } = createSubjects();
+  for (const marks of [{}, { isNameBound: true }, { isNameBound: false }])
+    for (const operator of [{}, { isByOperator: true as const }]) {
+      const names = { publisher: 'alice', conversation: 'demo', ...marks, ...operator };
+      expect(parseIn(subject('alice', 'demo', { ...marks, ...operator }))).toEqual(names);
+    }
+});
