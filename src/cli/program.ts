@@ -11,6 +11,7 @@ import { addMode } from './commands/conversations/mode.ts';
 import { addPhase } from './commands/conversations/phase.ts';
 import { addRecord } from './commands/conversations/record.ts';
 import { addRm } from './commands/conversations/rm.ts';
+import { addRun } from './commands/conversations/run.ts';
 import { addSay } from './commands/conversations/say.ts';
 import { addShow } from './commands/conversations/show.ts';
 import { addResume, addStop } from './commands/conversations/stop.ts';
@@ -43,7 +44,7 @@ import { type Failure, renderFailure } from './render/failure.ts';
  *              a daemon), offline/ (without a running daemon: logs, server configuration, fault injection)
  * chat/        the interactive chat: lines, paste, screen, session
  * doctor/      the checks of `parley doctor`, and file permissions
- * follow/      reads logs page by page, posts and follows, prints answers and pending approvals
+ * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals
  * options/     global options, which command accepts which, the publisher, suggested commands
  * output/      log, telemetry, spinner
  * render/      text for people; pure
@@ -103,6 +104,7 @@ const COMMANDS = [
   addReload,
   addChat,
   addSay,
+  addRun,
   addLs,
   addShow,
   addTail,

@@ -37,6 +37,12 @@ export interface ClientOptions extends NatsOptions {
 }
 
 /** A connection to one daemon, or to several that share the work. Every failure is a `ParleyError`. */
+export interface PostOptions {
+  readonly signal?: AbortSignal;
+  /** Posts on the subject of operators, which these credentials then need. An operator may start any workflow. */
+  readonly asOperator?: boolean;
+}
+
 export interface ParleyClient {
   /** The servers, without credentials; with commas where there are several. */
   readonly url: string;
@@ -46,7 +52,7 @@ export interface ParleyClient {
    * Posts a message; resolves once it is durable in the log. A lost answer does no harm: every attempt carries the same
    * id.
    */
-  post(message: PostMessage, options?: { signal?: AbortSignal }): Promise<PostAnswer>;
+  post(message: PostMessage, options?: PostOptions): Promise<PostAnswer>;
   request<E extends Endpoint>(
     endpoint: E,
     body: RequestOf<E>,
@@ -113,14 +119,19 @@ function createClient(
   const refusal = new CredentialMonitor();
   const reconnections = watchConnection(connection, refusal);
 
-  const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
+  const request = async <E extends Endpoint>(
+    endpoint: E,
+    body: RequestOf<E>,
+    { signal, asOperator = false }: PostOptions = {},
+  ): Promise<AnswerOf<E>> => {
     // The publisher's own subject, which a server's permissions can bind to credentials.
-    const publisher = PUBLISHER_VERBS.has(endpoint) && 'publisher' in body ? body.publisher : undefined;
+    const isBound = !asOperator && PUBLISHER_VERBS.has(endpoint);
+    const publisher = isBound && 'publisher' in body ? body.publisher : undefined;
     const place = CONVERSATION_VERBS.has(endpoint) && 'conversation' in body ? body.conversation : undefined;
     const outgoing = { subject: subjects.api(endpoint, publisher, place), endpoint, body };
     if (refusal.isRefused) throw refused(); // the server answers no request of this connection
     try {
-      return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;
+      return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<E>;
     } catch (error) {
       throw refusal.isRefused && !signal?.aborted ? refused(error) : error;
     }

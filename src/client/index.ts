@@ -49,7 +49,7 @@ export type {
   AgentTurn,
   RunningAgent,
 } from './agent-turn.ts';
-export { type ClientOptions, connect, type ParleyClient } from './client.ts';
+export { type ClientOptions, connect, type ParleyClient, type PostOptions } from './client.ts';
 export {
   type ConnectionFile,
   connectionFilePath,

@@ -84,8 +84,8 @@ export function createMemoryBus({
       ingress = null;
     },
     ingressLag: async () => null,
-    async post(publisher, conversation, body, { isNameBound } = {}): Promise<StreamPosition> {
-      const made = delivery(publisher, conversation, body, isNameBound === undefined ? {} : { isNameBound });
+    async post(publisher, conversation, body, { origin: _, ...marks } = {}): Promise<StreamPosition> {
+      const made = delivery(publisher, conversation, body, marks);
       delivering = delivering.then(() => deliver(made));
       return made.position;
     },

@@ -4,6 +4,7 @@ import type {
   ParleyClient,
   PostAnswer,
   PostMessage,
+  PostOptions,
 } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import { logLength } from './log-pages.ts';
@@ -12,7 +13,7 @@ import { logLength } from './log-pages.ts';
 export async function postAndFollow(
   client: ParleyClient,
   message: PostMessage,
-  signal: AbortSignal,
+  { signal, asOperator }: PostOptions & { readonly signal: AbortSignal },
 ): Promise<{ answer: PostAnswer; events: AsyncGenerator<FollowEvent, void, undefined> }> {
   const { conversation } = message;
   const from = await logLength(client, conversation);
@@ -23,7 +24,7 @@ export async function postAndFollow(
   const first = following.next();
   first.catch(() => {}); // reported where it is awaited
   try {
-    const answer = await client.post(message, { signal });
+    const answer = await client.post(message, { signal, ...(asOperator && { asOperator }) });
     if (answer.index >= from) return { answer, events: since(answer.index, following, first) };
     early.abort(); // the id was posted before: its events are earlier
     const again = client.follow(conversation, { from: answer.index, signal })[Symbol.asyncIterator]();

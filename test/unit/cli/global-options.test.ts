@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   up: [],
   chat: ['c'],
   say: ['c', 'hi'],
+  run: ['ship', 'hi'],
   ls: [],
   show: ['c'],
   tail: ['c'],

@@ -1,32 +1,12 @@
 import { type Command, Option } from 'commander';
-import {
-  adviceOn,
-  createTurnWatch,
-  type DeliveryMode,
-  emptyAnswerFailure,
-  type FollowEvent,
-  finishNotice,
-  type MessageEntry,
-  type ParleyClient,
-  ParleyError,
-  type PostAnswer,
-  type PostMessage,
-  SLUG_PATTERN,
-  type TurnWatch,
-} from '../../../client/index.ts';
+import { type DeliveryMode, type ParleyClient, ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
 import { nearest } from '../../../config/index.ts';
 import { decodeUtf8, hasVisible } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
-import { jsonLines, type Show, spokenWords } from '../../follow/answer-output.ts';
-import { logEntries } from '../../follow/log-pages.ts';
-import { postAndFollow, thoseThatMayAnswer } from '../../follow/post-and-follow.ts';
-import { createWaitingApprovals } from '../../follow/waiting-approvals.ts';
+import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';
 import { conversationId, slugs } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
-import { createSpinner } from '../../output/spinner.ts';
-import { questions } from '../../render/entry.ts';
-import { describeEvent } from '../../render/events.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];
@@ -50,22 +30,23 @@ export function addSay(program: Command, act: Act): void {
   addActorOptions(added).action(
     (conversation: string, words: string[], options: SayOptions, command: Command) =>
       act(command, async (context) => {
-        const content = await textOf(context, words);
+        const content = await textOf(context, words, 'say CONVERSATION');
         return withDaemon(context, async (client) => {
           const { to, id, delivery } = options;
           await refuseNoSlug(client, to);
           const message = { conversation, content, to, id, delivery, ...actorOf(context, options) };
-          return options.wait ? sayAndWait(context, client, message) : say(context, client, message);
+          return options.wait ? postAndWait(context, client, message) : postOnly(context, client, message);
         });
       }),
   );
 }
 
-async function textOf({ io }: Context, words: readonly string[]): Promise<string> {
-  const text = words.length === 1 && words[0] === '-' ? await everythingOn(io.stdin) : words.join(' ');
+/** The words, or with `-` the text on stdin. */
+export async function textOf({ io }: Context, words: readonly string[], usage: string): Promise<string> {
+  const text = words.length === 1 && words[0] === '-' ? await everythingOn(io.stdin, usage) : words.join(' ');
   if (hasVisible(text)) return text;
   throw new ParleyError('USAGE_EMPTY_MESSAGE', 'the message is empty', {
-    hint: 'give a text: `parley say CONVERSATION "some words"`',
+    hint: `give a text: \`parley ${usage} "some words"\``,
   });
 }
 
@@ -80,165 +61,12 @@ async function refuseNoSlug(client: ParleyClient, to: readonly string[] = []): P
   });
 }
 
-async function everythingOn(stream: AsyncIterable<unknown>): Promise<string> {
+async function everythingOn(stream: AsyncIterable<unknown>, usage: string): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(Buffer.from(chunk as string | Uint8Array));
   const text = decodeUtf8(Buffer.concat(chunks));
   if (text !== null) return text.replace(/\r?\n$/, '');
   throw new ParleyError('USAGE_INVALID_UTF8', 'the text on stdin is not UTF-8', {
-    hint: 'convert it first: `iconv -f ENCODING -t UTF-8 FILE | parley say CONVERSATION -`',
+    hint: `convert it first: \`iconv -f ENCODING -t UTF-8 FILE | parley ${usage} -\``,
   });
-}
-
-async function say(context: Context, client: ParleyClient, message: PostMessage): Promise<number> {
-  const answer = await client.post(message);
-  if (context.json) context.value(answer);
-  else context.line(describePost(answer));
-  return 0;
-}
-
-function describePost({ conversation, id, index, duplicate, agents }: PostAnswer): string {
-  const whom = agents.length === 0 ? 'no agent answers' : `for ${agents.join(', ')}`;
-  return `${conversation} ${index}: ${duplicate ? 'had been posted before' : 'posted'}, ${whom} (id ${id})`;
-}
-
-async function sayAndWait(context: Context, client: ParleyClient, message: PostMessage): Promise<number> {
-  const abort = new AbortController();
-  const release = context.io.onSignal(() => abort.abort());
-  const waiting = createSpinner(context.io);
-  try {
-    waiting.show('posting');
-    const { answer, events } = await postAndFollow(client, message, abort.signal);
-    const watch = createTurnWatch();
-    watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
-    const show = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
-    let asking: readonly string[] = [];
-    try {
-      const answered = await showUntilSettled(events, watch, show, client, answer, context);
-      if (answered !== null) asking = await showOpenQuestions(context, client, answer.conversation, answered);
-    } finally {
-      waiting.hide();
-      show.end();
-      await events.return();
-    }
-    return outcome(context, message.conversation, watch, asking, abort.signal);
-  } catch (error) {
-    if (abort.signal.aborted) return interrupted(context, message.conversation);
-    throw error;
-  } finally {
-    waiting.hide();
-    release();
-  }
-}
-
-async function agentsThatMayAnswer(
-  context: Context,
-  client: ParleyClient,
-  answer: PostAnswer,
-): Promise<readonly string[]> {
-  if (answer.agents.length === 0) return [];
-  const { agents } = await client.request('conversation', { conversation: answer.conversation });
-  return thoseThatMayAnswer(context, answer, agents, (text) => context.note(text));
-}
-
-/** The length of the log if no turn is running, else null. */
-async function restingLength(client: ParleyClient, conversation: string): Promise<number | null> {
-  const { length, agents } = await client.request('conversation', { conversation });
-  return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
-}
-
-/** Returns the index of the entry with the question that the message answers, if any. */
-async function showUntilSettled(
-  events: AsyncGenerator<FollowEvent, void, undefined>,
-  watch: TurnWatch,
-  show: Show,
-  client: ParleyClient,
-  answer: PostAnswer,
-  context: Context,
-): Promise<number | null> {
-  const lengthAtRest = () => restingLength(client, answer.conversation);
-  let answered: number | null = null;
-  const waiting = createWaitingApprovals(context, client, answer.conversation, context.note);
-  // Earlier pending questions, for example of the same turn, are not among the followed events.
-  let rest = await lengthAtRest();
-  // Read at least up to the message itself, also when no agent answers it.
-  for await (const event of events) {
-    show.event(event);
-    if (event.kind === 'live') continue;
-    watch.observe(event.entry);
-    if (event.entry.type === 'approval-requested') await waiting.requested(event.entry);
-    else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
-    else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
-      answered = event.entry.call?.index ?? null;
-    if (watch.quiet) break; // a turn that waits for a person is not running
-    if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
-    if (rest !== null && event.entry.index >= rest - 1) {
-      await waiting.others(); // the message gets no answer until these are answered
-      break;
-    }
-  }
-  return answered;
-}
-
-/** Prints the unanswered questions of the entry at this index; returns the agents that wait for an answer. */
-async function showOpenQuestions(
-  context: Context,
-  client: ParleyClient,
-  conversation: string,
-  index: number,
-): Promise<readonly string[]> {
-  let asked: MessageEntry | undefined;
-  const answered = new Set<number>();
-  for await (const entry of logEntries(client, conversation, index)) {
-    if (entry.type !== 'message') continue;
-    if (entry.index === index) asked = entry;
-    else if (entry.call?.index === index) answered.add(entry.call.position);
-  }
-  const open = asked?.tool_calls?.filter((_, position) => !answered.has(position));
-  const lines = asked ? questions({ ...asked, tool_calls: open }, context.palette) : [];
-  if (!asked || lines.length === 0) return [];
-  if (!context.json) for (const line of lines) context.line(line);
-  return [asked.author.id];
-}
-
-function interrupted(context: Context, conversation: string): number {
-  const show = context.command(`show ${conversation}`);
-  context.note(`left: the message stays posted, and its answer will be in the log (${show})`);
-  return 1;
-}
-
-/** A turn that failed, was cut off or reached a limit has no complete answer. One that a person aborted is a success. */
-function outcome(
-  context: Context,
-  conversation: string,
-  watch: TurnWatch,
-  asking: readonly string[],
-  signal: AbortSignal,
-): number {
-  if (signal.aborted && !watch.quiet) return interrupted(context, conversation);
-  const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
-  for (const { agent, outcome, cut, limit } of watch.unfinished) {
-    const ended = `the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`;
-    const failure = cut && emptyAnswerFailure(cut);
-    const more = failure ? `: ${failure.code}: ${failure.message}` : '';
-    const resume = context.command(`resume ${conversation}`);
-    const next = outcome === 'limited' ? `; ${afterLimit(limit, resume)}` : '';
-    context.note(`parley: ${ended}${more}${next}`);
-  }
-  for (const { agent, by } of watch.cut)
-    context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);
-  for (const agent of new Set([...asking, ...watch.asking])) {
-    context.note(
-      `${agent} waits for your answer: ${context.command(`say ${conversation} "…" --to ${agent} --wait`)}`,
-    );
-  }
-  return failed.length + watch.cut.length > 0 ? 1 : 0;
-}
-
-/** Limits of tokens and money apply to the conversation, so a new turn would reach them again. */
-function afterLimit(limit: string | undefined, resume: string): string {
-  const isOfConversation = limit === 'tokensPerConversation' || limit === 'usdPerConversation';
-  return isOfConversation
-    ? `raise limits.${limit} in parley.yaml, restart the daemon, then \`${resume}\``
-    : `\`${resume}\` begins another`;
 }
