@@ -17,7 +17,7 @@ type Issue = z.core.$ZodIssue;
 export interface Checkable {
   readonly data: Record<string, unknown>;
   /** Where a key is, for the report. */
-  locate(path: KeyPath): string;
+  locate(path: KeyPath, isKey?: boolean): string;
   /** The text to show for a value that came from a variable (PROBLEMS-3); undefined: the value itself. */
   origin(path: KeyPath): string | undefined;
   /** Paths that were already reported, and are not reported again. */
@@ -35,6 +35,8 @@ export function check<T>(schema: z.ZodType<T>, input: Checkable, problems: Probl
     for (const { path, problem } of rest.flatMap((issue) => describe(issue, schema, input))) {
       if (!input.reported.some((reported) => overlap(reported, path))) problems.add(problem);
     }
+    for (const issue of rest)
+      if (issue.code === 'unrecognized_keys') input.reported.push(...meantBy(issue, schema));
     for (const path of rest.flatMap(pathsOf)) {
       const wanted = getAt(input.data, path) === undefined ? path.slice(0, -1) : path; // a required key is missing
       input.reported.push(path, removeAt(input.data, wanted)); // FILES-CHECK-1
@@ -82,7 +84,8 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
     const hint = unknownKey ? unknownKeyHint(schema, path) : {};
     const seen = input.origin(path) ?? quoted(path, value);
     const expected = unknownKey ? 'a known key (this one is unknown)' : expectationOf(issue, NAMES_OF_TYPES);
-    return { path, problem: { source: input.locate(path), key: keyText(path), seen, expected, ...hint } };
+    const source = input.locate(path, unknownKey);
+    return { path, problem: { source, key: keyText(path), seen, expected, ...hint } };
   });
 }
 
@@ -95,6 +98,15 @@ function quoted(path: KeyPath, value: unknown): string | null {
     /(key|token|^tokens|password|secret|^headers|^env)$/i.test(String(part)),
   );
   return isSecret && typeof value === 'string' ? '[hidden]' : show(value);
+}
+
+/** The keys that were probably meant: that they are missing is no second problem. */
+function meantBy(issue: Issue, schema: z.ZodType): KeyPath[] {
+  return pathsOf(issue).flatMap((path) => {
+    const parent = path.slice(0, -1);
+    const near = nearest(String(path.at(-1)), knownKeys(schema, parent));
+    return near === null ? [] : [[...parent, near]];
+  });
 }
 
 function unknownKeyHint(schema: z.ZodType, path: KeyPath): { hint?: string } {

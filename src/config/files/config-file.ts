@@ -41,7 +41,7 @@ export async function readConfigFile(
   const substitutions: Substitution[] = [];
   const data = withoutEmptySections(substitute(yaml.data, env, substitutions));
   const overrides = overlayEnvironment(data, env);
-  const locate = (key: KeyPath) => variableAt(overrides, key) ?? yaml.locate(key);
+  const locate: YamlSource['locate'] = (key, isKey) => variableAt(overrides, key) ?? yaml.locate(key, isKey);
   const missing = substitutions.filter((one) => one.missing.length > 0 && !variableAt(overrides, one.path));
   const reported: KeyPath[] = missing.map((one) => removeAt(data, one.path));
   const file = check(

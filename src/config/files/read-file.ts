@@ -32,7 +32,7 @@ export function isMissing(error: unknown): boolean {
 
 /**
  * The names of a folder's files with that ending, sorted; none if the folder is missing. A notice names every other file that
- * is not hidden, so that no file is ignored silently.
+ * is neither hidden nor a README.md, so that no file is ignored silently.
  */
 export async function listFiles(
   folder: string,
@@ -45,7 +45,7 @@ export async function listFiles(
     const names: string[] = [];
     for (const entry of entries) {
       const { name } = entry;
-      if (name.startsWith('.')) continue;
+      if (name.startsWith('.') || /^readme(\.md)?$/i.test(name)) continue;
       if (entry.isDirectory()) {
         notices.push(`${join(folder, name)} is not read: move its files up into ${folder}`);
       } else if (name.endsWith(ending)) {

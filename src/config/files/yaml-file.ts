@@ -1,5 +1,7 @@
 import {
   type Document,
+  type ErrorCode,
+  isMap,
   isNode,
   isPair,
   isScalar,
@@ -10,7 +12,7 @@ import {
   type YAMLError,
 } from 'yaml';
 import { isShallow, MAX_DEPTH, messageOf } from '../../kernel/index.ts';
-import { type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { type KeyPath, keyText, type Problem, type Problems, show } from '../problems/problems.ts';
 
 /** Parsed YAML: the plain data, and the position of each key for error messages. */
 export interface YamlSource {
@@ -19,8 +21,8 @@ export interface YamlSource {
   readonly data: Record<string, unknown>;
   /** False: the file could not be parsed, and that was reported. */
   readonly isValid: boolean;
-  /** `parley.yaml:12:3`, or only the file if there is nothing at that path. */
-  locate(path: KeyPath): string;
+  /** `parley.yaml:12:3`: of the value there, or with `isKey` of its key, else of its nearest parent; only the file if it is empty. */
+  locate(path: KeyPath, isKey?: boolean): string;
 }
 
 /** Parses YAML whose top level is a mapping. `firstLine`: the line of the file that `text` begins at. */
@@ -37,7 +39,8 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
     // After a syntax error, later errors may be consequences: only the first is certain.
     const broken = document.errors.find(({ code }) => code !== 'DUPLICATE_KEY');
     for (const error of broken ? [broken] : document.errors) {
-      problems.add({ source: place(error.pos[0]), ...describe(error, document) });
+      const { at = error.pos[0], ...described } = describe(error, document, lines, firstLine);
+      problems.add({ source: place(at), ...described });
     }
     return unreadable;
   }
@@ -48,13 +51,74 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
     problems.add({ source: file, key: '', seen: show(data), expected: 'a mapping (lines of `key: value`)' });
     return unreadable;
   }
-  return { file, data, isValid: true, locate: (path) => locate(document, path, place) ?? file };
+  return {
+    file,
+    data,
+    isValid: true,
+    locate: (path, isKey = false) =>
+      (isKey ? locateKey(document, path, place) : null) ?? locate(document, path, place) ?? file,
+  };
 }
 
-function describe(error: YAMLError, document: Document) {
+type Described = Omit<Problem, 'source'> & { readonly at?: number };
+
+/** What to do about a syntax error; other errors have the parser's own text. */
+const SYNTAX: Partial<Record<ErrorCode, Omit<Problem, 'source' | 'key'>>> = {
+  TAB_AS_INDENT: {
+    seen: 'a tab in the indentation',
+    expected: 'spaces',
+    hint: 'YAML is indented with spaces only: replace the tab, usually by two spaces for each level',
+  },
+  BAD_INDENT: {
+    seen: 'a line that is not in the column of the keys beside it',
+    expected: 'all keys of a mapping, and all items of a list, in one column',
+    hint: 'indent this line as the others of its level',
+  },
+  BLOCK_AS_IMPLICIT_KEY: {
+    seen: 'a value, and below it keys that are indented deeper',
+    expected: 'either a value after the colon or keys in the lines below it',
+    hint: 'indent the next line as this one, or put a text with a colon in quotes',
+  },
+};
+
+function describe(error: YAMLError, document: Document, lines: LineCounter, firstLine: number): Described {
   const twice = error.code === 'DUPLICATE_KEY' ? keyAt(document, error.pos[0]) : null;
-  if (twice === null) return { key: '', seen: error.message, expected: 'valid YAML' };
-  return { key: keyText(twice), seen: 'a duplicate key', expected: 'each key once' };
+  if (twice !== null) {
+    const first: unknown = document.getIn(twice, true);
+    const offset = isNode(first) ? first.range?.[0] : undefined;
+    const line = offset === undefined ? null : lines.linePos(offset).line + firstLine - 1;
+    const hint = `keep one of them${line === null ? '' : `; the first one is in line ${line}`}`;
+    return { key: keyText(twice), seen: 'a duplicate key', expected: 'each key once', hint };
+  }
+  const quote = error.code === 'MISSING_CHAR' ? openQuote(document, error.pos[0]) : null;
+  if (quote !== null) {
+    const expected = 'the same quote at the end of the text';
+    return {
+      key: '',
+      seen: 'a quote that is not closed',
+      expected,
+      hint: 'close it, or leave both out',
+      at: quote,
+    };
+  }
+  if (/^Flow/.test(error.message)) {
+    const hint = 'close the bracket, or indent the lines in it deeper than the key';
+    return { key: '', seen: error.message, expected: 'valid YAML', hint };
+  }
+  return { key: '', ...(SYNTAX[error.code] ?? { seen: error.message, expected: 'valid YAML' }) };
+}
+
+/** Where the quoted text begins that is not closed at `end`; null: something else is missing. */
+function openQuote(document: Document, end: number): number | null {
+  let found: number | null = null;
+  visit(document, {
+    Scalar(_, { type, range }) {
+      if (!range || (type !== 'QUOTE_DOUBLE' && type !== 'QUOTE_SINGLE')) return undefined;
+      if (range[0] < end && end <= range[2]) found = range[0];
+      return undefined;
+    },
+  });
+  return found;
 }
 
 /** The path of the key at that offset. */
@@ -89,11 +153,20 @@ function plainData(document: Document, file: string, problems: Problems): unknow
 
 /** The position of `path`, or of its nearest parent in the file. */
 function locate(document: Document, path: KeyPath, place: (offset: number) => string): string | null {
-  for (let length = path.length; length > 0; length -= 1) {
+  if (path.length === 0) return null;
+  for (let length = path.length; length >= 0; length -= 1) {
     const node: unknown = document.getIn(path.slice(0, length), true);
     if (isNode(node) && node.range) return place(node.range[0]);
   }
   return null;
+}
+
+function locateKey(document: Document, path: KeyPath, place: (offset: number) => string): string | null {
+  const parent: unknown = document.getIn(path.slice(0, -1), true);
+  const pair = isMap(parent)
+    ? parent.items.find(({ key }) => isScalar(key) && key.value === path.at(-1))
+    : null;
+  return isNode(pair?.key) && pair.key.range ? place(pair.key.range[0]) : null;
 }
 
 export function isMapping(value: unknown): value is Record<string, unknown> {

@@ -112,8 +112,9 @@ export function nearest(typed: string, candidates: Iterable<string>): string | n
   return best?.candidate ?? null;
 }
 
-/** Levenshtein distance. */
+/** Levenshtein distance, where two exchanged neighbours count as one change. */
 function editDistance(left: string, right: string): number {
+  let before: number[] = [];
   let previous = Array.from({ length: right.length + 1 }, (_, column) => column);
   for (let row = 1; row <= left.length; row += 1) {
     const current = [row];
@@ -121,9 +122,11 @@ function editDistance(left: string, right: string): number {
       const replaced = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
       const inserted = (current[column - 1] ?? 0) + 1;
       const removed = (previous[column] ?? 0) + 1;
-      current.push(Math.min(replaced, inserted, removed));
+      const isExchange = left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1];
+      const exchanged = row > 1 && column > 1 && isExchange ? (before[column - 2] ?? 0) + 1 : removed;
+      current.push(Math.min(replaced, inserted, removed, exchanged));
     }
-    previous = current;
+    [before, previous] = [previous, current];
   }
   return previous[right.length] ?? 0;
 }

@@ -86,7 +86,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
   const parts = splitFrontMatter(agent.text);
   if (!parts) {
     problems.add({
-      source: `${file}:1`,
+      source: `${file}:1:1`,
       key: '',
       seen: 'front matter that never ends',
       expected: 'a second line of --- before the persona',
@@ -94,7 +94,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
   }
   const { frontMatter, persona } = parts ?? { frontMatter: '', persona: '' };
   const source = parseMapping(file, frontMatter, problems, 2);
-  const reported: KeyPath[] = source.isValid ? [] : [[]]; // all of it
+  const reported: KeyPath[] = parts && source.isValid ? [] : [[]]; // all of it
   const input = withVariables(source, agent.env, reported, problems);
   const {
     model,

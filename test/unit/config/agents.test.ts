@@ -57,10 +57,10 @@ describe('an agent file', () => {
   });
 
   it.each([
-    ['---\nname: Dev\nNo end', 'dev.md:1\n', 'a second line of ---'],
+    ['---\nname: Dev\nNo end', 'dev.md:1:1\n', 'a second line of ---'],
     ['---\nname: [\n---\n', 'dev.md:2:8\n', 'valid YAML'],
-    ['---\ncolour: red\n---\n', 'dev.md:2:9: colour', 'known here: name,'],
-    ['---\nphase: [chat]\n---\n', 'dev.md:2:8: phase', 'did you mean phases?'],
+    ['---\ncolour: red\n---\n', 'dev.md:2:1: colour', 'known here: name,'],
+    ['---\nphase: [chat]\n---\n', 'dev.md:2:1: phase', 'did you mean phases?'],
     ['---\nname: "a]: b"\n---\n', 'dev.md:2:7: name', 'without [ and ]'],
     ['---\nname: "a\\nb"\n---\n', 'dev.md:2:7: name', 'one line'],
     ['---\nname: " a"\n---\n', 'dev.md:2:7: name', 'without spaces around it'],

@@ -24,7 +24,7 @@ describe('files of a configuration folder', () => {
   });
 
   it.each([
-    ['a tab', 'models:\n\tfast: { provider: scripted }\n', 'parley.yaml:2:1', 'Tabs are not allowed'],
+    ['a tab', 'models:\n\tfast: { provider: scripted }\n', 'parley.yaml:2:1', 'a tab in the indentation'],
     [
       'a key twice',
       'models:\n  fast: { provider: scripted }\n  fast: {}\n',

@@ -101,7 +101,7 @@ describe('problems of a configuration', () => {
     expect(text).toContain(
       '- parley.yaml:4:19: limits.hopsPerTrigger\n    seen:     -1\n    expected: a number of at least 0',
     );
-    expect(text).toContain('- parley.yaml:5:8: modls');
+    expect(text).toContain('- parley.yaml:5:1: modls');
     expect(text).toContain('did you mean models?');
     expect(text).toContain('- agents/Bad Name.md\n    seen:     a file named "Bad Name"');
     expect(text).toContain(

@@ -111,7 +111,7 @@ describe('a refused workflow', () => {
     [
       'start: build',
       'steps: 2',
-      '2:8: steps\n    seen:     2\n    expected: a known key (this one is unknown)',
+      '2:1: steps\n    seen:     2\n    expected: a known key (this one is unknown)',
     ],
     [
       'agent: qa',
@@ -167,7 +167,7 @@ describe('a refused workflow', () => {
     [
       'tools: [fs_read]',
       'tool: [fs_read]',
-      '7:11: nodes.build.tool\n    seen:     a list\n    expected: a known key (this one is unknown)\n    hint:     did you mean nodes.build.tools?',
+      '7:5: nodes.build.tool\n    seen:     a list\n    expected: a known key (this one is unknown)\n    hint:     did you mean nodes.build.tools?',
     ],
     [
       'brief: Build it.',
