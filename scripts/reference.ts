@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import ts from 'typescript';
 import { createProgram } from '../src/cli/program.ts';
-import { configJsonSchema } from '../src/config/index.ts';
+import { editorSchemas } from '../src/config/index.ts';
 import { KEY_OF_VARIABLE } from '../src/config/schema/schema-keys.ts';
 
 /** The generated pages of the documents, by path. `npm run reference` writes them; a test compares them. */
@@ -10,7 +10,10 @@ export async function referencePages(root: URL): Promise<Map<string, string>> {
   const sources = sourcesOf(root);
   return new Map([
     ['docs/reference/cli.md', cliPage()],
-    ['docs/reference/configuration-keys.md', configurationPage((await configJsonSchema()) as Schema)],
+    [
+      'docs/reference/configuration-keys.md',
+      configurationPage((await editorSchemas())['parley.schema.json'] as Schema),
+    ],
     ['docs/reference/errors.md', errorsPage(sources)],
     ['docs/spec/invariants.md', invariantsPage(sources)],
   ]);

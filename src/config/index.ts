@@ -17,7 +17,7 @@ export { type Environment, variable } from './problems/environment.ts';
 export { didYouMean, nearest, Problems, show } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
-export { configJsonSchema, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
+export { editorSchemas, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
 export { SHIPPED_CONFIG } from './resolve/prompts.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
 export type {

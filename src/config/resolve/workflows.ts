@@ -218,19 +218,29 @@ const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a lette
 const name = z.string().regex(NAME_PATTERN, `a name: ${NAME_RULE}`);
 
 const node = z.strictObject({
-  agent: z.string().min(1).optional(),
-  brief: z.string().trim().min(1).optional(),
-  tools: z.array(toolName).optional(),
-  outcomes: z.record(name, z.string().min(1)).optional(),
+  agent: z.string().min(1).optional().describe('The slug of the agent that works on this node'),
+  brief: z.string().trim().min(1).optional().describe('What is to be done here; the agent reads it'),
+  tools: z.array(toolName).optional().describe('Narrows the tools of the agent (default: all that it has)'),
+  outcomes: z
+    .record(name, z.string().min(1))
+    .optional()
+    .describe('Each outcome and the node that follows it, or end'),
 });
 type NodeFile = z.infer<typeof node>;
 
 export const workflowFileSchema = z.strictObject({
-  id: z.string().optional(),
-  start: z.string().min(1).optional(),
-  nodes: z.record(name, node).optional(),
+  id: z.string().optional().describe('As the file is named, without .yaml'),
+  start: z.string().min(1).optional().describe('The node at which a run begins'),
+  nodes: z.record(name, node).optional().describe('The nodes by name'),
 });
 type WorkflowFile = z.infer<typeof workflowFileSchema>;
+
+/** For editors, which mark missing keys by the schema alone. */
+export const completeWorkflowSchema = workflowFileSchema.required().extend({
+  nodes: z
+    .record(name, node.required({ agent: true, brief: true, outcomes: true }))
+    .describe('The nodes by name'),
+});
 
 function isWorkflowName(text: string): boolean {
   return NAME_PATTERN.test(text);

@@ -13,9 +13,10 @@ interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
 }
 
-export function configJsonSchema(): Record<string, unknown> {
-  const { $schema, ...rest } = z.toJSONSchema(configFileSchema, { io: 'input' });
-  return { $schema, title: 'parley.yaml', ...rest };
+/** A schema for editors. */
+export function editorSchema(title: string, schema: z.ZodType): Record<string, unknown> {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
+  return { $schema, title, ...rest };
 }
 
 /** Converting a schema takes milliseconds, and one wrong key needs several lookups. */

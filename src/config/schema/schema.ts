@@ -235,14 +235,19 @@ export const agentFileSchema = z.strictObject({
     .regex(/^[^[\]\p{Cc}\p{Zl}\p{Zp}]{1,64}$/u, 'one line of at most 64 characters without [ and ]')
     .refine((name) => name.trim() === name, 'a name without spaces around it')
     .refine(hasVisible, 'a name with a visible character')
-    .optional(),
-  description: z.string().default(''),
-  phases: z.array(z.string()).default([]),
-  modes: z.array(modeSchema).default([]),
-  model: z.string().min(1).default('default'),
-  tools: z.array(toolName).default([]),
-  runtime: z.enum(['local', 'bus']).default('local'),
-  context: z.strictObject(contextKeys).partial().default({}),
-  parameters: agentParameters.default({}),
+    .optional()
+    .describe('The name in conversations (default: the slug, titled)'),
+  description: z.string().default('').describe('One line, shown to the other agents'),
+  phases: z.array(z.string()).default([]).describe('Phases in which the agent answers'),
+  modes: z.array(modeSchema).default([]).describe('Modes in which it answers if no other rule decides'),
+  model: z.string().min(1).default('default').describe('A key of models in parley.yaml'),
+  tools: z.array(toolName).default([]).describe('The tools of the agent, and no others'),
+  runtime: z.enum(['local', 'bus']).default('local').describe('bus: the agent is a program of yours'),
+  context: z
+    .strictObject(contextKeys)
+    .partial()
+    .default({})
+    .describe('Keys of context in parley.yaml that differ for this agent'),
+  parameters: agentParameters.default({}).describe('Parameters of its model requests'),
 });
 export type AgentFile = z.infer<typeof agentFileSchema>;

@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { BUILT_IN_TOOLS, configJsonSchema, loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
+import { BUILT_IN_TOOLS, editorSchemas, loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
 import { BUILT_IN_PHASES } from '../../../src/conversation/index.ts';
 import { loadYaml } from './folder.ts';
 
+const packageJson = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+  exports: Record<string, unknown>;
+};
 const text = (path: string) => readFile(`${SHIPPED_CONFIG}/${path}`, 'utf8');
 
 describe('the shipped configuration', () => {
@@ -70,7 +73,9 @@ describe('the shipped configuration', () => {
       .filter((line) => /^# {1,}[\w-]+:|^# {3,}(- )/.test(line) || line.startsWith('#   '))
       .map((line) => line.slice(2))
       .join('\n');
-    expect(Object.keys(parse(shown))).toEqual(Object.keys(Object((await configJsonSchema()).properties)));
+    expect(Object.keys(parse(shown))).toEqual(
+      Object.keys(Object((await editorSchemas())['parley.schema.json']?.properties)),
+    );
     const ready = shown.replace('defaultAgent: pm', 'defaultAgent: dev').replace(/^ +script:.*$/m, '');
     const config = await loadYaml(ready, { env: { OPENAI_API_KEY: 'k', WEB_TOKEN: 't' } });
     const plain = await loadYaml('');
@@ -88,9 +93,20 @@ describe('the shipped configuration', () => {
     }
   });
 
-  it('its JSON Schema is current (`npm run schema` writes it)', async () => {
-    expect(JSON.parse(await text('parley.schema.json'))).toEqual(
-      JSON.parse(JSON.stringify(await configJsonSchema())),
-    );
+  it.each(['parley.schema.json', 'agent.schema.json', 'workflow.schema.json'])(
+    'the JSON Schema %s is current (`npm run schema` writes it) and exported by the package',
+    async (name) => {
+      const schemas = await editorSchemas();
+      expect(JSON.parse(await text(name))).toEqual(JSON.parse(JSON.stringify(schemas[name])));
+      expect(Object.values(packageJson.exports)).toContain(`./config/${name}`);
+    },
+  );
+
+  it('the schema of workflows requires what a workflow needs', async () => {
+    const schema = (await editorSchemas())['workflow.schema.json'];
+    expect(schema).toMatchObject({
+      required: ['id', 'start', 'nodes'],
+      properties: { nodes: { additionalProperties: { required: ['agent', 'brief', 'outcomes'] } } },
+    });
   });
 });
