@@ -7,12 +7,19 @@ export type ChatLine =
   | { readonly kind: 'phase'; readonly phase: string }
   | { readonly kind: 'mode'; readonly mode: string; readonly agent?: string }
   | { readonly kind: 'explain'; readonly agent: string }
+  | { readonly kind: 'decide'; readonly answer: 'approve' | 'deny'; readonly words: readonly string[] }
+  | { readonly kind: 'answer'; readonly text: string }
+  | { readonly kind: 'run'; readonly workflow: string; readonly text: string }
   | { readonly kind: 'wrong'; readonly say: string };
 
 export const CHAT_HELP = `/agents              list the agents
 /phase PHASE         enter a phase
 /mode MODE [AGENT]   enter a mode: chat, agent or run
 /explain AGENT       print the request that this agent's model would get now
+/run WORKFLOW TEXT   start a workflow with this input
+/approve [ID]        approve the pending call, or the one with this id
+/deny [ID] [REASON]  deny it
+/answer TEXT         answer the question of an agent
 /quit                leave (also Ctrl-D)
 @slug in a message addresses an agent. Ctrl-C aborts running turns; a second Ctrl-C leaves.
 To send a message that begins with a slash, type two slashes.
@@ -24,7 +31,7 @@ export function parseChatLine(line: string): ChatLine {
   if (text.includes('\n')) return { kind: 'message', text }; // pasted text is never a command
   if (text.startsWith('//')) return { kind: 'message', text: text.slice(1) };
   if (!text.startsWith('/')) return { kind: 'message', text };
-  const [command = '', first, second] = text.slice(1).split(/\s+/);
+  const [command = '', first, second, ...rest] = text.slice(1).split(/\s+/);
   switch (command) {
     case 'help':
     case 'agents':
@@ -43,7 +50,30 @@ export function parseChatLine(line: string): ChatLine {
       return first
         ? { kind: 'explain', agent: first }
         : { kind: 'wrong', say: '/explain needs the slug of an agent' };
+    case 'approve':
+    case 'deny':
+      return { kind: 'decide', answer: command, words: [first, second, ...rest].filter(isWord) };
+    case 'answer':
+      return first
+        ? { kind: 'answer', text: text.replace(/^\S+\s+/, '') }
+        : { kind: 'wrong', say: '/answer needs a text' };
+    case 'run':
+      return first && second
+        ? { kind: 'run', workflow: first, text: text.replace(/^\S+\s+\S+\s+/, '') }
+        : { kind: 'wrong', say: '/run needs a workflow and its input' };
     default:
       return { kind: 'wrong', say: `unknown command /${command}: /help lists all commands` };
   }
+}
+
+function isWord(word: string | undefined): word is string {
+  return word !== undefined;
+}
+
+const LIKE_AN_ANSWER =
+  /^(y|yes|yep|yeah|ok|okay|sure|approved?|allow(ed)?|go( ahead| on)?|do it|run it|n|no|nope|den(y|ied)|refused?|reject(ed)?|don't|stop)[.!]*$/i;
+
+/** Whether a text may be meant as the answer to an approval. */
+export function looksLikeAnAnswer(text: string): boolean {
+  return LIKE_AN_ANSWER.test(text.trim());
 }

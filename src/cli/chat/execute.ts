@@ -16,7 +16,7 @@ interface Chat {
 
 /** Executes a `/` command. */
 export async function execute(
-  line: Exclude<ChatLine, { kind: 'message' | 'quit' }>,
+  line: Exclude<ChatLine, { kind: 'message' | 'quit' | 'decide' | 'answer' | 'run' }>,
   chat: Chat,
 ): Promise<void> {
   const { client, conversation, actor, palette, print } = chat;

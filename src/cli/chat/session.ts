@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { createTurnWatch, type Entry, type FollowEvent, type ParleyClient } from '../../client/index.ts';
+import {
+  createTurnWatch,
+  type Entry,
+  type FollowEvent,
+  type ParleyClient,
+  ParleyError,
+  type PostMessage,
+} from '../../client/index.ts';
 import { escapeHidden } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { thoseThatMayAnswer } from '../follow/post-and-follow.ts';
@@ -8,7 +15,7 @@ import type { Actor } from '../options/publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { parseChatLine } from './commands.ts';
+import { type ChatLine, looksLikeAnAnswer, parseChatLine } from './commands.ts';
 import { execute } from './execute.ts';
 
 /**
@@ -16,6 +23,8 @@ import { execute } from './execute.ts';
  *
  * SESSION-1 The person's own messages are not printed again; all other messages are.
  * SESSION-2 A failed line prints an error, and the chat continues.
+ * SESSION-3 A message is never an approval. A text that looks like one is sent when it is typed again.
+ * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
  */
 export interface ChatSession {
   /** Executes a line; false: the person leaves. Never rejects. */
@@ -43,6 +52,8 @@ export interface SessionOptions {
   readonly print: (text: string) => void;
   /** Prints other lines, such as errors. */
   readonly note: (text: string) => void;
+  /** A person types each line, and can be asked (SESSION-3). */
+  readonly isTyped?: boolean;
 }
 
 export function createSession(context: Context, client: ParleyClient, options: SessionOptions): ChatSession {
@@ -63,6 +74,8 @@ class Session implements ChatSession {
   readonly #names = new Map<string, string>();
   readonly #waiters: (() => void)[] = [];
   #failed = false;
+  /** The text that the person was asked about (SESSION-3). */
+  #doubtful: string | null = null;
 
   constructor(context: Context, client: ParleyClient, options: SessionOptions) {
     const { palette } = context;
@@ -87,7 +100,10 @@ class Session implements ChatSession {
     try {
       const line = parseChatLine(text);
       if (line.kind === 'quit') return false;
-      if (line.kind === 'message') await this.#post(line.text);
+      if (line.kind === 'message') await this.#say(line.text);
+      else if (line.kind === 'run') await this.#post(line.text, { workflow: line.workflow });
+      else if (line.kind === 'answer') await this.#post(line.text, { to: [this.#asker()] });
+      else if (line.kind === 'decide') await this.#decide(line);
       else await this.#execute(line);
     } catch (error) {
       this.fail(error); // SESSION-2
@@ -138,11 +154,54 @@ class Session implements ChatSession {
     else this.#options.note(renderFailure(failure));
   }
 
-  async #post(content: string): Promise<void> {
+  /** SESSION-3 */
+  async #say(text: string): Promise<void> {
+    const isDoubtful = this.#options.isTyped && text !== this.#doubtful && looksLikeAnAnswer(text);
+    this.#doubtful = isDoubtful ? text : null;
+    if (!isDoubtful || (await this.#pending()).length === 0) return this.#post(text);
+    this.#options.note(
+      'A call waits for approval, and a message does not approve it: /approve or /deny decides. Type it again to send it as a message.',
+    );
+  }
+
+  async #pending() {
+    const { conversation } = this.#options;
+    return (await this.#client.request('approvals', { conversation })).approvals;
+  }
+
+  #asker(): string {
+    const [agent] = this.#watch.asking;
+    if (agent === undefined) throw new ParleyError('USAGE', 'no agent waits for an answer');
+    return agent;
+  }
+
+  async #decide({ answer, words }: Extract<ChatLine, { kind: 'decide' }>): Promise<void> {
+    const pending = await this.#pending();
+    const named = pending.find(({ approvalId }) => approvalId === words[0]);
+    const [only, ...others] = pending;
+    const chosen = named ?? (others.length === 0 ? only : undefined);
+    if (answer === 'approve' && words.length > 0 && !named)
+      throw new ParleyError('NOT_FOUND', `no call with the approval id ${words[0]} waits here`);
+    if (!chosen) {
+      const ids = pending.map(({ approvalId }) => approvalId).join(', ');
+      throw new ParleyError('USAGE', ids ? `name one: ${ids}` : 'no call waits for approval here');
+    }
+    if (!named && !this.#approvals.isShown(chosen.approvalId)) {
+      await this.#approvals.others();
+      throw new ParleyError('USAGE', `this call was not shown before: type /${answer} again`); // SESSION-4
+    }
+    const { approvalId } = chosen;
+    const reason = (named ? words.slice(1) : words).join(' ');
+    const request = { approvalId, answer, ...(reason && { reason }), ...this.#options.actor };
+    await this.#client.request('answer', request);
+    this.#options.note(`${approvalId}: ${answer}`);
+  }
+
+  async #post(content: string, more: Pick<PostMessage, 'workflow' | 'to'> = {}): Promise<void> {
     const id = randomUUID();
     this.#own.add(id);
     const { conversation, actor } = this.#options;
-    const answer = await this.#client.post({ conversation, content, id, ...actor });
+    const answer = await this.#client.post({ conversation, content, id, ...more, ...actor });
     this.#wanted = Number.POSITIVE_INFINITY;
     // Entries of the same batch, such as the result of the answered call, are in the log by now.
     const { length, agents } = await this.#client.request('conversation', { conversation });

@@ -8,6 +8,8 @@ export interface WaitingApprovals {
   requested(entry: Extract<Entry, { type: 'approval-requested' }>): Promise<void>;
   /** Prints all other pending approvals. */
   others(): Promise<void>;
+  /** Whether this approval was printed. */
+  isShown(approvalId: string): boolean;
 }
 
 export function createWaitingApprovals(
@@ -19,6 +21,7 @@ export function createWaitingApprovals(
   const noted = new Set<string>();
   const noteWaiting = (lines: readonly string[]) => note(['waiting for a person:', ...lines].join('\n'));
   return {
+    isShown: (approvalId) => noted.has(approvalId),
     async requested(entry) {
       if (noted.has(entry.approvalId)) return;
       noted.add(entry.approvalId);

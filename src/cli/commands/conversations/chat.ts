@@ -101,6 +101,7 @@ async function chatOnTerminal(
     actor,
     print: show,
     note: (text) => show(`${text}\n`),
+    isTyped: true,
   });
   screen.print(palette.dim(`${conversation} · /help lists the commands · Ctrl-D leaves\n`));
   const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
