@@ -79,6 +79,7 @@ export function createRuntime(
       ...{ elapsed: monotonicClock, now: systemClock },
     }),
     maxPayload: 1_048_576,
+    traces: null,
     publishAudit: () => undefined,
     believesNames: true,
     now: systemClock,

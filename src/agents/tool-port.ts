@@ -57,6 +57,8 @@ export interface ToolRun {
   readonly arguments: Readonly<Record<string, unknown>>;
   /** Constant for all executions of this call, so that services can detect a repetition. */
   readonly idempotencyKey: string;
+  /** The span of this call (W3C Trace Context), for programs that continue the trace. */
+  readonly traceparent?: string;
   /** A person approved this call; absent: it needed no approval. */
   readonly isApproved?: boolean;
   /** Called with the real path of an opened file before it is read or written; absent: all are permitted. */

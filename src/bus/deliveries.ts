@@ -20,6 +20,8 @@ export interface Delivery extends PostMarks {
   readonly body: Uint8Array;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;
+  /** The header `traceparent`, if any. */
+  readonly traceparent?: string | null;
   /** The daemon that published it and waits for its outcome. */
   readonly origin?: string | null;
   /** Milliseconds by which it is too early for its publisher's rate, as `onRead` decided; absent: not decided. */

@@ -32,6 +32,8 @@ export interface ApiRequest {
   readonly name?: string | null;
   /** Of an HTTP caller: whether its role is that of an operator. Absent: the subject decides (PERSON-6). */
   readonly mayOperate?: boolean;
+  /** The header `traceparent` of the request. */
+  readonly traceparent?: string | undefined;
   /** The decoded JSON body; `{}` for an empty one. */
   readonly body: unknown;
   /** With `delete`: the newest post when the first daemon received the request. Later posts begin a new conversation. */
@@ -104,7 +106,12 @@ export type OfferOutcome =
 /** One offer of a turn to an agent in another process: its events, and a way to answer. */
 export interface TurnLine {
   /** Makes the offer; `onEvent` is called from now on, and not after `close`. Never rejects. */
-  offer(body: OfferBody, timeoutMs: number, onEvent: (event: OfferEvent) => void): Promise<OfferOutcome>;
+  offer(
+    body: OfferBody,
+    timeoutMs: number,
+    onEvent: (event: OfferEvent) => void,
+    traceparent?: string,
+  ): Promise<OfferOutcome>;
   /** Answers a tool call. False: the answer exceeds the broker's payload, and nothing was sent. */
   answer(from: string | null, results: ToolResults): boolean;
   /** Ends the events; `abort` also tells the agent that its turn is over. Idempotent. */

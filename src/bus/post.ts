@@ -10,9 +10,11 @@ import {
   jsonFault,
   MAX_DEPTH,
   ParleyError,
+  parseTraceparent,
   type Refusal,
   refusal,
   shown,
+  TRACEPARENT,
   valueAt,
 } from '../kernel/index.ts';
 import type { Delivery } from './deliveries.ts';
@@ -30,7 +32,7 @@ import type { Delivery } from './deliveries.ts';
 /** What a post is decoded from. False `isNameBound`: the publisher alone vouches for the author's name; default: true. */
 type PostSource = Pick<
   Delivery,
-  'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'isNameBound'
+  'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'isNameBound' | 'traceparent'
 >;
 
 /** A post with the names in its subject. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
@@ -81,6 +83,10 @@ export const postShape = z.strictObject({
   meta: z.record(z.string(), z.unknown()).optional(),
   includeInContext: z.boolean().optional(),
   isCollapsed: z.boolean().optional(),
+  traceparent: z
+    .string()
+    .regex(TRACEPARENT, { error: 'expected a traceparent such as 00-<32 hex digits>-<16 hex digits>-01' })
+    .optional(),
 });
 type PostShape = z.infer<typeof postShape>;
 
@@ -179,7 +185,15 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
   if (!session.ok) return session;
   const author = authorOf(delivery.publisher, shape.author?.name, delivery.isNameBound);
   if (!author.ok) return author;
-  const { author: _, claudeSessionId: __, to = [], delivery: mode = 'steer', ...rest } = shape;
+  const {
+    author: _,
+    claudeSessionId: __,
+    traceparent: named,
+    to = [],
+    delivery: mode = 'steer',
+    ...rest
+  } = shape;
+  const traceparent = named ?? delivery.traceparent ?? '';
   return {
     ok: true,
     post: {
@@ -189,6 +203,7 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
       author: author.value,
       ...(to.length > 0 && { to: [...new Set(to)] }),
       ...(session.value !== undefined && { sessionId: session.value }),
+      ...(parseTraceparent(traceparent) && { traceparent }), // an invalid header is ignored, as W3C demands
       publisher: delivery.publisher,
       conversation: delivery.conversation,
     },

@@ -48,6 +48,13 @@ export interface DaemonModule {
     agent: string;
     at?: number;
   }): Promise<View>;
+  exportTraces(options: {
+    conversation: string;
+    log: readonly Entry[] | { readonly dataDirectory: string };
+    url: string | null;
+    service: string;
+    content: boolean;
+  }): Promise<readonly { readonly traceId: string }[]>;
   fsck(options: FsckOptions): Promise<FsckReport[]>;
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
   importConversation(options: ImportOptions): Promise<ImportOutcome>;

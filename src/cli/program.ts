@@ -16,6 +16,7 @@ import { addSay } from './commands/conversations/say.ts';
 import { addShow } from './commands/conversations/show.ts';
 import { addResume, addStop } from './commands/conversations/stop.ts';
 import { addTail } from './commands/conversations/tail.ts';
+import { addTraces } from './commands/conversations/traces.ts';
 import { addWhatIf } from './commands/conversations/what-if.ts';
 import { addAgents } from './commands/daemon/agents.ts';
 import { addDead } from './commands/daemon/dead.ts';
@@ -109,6 +110,7 @@ const COMMANDS = [
   addShow,
   addTail,
   addExplain,
+  addTraces,
   addWhatIf,
   addFork,
   addRecord,

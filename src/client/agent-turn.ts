@@ -17,6 +17,8 @@ export interface AgentTurn extends Omit<TurnOffer, 'live' | 'reply' | 'control' 
    * when a tool (`handoff`) ends the turn.
    */
   callTools(calls: readonly AgentToolCall[], content?: string): Promise<readonly ToolResult[]>;
+  /** The daemon's span for this turn (W3C Trace Context), to continue its trace; absent: the daemon exports none. */
+  readonly traceparent?: string;
   /** Messages that arrived while tools ran and that the agent was shown with their results, newest last. */
   readonly news: TurnOffer['messages'];
 }

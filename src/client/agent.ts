@@ -23,9 +23,9 @@ export async function runAgent(
   const turns = new Map<string, OfferedTurn>();
   const running = new Set<Promise<void>>();
 
-  const take = (offer: TurnOffer): void => {
+  const take = (offer: TurnOffer, traceparent: string | undefined): void => {
     turns.get(offer.turnId)?.abort('the turn was offered anew'); // CLIENT-AGENT-3
-    const turn = new OfferedTurn(at, offer, newId);
+    const turn = new OfferedTurn(at, offer, newId, traceparent);
     turns.set(offer.turnId, turn);
     const work: Promise<void> = turn.run(handler).finally(() => {
       running.delete(work);
@@ -39,7 +39,7 @@ export async function runAgent(
       if (error) return;
       const decoded = decodeOffer(message.data);
       // Before the answer: the daemon may withdraw the offer as soon as it has that.
-      if (decoded.ok) take(decoded.offer);
+      if (decoded.ok) take(decoded.offer, message.headers?.get('traceparent') || undefined);
       const answer = decoded.ok ? { accepted: true, instance } : { accepted: false, reason: decoded.reason };
       message.respond(JSON.stringify(answer));
     },

@@ -27,6 +27,7 @@ export class OfferedTurn {
   readonly #at: AgentConnection;
   readonly #offer: TurnOffer;
   readonly #newId: NewId;
+  readonly #traceparent: string | undefined;
   readonly #over = new AbortController();
   readonly #releases: (() => void)[] = [];
   readonly #news: TurnOffer['messages'][number][] = [];
@@ -36,10 +37,11 @@ export class OfferedTurn {
   /** One tool call at a time. */
   #tools: Promise<unknown> = Promise.resolve();
 
-  constructor(at: AgentConnection, offer: TurnOffer, newId: NewId) {
+  constructor(at: AgentConnection, offer: TurnOffer, newId: NewId, traceparent: string | undefined) {
     this.#at = at;
     this.#offer = offer;
     this.#newId = newId;
+    this.#traceparent = traceparent;
     this.#chunks = { call: newId(), n: 0 };
     this.#listen();
   }
@@ -83,6 +85,7 @@ export class OfferedTurn {
     } = this.#offer;
     return {
       ...shown,
+      ...(this.#traceparent !== undefined && { traceparent: this.#traceparent }),
       signal: this.#over.signal,
       news: this.#news,
       write: (delta) => this.#write('text', delta),

@@ -20,6 +20,7 @@ export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { editorSchemas, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
 export { SHIPPED_CONFIG } from './resolve/prompts.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
+export { tracesUrl } from './resolve/traces.ts';
 export type {
   AgentConfig,
   AgentParameters,
@@ -29,6 +30,7 @@ export type {
   PolicyRule,
   RequestParameters,
   RetentionConfig,
+  TracesConfig,
 } from './schema/config.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';

@@ -18,7 +18,8 @@ import { WhatIfs } from './what-if/what-ifs.ts';
 /** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */
 
 /** The resources that must be acquired first. */
-export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown' | 'reach'> {
+export interface Acquired
+  extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown' | 'reach' | 'traces'> {
   readonly bus: Bus;
   readonly watchers: Watchers;
   /** The model of all agents in other processes. */
@@ -41,6 +42,7 @@ export async function createRuntime(
     toolbox,
     log,
     telemetry,
+    traces,
     shutdown,
     reach,
     isReplay,
@@ -77,6 +79,7 @@ export async function createRuntime(
     newId,
     log,
     telemetry: createTelemetry(telemetry, now),
+    traces,
     shutdown,
     reach,
     lastPost: (conversation) => bus.lastPost(conversation),

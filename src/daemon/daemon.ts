@@ -31,6 +31,7 @@ import type { Log } from './runtime.ts';
 import { gaugesOf, serve, startRetention } from './serve.ts';
 import { finish, Grace } from './shutdown.ts';
 import type { TelemetrySink } from './telemetry.ts';
+import { openTraces, startTraces } from './traces/open-traces.ts';
 
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.
@@ -143,11 +144,13 @@ async function start(
   const tools = new TeamTools(log, context, given);
   releasers.add('tools', () => tools.close());
   const metrics = new Metrics();
+  const traces = await openTraces(config, { log, store, releasers, workers: () => workers });
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? SOLE_OWNER,
     ...{ bus, watchers, remote, log },
     toolbox: await tools.open(config),
+    traces,
     telemetry: gateway ? metrics.sink(telemetry) : telemetry, // only HTTP reads the counts
     shutdown: shutdown.signal,
     reach: faults.reach ?? (() => undefined),
@@ -159,6 +162,7 @@ async function start(
   releasers.add('other daemons', () => membership?.leave());
   releasers.add('conversations', () => finish(workers, shutdown, grace, membership?.released));
   await workers.recover(); // DAEMON-DAEMON-2
+  await startTraces(traces, releasers);
 
   if (!given.store) await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };

@@ -13,7 +13,8 @@
  *   what-if/        requests of past turns, sent again with one change: jobs, results, configured models
  *   tools/          policy and rules for tool calls, one call with its audit records, large results
  *   reload/         replaces the configuration: what differs and what needs a restart, the swap, the entries that name it
- *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, nats-config
+ *   traces/         sends what was appended to an OpenTelemetry collector
+ *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, traces, nats-config
  */
 
 export { checkJetStream, recordedScript } from './compose/compose.ts';
@@ -27,6 +28,7 @@ export type { Finding } from './offline/findings.ts';
 export { type FsckOptions, type FsckReport, fsck } from './offline/fsck.ts';
 export type { MigrationReport } from './offline/migrate.ts';
 export { natsConfig } from './offline/nats-config.ts';
+export { type ExportTracesOptions, exportTraces } from './offline/traces.ts';
 export { exportConversation, importConversation } from './offline/transfer.ts';
 export type { Log } from './runtime.ts';
 export type { TelemetryEvent, TelemetrySink } from './telemetry.ts';

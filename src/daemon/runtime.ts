@@ -19,6 +19,12 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+/** Receives what was appended, to export it as traces. */
+export interface TraceFollower {
+  /** `entries` returns the whole log. Never throws. */
+  appended(conversation: string, appended: readonly Entry[], entries: () => readonly Entry[]): void;
+}
+
 /** What every conversation of a daemon shares. */
 export interface Runtime {
   readonly store: ConversationStore;
@@ -54,6 +60,8 @@ export interface Runtime {
   /** The newest post of the ingress stream now; sequence 0: it never had one. */
   ingressEnd(): Promise<StreamPosition>;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
+  /** Null: no traces are exported, and no context is passed on. */
+  readonly traces: TraceFollower | null;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: AuditRecord): void;
 }

@@ -109,7 +109,8 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     }
     if (identity === null) return next();
     if (identity instanceof ParleyError) throw identity;
-    context.set('identity', identity);
+    const traceparent = context.req.header('traceparent');
+    context.set('identity', traceparent === undefined ? identity : { ...identity, traceparent });
     requireRoles(context, identity);
     return next();
   });

@@ -8,6 +8,7 @@
  *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
  *   one-time-code             proof of knowledge of a key, accepted once
+ *   traceparent               the trace context that messages carry
  */
 export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
@@ -53,4 +54,5 @@ export {
   systemTimers,
   type Timers,
 } from './time.ts';
+export { parseTraceparent, TRACEPARENT, type TraceContext, traceparentOf } from './traceparent.ts';
 export { VERSION } from './version.ts';

@@ -40,6 +40,7 @@ const MODULES: Readonly<Record<string, Module>> = {
   config: { modules: ['kernel', 'conversation'] },
   gateway: { modules: ['kernel', 'conversation'], files: [ALL_PORTS, FOLLOWER] },
   client: { modules: ['kernel', 'conversation', 'bus'] },
+  traces: { modules: ['kernel', 'conversation'] },
   daemon: {
     modules: [
       'kernel',
@@ -52,6 +53,7 @@ const MODULES: Readonly<Record<string, Module>> = {
       'config',
       'gateway',
       'client',
+      'traces',
     ],
   },
   chaos: {
@@ -89,6 +91,8 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@ag-ui/encoder': ['gateway/ag-ui'],
   '@hono/node-server': ['gateway'],
   '@modelcontextprotocol/sdk': ['tools/mcp', 'gateway/mcp'],
+  '@opentelemetry/api': ['traces'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['traces'],
   '@preact/signals': ['console'],
   '@tanstack/virtual-core': ['console'],
   commander: ['cli'],

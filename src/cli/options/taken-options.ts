@@ -38,7 +38,7 @@ const OF_DAEMONS =
 
 const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ...OF_DAEMONS.split(' ').map((name) => [name, EITHER] as const),
-  ...['explain', 'doctor', 'migrate'].map((name) => [name, ANY] as const),
+  ...['explain', 'traces', 'doctor', 'migrate'].map((name) => [name, ANY] as const),
   ...['fsck', 'export', 'import'].map((name) => [name, FILES] as const),
   ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
   ['up', DAEMON],

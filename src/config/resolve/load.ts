@@ -23,6 +23,7 @@ import { resolveModels } from './models.ts';
 import { checkAgentParameters } from './parameters.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { checkRules, resolveTools, unknownTool } from './tools.ts';
+import { resolveTraces } from './traces.ts';
 import { loadWorkflows } from './workflows.ts';
 
 /**
@@ -98,6 +99,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
     daemon,
     telemetry: resolveTelemetry(env, problems),
+    traces: resolveTraces(file.telemetry, env, problems),
     notices,
   };
   problems.throwIfAny(); // LOAD-1

@@ -127,6 +127,16 @@ export interface RetentionConfig {
   readonly deadLetters: number | null;
 }
 
+export interface TracesConfig {
+  /** Of the collector, with its path. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, Secret>>;
+  /** The name of this service in traces. */
+  readonly service: string;
+  /** Spans contain texts of the conversation. */
+  readonly content: boolean;
+}
+
 export interface Config {
   /** Absolute. */
   readonly directory: string;
@@ -159,6 +169,8 @@ export interface Config {
   readonly workflows: readonly Workflow[];
   readonly daemon: DaemonSettings;
   readonly telemetry: 'console' | 'off';
+  /** Null: no traces are exported. */
+  readonly traces: TracesConfig | null;
   /** Hints that are not errors: the offline model, an unknown variable. */
   readonly notices: readonly string[];
 }

@@ -117,6 +117,30 @@ const agents = z
   });
 export type RemoteAgentsConfig = Readonly<z.infer<typeof agents>>;
 
+const telemetry = z.strictObject({
+  otlp: z
+    .strictObject({
+      endpoint: z
+        .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
+        .nullable()
+        .default(null)
+        .describe(
+          'The address of a collector that speaks OTLP over HTTP, such as http://127.0.0.1:4318; null: no traces. OTEL_EXPORTER_OTLP_ENDPOINT overrides it',
+        ),
+      headers: z
+        .record(z.string(), z.string())
+        .default({})
+        .describe('Headers of each request to the collector; a secret by reference to a variable'),
+    })
+    .prefault({})
+    .describe('Where traces are sent'),
+  content: z
+    .boolean()
+    .default(false)
+    .describe('true: spans contain texts of posts and answers, and arguments and results of tools'),
+});
+export type TelemetryFile = z.infer<typeof telemetry>;
+
 const phase = z.strictObject({
   description: z.string().min(1).optional().describe('What is done in this phase; shown to agents'),
   next: z.array(phaseName).optional().describe('Phases that an agent may enter from here'),
@@ -223,6 +247,7 @@ export const configFileSchema = z.strictObject({
     })
     .prefault({})
     .describe('Streams and buckets on the NATS server'),
+  telemetry: telemetry.prefault({}).describe('Traces for an OpenTelemetry collector'),
   http: http.prefault({}).describe('HTTP: tokens, names and limits'),
   agents: agents.prefault({}).describe('Timeouts of agents in other processes (runtime: bus)'),
 });

@@ -30,6 +30,8 @@ export interface Post {
   readonly replyTo?: string;
   readonly includeInContext?: boolean;
   readonly isCollapsed?: boolean;
+  /** The span that caused it (W3C Trace Context). */
+  readonly traceparent?: string;
   readonly meta?: Readonly<Record<string, unknown>>;
 }
 

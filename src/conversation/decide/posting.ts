@@ -128,6 +128,7 @@ function append(
     sessionId: message.sessionId,
     includeInContext: message.includeInContext,
     isCollapsed: message.isCollapsed,
+    traceparent: message.traceparent,
     meta: message.meta,
     ingressSequence,
   });

@@ -40,6 +40,8 @@ const fields = {
     delivery: deliveryModeSchema.optional(),
     /** Of a post that started a run, in the same append: its workflow. */
     workflow: z.string().optional(),
+    /** Of a post: the span of its publisher that caused it (W3C Trace Context). */
+    traceparent: z.string().max(55).optional(),
     partType: z.string().optional(),
     toolName: z.string().optional(),
     /** Milliseconds that the model call or the tool took. */

@@ -127,10 +127,10 @@ export class Api {
 
   #dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
-    const { publisher: sender, upTo } = request;
+    const { publisher: sender, upTo, traceparent } = request;
     const isBound = isNameBound(request, this.runtime.believesNames);
     const mayOperate = request.mayOperate ?? (sender === null || this.runtime.believesNames);
-    return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo });
+    return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo, traceparent });
   }
 
   async #call<V extends Verb>(verb: V, body: unknown, caller: Caller): Promise<AnswerOf<V>> {
@@ -140,8 +140,11 @@ export class Api {
   }
 
   /** Goes through the ingress stream, like a post on the bus: both have one order. */
-  async #post(body: unknown, { sender, isBound, mayOperate }: Caller): Promise<AnswerOf<'post'>> {
-    const { post, bytes } = askedPost(body, sender, this.runtime.newId);
+  async #post(
+    body: unknown,
+    { sender, isBound, mayOperate, traceparent }: Caller,
+  ): Promise<AnswerOf<'post'>> {
+    const { post, bytes } = askedPost(body, sender, this.runtime.newId, traceparent);
     const { conversation } = post;
     const outcome = await this.#posts.post(post, bytes, { isNameBound: isBound, isByOperator: mayOperate });
     this.runtime.reach('before-answer');

@@ -14,7 +14,7 @@ import {
   refusalOfAgentName,
   refusalOfOtherPublisher,
 } from '../../conversation/index.ts';
-import { type NewId, ParleyError, type Refusal } from '../../kernel/index.ts';
+import { type NewId, ParleyError, parseTraceparent, type Refusal } from '../../kernel/index.ts';
 
 /** Lists of approvals, posts by the request API, and the author of a command. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -88,8 +88,15 @@ export interface AskedPost {
 }
 
 /** The post of a request. Throws its refusal. */
-export function askedPost(body: unknown, sender: string | null, newId: NewId): AskedPost {
-  const { conversation: to, publisher: named, ...post } = asObject(body);
+export function askedPost(
+  body: unknown,
+  sender: string | null,
+  newId: NewId,
+  traceparent?: string,
+): AskedPost {
+  const inherited = parseTraceparent(traceparent ?? '') ? { traceparent } : {};
+  const asked: Record<string, unknown> = { ...inherited, ...asObject(body) };
+  const { conversation: to, publisher: named, ...post } = asked;
   const from = sender ?? named;
   refuseOther(sender, named);
   const lossy = metaFault(post.meta); // it is written as JSON again below

@@ -10,6 +10,8 @@ export interface Caller {
   /** PERSON-6: it has the rights of an operator. */
   readonly mayOperate: boolean;
   readonly upTo: StreamPosition | undefined;
+  /** The trace context of the request. */
+  readonly traceparent: string | undefined;
 }
 
 export type Handler<V extends Verb> = (

@@ -30,6 +30,7 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   replicas: { key: 'jetstream.replicas', restart: true },
   remoteAgents: { key: 'agents', restart: true },
   telemetry: { key: 'PARLEY_TELEMETRY', restart: true },
+  traces: { key: 'telemetry', restart: true },
 };
 
 /** The keys and flags of `daemon`. All need a restart. */

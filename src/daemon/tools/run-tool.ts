@@ -1,4 +1,4 @@
-import type { ToolOutcome } from '../../agents/index.ts';
+import type { ToolOutcome, ToolRun } from '../../agents/index.ts';
 import { type Effect, toolError, wireCallId } from '../../conversation/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
@@ -16,7 +16,7 @@ import { parse } from './tool-rules.ts';
  * RUN-TOOL-3  A large result becomes a file first, then a preview in the log that names it (`large.ts`).
  */
 
-type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
+type ToolEffect = Extract<Effect, { type: 'run-tool' }> & Pick<ToolRun, 'traceparent'>;
 
 export interface ToolResult {
   readonly result: string;
@@ -117,7 +117,17 @@ export async function runTool(
 
 async function run(
   conversation: string,
-  { agent, policyAgent, turnId, call, name, arguments: text, isApproved = false, accepts }: ToolEffect,
+  {
+    agent,
+    policyAgent,
+    turnId,
+    call,
+    name,
+    arguments: text,
+    isApproved = false,
+    accepts,
+    traceparent,
+  }: ToolEffect,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
@@ -133,6 +143,7 @@ async function run(
     arguments: parsed.value,
     idempotencyKey,
     isApproved,
+    ...(traceparent !== undefined && { traceparent }),
   };
   const { toolbox } = runtime.team;
   if (accepts !== undefined) await toolbox.accept?.(name, accepts);

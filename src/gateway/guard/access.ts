@@ -26,6 +26,8 @@ export interface Token {
 export interface Identity extends Omit<Token, 'secret'> {
   /** Digest of the token, which cannot be computed without it. Never shown or stored. */
   readonly caller: string;
+  /** Of the request: its trace context. */
+  readonly traceparent?: string;
 }
 
 /** The permissions of each role; every role may read. */

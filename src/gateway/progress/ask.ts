@@ -9,6 +9,8 @@ export interface Caller {
   readonly publisher: string | null;
   readonly name?: string | undefined;
   readonly role?: Role;
+  /** The trace context of its request. */
+  readonly traceparent?: string | undefined;
 }
 
 /** The caller's fields of an `ApiRequest`. */
@@ -16,9 +18,13 @@ export function callerOf({
   publisher,
   name,
   role,
-}: Caller): Pick<ApiRequest, 'publisher' | 'name' | 'mayOperate'> {
-  const mayOperate = role === undefined ? {} : { mayOperate: role === 'operate' };
-  return publisher === null ? { publisher, ...mayOperate } : { publisher, name: name ?? null, ...mayOperate };
+  traceparent,
+}: Caller): Pick<ApiRequest, 'publisher' | 'name' | 'mayOperate' | 'traceparent'> {
+  const more = {
+    ...(role !== undefined && { mayOperate: role === 'operate' }),
+    ...(traceparent !== undefined && { traceparent }),
+  };
+  return publisher === null ? { publisher, ...more } : { publisher, name: name ?? null, ...more };
 }
 
 /** One verb of the request API; a refusal is thrown. */

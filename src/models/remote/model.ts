@@ -108,7 +108,7 @@ class OfferedTurns implements RemoteModel {
     this.#lastEpoch = Math.max(this.#lastEpoch, epoch);
     const { conversation, turnId, messages, tools, headers } = request;
     const { heartbeatMs, silenceMs } = this.#options;
-    const sessionId = headers[SESSION_HEADER];
+    const { [SESSION_HEADER]: sessionId, traceparent } = headers;
     const channel = this.#options.openChannel(request.agent);
     const session = new RemoteSession(channel, epoch);
     const body = { conversation, turnId, epoch, messages, tools, heartbeatMs };
@@ -116,6 +116,7 @@ class OfferedTurns implements RemoteModel {
       typeof sessionId === 'string' ? { ...body, sessionId } : body,
       Math.min(ACCEPT_MS, silenceMs),
       (event) => session.receive(event),
+      ...(typeof traceparent === 'string' ? [traceparent] : []),
     );
     const outcome = await untilAborted(offering, signal, channel);
     if (outcome.kind === 'accepted') {

@@ -69,7 +69,12 @@ export interface RemoteOffer {
 /** The channel of one offer. No method rejects. */
 export interface RemoteChannel {
   /** Calls `onEvent` until `close`, never with events of other turns or older offers. */
-  offer(body: RemoteOffer, timeoutMs: number, onEvent: (event: RemoteEvent) => void): Promise<RemoteOutcome>;
+  offer(
+    body: RemoteOffer,
+    timeoutMs: number,
+    onEvent: (event: RemoteEvent) => void,
+    traceparent?: string,
+  ): Promise<RemoteOutcome>;
   /** Answers the tool call received from `from`. False: too large, nothing was sent. */
   answer(from: string | null, results: RemoteResults): boolean;
   /** Idempotent. `abort`: notifies the agent that it has lost the turn. */

@@ -38,6 +38,8 @@ export interface ConnectionEvents {
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
+  /** The span of the call (W3C Trace Context). */
+  readonly traceparent: string | undefined;
 }
 
 export class Connection {
@@ -134,14 +136,14 @@ export class Connection {
   callTool(
     name: string,
     given: Readonly<Record<string, unknown>>,
-    options: CallOptions,
+    { idempotencyKey, traceparent, signal }: CallOptions,
   ): Promise<ToolResult> {
-    const _meta = { 'parley/idempotency-key': options.idempotencyKey };
+    const _meta = { 'parley/idempotency-key': idempotencyKey, ...(traceparent && { traceparent }) };
     return this.#client.request(
       { method: 'tools/call', params: { name, arguments: { ...given }, _meta } },
       toolResult,
       {
-        signal: options.signal,
+        signal,
         timeout: this.#times.callMs,
         maxTotalTimeout: this.#times.callInAllMs,
         resetTimeoutOnProgress: true,

@@ -62,6 +62,7 @@ export interface ServerCall {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
   readonly idempotencyKey: string;
+  readonly traceparent?: string | undefined;
 }
 
 export class McpServer {
@@ -126,8 +127,8 @@ export class McpServer {
     if (state.kind !== 'ready') return unavailable(this.name, state.kind === 'failed' ? state.error : null);
     const own = linkedAbort(signal);
     try {
-      const { idempotencyKey } = call;
-      const options = { signal: own.signal, idempotencyKey };
+      const { idempotencyKey, traceparent } = call;
+      const options = { signal: own.signal, idempotencyKey, traceparent };
       const result = await state.connection.callTool(call.tool, call.arguments, options);
       const text = renderResult(result);
       if (!result.isError) return { kind: 'completed', content: text };

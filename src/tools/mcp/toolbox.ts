@@ -125,8 +125,8 @@ export class ServerTools implements McpToolbox {
         `${call.name} changed since the call was allowed. Nothing was done: call it again.`,
       );
     const { tool, owner } = offered;
-    const { idempotencyKey } = call;
-    return owner.call({ tool, arguments: call.arguments, idempotencyKey }, signal);
+    const { idempotencyKey, traceparent } = call;
+    return owner.call({ tool, arguments: call.arguments, idempotencyKey, traceparent }, signal);
   }
 
   #unacceptedOf({ server, listed }: OfferedTool): Pick<ToolDefinition, 'unaccepted'> {

@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   show: ['c'],
   tail: ['c'],
   explain: ['c', '--agent', 'pm'],
+  traces: ['c'],
   fork: ['c', '--as', 'd'],
   hire: ['c', 'scout', '--persona-file', 'p.md'],
   dismiss: ['c', 'scout'],

@@ -195,6 +195,7 @@ export function createWorld(options: WorldOptions = {}) {
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
     },
     publishLive: (_, __, chunk) => void live.push(chunk),
+    traces: null,
     publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),
   };
   const workers = new Workers(runtime);

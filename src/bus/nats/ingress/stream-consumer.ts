@@ -11,7 +11,7 @@ import {
   type Subscription,
 } from 'nats';
 import { brokerError } from '../streams/broker-error.ts';
-import type { StreamMessage } from './stream-message.ts';
+import { headersOf, type StreamMessage } from './stream-message.ts';
 
 /**
  * A short-lived consumer that reads one stream in order, by pulls. It has no state to save: after any failure (connection
@@ -186,9 +186,8 @@ export class StreamConsumer {
     pull.isEmpty = false;
     this.#isLarge = false;
     const { subject, data, headers } = message;
-    const messageId = headers?.get('Nats-Msg-Id') || null;
     const size = this.isHeadersOnly ? sizeOf(headers) : data.length;
-    pull.onMessage({ sequence: ack.sequence, time: ack.time, subject, data, size, messageId });
+    pull.onMessage({ sequence: ack.sequence, time: ack.time, subject, data, size, ...headersOf(headers) });
     if (pull.missing === 0) pull.end({ kind: 'filled' });
     else this.#watch();
   }

@@ -17,11 +17,18 @@ export interface StreamMessage {
   readonly size: number;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;
+  /** The header `traceparent`, if any. */
+  readonly traceparent: string | null;
 }
 
 export function messageFrom({ seq, subject, data, header, timestamp }: StoredMsg): StreamMessage {
-  const messageId = header?.get('Nats-Msg-Id') || null;
-  return { sequence: seq, time: nanosecondsOf(timestamp) ?? 0n, subject, data, size: data.length, messageId };
+  const time = nanosecondsOf(timestamp) ?? 0n;
+  return { sequence: seq, time, subject, data, size: data.length, ...headersOf(header) };
+}
+
+/** What a publisher may set. */
+export function headersOf(header: MsgHdrs | undefined): Pick<StreamMessage, 'messageId' | 'traceparent'> {
+  return { messageId: header?.get('Nats-Msg-Id') || null, traceparent: header?.get('traceparent') || null };
 }
 
 /** Nanoseconds since the epoch of a server time such as `2026-11-21T23:27:07.3957029Z`; null if invalid. */
@@ -43,7 +50,7 @@ export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 's
 export function deliveryOf(
   stream: string,
   sender: Sender,
-  { sequence, time, data, messageId }: StreamMessage,
+  { sequence, time, data, messageId, traceparent }: StreamMessage,
 ): Delivery {
   return {
     position: { stream, sequence },
@@ -52,6 +59,7 @@ export function deliveryOf(
     ...sender,
     body: data,
     messageId,
+    ...(traceparent !== null && { traceparent }),
   };
 }
 

@@ -186,7 +186,12 @@ async function decide(handler: ApiHandler, received: Received): Promise<ApiAnswe
     const message = `the subject names conversation ${conversation}, and the body another one`;
     return { ok: false, refusal: refusal('FORBIDDEN', message, 'leave `conversation` out of the body') };
   }
-  return handler({ endpoint, publisher, body });
+  return handler({
+    endpoint,
+    publisher,
+    traceparent: message.headers?.get('traceparent') || undefined,
+    body,
+  });
 }
 
 /** SERVICE-3. Null: the body names another conversation. */

@@ -1,4 +1,13 @@
-import { ErrorCode, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
+import {
+  ErrorCode,
+  headers,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  NatsError,
+  nuid,
+  type Subscription,
+} from 'nats';
 import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
 import {
   decodeAcceptance,
@@ -72,7 +81,12 @@ class NatsTurnLine implements TurnLine {
     this.#control = options.subjects.turnControl(options.agent, id);
   }
 
-  async offer(body: OfferBody, timeoutMs: number, onEvent: Listener): Promise<OfferOutcome> {
+  async offer(
+    body: OfferBody,
+    timeoutMs: number,
+    onEvent: Listener,
+    traceparent?: string,
+  ): Promise<OfferOutcome> {
     const { connection, subjects, agent, watch, closing } = this.#options;
     const followers = subjects.live(body.conversation, agent);
     const payload = encode({ ...body, live: this.#live, reply: this.#reply, control: this.#control });
@@ -83,7 +97,11 @@ class NatsTurnLine implements TurnLine {
     this.#offered = body;
     try {
       this.#listen(followers, body, onEvent);
-      const answer = await connection.request(subjects.turn(agent), payload, { timeout: timeoutMs });
+      const traced = traceparent === undefined ? {} : { headers: traceHeaders(traceparent) };
+      const answer = await connection.request(subjects.turn(agent), payload, {
+        timeout: timeoutMs,
+        ...traced,
+      });
       const decoded = decodeAcceptance(answer.data);
       if (!decoded) return { kind: 'refused', reason: 'its answer is not valid' };
       if (decoded.accepted) return { kind: 'accepted', instance: decoded.instance };
@@ -161,6 +179,12 @@ class NatsTurnLine implements TurnLine {
       // The connection is closed or draining, or the agent named an invalid subject.
     }
   }
+}
+
+function traceHeaders(traceparent: string): MsgHdrs {
+  const made = headers();
+  made.set('traceparent', traceparent);
+  return made;
 }
 
 function encode(body: object): Uint8Array {

@@ -1,7 +1,20 @@
-import { callModel, type Prose, reductionEntry, summarise } from '../../../agents/index.ts';
-import { type Command, type Effect, wireCallId } from '../../../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf } from '../../../kernel/index.ts';
+import {
+  callModel,
+  type ModelRequest,
+  type Prose,
+  reductionEntry,
+  summarise,
+} from '../../../agents/index.ts';
+import { type Command, type Effect, type Entry, wireCallId } from '../../../conversation/index.ts';
+import {
+  type LinkedAbort,
+  linkedAbort,
+  messageOf,
+  type TraceContext,
+  traceparentOf,
+} from '../../../kernel/index.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
+import { Lineage } from '../../../traces/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { RunningAgent } from '../../team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
@@ -36,11 +49,19 @@ export class Effects {
   readonly #conversation: string;
   readonly #runtime: Runtime;
   readonly #report: (command: Command) => void;
+  /** The durable entries. */
+  readonly #entries: () => readonly Entry[];
 
-  constructor(conversation: string, runtime: Runtime, report: (command: Command) => void) {
+  constructor(
+    conversation: string,
+    runtime: Runtime,
+    report: (command: Command) => void,
+    entries: () => readonly Entry[],
+  ) {
     this.#conversation = conversation;
     this.#runtime = runtime;
     this.#report = report;
+    this.#entries = entries;
   }
 
   get running(): number {
@@ -181,7 +202,7 @@ export class Effects {
     try {
       runtime.reach('before-model-call');
       const reported = await callModel(
-        request,
+        this.#traced(request),
         { upTo, estimatedTokens },
         {
           model: setup.model,
@@ -221,13 +242,34 @@ export class Effects {
     const abort = this.#begin(turnId);
     const startedAt = this.#runtime.elapsed();
     try {
-      const ran = await runTool(this.#conversation, effect, this.#runtime, abort.signal, requested);
+      const traceparent = this.#traceparent((lineage) => lineage.toolCall(turnId, call));
+      const ran = await runTool(
+        this.#conversation,
+        { ...effect, ...traceparent },
+        this.#runtime,
+        abort.signal,
+        requested,
+      );
       if (ran === null) return; // EFFECTS-2
       const duration = Math.round(this.#runtime.elapsed() - startedAt);
       this.#report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
       this.#end(turnId, abort);
     }
+  }
+
+  #traced(request: ModelRequest): ModelRequest {
+    const { turnId, hash, headers } = request;
+    return {
+      ...request,
+      headers: { ...headers, ...this.#traceparent((lineage) => lineage.modelCall(turnId, hash)) },
+    };
+  }
+
+  /** The header that makes the other program's work a part of this trace; empty without traces. */
+  #traceparent(spanIn: (lineage: Lineage) => TraceContext): { readonly traceparent?: string } {
+    if (this.#runtime.traces === null) return {};
+    return { traceparent: traceparentOf(spanIn(new Lineage(this.#conversation, this.#entries()))) };
   }
 
   #begin(turnId: string): LinkedAbort {

@@ -62,7 +62,12 @@ export class ConversationWorker {
     this.#onFenced = () => onFenced(this);
     this.#ledger = new Ledger(id, runtime, marked || runtime.ownership.isShared, opened);
     this.lastUsedAt = runtime.elapsed();
-    this.#effects = new Effects(id, runtime, (command) => this.#report(command));
+    this.#effects = new Effects(
+      id,
+      runtime,
+      (command) => this.#report(command),
+      () => this.entries(),
+    );
     const [ledger, owner] = [this.#ledger, this.#owner];
     this.#decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.#effects.reservations });
     const expire = (approvalId: string) => this.#report({ type: 'expire-approval', approvalId });
@@ -243,6 +248,7 @@ export class ConversationWorker {
       if (entries.length > 0) this.#owner.appended(taking);
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.#runtime.publishEntries(this.id, entries);
+      this.#runtime.traces?.appended(this.id, entries, () => this.entries());
       observe(this.id, this.#runtime, { decided, prepared });
       this.watchApprovals();
       if (this.#lifecycle === 'open')

@@ -1,6 +1,12 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import {
+  ErrorCode,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
+  type RequestId,
+} from '@modelcontextprotocol/sdk/types.js';
 import { monotonicClock, sleep } from '../../../kernel/index.ts';
 import { STREAM_ENDED } from '../failure.ts';
 import { withReadableAnswers } from './messages.ts';
@@ -50,6 +56,8 @@ export class HttpTransport implements Transport {
   #closing: Promise<void> | null = null;
   /** Bytes of answers that the server has not read (HTTP-TRANSPORT-6). */
   #answerBytes = 0;
+  /** Of the call that is being sent: the SDK accepts no headers for a single message. */
+  readonly #traceparent = new AsyncLocalStorage<string | null>();
   /** HTTP-TRANSPORT-7: the time of the next stream request, and the pause after it. */
   #nextStreamAt = 0;
   #pauseMs = LEAST_PAUSE_MS;
@@ -97,13 +105,12 @@ export class HttpTransport implements Transport {
     const pending: Pending = { resumable: false };
     this.#pending.set(message.id, pending);
     try {
-      await this.#inner.send(message, {
-        ...options,
-        onresumptiontoken: (token) => {
-          pending.resumable = true;
-          options?.onresumptiontoken?.(token);
-        },
-      });
+      const onresumptiontoken = (token: string) => {
+        pending.resumable = true;
+        options?.onresumptiontoken?.(token);
+      };
+      const send = () => this.#inner.send(message, { ...options, onresumptiontoken });
+      await this.#traceparent.run(traceparentIn(message.params), send);
     } catch (error) {
       this.#settle(message.id);
       throw error;
@@ -152,11 +159,14 @@ export class HttpTransport implements Transport {
 
   async #fetch(url: string | URL, init?: RequestInit): Promise<Response> {
     if (init?.method === 'GET') await this.#pause(init.signal ?? undefined);
-    const response = await fetch(url, init);
+    const traceparent = this.#traceparent.getStore();
+    const headers = new Headers(init?.headers);
+    if (traceparent && init?.method === 'POST') headers.set('traceparent', traceparent);
+    const response = await fetch(url, { ...init, headers });
     if (response.body === null) return response;
     const id = requestIdOf(init?.body);
     const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
-    const { status, statusText, headers } = response;
+    const { status, statusText } = response;
     const body = watched(response.body, {
       size: isStream && response.ok ? new EventSize() : new BodySize(),
       onTooLarge: (error) => {
@@ -166,7 +176,7 @@ export class HttpTransport implements Transport {
       onEnd: () => id !== null && response.ok && isStream && this.#streamEnded(id),
     });
     const readable = isStream && response.ok ? withReadableAnswers(body) : body; // HTTP-TRANSPORT-5
-    return new Response(readable, { status, statusText, headers });
+    return new Response(readable, { status, statusText, headers: response.headers });
   }
 
   /** HTTP-TRANSPORT-7 */
@@ -188,6 +198,11 @@ export class HttpTransport implements Transport {
       this.onmessage?.({ jsonrpc: '2.0', id, error });
     }, this.#settings.answerGraceMs);
   }
+}
+
+function traceparentIn(params: JSONRPCRequest['params']): string | null {
+  const traceparent = params?._meta?.traceparent;
+  return typeof traceparent === 'string' ? traceparent : null;
 }
 
 function requestIdOf(body: RequestInit['body']): RequestId | null {

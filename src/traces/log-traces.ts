@@ -1,0 +1,251 @@
+import {
+  type Entry,
+  type EntryOf,
+  type MessageEntry,
+  type Usage,
+  wireCallId,
+} from '../conversation/index.ts';
+import { cut, type TraceContext } from '../kernel/index.ts';
+import { spanIdOf } from './ids.ts';
+import { isPost, Lineage, type Placed } from './lineage.ts';
+import { ATTRIBUTES as A, SPAN_NAMES } from './names.ts';
+
+/**
+ * The spans of one log.
+ *
+ * LOG-TRACES-1  A span belongs to the entry that ends it. What has not ended has no span yet.
+ * LOG-TRACES-2  A copied entry (a fork) has no span: its own conversation has it.
+ * LOG-TRACES-3  Without `content`, no attribute contains a text that a person, a model or a tool wrote.
+ */
+export interface Span extends Placed {
+  readonly kind: 'consumer' | 'internal' | 'client';
+  readonly name: string;
+  /** Milliseconds since the epoch. */
+  readonly start: number;
+  readonly end: number;
+  readonly attributes: Readonly<Record<string, string | number | string[]>>;
+  /** Further causes, such as a second post that the same turn answers. */
+  readonly links: readonly TraceContext[];
+  readonly isError: boolean;
+}
+
+type Attributes = Record<string, string | number | string[] | undefined>;
+
+interface Described extends Pick<Span, 'kind' | 'name'> {
+  readonly error?: string | undefined;
+  readonly attributes: Attributes;
+}
+
+/** Characters of one text, with `content`. */
+const MOST_CONTENT = 16_384;
+
+export class LogTraces {
+  readonly lineage: Lineage;
+  readonly #conversation: string;
+  readonly #entries: readonly Entry[];
+  readonly #content: boolean;
+
+  constructor(conversation: string, entries: readonly Entry[], content = false) {
+    this.#conversation = conversation;
+    this.#entries = entries;
+    this.#content = content;
+    this.lineage = new Lineage(conversation, entries);
+  }
+
+  /** The spans that the entries from this index on end, in order. */
+  spans(from = 0): Span[] {
+    return this.#entries.slice(from).flatMap((entry) => (entry.copiedFrom ? [] : this.#endedBy(entry)));
+  }
+
+  /** LOG-TRACES-1 */
+  #endedBy(entry: Entry): Span[] {
+    switch (entry.type) {
+      case 'message':
+        if (entry.role === 'assistant') return this.#model(entry);
+        if (entry.role === 'tool') return this.#tool(entry);
+        return isPost(entry) && !entry.to ? [this.#post(entry, entry)] : [];
+      case 'turn-ended':
+        return entry.outcome === 'waiting' ? [] : this.#turn(entry);
+      case 'approval-answered':
+        return this.#approval(entry);
+      case 'summary':
+        return this.#summary(entry);
+      default:
+        return [];
+    }
+  }
+
+  /** Its own span, and those of the posts that are answered now. */
+  #turn(end: EntryOf<'turn-ended'>): Span[] {
+    const { turnId, outcome, agent } = end;
+    const started = this.lineage.start(turnId);
+    if (!started || started.copiedFrom) return []; // LOG-TRACES-2
+    const span = this.#span(started, end, this.lineage.turn(turnId), {
+      kind: 'internal',
+      name: `${SPAN_NAMES.turn} ${agent}`,
+      error: outcome === 'failed' ? 'turn_failed' : undefined,
+      attributes: {
+        [A.operation]: SPAN_NAMES.turn,
+        [A.agent]: agent,
+        [A.turn]: turnId,
+        [A.outcome]: outcome,
+        [A.waits]: this.lineage.waits(turnId),
+      },
+    });
+    return [...this.lineage.postsAnsweredBy(end).map((post) => this.#post(post, end)), span];
+  }
+
+  #post(entry: MessageEntry, end: Entry): Span {
+    const message = { role: 'user', parts: [{ type: 'text', content: entry.content }] };
+    return this.#span(entry, end, this.lineage.post(entry), {
+      kind: 'consumer',
+      name: SPAN_NAMES.post,
+      attributes: {
+        [A.publisher]: entry.author.id.split('/', 1)[0],
+        [A.entry]: entry.index,
+        [A.inputMessages]: this.#text([message]),
+      },
+    });
+  }
+
+  #model(entry: MessageEntry): Span[] {
+    const { turnId, requestHash, duration = 0, model, finishReason } = entry;
+    if (turnId === undefined || !requestHash) return [];
+    const start = new Date(Date.parse(entry.createdAt) - duration).toISOString();
+    const span = this.#span({ createdAt: start }, entry, this.lineage.modelCall(turnId, requestHash), {
+      kind: 'client',
+      name: model ? `${SPAN_NAMES.model} ${model}` : SPAN_NAMES.model,
+      error: entry.partType === 'error' ? errorCode(entry.content, 'LLM_ERROR ') : undefined,
+      attributes: {
+        ...this.#of(entry, turnId),
+        [A.operation]: SPAN_NAMES.model,
+        [A.model]: model,
+        [A.requestHash]: requestHash,
+        ...usageAttributes(entry.usage),
+        [A.finishReasons]: finishReason === undefined ? undefined : [finishReason],
+        [A.outputMessages]: this.#text([outputOf(entry)]),
+      },
+    });
+    return [span];
+  }
+
+  #tool(entry: MessageEntry): Span[] {
+    const { turnId, call, toolName = 'unknown' } = entry;
+    const asked = this.#entries[call?.index ?? -1];
+    if (turnId === undefined || !call || asked?.type !== 'message' || asked.copiedFrom) return []; // LOG-TRACES-2
+    const started = this.lineage.toolStart(call);
+    const span = this.#span(started ?? asked, entry, this.lineage.toolCall(turnId, call), {
+      kind: 'internal',
+      name: `${SPAN_NAMES.tool} ${toolName}`,
+      error: errorCode(entry.content),
+      attributes: {
+        ...this.#of(entry, turnId),
+        [A.operation]: SPAN_NAMES.tool,
+        [A.tool]: toolName,
+        [A.toolType]: 'function',
+        [A.callId]: wireCallId(call),
+        [A.risk]: started?.risk,
+        [A.callArguments]: this.#text(asked.tool_calls?.[call.position]?.function.arguments),
+        [A.callResult]: this.#text(entry.content),
+      },
+    });
+    return [span];
+  }
+
+  #approval(entry: EntryOf<'approval-answered'>): Span[] {
+    const request = this.lineage.approvalRequest(entry.approvalId);
+    const asked = request && this.#entries[request.call.index];
+    if (!request || request.copiedFrom || asked?.turnId === undefined) return [];
+    const { traceId, spanId: parentId } = this.lineage.turn(asked.turnId);
+    const place = { traceId, parentId, spanId: spanIdOf('approval', entry.approvalId) };
+    const span = this.#span(request, entry, place, {
+      kind: 'internal',
+      name: SPAN_NAMES.approval,
+      attributes: {
+        ...this.#of(asked, asked.turnId),
+        [A.tool]: request.tool,
+        [A.callId]: wireCallId(request.call),
+        [A.approval]: entry.answer,
+      },
+    });
+    return [span];
+  }
+
+  /** The work began after the newest entry of the turn before it. */
+  #summary(entry: EntryOf<'summary'>): Span[] {
+    const { turnId } = entry;
+    if (turnId === undefined) return [];
+    const before = this.#entries.findLast((one) => one.index < entry.index && one.turnId === turnId) ?? entry;
+    const { traceId, spanId: parentId } = this.lineage.turn(turnId);
+    const place = { traceId, parentId, spanId: spanIdOf('summary', turnId, entry.id) };
+    const attributes = { ...this.#of(entry, turnId), [A.agent]: entry.agent, [A.model]: entry.model };
+    const span = this.#span(before, entry, place, {
+      kind: 'internal',
+      name: SPAN_NAMES.summary,
+      attributes: { ...attributes, ...usageAttributes(entry.usage) },
+    });
+    return [span];
+  }
+
+  #of({ author, index }: Entry, turnId: string): Attributes {
+    return { [A.agent]: author.id, [A.turn]: turnId, [A.entry]: index };
+  }
+
+  #span(
+    start: Pick<Entry, 'createdAt'>,
+    { createdAt }: Entry,
+    place: Placed & { readonly links?: readonly TraceContext[] },
+    { kind, name, error, attributes }: Described,
+  ): Span {
+    const end = Date.parse(createdAt);
+    const given = { [A.conversation]: this.#conversation, ...attributes, [A.errorType]: error };
+    const present = Object.entries(given).flatMap(([key, value]) =>
+      value === undefined ? [] : [[key, value] as const],
+    );
+    return {
+      ...{ links: [], ...place, kind, name, end },
+      start: Math.min(Date.parse(start.createdAt), end),
+      attributes: Object.fromEntries(present),
+      isError: error !== undefined,
+    };
+  }
+
+  /** LOG-TRACES-3 */
+  #text(value: unknown): string | undefined {
+    if (!this.#content || value === undefined || value === null) return undefined;
+    return cut(typeof value === 'string' ? value : JSON.stringify(value), MOST_CONTENT);
+  }
+}
+
+function usageAttributes(usage: Usage | undefined): Attributes {
+  return {
+    [A.inputTokens]: usage?.inputTokens,
+    [A.cachedTokens]: usage?.cachedInputTokens,
+    [A.outputTokens]: usage?.outputTokens,
+    [A.usd]: usage?.usd,
+  };
+}
+
+function outputOf({ content, tool_calls: calls = [], finishReason }: MessageEntry) {
+  const text = content ? [{ type: 'text', content }] : [];
+  const made = calls.map(({ id, function: { name, arguments: given } }) => {
+    return { type: 'tool_call', id, name, arguments: given };
+  });
+  return { role: 'assistant', parts: [...text, ...made], finish_reason: finishReason };
+}
+
+/** A code of ours, never a text of a tool or provider. */
+const CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
+
+/** The code in `PREFIX{"code":…}` or, without a prefix, in `{"error":{"code":…}}`; undefined: the text is no error. */
+function errorCode(content: string | null, prefix = ''): string | undefined {
+  const json = prefix === '' ? content : content?.split(prefix).at(-1);
+  if (!json?.includes('"code"')) return undefined;
+  try {
+    const value = JSON.parse(json) as { code?: unknown; error?: { code?: unknown } };
+    const code = prefix === '' ? value?.error?.code : value?.code;
+    return typeof code === 'string' && CODE.test(code) ? code : undefined;
+  } catch {
+    return undefined;
+  }
+}
