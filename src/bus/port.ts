@@ -169,6 +169,8 @@ export interface DeadLetters {
   page(query: DeadLetterQuery): Promise<{ readonly letters: DeadLetter[]; readonly next: number | null }>;
   /** Null: there is no letter with that sequence, or it was removed. */
   get(sequence: number): Promise<DeadLetter | null>;
+  /** Of all letters; null: unknown. */
+  count(): Promise<number | null>;
   /** Removes a letter. Idempotent. */
   remove(sequence: number): Promise<void>;
 }

@@ -26,6 +26,8 @@ export interface Acquired
   readonly remote: Model;
   readonly toolbox: Toolbox;
   readonly telemetry: TelemetrySink | undefined;
+  /** Called with the milliseconds that an append took. */
+  readonly onAppended?: ((durationMs: number) => void) | undefined;
   /** All posts are read again, so no stored position counts. */
   readonly isReplay: boolean;
   readonly given: Given;
@@ -42,6 +44,7 @@ export async function createRuntime(
     toolbox,
     log,
     telemetry,
+    onAppended,
     traces,
     shutdown,
     reach,
@@ -78,7 +81,7 @@ export async function createRuntime(
     timers,
     newId,
     log,
-    telemetry: createTelemetry(telemetry, now),
+    telemetry: createTelemetry(telemetry, now, onAppended),
     traces,
     shutdown,
     reach,

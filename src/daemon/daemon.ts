@@ -151,7 +151,7 @@ async function start(
     ...{ bus, watchers, remote, log },
     toolbox: await tools.open(config),
     traces,
-    telemetry: gateway ? metrics.sink(telemetry) : telemetry, // only HTTP reads the counts
+    ...(gateway ? metrics.sinks(telemetry) : { telemetry }), // only HTTP reads the counts
     shutdown: shutdown.signal,
     reach: faults.reach ?? (() => undefined),
     ...{ isReplay, given },
@@ -178,7 +178,7 @@ async function start(
   const codeKey = gateway?.codeKey ?? undefined;
   const endpoints = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
   if (!given.simulation) await publishAddress(config, { ...address, ...endpoints }, releasers);
-  gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
+  gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts, traces)));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   workers
     .rebuildRows()

@@ -1,20 +1,74 @@
 import type { IngressLag } from '../bus/index.ts';
 import type { Measurement, Measurements } from '../gateway/index.ts';
+import { type Labels, Metric, SECONDS, SHARES } from './metric-series.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
+import type { SpanCounts } from './traces/exporter.ts';
 
 /**
- * Counts the telemetry events of the daemon since its start (`telemetry.ts`). Labels are configured names and outcomes,
- * never conversations, so that there are few of them.
+ * Counts the telemetry events of the daemon since its start (`telemetry.ts`). Labels are names of agents, models and tools,
+ * and outcomes; never conversations (METRIC-SERIES-1).
  */
 export interface Gauges {
   readonly openConversations: number;
   readonly ingressUnsettled: number;
   /** Null: unknown. */
   readonly ingressLag: IngressLag | null;
+  /** Absent or null in the following: unknown, and not reported. */
+  readonly approvals?: number | null;
+  readonly waitingAgents?: number | null;
+  readonly deadLetters?: number | null;
+  readonly spans?: SpanCounts | null;
 }
 
+type ModelCall = Extract<TelemetryEvent, { type: 'model_call' }>;
+
+/** Turns whose start is remembered. */
+const MOST_RUNNING = 10_000;
+
 export class Metrics {
-  readonly #counters = new Map<string, Map<string, { labels: Record<string, string>; value: number }>>();
+  readonly #metrics = {
+    turnsStarted: new Metric(
+      'parley_turns_started_total',
+      'Turns that began, or continued after a crash or a wait',
+    ),
+    turnsEnded: new Metric('parley_turns_ended_total', 'Turns that ended, or began to wait'),
+    turnSeconds: new Metric(
+      'parley_turn_seconds',
+      'From the start or continuation of a turn to its end or wait',
+      SECONDS,
+    ),
+    toolResults: new Metric('parley_tool_results_total', 'Results of tools that became durable'),
+    toolSeconds: new Metric('parley_tool_call_seconds', 'Time that tools ran', SECONDS),
+    modelCalls: new Metric('parley_model_calls_total', 'Calls of models, retries included in each'),
+    modelSeconds: new Metric('parley_model_seconds_total', 'Time that calls of models took'),
+    callSeconds: new Metric(
+      'parley_model_call_seconds',
+      'Time that one call of a model took, retries included',
+      SECONDS,
+    ),
+    firstToken: new Metric(
+      'parley_first_token_seconds',
+      'From a call of a model to the first part of its answer',
+      SECONDS,
+    ),
+    tokens: new Metric(
+      'parley_tokens_total',
+      'Tokens as the providers reported them; cached_input is part of input',
+    ),
+    usd: new Metric('parley_usd_total', 'Cost of calls whose price is known'),
+    unpriced: new Metric(
+      'parley_unpriced_calls_total',
+      'Answered calls whose cost is unknown; not in parley_usd_total',
+    ),
+    viewShare: new Metric(
+      'parley_view_window_ratio',
+      'Estimated tokens of a request by the window of its model',
+      SHARES,
+    ),
+    appendSeconds: new Metric('parley_append_seconds', 'Time until an append was durable', SECONDS),
+  };
+  /** By turn that runs here: when it began or continued. */
+  readonly #running = new Map<string, number>();
 
   /** Counts each event and forwards it. */
   sink(next: TelemetrySink | undefined): TelemetrySink {
@@ -24,20 +78,29 @@ export class Metrics {
     };
   }
 
+  /** What the runtime reports to. */
+  sinks(next: TelemetrySink | undefined) {
+    return {
+      telemetry: this.sink(next),
+      onAppended: (durationMs: number) => observe(this.#metrics.appendSeconds, {}, durationMs),
+    };
+  }
+
   measure(gauges: Gauges): Measurements {
     const { rss, heapUsed } = process.memoryUsage();
     return [
-      ...Object.entries(COUNTERS).map(
-        ([name, help]): Measurement => ({
-          name,
-          help,
-          type: 'counter',
-          samples: [...(this.#counters.get(name)?.values() ?? [])],
-        }),
-      ),
+      ...Object.values(this.#metrics).map((metric) => metric.measure()),
       gauge('parley_open_conversations', 'Conversations in memory', gauges.openConversations),
       gauge('parley_ingress_unsettled', 'Posts read that are not settled yet', gauges.ingressUnsettled),
       ...lagGauges(gauges.ingressLag, Date.now()),
+      ...known('parley_approvals_open', 'Calls that wait for the approval of a person', gauges.approvals),
+      ...known(
+        'parley_agents_waiting',
+        'Agents whose turn waits for a person or another agent',
+        gauges.waitingAgents,
+      ),
+      ...known('parley_dead_letters', 'Refused posts that are kept', gauges.deadLetters),
+      ...spanMetrics(gauges.spans),
       gauge('process_resident_memory_bytes', 'Resident memory of the daemon', rss),
       gauge('parley_heap_used_bytes', 'Heap in use', heapUsed),
       gauge('process_uptime_seconds', 'Since the process began', process.uptime()),
@@ -45,40 +108,47 @@ export class Metrics {
   }
 
   #count(event: TelemetryEvent): void {
-    if (event.type === 'turn_started') this.#add('parley_turns_started_total', { agent: event.agent });
-    else if (event.type === 'turn_ended') {
-      this.#add('parley_turns_ended_total', { agent: event.agent, outcome: event.outcome });
+    const metrics = this.#metrics;
+    if (event.type === 'turn_started') {
+      if (this.#running.size >= MOST_RUNNING) this.#running.clear(); // turns that another daemon took over
+      this.#running.set(event.turnId, Date.parse(event.ts));
+      metrics.turnsStarted.add({ agent: event.agent });
+    } else if (event.type === 'turn_ended') {
+      const labels = { agent: event.agent, outcome: event.outcome };
+      metrics.turnsEnded.add(labels);
+      const startedAt = this.#running.get(event.turnId) ?? Number.NaN;
+      this.#running.delete(event.turnId);
+      observe(metrics.turnSeconds, labels, Date.parse(event.ts) - startedAt);
     } else if (event.type === 'tool_result_persisted') {
-      this.#add('parley_tool_results_total', { agent: event.agent });
-    } else if (event.type === 'model_call') {
-      const { model, outcome, usage } = event;
-      this.#add('parley_model_calls_total', { model, outcome });
-      this.#add('parley_model_seconds_total', { model }, event.durationMs / 1_000);
-      if (!usage) return;
-      this.#add('parley_tokens_total', { model, kind: 'input' }, usage.inputTokens);
-      this.#add('parley_tokens_total', { model, kind: 'cached_input' }, usage.cachedInputTokens ?? 0);
-      this.#add('parley_tokens_total', { model, kind: 'output' }, usage.outputTokens);
-    }
+      metrics.toolResults.add({ agent: event.agent });
+      if (event.durationMs > 0)
+        observe(metrics.toolSeconds, { tool: event.tool ?? 'unknown' }, event.durationMs);
+    } else if (event.type === 'view_built') {
+      if (event.contextTokens)
+        metrics.viewShare.add({ agent: event.agent }, event.tokens / event.contextTokens);
+    } else if (event.type === 'model_call') this.#countCall(event);
   }
 
-  #add(name: keyof typeof COUNTERS, labels: Record<string, string>, by = 1): void {
-    const samples = this.#counters.get(name) ?? new Map();
-    this.#counters.set(name, samples);
-    const key = JSON.stringify(labels);
-    const sample = samples.get(key) ?? { labels, value: 0 };
-    samples.set(key, sample);
-    sample.value += by;
+  /** A cost that is unknown is no cost of 0. */
+  #countCall({ agent, model, outcome, usage, durationMs, firstTokenMs }: ModelCall): void {
+    const metrics = this.#metrics;
+    const labels = { agent, model };
+    metrics.modelCalls.add({ ...labels, outcome });
+    metrics.modelSeconds.add(labels, durationMs / 1_000);
+    observe(metrics.callSeconds, { model, outcome }, durationMs);
+    observe(metrics.firstToken, { model }, firstTokenMs ?? Number.NaN);
+    if (outcome === 'answered' && usage?.usd === undefined) metrics.unpriced.add(labels);
+    if (!usage) return;
+    metrics.tokens.add({ ...labels, kind: 'input' }, usage.inputTokens);
+    metrics.tokens.add({ ...labels, kind: 'cached_input' }, usage.cachedInputTokens ?? 0);
+    metrics.tokens.add({ ...labels, kind: 'output' }, usage.outputTokens);
+    if (usage.usd !== undefined) metrics.usd.add(labels, usage.usd);
   }
 }
 
-const COUNTERS = {
-  parley_turns_started_total: 'Turns that began, or continued after a crash or a wait',
-  parley_turns_ended_total: 'Turns that ended, or began to wait',
-  parley_tool_results_total: 'Results of tools that became durable',
-  parley_model_calls_total: 'Calls of models, retries included in each',
-  parley_model_seconds_total: 'Time that calls of models took',
-  parley_tokens_total: 'Tokens as the providers reported them; cached_input is part of input',
-};
+function observe(metric: Metric, labels: Labels, milliseconds: number): void {
+  if (milliseconds >= 0) metric.add(labels, milliseconds / 1_000);
+}
 
 /** Empty while the server cannot be asked. */
 function lagGauges(lag: IngressLag | null, now: number): Measurement[] {
@@ -88,6 +158,26 @@ function lagGauges(lag: IngressLag | null, now: number): Measurement[] {
     gauge('parley_ingress_lag', 'Posts in the ingress stream that are not settled yet', lag.messages),
     gauge('parley_ingress_lag_seconds', 'Since the stream took the oldest of them', age),
   ];
+}
+
+function spanMetrics(spans: SpanCounts | null | undefined): Measurement[] {
+  if (!spans) return [];
+  const counter = (name: string, help: string, value: number): Measurement => {
+    return { name, help, type: 'counter', samples: [{ labels: {}, value }] };
+  };
+  return [
+    counter('parley_trace_spans_sent_total', 'Spans that the collector accepted', spans.sent),
+    counter('parley_trace_spans_dropped_total', 'Spans that the collector refused for good', spans.dropped),
+    gauge(
+      'parley_trace_conversations_unsent',
+      'Conversations with spans that are not sent yet',
+      spans.waiting,
+    ),
+  ];
+}
+
+function known(name: string, help: string, value: number | null | undefined): Measurement[] {
+  return value === null || value === undefined ? [] : [gauge(name, help, value)];
 }
 
 function gauge(name: string, help: string, value: number): Measurement {

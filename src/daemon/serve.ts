@@ -8,9 +8,11 @@ import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
+import type { Gauges } from './metrics.ts';
 import type { Reloader } from './reload/reloader.ts';
 import type { Runtime } from './runtime.ts';
 import type { Grace } from './shutdown.ts';
+import type { TraceExporter } from './traces/exporter.ts';
 
 /** Reads posts and answers requests, alone or with the other daemons of the cluster; removes old texts. */
 
@@ -129,11 +131,25 @@ export function startRetention(
   return () => retention.stop();
 }
 
-export function gaugesOf(bus: Bus, workers: Workers, posts: Posts) {
+export function gaugesOf(
+  bus: Bus,
+  workers: Workers,
+  posts: Posts,
+  traces: Pick<TraceExporter, 'counts'> | null,
+): () => Promise<Gauges> {
   const lag = createLagMeter(() => bus.ingressLag(), monotonicClock);
+  const letters = createLagMeter(() => bus.deadLetters.count(), monotonicClock);
+  const waiting = createLagMeter(async () => {
+    const rows = await workers.rows();
+    return rows.reduce((sum, row) => sum + (row.waiting?.length ?? 0), 0);
+  }, monotonicClock);
   return async () => ({
     openConversations: workers.size,
     ingressUnsettled: posts.underWay,
     ingressLag: await lag(),
+    approvals: (await workers.approvals()).length,
+    waitingAgents: await waiting(),
+    deadLetters: await letters(),
+    spans: traces?.counts ?? null,
   });
 }

@@ -67,6 +67,8 @@ export type TelemetryEvent =
       readonly tokens: number;
       /** Of the request's body. */
       readonly bytes: number;
+      /** The window of the model. */
+      readonly contextTokens?: number;
       /** Why the guard stopped it. */
       readonly refused?: string;
     })
@@ -85,6 +87,8 @@ export type TelemetryEvent =
       readonly requestHash: string;
       /** Retries included. */
       readonly durationMs: number;
+      /** Until the first part of the answer; absent: there was none. */
+      readonly firstTokenMs?: number;
     })
   | (EventBase & {
       readonly type: 'conversation_repair_applied';
@@ -104,18 +108,31 @@ export type TelemetrySink = (event: TelemetryEvent) => void;
 export interface Telemetry {
   /** What was decided is durable. */
   applied(conversation: string, decision: Decision): void;
-  viewBuilt(assembled: Assembled): void;
-  modelCalled(conversation: string, model: string, call: number | undefined, outcome: CallOutcome): void;
+  viewBuilt(assembled: Assembled, contextTokens?: number): void;
+  modelCalled(
+    conversation: string,
+    model: string,
+    call: number | undefined,
+    outcome: CallOutcome,
+    firstTokenMs?: number,
+  ): void;
+  /** An append was durable after so many milliseconds. Not an event: there are many. */
+  appended(durationMs: number): void;
 }
 
 export const NO_TELEMETRY: Telemetry = {
   applied: () => undefined,
   viewBuilt: () => undefined,
   modelCalled: () => undefined,
+  appended: () => undefined,
 };
 
 /** DAEMON-TELEMETRY-3 */
-export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Telemetry {
+export function createTelemetry(
+  sink: TelemetrySink | undefined,
+  now: Clock,
+  appended: Telemetry['appended'] = NO_TELEMETRY.appended,
+): Telemetry {
   if (!sink) return NO_TELEMETRY;
   const tell = (event: TelemetryEvent) => {
     try {
@@ -134,9 +151,15 @@ export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Te
       const repair = repairOf(conversation, decision, time());
       if (repair) tell(repair);
     },
-    viewBuilt: (assembled) => tell({ ts: time(), ...viewOf(assembled) }),
-    modelCalled: (conversation, model, call, outcome) =>
-      tell({ ts: time(), ...callOf(conversation, model, call, outcome) }),
+    viewBuilt: (assembled, contextTokens) =>
+      tell({ ts: time(), ...viewOf(assembled), ...(contextTokens !== undefined && { contextTokens }) }),
+    modelCalled: (conversation, model, call, outcome, firstTokenMs) =>
+      tell({
+        ts: time(),
+        ...callOf(conversation, model, call, outcome),
+        ...(firstTokenMs !== undefined && { firstTokenMs }),
+      }),
+    appended,
   };
 }
 

@@ -187,7 +187,7 @@ function exposition(measurements: Measurements): string {
   const lines = measurements.flatMap(({ name, help, type, samples }) => [
     `# HELP ${name} ${escaped(help)}`,
     `# TYPE ${name} ${type}`,
-    ...samples.map(({ labels, value }) => `${name}${labelled(labels)} ${value}`),
+    ...samples.map(({ suffix = '', labels, value }) => `${name}${suffix}${labelled(labels)} ${value}`),
   ]);
   return `${lines.join('\n')}\n`;
 }

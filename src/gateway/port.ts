@@ -30,8 +30,10 @@ export interface Wire {
 export interface Measurement {
   readonly name: string;
   readonly help: string;
-  readonly type: 'counter' | 'gauge';
+  readonly type: 'counter' | 'gauge' | 'histogram';
   readonly samples: readonly {
+    /** Of a histogram: `_bucket`, `_sum` or `_count`. */
+    readonly suffix?: string;
     readonly labels: Readonly<Record<string, string>>;
     readonly value: number;
   }[];

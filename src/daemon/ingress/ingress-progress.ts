@@ -72,11 +72,11 @@ export class IngressProgress {
 const FRESH_MS = 1_000;
 
 /** The posts that are not in a log yet; null while the broker does not answer. Never rejects. */
-export function createLagMeter(
-  read: () => Promise<IngressLag | null>,
+export function createLagMeter<Value = IngressLag>(
+  read: () => Promise<Value | null>,
   elapsed: Clock,
-): () => Promise<IngressLag | null> {
-  let asked: { readonly at: number; readonly lag: Promise<IngressLag | null> } | null = null;
+): () => Promise<Value | null> {
+  let asked: { readonly at: number; readonly lag: Promise<Value | null> } | null = null;
   return () => {
     if (asked === null || elapsed() - asked.at >= FRESH_MS)
       asked = { at: elapsed(), lag: read().catch(() => null) };

@@ -64,15 +64,17 @@ describe('the metrics', () => {
       parley_turns_ended_total: [{ labels: { agent: 'pm', outcome: 'completed' }, value: 1 }],
       parley_tool_results_total: [{ labels: { agent: 'pm' }, value: 1 }],
       parley_model_calls_total: [
-        { labels: { model: 'default', outcome: 'answered' }, value: 2 },
-        { labels: { model: 'default', outcome: 'failed' }, value: 1 },
+        { labels: { agent: 'pm', model: 'default', outcome: 'answered' }, value: 2 },
+        { labels: { agent: 'pm', model: 'default', outcome: 'failed' }, value: 1 },
       ],
-      parley_model_seconds_total: [{ labels: { model: 'default' }, value: 1.5 }],
+      parley_model_seconds_total: [{ labels: { agent: 'pm', model: 'default' }, value: 1.5 }],
       parley_tokens_total: [
-        { labels: { model: 'default', kind: 'input' }, value: 30 },
-        { labels: { model: 'default', kind: 'cached_input' }, value: 5 },
-        { labels: { model: 'default', kind: 'output' }, value: 5 },
+        { labels: { agent: 'pm', model: 'default', kind: 'input' }, value: 30 },
+        { labels: { agent: 'pm', model: 'default', kind: 'cached_input' }, value: 5 },
+        { labels: { agent: 'pm', model: 'default', kind: 'output' }, value: 5 },
       ],
+      parley_usd_total: [],
+      parley_unpriced_calls_total: [{ labels: { agent: 'pm', model: 'default' }, value: 2 }],
       parley_open_conversations: [{ labels: {}, value: 2 }],
       parley_ingress_unsettled: [{ labels: {}, value: 1 }],
     });

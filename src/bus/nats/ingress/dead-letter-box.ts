@@ -50,7 +50,9 @@ export function createDeadLetters(manager: JetStreamManager, subjects: Subjects)
     }
   }
 
-  return { ingressStream, get, page, remove };
+  const count = async () => (await findStream(manager, stream))?.state.messages ?? null;
+
+  return { ingressStream, count, get, page, remove };
 }
 
 function letterOf(subjects: Subjects, stored: StoredMsg): DeadLetter {

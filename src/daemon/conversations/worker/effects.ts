@@ -201,6 +201,8 @@ export class Effects {
     );
     try {
       runtime.reach('before-model-call');
+      const startedAt = runtime.elapsed();
+      let firstTokenMs: number | undefined;
       const reported = await callModel(
         this.#traced(request),
         { upTo, estimatedTokens },
@@ -210,7 +212,10 @@ export class Effects {
           signal: abort.signal,
           elapsed: runtime.elapsed,
           newId: runtime.newId,
-          publish: (chunk) => runtime.publishLive(this.#conversation, request.agent, chunk),
+          publish: (chunk) => {
+            firstTokenMs ??= Math.round(runtime.elapsed() - startedAt);
+            runtime.publishLive(this.#conversation, request.agent, chunk);
+          },
           timers: runtime.timers,
           random: Math.random,
           price: setup.profile.price,
@@ -218,7 +223,13 @@ export class Effects {
       );
       runtime.reach('after-model-call');
       const command = await keptReport(this.#conversation, reported, runtime);
-      runtime.telemetry.modelCalled(this.#conversation, setup.profile.name, prepared.number, command);
+      runtime.telemetry.modelCalled(
+        this.#conversation,
+        setup.profile.name,
+        prepared.number,
+        command,
+        firstTokenMs,
+      );
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // EFFECTS-2
       const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;

@@ -92,7 +92,8 @@ export function observe(
       remote.turnOver?.(entry.turnId);
     }
   }
-  for (const { assembled } of prepared.values()) telemetry.viewBuilt(assembled);
+  for (const { assembled, call } of prepared.values())
+    telemetry.viewBuilt(assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
 }
 
 /** Retries a report whose append failed, for example on a full disk: its effect did happen. */

@@ -300,7 +300,9 @@ export class ConversationWorker {
   async #append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
     const status = this.#owner.workStatus(this.#ledger.conversation.state);
+    const startedAt = this.#runtime.elapsed();
     if (!(await this.#ledger.append(before, entries, status))) throw this.#fence();
+    this.#runtime.telemetry.appended(this.#runtime.elapsed() - startedAt);
   }
 
   /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */

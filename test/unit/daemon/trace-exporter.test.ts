@@ -1,0 +1,147 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { TraceExporter } from '../../../src/daemon/traces/exporter.ts';
+import type { Sent } from '../../../src/traces/otlp.ts';
+
+let data: string;
+beforeEach(async () => {
+  data = await mkdtemp(join(tmpdir(), 'parley-traces-'));
+});
+afterEach(() => rm(data, { recursive: true, force: true }));
+
+const NOW = Date.parse('2026-11-01T12:00:00Z');
+const DOWN: Sent = { kind: 'failed', isRefused: false, reason: 'down' };
+
+const postAt = (index: number, time: number): Entry =>
+  ({
+    ...{ type: 'message', role: 'user', content: 'hi', index, id: `p${index}` },
+    ...{ createdAt: new Date(time).toISOString(), author: { kind: 'person', id: 'alice', name: 'alice' } },
+  }) as Entry;
+
+function createExporter(answers: Sent[] = [], logs: Record<string, Entry[]> = {}) {
+  const sent: string[][] = [];
+  const lines: string[] = [];
+  const write = (_: object, message: string) => void lines.push(message);
+  const exporter = new TraceExporter({
+    sender: {
+      async send(spans) {
+        sent.push(
+          spans.map(
+            ({ attributes }) => `${attributes['gen_ai.conversation.id']} ${attributes['parley.entry.index']}`,
+          ),
+        );
+        return answers.shift() ?? { kind: 'sent' };
+      },
+      close: async () => undefined,
+    },
+    content: false,
+    dataDirectory: data,
+    log: { info: write, warn: write, error: write },
+    now: () => NOW,
+    read: async (id) => logs[id] ?? null,
+    changedSince: async () => Object.keys(logs),
+  });
+  const append = (id: string, log: Entry[], from: number) =>
+    exporter.appended(id, log.slice(from), () => log);
+  return { exporter, sent, lines, append };
+}
+
+const position = async () => JSON.parse(await readFile(join(data, 'traces.json'), 'utf8')).exportedUpTo;
+
+describe('the exporter of traces', () => {
+  it('sends the spans of what was appended, and records the time', async () => {
+    const { exporter, sent, append } = createExporter();
+    await exporter.start();
+    const log = [postAt(0, NOW), postAt(1, NOW)];
+    append('demo', log, 1);
+    await vi.waitFor(() => expect(exporter.counts.sent).toBe(1), 5_000);
+    expect(sent).toEqual([['demo 1']]);
+    await vi.waitFor(async () => expect(await position()).toBe('2026-11-01T12:00:00.000Z'));
+    await exporter.stop();
+  });
+
+  it('a collector that is down costs no span and one warning (EXPORTER-1)', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { exporter, sent, lines, append } = createExporter([DOWN, DOWN]);
+      append('demo', [postAt(0, NOW)], 0);
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect([sent.length, exporter.counts]).toEqual([1, { sent: 0, dropped: 0, waiting: 1 }]);
+      append('other', [postAt(0, NOW)], 0);
+      exporter.readNoMore();
+      await exporter.stop();
+      expect(sent).toHaveLength(2);
+      expect(exporter.counts.waiting).toBe(2);
+      await expect(position()).rejects.toThrow('ENOENT');
+      expect(lines).toEqual(['traces cannot be sent: trying again; the conversations are not affected']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('a collector that is back gets what it missed, from the log', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const log = [postAt(0, NOW), postAt(1, NOW)];
+      const { exporter, sent, lines, append } = createExporter([DOWN], { demo: log });
+      append('demo', log, 1);
+      await vi.advanceTimersByTimeAsync(2_000);
+      await vi.advanceTimersByTimeAsync(4_000);
+      expect(sent).toEqual([['demo 1'], ['demo 1']]);
+      expect(exporter.counts).toEqual({ sent: 1, dropped: 0, waiting: 0 });
+      expect(lines.at(-1)).toBe('traces are sent again; none is lost');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('a start sends again what ended since the recorded time, less a minute (EXPORTER-2)', async () => {
+    await writeFile(join(data, 'traces.json'), JSON.stringify({ exportedUpTo: new Date(NOW).toISOString() }));
+    const logs = { demo: [postAt(0, NOW - 120_000), postAt(1, NOW - 30_000), postAt(2, NOW + 1)] };
+    const { exporter, sent } = createExporter([], logs);
+    await exporter.start();
+    await vi.waitFor(() => expect(sent).toEqual([['demo 1', 'demo 2']]), 5_000);
+    await exporter.stop();
+  });
+
+  it('a first start sends no older log', async () => {
+    const { exporter } = createExporter([], { demo: [postAt(0, NOW)] });
+    await exporter.start();
+    expect([exporter.counts.waiting, await position()]).toEqual([0, '2026-11-01T12:00:00.000Z']);
+  });
+
+  it('a claim sends again what ended in the minute before it (EXPORTER-3)', async () => {
+    const { exporter, sent, append } = createExporter();
+    const claim = { ...postAt(2, NOW), type: 'claim', daemon: 'd', epoch: 2 } as Entry;
+    append('demo', [postAt(0, NOW - 120_000), postAt(1, NOW - 5_000), claim], 2);
+    await exporter.stop();
+    expect(sent).toEqual([['demo 1']]);
+  });
+
+  it('spans that the collector refuses are dropped, counted, and reported once (EXPORTER-4)', async () => {
+    const refused: Sent = { kind: 'failed', isRefused: true, reason: 'Bad Request' };
+    const { exporter, lines, append } = createExporter([refused, refused]);
+    append(
+      'demo',
+      Array.from({ length: 600 }, (_, index) => postAt(index, NOW)),
+      0,
+    );
+    await exporter.stop();
+    expect(exporter.counts).toEqual({ sent: 0, dropped: 600, waiting: 0 });
+    expect(lines).toEqual(['the collector refuses spans: they are dropped']);
+  });
+
+  it('a log that cannot be read does not hold back the others', async () => {
+    const { exporter, sent, lines, append } = createExporter();
+    exporter.appended('bad', [postAt(0, NOW)], () => {
+      throw new Error('damaged');
+    });
+    append('demo', [postAt(0, NOW)], 0);
+    await exporter.stop();
+    expect(sent).toEqual([['demo 0']]);
+    expect(lines).toEqual(['the traces of a log cannot be computed']);
+  });
+});
