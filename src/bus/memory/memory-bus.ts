@@ -130,6 +130,7 @@ function deadLettersOf(letters: Map<number, DeadLetter>, ingressStream: string):
       const page = found.slice(0, limit);
       return { letters: page, next: found.length > limit ? (page.at(-1)?.sequence ?? null) : null };
     },
+    count: async () => letters.size,
     get: async (at) => letters.get(at) ?? null,
     async remove(at) {
       letters.delete(at);
