@@ -28,6 +28,20 @@ export const posted = fields({
   agents: list(agent),
 });
 
+/** What one agent does or waits for. */
+export const activity = fields({
+  agent,
+  status: z.enum(['running', 'waiting', 'limited', 'stopped', 'failed']),
+  since: z.string().nullable().describe('ISO 8601'),
+  for: z
+    .enum(['approval', 'outcome', 'question', 'agent', 'program', 'input'])
+    .optional()
+    .describe(
+      'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, its own program, the first message of a run',
+    ),
+  of: z.string().optional().describe('The tool, the other agent, or the code of the failure'),
+});
+
 const summary = {
   id: z.string(),
   title: z.string().nullable(),
@@ -55,6 +69,8 @@ export const page = fields({
       limited: list(agent),
       /** Stopped agents that have outstanding messages or a node of a run; `resume` continues them. */
       stopped: list(agent),
+      /** One element for each running turn, each thing that a turn waits for, and each agent that is halted. */
+      activity: list(activity).optional(),
     }),
   ),
   next: z.string().nullable(),

@@ -83,6 +83,19 @@ export interface ConversationRow {
   readonly waiting?: readonly string[];
   readonly limited?: readonly string[];
   readonly stopped?: readonly string[];
+  /** What its agents wait for, and which of them are limited, stopped or failed; absent in older rows. */
+  readonly activity?: readonly RowActivity[];
+}
+
+/** One agent that needs something: an element for each thing that it waits for. */
+export interface RowActivity {
+  readonly agent: string;
+  readonly status: string;
+  /** ISO 8601. */
+  readonly since: string | null;
+  /** What it waits for, and which one: the tool, the other agent. */
+  readonly for?: string;
+  readonly of?: string;
 }
 
 /** How far the ingress stream was read: every post up to `sequence` is in a log or was refused. */

@@ -7,6 +7,9 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 
 const call = (name: string, args: object) => ({ text: '', tool_calls: [{ name, arguments: args }] });
 
+/** The element of a question in the list. */
+const QUESTION = { agent: 'pm', status: 'waiting', for: 'question' };
+
 const SETTINGS = {
   models: { default: { provider: 'scripted', script: 'script.yaml' } },
   limits: { modelCallsPerTurn: 1 },
@@ -37,7 +40,13 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
 
   /** Rows written by a version without these fields. */
   async function makeRowsOlder(): Promise<void> {
-    const older = ({ waiting: _, limited: __, stopped: ___, ...row }: Record<string, unknown>) => row;
+    const older = ({
+      waiting: _,
+      limited: __,
+      stopped: ___,
+      activity: ____,
+      ...row
+    }: Record<string, unknown>) => row;
     if (store === 'file') {
       const path = join(site.data, 'conversations', 'index.json');
       const { rows } = JSON.parse(await readFile(path, 'utf8'));
@@ -58,19 +67,37 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     site = await openSite({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });
     const listed = async () => {
       const rows = (await site.parley('ls', '--json')).json();
-      return rows.map(({ id, running, waiting, limited, stopped }) => ({
+      return rows.map(({ id, running, waiting, limited, stopped, activity }) => ({
         id,
         running,
         waiting,
         limited,
         stopped,
+        activity: activity?.map(({ since, ...one }: { since: string }) => {
+          expect(Date.now() - Date.parse(since)).toBeLessThan(90_000);
+          return one;
+        }),
       }));
     };
     const wanted = [
-      { id: 'asked', running: [], waiting: ['pm'], limited: [], stopped: [] },
-      { id: 'done', running: [], waiting: [], limited: [], stopped: [] },
-      { id: 'halted', running: [], waiting: [], limited: ['pm'], stopped: [] },
-      { id: 'held', running: [], waiting: [], limited: [], stopped: ['pm'] },
+      { id: 'asked', running: [], waiting: ['pm'], limited: [], stopped: [], activity: [QUESTION] },
+      { id: 'done', running: [], waiting: [], limited: [], stopped: [], activity: [] },
+      {
+        id: 'halted',
+        running: [],
+        waiting: [],
+        limited: ['pm'],
+        stopped: [],
+        activity: [{ agent: 'pm', status: 'limited' }],
+      },
+      {
+        id: 'held',
+        running: [],
+        waiting: [],
+        limited: [],
+        stopped: ['pm'],
+        activity: [{ agent: 'pm', status: 'stopped' }],
+      },
     ];
     let daemon = await site.up('--store', store);
     await site.parley('say', 'asked', 'I am unsure', '--wait');
@@ -92,7 +119,7 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     daemon = await site.up('--store', store);
     expect(await listed()).toEqual(wanted);
     const table = (await site.parley('ls')).stdout;
-    expect(table).toMatch(/^asked .* pm waiting /m);
+    expect(table).toMatch(/^asked .* pm waiting +an answer \(\d+[sm]\) /m);
     expect(table).toMatch(/^halted .* pm limited /m);
     expect(table).toMatch(/^held .* pm is stopped /m);
     expect(await daemon.stop()).toBe(0);
@@ -102,7 +129,7 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     daemon = await site.up('--store', store);
     await expect.poll(listed, { timeout: 15_000 }).toEqual(wanted);
     expect((await site.parley('resume', 'held')).code).toBe(0);
-    const left = { ...wanted.at(-1), stopped: [] };
+    const left = { ...wanted.at(-1), stopped: [], activity: [] };
     await expect.poll(async () => (await listed()).at(-1), { timeout: 15_000 }).toEqual(left);
     const held = await (await site.client()).request('conversation', { conversation: 'held' });
     expect([held.mode, held.run]).toEqual(['agent', null]); // its run has ended

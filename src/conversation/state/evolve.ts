@@ -263,6 +263,7 @@ function applyTurnStarted(next: Next, entry: EntryOf<'turn-started'>): void {
       });
     } else {
       agent.turn = newTurn(agent, entry);
+      agent.failedAt = null;
     }
     agent.waiting = agent.waiting.without(entry.trigger);
   });
@@ -272,6 +273,7 @@ function applyTurnEnded(next: Next, entry: EntryOf<'turn-ended'>): void {
   changeAgent(next, entry.agent, (agent) => {
     agent.lastProcessedMessageIndex = entry.lastProcessedMessageIndex;
     if (entry.outcome !== 'limited') agent.limitedBy = null;
+    if (entry.outcome === 'failed') agent.failedAt = entry.index;
     if (entry.outcome !== 'waiting') agent.turn = null;
     changeTurn(agent, (turn) => {
       turn.status = 'waiting';

@@ -59,6 +59,7 @@ function copyOfAgent(agent: AgentState): Mutable<AgentState> {
     waiting: agent.waiting,
     stopped: agent.stopped,
     limitedBy: agent.limitedBy,
+    failedAt: agent.failedAt,
     executionMs: agent.executionMs,
     tokenRatio: agent.tokenRatio,
     used: agent.used,

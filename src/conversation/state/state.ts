@@ -132,6 +132,8 @@ export interface AgentState {
   readonly stopped: boolean | null;
   /** The `limit-reached` that ended its last turn: `resume` starts a turn on it. */
   readonly limitedBy: number | null;
+  /** The `turn-ended` of its last turn, if that failed. */
+  readonly failedAt: number | null;
   /** Milliseconds spent in model calls and tools. */
   readonly executionMs: number;
   /** Real tokens per estimated token, from the newest usage report. */
@@ -216,6 +218,7 @@ const EMPTY_AGENT: AgentState = {
   waiting: WaitingQueue.EMPTY,
   stopped: null,
   limitedBy: null,
+  failedAt: null,
   executionMs: 0,
   tokenRatio: 1,
   used: NOTHING_USED,

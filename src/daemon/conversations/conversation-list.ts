@@ -1,16 +1,22 @@
 import { messageOf } from '../../kernel/index.ts';
 import type { Runtime } from '../runtime.ts';
+import { runningActivity } from './activity.ts';
 import type { OpenWorkers } from './open-workers.ts';
 import { isComplete, type ListedRow, listedRow, rowOf } from './projections.ts';
 
 /** The rows of all conversations by id: the stored rows, updated from memory. */
-export async function listConversations(store: Runtime['store'], open: OpenWorkers): Promise<ListedRow[]> {
+export async function listConversations(
+  { store, remote }: Pick<Runtime, 'store' | 'remote'>,
+  open: OpenWorkers,
+): Promise<ListedRow[]> {
   const rows = new Map((await store.rows()).map((row) => [row.id, listedRow(row)]));
   for (const worker of await open.all()) {
     // The memory of a conversation that another daemon owns or deleted is stale.
     if (worker.isOurs && worker.state.length > 0) {
-      const row = rowOf(worker.id, worker.state, worker.entries(0, 50));
-      rows.set(worker.id, listedRow(row, worker.state));
+      const { id, state } = worker;
+      const entries = worker.entries();
+      const current = runningActivity(state, entries, (turnId) => remote.absentSince?.(turnId));
+      rows.set(id, listedRow(rowOf(id, state, entries), current));
     }
   }
   return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));

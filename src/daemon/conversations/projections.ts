@@ -3,13 +3,13 @@ import {
   agentState,
   type ConversationState,
   type Entry,
-  isStopped,
   type Mode,
   type PhaseTable,
   type Roster,
   type Workflows,
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
+import { type Activity, hasWork, statusOf, storedActivity, withStatus } from './activity.ts';
 
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
@@ -30,6 +30,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     waiting: withStatus(state, 'waiting'),
     limited: withStatus(state, 'limited'),
     stopped: withStatus(state, 'stopped').filter((slug) => hasWork(state, slug)),
+    activity: storedActivity(state, entries),
   };
 }
 
@@ -42,41 +43,28 @@ function titleOf(state: ConversationState, entries: readonly Entry[]): string | 
   return [...words].length <= TITLE_LENGTH ? words : `${[...words].slice(0, TITLE_LENGTH - 1).join('')}…`;
 }
 
-type AgentStatus = 'idle' | 'running' | 'waiting' | 'stopped' | 'limited';
-
-function statusOf(state: ConversationState, slug: string): AgentStatus {
-  const { turn, limitedBy } = agentState(state, slug);
-  if (turn) return turn.status;
-  if (isStopped(state, slug)) return 'stopped';
-  if (state.run?.awaitsInput && state.run.agent === slug) return 'waiting';
-  return limitedBy === null ? 'idle' : 'limited';
-}
-
 /** A row with the slugs of agents that run, that wait for an answer, that a limit halted, and that are stopped with work. */
 export type ListedRow = AnswerOf<'conversations'>['conversations'][number];
 
-/** `state`: of a conversation in memory; others have no running turn. */
-export function listedRow(row: ConversationRow, state?: ConversationState): ListedRow {
-  const running = state ? withStatus(state, 'running') : [];
+/** `current`: the running turns of a conversation in memory; others have no running turn. */
+export function listedRow(row: ConversationRow, current: readonly Activity[] = []): ListedRow {
+  const slugsOf = (status: Activity['status']) =>
+    current.filter((one) => one.status === status).map(({ agent }) => agent);
   const { waiting = [], limited = [], stopped = [] } = row;
-  return { ...row, mode: row.mode as Mode, running, waiting, limited, stopped }; // `rowOf` wrote it
+  return {
+    ...row,
+    mode: row.mode as Mode, // `rowOf` wrote it, and the activity
+    running: slugsOf('running'),
+    waiting: [...waiting, ...slugsOf('waiting')],
+    limited,
+    stopped,
+    activity: [...current, ...((row.activity ?? []) as readonly Activity[])],
+  };
 }
 
 /** The row has all fields of this version. */
-export function isComplete({ waiting, limited, stopped }: ConversationRow): boolean {
-  return waiting !== undefined && limited !== undefined && stopped !== undefined;
-}
-
-/** Messages wait for this agent, or the run is at its node. */
-function hasWork(state: ConversationState, slug: string): boolean {
-  return agentState(state, slug).waiting.length > 0 || state.run?.agent === slug;
-}
-
-function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
-  const inRun = state.run?.agent ? [state.run.agent] : []; // it may have no state yet
-  return [...new Set([...Object.keys(state.agents), ...inRun])].filter(
-    (slug) => statusOf(state, slug) === wanted,
-  );
+export function isComplete({ waiting, limited, stopped, activity }: ConversationRow): boolean {
+  return [waiting, limited, stopped, activity].every((field) => field !== undefined);
 }
 
 /** The answer of endpoint `phases`. */

@@ -198,7 +198,7 @@ export class Workers {
 
   /** The conversation list. */
   rows(): Promise<ListedRow[]> {
-    return listConversations(this.#runtime.store, this.#open);
+    return listConversations(this.#runtime, this.#open);
   }
 
   /** Without memory. */

@@ -1,5 +1,11 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import type { ConversationRow, IngressAttempts, IngressPosition, IngressPosts } from '../port.ts';
+import type {
+  ConversationRow,
+  IngressAttempts,
+  IngressPosition,
+  IngressPosts,
+  RowActivity,
+} from '../port.ts';
 import { byId } from '../rules.ts';
 import { type LazyDocument, openLazyDocument } from './documents.ts';
 import type { StoreLog } from './log/log-file.ts';
@@ -81,7 +87,22 @@ function parseRow(value: unknown): ConversationRow {
     ...(value.waiting === undefined ? {} : { waiting: texts(value, 'waiting') }),
     ...(value.limited === undefined ? {} : { limited: texts(value, 'limited') }),
     ...(value.stopped === undefined ? {} : { stopped: texts(value, 'stopped') }),
+    ...(value.activity === undefined ? {} : { activity: parseActivity(value.activity) }),
   };
+}
+
+function parseActivity(value: unknown): RowActivity[] {
+  if (!Array.isArray(value)) throw new Error('activity is not a list');
+  return value.map((one: unknown) => {
+    if (!isRecord(one)) throw new Error('an element of activity is not an object');
+    return {
+      agent: text(one, 'agent'),
+      status: text(one, 'status'),
+      since: one.since === null ? null : text(one, 'since'),
+      ...(one.for === undefined ? {} : { for: text(one, 'for') }),
+      ...(one.of === undefined ? {} : { of: text(one, 'of') }),
+    };
+  });
 }
 
 export function parseIngressPosition(value: unknown): IngressPosition {

@@ -34,11 +34,11 @@ describe('ls', () => {
     const { code, out } = await parley(['ls'], { daemon: pages() });
     expect(code).toBe(0);
     expect(out.split('\n')).toEqual([
-      'ID  TITLE  PHASE  MODE   TALKING  STATUS               LENGTH  TOKENS  USD      UPDATED',
-      'a   -      chat   agent  pm       pm limited           2       12345   $0.0310  2026-11-21 20:39',
-      'b   -      chat   agent  pm       -                    2       -       -        2026-11-21 20:39',
-      'c   -      chat   agent  pm       dev is stopped       2       -       -        2026-11-21 20:39',
-      'd   -      chat   agent  pm       dev, pm are stopped  2       -       -        2026-11-21 20:39',
+      'ID  TITLE  PHASE  MODE   TALKING  STATUS               WAITS FOR  LENGTH  TOKENS  USD      UPDATED',
+      'a   -      chat   agent  pm       pm limited           -          2       12345   $0.0310  2026-11-21 20:39',
+      'b   -      chat   agent  pm       -                    -          2       -       -        2026-11-21 20:39',
+      'c   -      chat   agent  pm       dev is stopped       -          2       -       -        2026-11-21 20:39',
+      'd   -      chat   agent  pm       dev, pm are stopped  -          2       -       -        2026-11-21 20:39',
       '',
     ]);
   });

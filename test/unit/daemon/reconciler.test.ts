@@ -62,6 +62,7 @@ describe('the reconciler', () => {
             waiting: [],
             limited: [],
             stopped: [],
+            activity: [],
           })),
         refreshRow: async (id: string) => void listed.push(id),
         async current(id: string) {

@@ -1,0 +1,118 @@
+import type { AnswerOf } from '../../bus/index.ts';
+import { agentState, type ConversationState, type Entry, isStopped } from '../../conversation/index.ts';
+import type { RowActivity } from '../../persistence/index.ts';
+
+/**
+ * What the agents of a conversation do or wait for, and since when. Folded from the log, so that it survives a restart; only
+ * running turns and programs that are not connected are known to the daemon that works on the conversation.
+ */
+
+export type Activity = NonNullable<AnswerOf<'conversations'>['conversations'][number]['activity']>[number];
+
+/** Since when a turn waits for the program of its agent, by turn; milliseconds since the epoch. */
+export type AbsentSince = (turnId: string) => number | undefined;
+
+type AgentStatus = 'idle' | Activity['status'];
+
+export function statusOf(state: ConversationState, slug: string): AgentStatus {
+  const { turn, limitedBy, failedAt } = agentState(state, slug);
+  if (turn) return turn.status;
+  if (isStopped(state, slug)) return 'stopped';
+  if (state.run?.awaitsInput && state.run.agent === slug) return 'waiting';
+  if (limitedBy !== null) return 'limited';
+  return failedAt === null ? 'idle' : 'failed';
+}
+
+export function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
+  return agentsOf(state).filter((slug) => statusOf(state, slug) === wanted);
+}
+
+/** Messages wait for this agent, or the run is at its node. */
+export function hasWork(state: ConversationState, slug: string): boolean {
+  return agentState(state, slug).waiting.length > 0 || state.run?.agent === slug;
+}
+
+/** Without running turns: a stored row may be older than the end of a turn. */
+export function storedActivity(state: ConversationState, entries: readonly Entry[]): RowActivity[] {
+  return agentsOf(state).flatMap((slug) => [...waits(state, slug, entries), ...halted(state, slug, entries)]);
+}
+
+/** The running turns of a conversation in memory. */
+export function runningActivity(
+  state: ConversationState,
+  entries: readonly Entry[],
+  absentSince: AbsentSince,
+): Activity[] {
+  return agentsOf(state).flatMap((agent): Activity[] => {
+    const { turn } = agentState(state, agent);
+    if (turn?.status !== 'running') return [];
+    const absent = absentSince(turn.turnId);
+    if (absent === undefined) return [{ agent, status: 'running', since: timeOf(entries, turn.startedAt) }];
+    return [{ agent, status: 'waiting', since: new Date(absent).toISOString(), for: 'program', of: agent }];
+  });
+}
+
+function waits(state: ConversationState, agent: string, entries: readonly Entry[]): Activity[] {
+  const { turn } = agentState(state, agent);
+  const waiting = (since: string | null, what: Activity['for'], of?: string): Activity => {
+    return { agent, status: 'waiting', since, for: what, ...(of === undefined ? {} : { of }) };
+  };
+  if (!turn && statusOf(state, agent) === 'waiting')
+    return [waiting(timeOf(entries, state.run?.enteredAt ?? -1), 'input')];
+  return (turn?.openCalls ?? []).flatMap(({ approval, name, place, arguments: given }) => {
+    if (approval?.status === 'pending')
+      return [waiting(approval.requestedAt, approval.mayHaveRun ? 'outcome' : 'approval', name)];
+    const since = timeOf(entries, place.index);
+    if (name === 'ask') return [waiting(since, 'question')];
+    if (name !== 'delegate' || turn?.status === 'running') return [];
+    return [waiting(since, 'agent', delegateOf(given))];
+  });
+}
+
+/** Limited, stopped with outstanding work, or failed. */
+function halted(state: ConversationState, agent: string, entries: readonly Entry[]): Activity[] {
+  const { limitedBy, failedAt } = agentState(state, agent);
+  const status = statusOf(state, agent);
+  if (status === 'limited') return [{ agent, status, since: timeOf(entries, limitedBy ?? -1) }];
+  if (status === 'stopped' && hasWork(state, agent))
+    return [{ agent, status, since: stoppedSince(entries, agent) }];
+  if (status !== 'failed' || failedAt === null) return [];
+  const code = failureCode(entries, agent, failedAt);
+  return [{ agent, status, since: timeOf(entries, failedAt), ...(code === undefined ? {} : { of: code }) }];
+}
+
+function agentsOf({ agents, run }: ConversationState): string[] {
+  const inRun = run?.agent ? [run.agent] : []; // it may have no state yet
+  return [...new Set([...Object.keys(agents), ...inRun])];
+}
+
+function timeOf(entries: readonly Entry[], index: number): string | null {
+  return entries[index]?.createdAt ?? null;
+}
+
+function stoppedSince(entries: readonly Entry[], agent: string): string | null {
+  const stops = (entry: Entry) =>
+    entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);
+  return entries.findLast(stops)?.createdAt ?? null;
+}
+
+/** The code in the answer before the end of a failed turn. */
+function failureCode(entries: readonly Entry[], agent: string, failedAt: number): string | undefined {
+  const failure = entries
+    .slice(Math.max(0, failedAt - FAILURE_WITHIN), failedAt)
+    .findLast((entry) => entry.type === 'message' && entry.author.id === agent && entry.partType === 'error');
+  if (failure?.type !== 'message') return undefined;
+  return /(?:^|\n)LLM_ERROR \{"code":"(\w{1,64})"[^\n]*$/.exec(failure.content ?? '')?.[1];
+}
+
+/** Entries between the failure and the end of its turn: results of calls that it leaves. */
+const FAILURE_WITHIN = 20;
+
+function delegateOf(given: string): string | undefined {
+  try {
+    const { to }: { to?: unknown } = JSON.parse(given);
+    return typeof to === 'string' ? to : undefined;
+  } catch {
+    return undefined;
+  }
+}

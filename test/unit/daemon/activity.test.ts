@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { EMPTY_STATE, type Entry, evolve } from '../../../src/conversation/index.ts';
+import { runningActivity, storedActivity } from '../../../src/daemon/conversations/activity.ts';
+import { isComplete, listedRow, rowOf } from '../../../src/daemon/conversations/projections.ts';
+import { parseRows } from '../../../src/persistence/jsonl/projections.ts';
+
+const AUTHOR = { kind: 'agent', id: 'pm', name: 'PM' };
+const at = (index: number) => `2026-01-01T00:00:${String(index).padStart(2, '0')}.000Z`;
+
+/** Entries with an index, an id and a time each. */
+function log(...parts: readonly object[]): Entry[] {
+  return parts.map((part, index) => ({
+    ...{ id: `e${index}`, index, createdAt: at(index), author: AUTHOR, ...part },
+  })) as unknown as Entry[];
+}
+const person = {
+  type: 'message',
+  role: 'user',
+  content: 'Go',
+  to: ['pm'],
+  author: { kind: 'person', id: 'ann', name: 'Ann' },
+};
+const started = { type: 'turn-started', turnId: 't', agent: 'pm', trigger: [0] };
+const asks = (...calls: readonly (readonly [string, object])[]) => ({
+  ...{ type: 'message', role: 'assistant', content: null },
+  tool_calls: calls.map(([name, args], position) => ({
+    ...{ id: `c${position}`, type: 'function', function: { name, arguments: JSON.stringify(args) } },
+  })),
+});
+const ended = (outcome: string) => ({
+  ...{ type: 'turn-ended', turnId: 't', agent: 'pm', outcome, lastProcessedMessageIndex: 3 },
+});
+const stateOf = (entries: readonly Entry[]) => entries.reduce(evolve, EMPTY_STATE);
+const stored = (entries: readonly Entry[]) => storedActivity(stateOf(entries), entries);
+const never = () => undefined;
+
+describe('the activity of a conversation', () => {
+  it('names each question, delegation and approval of a waiting turn, and since when it waits', () => {
+    const entries = log(
+      person,
+      started,
+      asks(
+        ['ask', { question: 'Which?' }],
+        ['delegate', { to: 'dev', request: 'x' }],
+        ['shell', { command: 'ls' }],
+      ),
+      {
+        ...{ type: 'approval-requested', approvalId: 'a', call: { index: 2, position: 2 } },
+        ...{ agent: 'pm', tool: 'shell', arguments: '{}', risk: 'risky', mayHaveRun: false },
+      },
+      ended('waiting'),
+    );
+    expect(stored(entries)).toEqual([
+      { agent: 'pm', status: 'waiting', since: at(2), for: 'question' },
+      { agent: 'pm', status: 'waiting', since: at(2), for: 'agent', of: 'dev' },
+      { agent: 'pm', status: 'waiting', since: at(3), for: 'approval', of: 'shell' },
+    ]);
+    expect(runningActivity(stateOf(entries), entries, never)).toEqual([]);
+  });
+
+  it('names a failed last turn with its code until the next turn of that agent begins', () => {
+    const failure = {
+      ...{ type: 'message', role: 'assistant', partType: 'error' },
+      content: 'LLM_ERROR {"code":"FAKE"}\n\nLLM_ERROR {"code":"RATE_LIMITED","message":"slow down"}',
+    };
+    const failed = log(person, started, failure, ended('failed'));
+    expect(stored(failed)).toEqual([{ agent: 'pm', status: 'failed', since: at(3), of: 'RATE_LIMITED' }]);
+    const again = log(person, started, failure, ended('failed'), person, {
+      ...started,
+      turnId: 'u',
+      trigger: [4],
+    });
+    expect(stored(again)).toEqual([]);
+    const current = runningActivity(stateOf(again), again, never);
+    expect(current).toEqual([{ agent: 'pm', status: 'running', since: at(5) }]);
+  });
+
+  it('lists a running turn whose program is not connected as waiting for that program', () => {
+    const entries = log(person, started);
+    const state = stateOf(entries);
+    const current = runningActivity(state, entries, (turnId) =>
+      turnId === 't' ? Date.parse(at(9)) : undefined,
+    );
+    const row = listedRow(rowOf('c', state, entries), current);
+    expect([row.running, row.waiting]).toEqual([[], ['pm']]);
+    expect(row.activity).toEqual([
+      { agent: 'pm', status: 'waiting', since: at(9), for: 'program', of: 'pm' },
+    ]);
+  });
+
+  it('is kept in the stored row, and a row without it is rebuilt', () => {
+    const entries = log(person, started, asks(['ask', { question: 'Which?' }]), ended('waiting'));
+    const row = rowOf('c', stateOf(entries), entries);
+    const { rows } = parseRows(JSON.parse(JSON.stringify({ rows: [row] })));
+    expect(rows).toEqual([row]);
+    expect(rows[0]?.activity).toHaveLength(1);
+    const { activity: _, ...older } = row;
+    expect([isComplete(row), isComplete(older)]).toEqual([true, false]);
+  });
+});
