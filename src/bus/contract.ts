@@ -25,6 +25,7 @@ import {
   tools,
 } from './answers.ts';
 import { postShape, slugShape } from './post.ts';
+import { MOST_STATUS_ROWS, status } from './status.ts';
 import { whatIfId, whatIfList, whatIfRequest, whatIfResult, whatIfSummary } from './what-if.ts';
 
 /**
@@ -216,6 +217,12 @@ export const CONTRACT = {
   'dead-retry': { request: z.strictObject({ sequence: z.int().positive() }), answer: posted },
   agents: { request: nothing, answer: agents, isRepeatable: true },
   tools: { request: nothing, answer: tools, isRepeatable: true },
+  /** `limit`: rows of each group. */
+  status: {
+    request: z.strictObject({ limit: z.int().positive().max(MOST_STATUS_ROWS).optional() }),
+    answer: status,
+    isRepeatable: true,
+  },
   phases: {
     request: nothing,
     answer: fields({

@@ -3,7 +3,7 @@
  * pure; `nats/` is the adapter, `memory/` the one for tests.
  *
  * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
- * contract.ts      request and answer of each verb of the request API; answers.ts, what-if.ts: the longer ones
+ * contract.ts      request and answer of each verb of the request API; answers.ts, status.ts, what-if.ts: the longer ones
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
  * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
@@ -72,5 +72,6 @@ export {
 } from './remote-turns.ts';
 export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
+export { MOST_STATUS_ROWS, STATUS_ROWS, type StatusGroups } from './status.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';
 export type { WhatIfRun, WhatIfSummary, WhatIfTally, WhatIfTurn } from './what-if.ts';

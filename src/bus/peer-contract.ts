@@ -146,6 +146,7 @@ const LISTS = {
     approvals: z.array(z.looseObject({ approvalId: z.string() })),
     more: z.number().optional(),
   }),
+  status: z.looseObject({ daemons: z.array(z.looseObject({ daemon: z.string().nullable() })) }),
 };
 export type SharedList = keyof typeof LISTS;
 export type PeerList<V extends SharedList> = z.output<(typeof LISTS)[V]>;

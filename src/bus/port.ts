@@ -169,8 +169,8 @@ export interface DeadLetters {
   page(query: DeadLetterQuery): Promise<{ readonly letters: DeadLetter[]; readonly next: number | null }>;
   /** Null: there is no letter with that sequence, or it was removed. */
   get(sequence: number): Promise<DeadLetter | null>;
-  /** Of all letters; null: unknown. */
-  count(): Promise<number | null>;
+  /** How many there are. */
+  count(): Promise<number>;
   /** Removes a letter. Idempotent. */
   remove(sequence: number): Promise<void>;
 }
@@ -217,7 +217,7 @@ export interface Bus {
   startIngress(options: IngressOptions): Promise<void>;
   /** Accepts no new deliveries; resolves when those in flight are settled. */
   stopIngress(): Promise<void>;
-  /** Asks the broker; null while posts are not being read, or are read by several daemons. */
+  /** Asks the broker; null while posts are not being read. */
   ingressLag(): Promise<IngressLag | null>;
   /**
    * Publishes a post to the ingress stream; resolves with its position once the stream has it. `origin`: the daemon that

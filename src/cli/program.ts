@@ -22,6 +22,7 @@ import { addAgents } from './commands/daemon/agents.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
 import { addReload } from './commands/daemon/reload.ts';
+import { addStatus } from './commands/daemon/status.ts';
 import { addToken } from './commands/daemon/token.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addChaos } from './commands/offline/chaos.ts';
@@ -122,6 +123,7 @@ const COMMANDS = [
   addResume,
   addApprovals,
   addRm,
+  addStatus,
   addAgents,
   addDead,
   addToken,

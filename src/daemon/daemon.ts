@@ -3,8 +3,9 @@ import type { Bus } from '../bus/index.ts';
 import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import { type Config, Secret } from '../config/index.ts';
 import type { GatewayPort } from '../gateway/index.ts';
-import { messageOf, Releasers } from '../kernel/index.ts';
+import { messageOf, Releasers, VERSION } from '../kernel/index.ts';
 import type { Api } from './api/api.ts';
+import type { DaemonFacts } from './api/status.ts';
 import { Watchers } from './api/watchers.ts';
 import { fingerprintOf } from './cluster/config-fingerprint.ts';
 import { conversationIn } from './cluster/shared-api.ts';
@@ -114,6 +115,7 @@ async function start(
   releasers: Releasers,
   onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {
+  const startedAt = new Date().toISOString();
   if (!given.simulation) await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each running turn
@@ -170,7 +172,9 @@ async function start(
     ...{ runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
   });
-  const serving = { runtime, workers, bus, membership, releasers, grace, reloader };
+  const daemon = membership?.daemon ?? null;
+  const facts = factsOf(config, { nats: url, http: gateway?.url ?? null, daemon, startedAt });
+  const serving = { runtime, workers, bus, membership, releasers, grace, reloader, facts };
   const { api, posts } = await serve({ ...serving, reading });
   onReloader(reloader);
   given.simulation?.onReady(workers);
@@ -183,7 +187,6 @@ async function start(
   workers
     .rebuildRows()
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the conversation list is incomplete'));
-  const daemon = membership?.daemon ?? null;
   return readinessOf(config, { nats: url, http: gateway?.url ?? null, codeKey, daemon });
 }
 
@@ -206,6 +209,13 @@ function readinessOf(
     codeKey: codeKey === undefined ? null : new Secret(codeKey),
     agents: agents.map((agent) => agent.slug),
   };
+}
+
+function factsOf(
+  { daemon: { store, data } }: Config,
+  found: Pick<DaemonFacts, 'nats' | 'http' | 'daemon' | 'startedAt'>,
+) {
+  return { ...found, version: VERSION, pid: process.pid, store, data };
 }
 
 /** The fields of `connection.json` besides the addresses. */

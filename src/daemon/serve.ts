@@ -4,6 +4,7 @@ import { messageOf, monotonicClock, type Releasers } from '../kernel/index.ts';
 import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
 import { Retention } from './api/retention.ts';
+import type { DaemonFacts } from './api/status.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
@@ -33,6 +34,7 @@ export interface Serving {
   readonly releasers: Releasers;
   readonly grace: Grace;
   readonly reloader: Reloader;
+  readonly facts: DaemonFacts;
   readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }
 
@@ -45,11 +47,12 @@ export async function serve({
   grace,
   reading,
   reloader,
+  facts,
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const erasure = new Erasure(bus.eraser, runtime);
-  const api = new Api(runtime, workers, posts, bus, { erasure, reloader });
+  const api = new Api(runtime, workers, posts, bus, { erasure, reloader, facts });
   releasers.add('ingress', () => {
     stopping.abort(); // do not wait for posts that cannot be made durable: they are redelivered
     return grace.within(membership ? membership.stopIngress() : bus.stopIngress());

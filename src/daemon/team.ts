@@ -8,6 +8,8 @@ export interface RunningAgent extends AgentSetup {
   readonly model: Model;
   /** Null: an extract without a model replaces what does not fit. */
   readonly summariser: Summariser | null;
+  /** How long a turn waits for its program, in another process, to connect; null: it fails. Absent: it is not in another process. */
+  readonly absentMs?: number | null;
 }
 
 /** The limits that are enforced while a turn runs (L15); the others are decided by the core. */

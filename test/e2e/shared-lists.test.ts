@@ -36,6 +36,19 @@ describe('lists after a daemon was killed', () => {
     await until(async () => JSON.stringify(await listed()) === JSON.stringify(all));
   });
 
+  it('the status names each daemon and what it works on, and lists all conversations', async () => {
+    await stage({ count: 2 });
+    await converse('a', 'b', 'c', 'd', 'e', 'f');
+    const status = await crowd.client.request('status', {});
+    const owned = status.daemons.flatMap(({ owns }) => owns?.first ?? []);
+    expect([status.daemons.length, new Set(status.daemons.map(({ daemon }) => daemon)).size]).toEqual([2, 2]);
+    expect([owned.sort(), status.conversations]).toEqual([['a', 'b', 'c', 'd', 'e', 'f'], 6]);
+    expect([status.queue, status.deadLetters]).toEqual([{ posts: 0, oldestAt: null }, 0]);
+    await (await ownerOf(crowd, 'a')).kill9();
+    await until(async () => (await crowd.client.request('status', {})).daemons.length === 1);
+    await until(async () => (await crowd.client.request('status', {})).conversations === 6);
+  });
+
   it('a deleted conversation is not listed by other daemons that have read it', async () => {
     await stage({ count: 1 });
     const all = await converse('a');

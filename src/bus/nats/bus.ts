@@ -170,7 +170,7 @@ class NatsBus implements Bus {
   }
 
   async ingressLag(): Promise<IngressLag | null> {
-    return (await this.#ingress?.lag()) ?? null;
+    return (await this.#ingress?.lag()) ?? (await this.#sharing?.lag()) ?? null;
   }
 
   async post(

@@ -34,6 +34,7 @@ import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
+import { collectStatus, type DaemonFacts } from './status.ts';
 import { dismissCommand, hireCommand, resumeCommand, type SteeringVerb, stopCommand } from './steering.ts';
 import { pageOf } from './watchers.ts';
 import { whatIfHandlers } from './what-if.ts';
@@ -49,6 +50,7 @@ const PAYLOAD_SHARE = 0.9;
 interface Admin {
   readonly erasure: Pick<Erasure, 'erase'>;
   readonly reloader: Pick<Reloader, 'reload'>;
+  readonly facts: DaemonFacts;
 }
 
 export class Api {
@@ -77,13 +79,18 @@ export class Api {
     'dead-retry': ({ sequence }) => this.#deadLetters.retry(sequence),
     agents: async () => listAgents(this.runtime, await this.workers.rows(), this.#bus),
     tools: () => listTools(this.runtime.team),
+    status: (request) =>
+      collectStatus(
+        { ...{ runtime: this.runtime, workers: this.workers, bus: this.#bus }, facts: this.#admin.facts },
+        request,
+      ),
     phases: () => phasesPage(this.runtime.team.rules.phases),
     workflows: () => workflowsPage(this.runtime.team.rules.workflows),
   };
   readonly runtime: Runtime;
   readonly workers: Workers;
   readonly #posts: Posts;
-  readonly #bus: Pick<Bus, 'isAgentConnected'>;
+  readonly #bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly #histories: PublisherLimits;
   /** The largest answer, in bytes. */
   readonly room: number;
@@ -94,7 +101,7 @@ export class Api {
     runtime: Runtime,
     workers: Workers,
     posts: Posts,
-    bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected'>,
+    bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected' | 'ingressLag'>,
     admin: Admin,
   ) {
     this.#bus = bus;

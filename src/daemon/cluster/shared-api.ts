@@ -1,4 +1,5 @@
 import {
+  type AnswerOf,
   type ApiAnswer,
   type ApiRequest,
   type Bus,
@@ -11,7 +12,9 @@ import { messageOf, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
+import { mergeStatus } from '../api/status.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
+import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
@@ -76,6 +79,8 @@ export class SharedApi {
           ...mergeConversations(pages, request.body),
           ...(missing.length > 0 && { incomplete: missing }),
         }));
+      case 'status':
+        return this.#status(request);
       case 'answer':
         return this.#answer(request);
       case 'reload':
@@ -118,6 +123,22 @@ export class SharedApi {
       if (!isElsewhere || tries >= MAX_ATTEMPTS) return answer;
       await sleep(tries * 10);
     }
+  }
+
+  /** SHARED-API-2 */
+  async #status(request: ApiRequest): Promise<ApiAnswer> {
+    const rows: ListedRow[] = [];
+    for (let after: string | null | undefined; after !== null; ) {
+      const page = await this.handle({ ...request, endpoint: 'conversations', body: { after } });
+      if (!page.ok) return page;
+      const { conversations, next } = page.body as AnswerOf<'conversations'>;
+      rows.push(...conversations);
+      after = next;
+    }
+    const limit = limitIn(request.body) ?? undefined;
+    return this.#gather('status', request, (answers, silent) =>
+      mergeStatus(answers, { rows, silent, limit }),
+    );
   }
 
   /** SHARED-API-5 */

@@ -171,6 +171,15 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: 'get',
+    path: '/api/status',
+    verb: 'status',
+    role: 'read',
+    summary:
+      'What runs, waits, is halted or failed; daemons, agents in other processes and MCP servers; `limit`: rows of each group',
+    query: ['limit'],
+  },
+  {
+    method: 'get',
     path: '/api/phases',
     verb: 'phases',
     role: 'read',

@@ -34,6 +34,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   resolve: ['a', '--rerun'],
   rm: ['c'],
   record: ['c'],
+  status: [],
   agents: [],
   dead: ['show', '1'],
   token: [],

@@ -1,5 +1,6 @@
 import type { Bus, DeletedPosts, Delivery } from '../../../src/bus/index.ts';
 import { createMemoryBus } from '../../../src/bus/memory/index.ts';
+import type { DaemonFacts } from '../../../src/daemon/api/status.ts';
 import type { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 
@@ -8,6 +9,11 @@ interface Refused {
   readonly conversation: string;
   readonly refused: Refusal;
 }
+
+export const FACTS: DaemonFacts = {
+  ...{ daemon: null, version: '0.0.0', pid: 1, startedAt: '2026-11-22T05:00:00.000Z', store: 'file' },
+  ...{ data: '/data', nats: 'nats://127.0.0.1:1', http: null },
+};
 
 /** The bus in memory, which delivers what is posted at once, or when the test does; its parts can fail. */
 export function handBus(

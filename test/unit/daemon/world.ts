@@ -47,7 +47,7 @@ import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/mem
 import { createWhatIfTexts } from '../../../src/persistence/memory/what-if-texts.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
-import { handBus } from './hand-bus.ts';
+import { FACTS, handBus } from './hand-bus.ts';
 
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
 
@@ -202,7 +202,7 @@ export function createWorld(options: WorldOptions = {}) {
   const bus = handBus(options, () => posts);
   const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
   const erasure = new Erasure(bus.bus.eraser, runtime);
-  const api = new Api(runtime, workers, posts, bus.bus, { erasure, reloader: NO_RELOADER });
+  const api = new Api(runtime, workers, posts, bus.bus, { erasure, reloader: NO_RELOADER, facts: FACTS });
   return {
     ...{ runtime, store, workers, posts, api, erasure, bus, shutdown, faults },
     /** From now on the daemon has this team. */

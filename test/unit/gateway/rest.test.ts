@@ -25,6 +25,7 @@ describe('the REST routes', () => {
   it.each<[string, string, unknown, string, unknown]>([
     ['GET', '/api/conversations', undefined, 'conversations', {}],
     ['GET', '/api/conversations?after=a&limit=2', undefined, 'conversations', { after: 'a', limit: 2 }],
+    ['GET', '/api/status?limit=2', undefined, 'status', { limit: 2 }],
     ['GET', '/api/conversations/demo', undefined, 'conversation', { conversation: 'demo' }],
     ['DELETE', '/api/conversations/demo', undefined, 'delete', { conversation: 'demo' }],
     [
@@ -214,6 +215,7 @@ describe('the REST routes', () => {
       '/api/agents',
       '/api/reload',
       '/api/tools',
+      '/api/status',
       '/api/phases',
       '/api/workflows',
       '/api/conversations/{conversation}/events',

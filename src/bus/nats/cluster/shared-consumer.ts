@@ -1,5 +1,7 @@
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, nanos, ReplayPolicy } from 'nats';
+import type { IngressLag } from '../../port.ts';
 import { type IngressSources, SHARED_CONSUMER } from '../ingress/ingress-sources.ts';
+import { timeOf } from '../ingress/stored-posts.ts';
 import { brokerError } from '../streams/broker-error.ts';
 
 const MOST_PENDING = 50_000;
@@ -51,4 +53,13 @@ export async function ensureSharedConsumer(
     if (isThere === null) throw brokerError(error, `read stream ${name}`);
   }
   return false;
+}
+
+/** The posts that no daemon has acknowledged. */
+export async function sharedLag({ manager, subjects }: IngressSources): Promise<IngressLag> {
+  const name = subjects.ingressStream;
+  const { num_pending, num_ack_pending, ack_floor } = await manager.consumers.info(name, SHARED_CONSUMER);
+  const messages = num_pending + num_ack_pending;
+  const time = messages === 0 ? null : await timeOf(manager, name, ack_floor.stream_seq + 1);
+  return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
 }

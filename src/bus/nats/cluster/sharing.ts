@@ -1,11 +1,12 @@
 import { headers, type Msg, type MsgHdrs, type Subscription } from 'nats';
 import type { Entry } from '../../../conversation/index.ts';
-import type { LiveChunk } from '../../port.ts';
+import type { IngressLag, LiveChunk } from '../../port.ts';
 import type { Feed, SharedIngress, SharedIngressOptions, Sharing } from '../../sharing.ts';
 import { ANY } from '../../subjects.ts';
 import type { IngressSources } from '../ingress/ingress-sources.ts';
 import { ORIGIN_HEADER } from '../ingress/stream-message.ts';
 import { NatsPeers } from './peers.ts';
+import { sharedLag } from './shared-consumer.ts';
 import { NatsSharedIngress } from './shared-ingress.ts';
 
 /** Daemons set it on appends; messages without it are not from a daemon. */
@@ -27,6 +28,11 @@ export class NatsSharing implements Sharing {
     await ingress.start();
     this.#ingress = ingress;
     return ingress;
+  }
+
+  /** Null: it does not read posts. */
+  async lag(): Promise<IngressLag | null> {
+    return this.#ingress === null ? null : sharedLag(this.#sources);
   }
 
   follow(conversation: string, feed: Feed): { readonly ready: Promise<void>; stop(): void } {

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { activity, agent, count, fields, list } from './answers.ts';
+
+/** The answer of the verb `status`: what runs, waits or failed, and what the daemons are connected to. */
+
+/** Rows of each group, by default and at most. */
+export const STATUS_ROWS = 20;
+export const MOST_STATUS_ROWS = 200;
+
+/** The first rows, and how many there are in all. */
+const group = fields({
+  count,
+  first: list(activity.extend({ conversation: z.string(), title: z.string().nullable() })),
+});
+
+const server = fields({
+  server: z.string(),
+  state: z.enum(['connecting', 'ready', 'failed']),
+  error: z.string().optional().describe('Why it failed'),
+});
+
+const daemon = fields({
+  daemon: z.string().nullable().describe('Its id among daemons that share logs; null: they are not shared'),
+  version: z.string().optional(),
+  pid: z.int().optional(),
+  startedAt: z.string().optional().describe('ISO 8601'),
+  store: z.string().optional(),
+  data: z.string().optional().describe('The data directory'),
+  nats: z.string().optional(),
+  http: z.string().nullable().optional(),
+  servers: list(server).optional().describe('Its MCP servers'),
+  owns: fields({ count, first: list(z.string()) })
+    .optional()
+    .describe('The conversations that it has in memory and works on'),
+  error: z.string().optional().describe('Why the other fields are missing'),
+});
+
+const groups = {
+  conversations: count,
+  /** Longest first. */
+  running: group,
+  waiting: group,
+  /** Newest first. */
+  limited: group,
+  stopped: group,
+  failed: group,
+};
+
+export const status = fields({
+  at: z.string().describe('ISO 8601'),
+  ...groups,
+  deadLetters: count.nullable().describe('Null: the server did not answer'),
+  queue: fields({ posts: count, oldestAt: z.string().nullable() })
+    .nullable()
+    .describe('Posts that are not in a log yet; null: the server did not answer'),
+  daemons: list(daemon),
+  agents: list(
+    fields({
+      agent,
+      connected: z.boolean(),
+      absent: z.enum(['fail', 'wait']).describe('What a turn does while the program is not connected'),
+    }),
+  ).describe('Agents in other processes'),
+  incomplete: list(z.string()).optional().describe('Daemons that did not answer'),
+});
+
+export type StatusGroups = z.output<z.ZodObject<typeof groups>>;

@@ -1,0 +1,48 @@
+import type { Command } from 'commander';
+import type { ParleyClient } from '../../../client/index.ts';
+import { sleep } from '../../../kernel/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { renderStatus } from '../../render/status.ts';
+
+const EVERY_MS = 2_000;
+/** Of each group, with --json: the most that a daemon answers. */
+const MOST_ROWS = 200;
+const CLEAR_SCREEN = '\u001b[H\u001b[2J\u001b[3J';
+
+export function addStatus(program: Command, act: Act): void {
+  program
+    .command('status')
+    .description('print what runs, waits or failed, the daemons, and what is connected')
+    .option('--watch', 'print it again every two seconds')
+    .action((options: { watch?: boolean }, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          if (options.watch === true) await watch(context, client);
+          else await print(context, client);
+          return 0;
+        }),
+      ),
+    );
+}
+
+async function print(context: Context, client: ParleyClient, before = ''): Promise<void> {
+  const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
+  if (context.json) context.value(status);
+  else context.line(`${before}${renderStatus(status, context.palette)}`);
+}
+
+async function watch(context: Context, client: ParleyClient): Promise<void> {
+  const abort = new AbortController();
+  const release = context.io.onSignal(() => abort.abort());
+  context.io.onOutputLost(() => abort.abort());
+  const before = context.io.stdout.isTTY === true ? CLEAR_SCREEN : '';
+  try {
+    while (!abort.signal.aborted) {
+      await print(context, client, before);
+      await sleep(EVERY_MS, abort.signal);
+    }
+  } finally {
+    release();
+  }
+}

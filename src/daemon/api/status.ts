@@ -1,0 +1,132 @@
+import {
+  type AnswerOf,
+  type Bus,
+  type IngressLag,
+  MOST_STATUS_ROWS,
+  type RequestOf,
+  STATUS_ROWS,
+  type StatusGroups,
+} from '../../bus/index.ts';
+import type { Activity } from '../conversations/activity.ts';
+import type { ListedRow } from '../conversations/projections.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Runtime } from '../runtime.ts';
+
+/** The verb `status`: collects what this daemon knows and builds the answer from it. */
+
+type Status = AnswerOf<'status'>;
+type DaemonStatus = Status['daemons'][number];
+
+/** What does not change while the daemon runs. */
+export type DaemonFacts = Required<
+  Pick<DaemonStatus, 'daemon' | 'version' | 'pid' | 'startedAt' | 'store' | 'data' | 'nats' | 'http'>
+>;
+
+interface Known {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly rows: readonly ListedRow[];
+  /** Ids of the conversations that this daemon owns. */
+  readonly held: readonly string[];
+  readonly facts: DaemonFacts;
+  readonly servers: NonNullable<DaemonStatus['servers']>;
+  readonly agents: Status['agents'];
+  readonly lag: IngressLag | null;
+  readonly deadLetters: number | null;
+}
+
+export interface StatusParts {
+  readonly runtime: Pick<Runtime, 'team' | 'now'>;
+  readonly workers: Pick<Workers, 'rows' | 'held'>;
+  readonly bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
+  readonly facts: DaemonFacts;
+}
+
+export async function collectStatus(parts: StatusParts, { limit }: RequestOf<'status'>): Promise<Status> {
+  const { runtime, workers, bus, facts } = parts;
+  const { team, now } = runtime;
+  const remote = [...team.rules.roster.agents.values()].filter((card) => card.runtime === 'bus');
+  const [rows, lag, deadLetters, agents] = await Promise.all([
+    workers.rows(),
+    bus.ingressLag().catch(() => null),
+    bus.deadLetters.count().catch(() => null),
+    Promise.all(
+      remote.map(async ({ slug }) => ({
+        agent: slug,
+        connected: await bus.isAgentConnected(slug),
+        absent: absenceOf(team, slug),
+      })),
+    ),
+  ]);
+  const servers = team.toolbox.servers?.() ?? [];
+  const known = { now: now(), rows, held: workers.held, facts, servers, agents, lag, deadLetters };
+  return statusFrom(known, limit);
+}
+
+function absenceOf(team: Runtime['team'], slug: string): 'fail' | 'wait' {
+  return (team.agents.get(slug)?.absentMs ?? null) === null ? 'fail' : 'wait';
+}
+
+/** The answer from what the daemon knows. */
+export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
+  const { facts, servers, held, lag, agents, deadLetters } = known;
+  const most = Math.min(limit, MOST_STATUS_ROWS);
+  const oldest = lag?.oldestTakenAt ?? null;
+  const shown = servers.map(({ server, state, error }) => ({
+    ...{ server, state },
+    ...(error === undefined ? {} : { error }),
+  }));
+  return {
+    at: new Date(known.now).toISOString(),
+    ...statusGroups(known.rows, most),
+    deadLetters,
+    queue: lag && {
+      posts: lag.messages,
+      oldestAt: oldest === null ? null : new Date(oldest).toISOString(),
+    },
+    daemons: [{ ...facts, servers: shown, owns: { count: held.length, first: held.slice(0, most) } }],
+    agents,
+  };
+}
+
+/** Running and waiting: longest first. The others: newest first. */
+export function statusGroups(rows: readonly ListedRow[], most = STATUS_ROWS): StatusGroups {
+  const all = rows.flatMap(({ id, title, activity = [] }) =>
+    activity.map((one) => ({ ...one, conversation: id, title })),
+  );
+  const group = (status: Activity['status'], isNewestFirst = false) => {
+    const found = all.filter((one) => one.status === status);
+    const sign = isNewestFirst ? -1 : 1;
+    found.sort((a, b) => sign * ((a.since ?? '') < (b.since ?? '') ? -1 : 1));
+    return { count: found.length, first: found.slice(0, most) };
+  };
+  return {
+    conversations: rows.length,
+    running: group('running'),
+    waiting: group('waiting'),
+    limited: group('limited', true),
+    stopped: group('stopped', true),
+    failed: group('failed', true),
+  };
+}
+
+/**
+ * Joins the answers of daemons that share logs; the first is this daemon's own. `rows` is the list that they answer together.
+ * Dead letters, the queue and agents on the bus are the same for all.
+ */
+export function mergeStatus(
+  answers: readonly { readonly daemons: readonly object[] }[],
+  {
+    rows,
+    silent,
+    limit,
+  }: { rows: readonly ListedRow[]; silent: readonly string[]; limit: number | undefined },
+): object {
+  const missing = silent.map((daemon) => ({ daemon, error: 'it did not answer in time' }));
+  return {
+    ...answers[0],
+    ...statusGroups(rows, limit),
+    daemons: [...answers.flatMap(({ daemons }) => daemons), ...missing],
+    ...(silent.length > 0 && { incomplete: silent }),
+  };
+}

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { ageText } from '../../../src/cli/render/activity.ts';
+import { createPalette } from '../../../src/cli/render/palette.ts';
+import { renderStatus } from '../../../src/cli/render/status.ts';
+
+const NOW = Date.parse('2026-11-22T05:00:00.000Z');
+const ago = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString();
+const none = { count: 0, first: [] };
+type Status = Parameters<typeof renderStatus>[0];
+const STATUS: Status = {
+  ...{ at: ago(0), conversations: 3, running: none, limited: none, stopped: none, failed: none },
+  waiting: {
+    count: 22,
+    first: [
+      {
+        ...{ conversation: 'photos', title: 'Re\u001b[2Jname', agent: 'dev', status: 'waiting' },
+        ...{ since: ago(7_300), for: 'approval', of: 'shell' },
+      },
+    ],
+  },
+  ...{ deadLetters: 1, queue: { posts: 2, oldestAt: ago(4) } },
+  daemons: [
+    {
+      ...{
+        daemon: 'A',
+        version: '1.2.3',
+        startedAt: ago(90),
+        store: 'jetstream',
+        data: '/d',
+        nats: 'nats://n',
+        http: null,
+      },
+      ...{
+        servers: [{ server: 'files', state: 'failed', error: 'ENOENT\nmore' }],
+        owns: { count: 3, first: ['photos'] },
+      },
+    },
+    { daemon: 'B', error: 'it did not answer in time' },
+  ],
+  agents: [{ agent: 'critic', connected: false, absent: 'wait' }],
+};
+
+describe('the page of `parley status`', () => {
+  it('shows daemons, the queue, what is not connected, and what waits for whom since when', () => {
+    expect(renderStatus(STATUS, createPalette(false)).split('\n')).toEqual([
+      'daemon A  version 1.2.3, up 1m, jetstream store',
+      '  data /d',
+      '  nats nats://n',
+      '  http off',
+      '  works on 3 conversations: photos and 2 more',
+      'daemon B  it did not answer in time',
+      '3 conversations; 2 posts not in a log, the oldest for 4s; 1 dead letter',
+      'agent critic: not connected, turns wait for it',
+      'MCP server files of A: not connected (ENOENT more)',
+      '',
+      'waiting (22)',
+      'CONVERSATION  AGENT  SINCE  FOR                TITLE',
+      expect.stringMatching(/^photos {8}dev {4}2h {5}approval of shell {2}Re[ -~]+name$/),
+      '… and 21 more',
+    ]);
+  });
+
+  it('says what the server did not answer', () => {
+    const text = renderStatus({ ...STATUS, queue: null, deadLetters: null }, createPalette(false));
+    expect(text).toContain('queue unknown: the server did not answer; dead letters unknown');
+  });
+
+  it.each([
+    [0, '0s'],
+    [59, '59s'],
+    [61, '1m'],
+    [7_200, '2h'],
+    [200_000, '2d'],
+    [-5, '0s'],
+  ])('an age of %d seconds is %s', (seconds, text) => expect(ageText(ago(seconds), NOW)).toBe(text));
+});

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AnswerOf } from '../../../src/bus/index.ts';
+import { mergeStatus, statusFrom, statusGroups } from '../../../src/daemon/api/status.ts';
+import type { ListedRow } from '../../../src/daemon/conversations/projections.ts';
+import { FACTS } from './hand-bus.ts';
+import { createWorld, type World } from './world.ts';
+
+const minute = (at: number) => new Date(Date.UTC(2026, 0, 1, 0, at)).toISOString();
+
+function row(id: string, ...activity: NonNullable<ListedRow['activity']>): ListedRow {
+  return {
+    ...{ id, title: `Title of ${id}`, phase: 'chat', mode: 'agent', activeAgent: null, length: 1 },
+    ...{ updatedAt: minute(0), running: [], waiting: [], limited: [], stopped: [], activity },
+  };
+}
+
+describe('the status of a daemon', () => {
+  it('groups what agents do: the longest waits first, the newest failures first', () => {
+    const groups = statusGroups([
+      row('a', { agent: 'pm', status: 'waiting', since: minute(2), for: 'question' }),
+      row('b', { agent: 'pm', status: 'failed', since: minute(1), of: 'RATE_LIMITED' }),
+      row('c', { agent: 'dev', status: 'waiting', since: minute(1), for: 'approval', of: 'shell' }),
+      row('d', { agent: 'dev', status: 'failed', since: minute(3) }),
+      row('e'),
+    ]);
+    expect(groups.conversations).toBe(5);
+    expect(groups.waiting.first.map(({ conversation }) => conversation)).toEqual(['c', 'a']);
+    expect(groups.failed.first.map(({ conversation }) => conversation)).toEqual(['d', 'b']);
+    expect(groups.waiting.first[0]).toEqual({
+      ...{ conversation: 'c', title: 'Title of c', agent: 'dev', status: 'waiting' },
+      ...{ since: minute(1), for: 'approval', of: 'shell' },
+    });
+    expect([groups.running, groups.limited, groups.stopped]).toEqual(Array(3).fill({ count: 0, first: [] }));
+  });
+
+  it('has a bounded number of rows in each group and counts the others', () => {
+    const rows = Array.from({ length: 500 }, (_, n) =>
+      row(`c${n}`, { agent: 'pm', status: 'running', since: minute(n) }),
+    );
+    const lengthOf = (limit?: number) => statusFrom(known(rows), limit).running.first.length;
+    expect([lengthOf(), lengthOf(5), lengthOf(1_000)]).toEqual([20, 5, 200]);
+    expect(statusFrom(known(rows)).running.count).toBe(500);
+  });
+
+  it('names the error of an MCP server, the age of the queue, and what it does not know', () => {
+    const servers = [{ server: 'files', state: 'failed' as const, tools: [], error: 'ENOENT' }];
+    const lag = { messages: 3, oldestTakenAt: Date.parse(minute(1)) };
+    const status = statusFrom({ ...known([]), servers, lag });
+    expect(status.daemons[0]?.servers).toEqual([{ server: 'files', state: 'failed', error: 'ENOENT' }]);
+    expect([status.queue, status.deadLetters]).toEqual([{ posts: 3, oldestAt: minute(1) }, null]);
+    expect(statusFrom(known([])).queue).toBeNull();
+  });
+
+  it('of several daemons lists each one, and those that did not answer', () => {
+    const own = statusFrom(known([]));
+    const other = statusFrom({ ...known([]), facts: { ...FACTS, daemon: 'b' } });
+    const rows = [row('a', { agent: 'pm', status: 'running', since: minute(1) })];
+    const merged = mergeStatus([own, other], { rows, silent: ['c'], limit: 5 }) as AnswerOf<'status'>;
+    expect(merged.daemons.map(({ daemon }) => daemon)).toEqual([null, 'b', 'c']);
+    expect(merged.daemons[2]?.error).toBe('it did not answer in time');
+    expect([merged.incomplete, merged.running.count]).toEqual([['c'], 1]);
+  });
+});
+
+function known(rows: readonly ListedRow[]) {
+  const nothing = { held: [], servers: [], agents: [], lag: null, deadLetters: null };
+  return { now: Date.parse(minute(60)), rows, facts: FACTS, ...nothing };
+}
+
+describe('the verb status', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld();
+  });
+  afterEach(() => world.end());
+
+  it('answers with the daemon and the conversations that it has in memory', async () => {
+    await world.request('post', { conversation: 'c', id: 'p', content: 'Hi', publisher: 'ann' });
+    expect(await world.request('status', {})).toMatchObject({
+      ok: true,
+      body: {
+        conversations: 1,
+        deadLetters: 0,
+        queue: null,
+        running: { count: 1, first: [{ conversation: 'c', agent: 'pm', status: 'running' }] },
+        daemons: [{ ...FACTS, servers: [], owns: { count: 1, first: ['c'] } }],
+        agents: [],
+      },
+    });
+  });
+
+  it.each([0, 201, 1.5, 'all'])('refuses the limit %s', async (limit) => {
+    expect(await world.request('status', { limit })).toMatchObject({
+      ok: false,
+      refusal: { code: 'BAD_REQUEST' },
+    });
+  });
+});
