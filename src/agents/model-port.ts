@@ -124,6 +124,6 @@ export interface Model {
   ): Promise<ModelOutcome>;
   /** The turn has ended: release what was kept for it. Never throws. */
   turnOver?(turnId: string): void;
-  /** Since when the turn waits for the program of its agent to connect, in milliseconds since the epoch; undefined: it does not. */
-  absentSince?(turnId: string): number | undefined;
+  /** The turn waits for the program of its agent to connect. */
+  isAbsent?(turnId: string): boolean;
 }

@@ -221,6 +221,8 @@ export const agents = fields({
       modes: list(modeSchema),
       runtime: z.string(),
       status: z.string(),
+      /** Of an agent in another process. */
+      connected: z.boolean().optional(),
       /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */
       model: z.string().optional(),
       parameters: z.record(z.string(), z.unknown()).optional(),

@@ -76,6 +76,7 @@ function agentsOf(config: Config, { hired = new Map() }: Roster): readonly Agent
     persona: escapeMarkers(persona),
     context: config.context,
     parameters: {},
+    absentMs: null,
     file: '',
   }));
   return [...config.agents, ...added];
@@ -147,7 +148,10 @@ function teamWith(
     const setup = sources.agents.get(agent.slug);
     const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
     if (setup && model)
-      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
+      agents.set(agent.slug, {
+        ...{ ...setup, model, absentMs: agent.absentMs },
+        summariser: summariserOf(config, agent, models),
+      });
   }
   return {
     sources,

@@ -31,6 +31,7 @@ import { Reloader } from './reload/reloader.ts';
 import type { Log } from './runtime.ts';
 import { gaugesOf, serve, startRetention } from './serve.ts';
 import { finish, Grace } from './shutdown.ts';
+import { absentMsOf } from './team.ts';
 import type { TelemetrySink } from './telemetry.ts';
 import { openTraces, startTraces } from './traces/open-traces.ts';
 
@@ -135,7 +136,7 @@ async function start(
 
   const membership = composeMembership(config, store, bus, log);
   const watchers = new Watchers(membership?.follow);
-  const remote = composeRemoteModel(composition, bus, watchers);
+  const remote = composeRemoteModel(composition, bus, watchers, (agent) => absentMsOf(runtime.team, agent));
   releasers.add('agents in other processes', () => remote.close());
 
   const context: ToolContext = {

@@ -8,7 +8,7 @@ export interface RunningAgent extends AgentSetup {
   readonly model: Model;
   /** Null: an extract without a model replaces what does not fit. */
   readonly summariser: Summariser | null;
-  /** How long a turn waits for its program, in another process, to connect; null: it fails. Absent: it is not in another process. */
+  /** `absentMsOf` */
   readonly absentMs?: number | null;
 }
 
@@ -42,4 +42,9 @@ export interface Team {
   readonly models: ConfiguredModels;
   /** The team in a conversation. */
   for(state: ConversationState): Team;
+}
+
+/** How long a turn of this agent waits for its program to connect; null: it does not wait. */
+export function absentMsOf({ agents }: Pick<Team, 'agents'>, slug: string): number | null {
+  return agents.get(slug)?.absentMs ?? null;
 }

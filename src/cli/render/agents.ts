@@ -10,7 +10,7 @@ export function renderAgents(agents: readonly AgentSummary[], palette: Palette):
     name,
     list(phases),
     list(modes),
-    status,
+    statusText(status, rest.connected),
     description,
     modelText(rest),
   ]);
@@ -19,6 +19,11 @@ export function renderAgents(agents: readonly AgentSummary[], palette: Palette):
     rows,
     palette.dim,
   );
+}
+
+/** A turn may wait for a program that is not connected. */
+function statusText(status: string, connected: boolean | undefined): string {
+  return connected === false && status !== 'not connected' ? `${status}, not connected` : status;
 }
 
 const list = (names: readonly string[]) => (names.length === 0 ? '-' : names.join(','));

@@ -100,9 +100,12 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
     model,
     context: overrides,
     parameters,
+    absent,
+    absentSeconds,
     ...front
   }: AgentFile = check(agentFileSchema, input, problems);
   const { maxOutputTokens } = parameters;
+  if (source.isValid) refuseIdleAbsence(source, { absent, absentSeconds, runtime: front.runtime }, problems);
   const card: AgentCard = { slug, ...front, name: front.name ?? nameFromSlug(slug) };
   return {
     config: {
@@ -114,11 +117,30 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
         ...resolveParameters(parameters),
         ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
       },
+      absentMs: absent === 'wait' ? absentMsOf(absentSeconds) : null,
       file,
     },
     locate: source.locate,
     isReported: (path) => reported.some((one) => overlap(one, path)),
   };
+}
+
+/** Without a limit of its own, the time limit of the turn applies. */
+function absentMsOf(seconds: number | undefined): number {
+  return seconds === undefined ? Number.MAX_SAFE_INTEGER : seconds * 1_000;
+}
+
+/** A key that would have no effect. */
+function refuseIdleAbsence(
+  source: YamlSource,
+  { absent, absentSeconds, runtime }: Pick<AgentFile, 'absent' | 'absentSeconds' | 'runtime'>,
+  problems: Problems,
+): void {
+  const refuse = (key: string, seen: unknown, expected: string) =>
+    problems.add({ source: source.locate([key]), key, seen: show(seen), expected });
+  if (absent === 'wait' && runtime !== 'bus') refuse('absent', absent, 'runtime: bus, or no absent');
+  if (absentSeconds !== undefined && absent !== 'wait')
+    refuse('absentSeconds', absentSeconds, 'absent: wait, or no absentSeconds');
 }
 
 /** Replaces `${NAME}` in `parameters` alone: other texts of an agent may contain it. */

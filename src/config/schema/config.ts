@@ -65,6 +65,8 @@ export interface AgentConfig extends AgentCard {
   /** The common settings, with the overrides of the agent's file. */
   readonly context: ContextConfig;
   readonly parameters: AgentParameters;
+  /** How long a turn waits for the program of this agent to connect; null: it fails at once. */
+  readonly absentMs: number | null;
   readonly file: string;
 }
 

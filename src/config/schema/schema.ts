@@ -268,6 +268,16 @@ export const agentFileSchema = z.strictObject({
   model: z.string().min(1).default('default').describe('A key of models in parley.yaml'),
   tools: z.array(toolName).default([]).describe('The tools of the agent, and no others'),
   runtime: z.enum(['local', 'bus']).default('local').describe('bus: the agent is a program of yours'),
+  absent: z
+    .enum(['fail', 'wait'])
+    .default('fail')
+    .describe('What a turn does while the program is not connected (with runtime: bus)'),
+  absentSeconds: z
+    .number()
+    .positive()
+    .max(MAX_TIMER_MS / 1_000)
+    .optional()
+    .describe('How long a turn waits with absent: wait (default: until limits.turnSeconds)'),
   context: z
     .strictObject(contextKeys)
     .partial()

@@ -15,6 +15,7 @@ export interface ConversationRow {
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
   readonly stopped: readonly string[];
+  readonly activity?: readonly { readonly agent: string; readonly status: string; readonly for?: string }[];
 }
 
 export interface AgentCard {

@@ -81,6 +81,8 @@ function Talking({ row }: { readonly row: ConversationRow }) {
       </span>
     );
   }
+  const absent = row.activity?.find((one) => one.for === 'program');
+  if (absent) return <span class="waits">{name(absent.agent)} is not connected</span>;
   if (row.waiting.length > 0) return <span class="waits">answer needed</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;

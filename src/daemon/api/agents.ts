@@ -11,16 +11,20 @@ export async function listAgents(
   rows: readonly ListedRow[],
   bus: Pick<Bus, 'isAgentConnected'>,
 ): Promise<AnswerOf<'agents'>> {
-  const agents = [...team.rules.roster.agents.values()].map(async (card) => ({
-    slug: card.slug,
-    name: card.name,
-    description: card.description,
-    phases: card.phases,
-    modes: card.modes,
-    runtime: card.runtime,
-    status: await statusOf(card, rows, bus),
-    ...modelOf(card, team),
-  }));
+  const agents = [...team.rules.roster.agents.values()].map(async (card) => {
+    const connected = card.runtime === 'local' ? undefined : await bus.isAgentConnected(card.slug);
+    return {
+      slug: card.slug,
+      name: card.name,
+      description: card.description,
+      phases: card.phases,
+      modes: card.modes,
+      runtime: card.runtime,
+      status: statusOf(card, rows, connected),
+      ...(connected === undefined ? {} : { connected }),
+      ...modelOf(card, team),
+    };
+  });
   return { agents: await Promise.all(agents), models: team.models.names };
 }
 
@@ -31,15 +35,10 @@ function modelOf({ slug, runtime }: AgentCard, { agents }: Team) {
 }
 
 /** Over all conversations, as their list has it. */
-async function statusOf(
-  { slug, runtime }: AgentCard,
-  rows: readonly ListedRow[],
-  bus: Pick<Bus, 'isAgentConnected'>,
-): Promise<string> {
+function statusOf({ slug }: AgentCard, rows: readonly ListedRow[], connected: boolean | undefined): string {
   if (rows.some(({ running }) => running.includes(slug))) return 'running';
   if (rows.some(({ waiting }) => waiting.includes(slug))) return 'waiting';
-  if (runtime === 'local' || (await bus.isAgentConnected(slug))) return 'idle';
-  return 'not connected';
+  return connected === false ? 'not connected' : 'idle';
 }
 
 /** The tools that can be called now, and the MCP servers. */

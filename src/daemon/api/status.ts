@@ -11,6 +11,7 @@ import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Runtime } from '../runtime.ts';
+import { absentMsOf } from '../team.ts';
 
 /** The verb `status`: collects what this daemon knows and builds the answer from it. */
 
@@ -54,17 +55,13 @@ export async function collectStatus(parts: StatusParts, { limit }: RequestOf<'st
       remote.map(async ({ slug }) => ({
         agent: slug,
         connected: await bus.isAgentConnected(slug),
-        absent: absenceOf(team, slug),
+        absent: absentMsOf(team, slug) === null ? ('fail' as const) : ('wait' as const),
       })),
     ),
   ]);
   const servers = team.toolbox.servers?.() ?? [];
   const known = { now: now(), rows, held: workers.held, facts, servers, agents, lag, deadLetters };
   return statusFrom(known, limit);
-}
-
-function absenceOf(team: Runtime['team'], slug: string): 'fail' | 'wait' {
-  return (team.agents.get(slug)?.absentMs ?? null) === null ? 'fail' : 'wait';
 }
 
 /** The answer from what the daemon knows. */

@@ -204,11 +204,12 @@ export function composeRemoteModel(
   { config: { remoteAgents }, given: { simulation } }: Composition,
   bus: Bus,
   watchers: Watchers,
+  absentMs: (agent: string) => number | null,
 ): RemoteModel {
   if (simulation) return { ...simulation.remote, turnOver: () => undefined, close: () => undefined };
   const openChannel = (agent: string) =>
     bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
-  return createRemoteModel({ openChannel, ...remoteAgents });
+  return createRemoteModel({ openChannel, absentMs, ...remoteAgents });
 }
 
 /** The default payload limit of the broker. */

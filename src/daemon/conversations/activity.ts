@@ -9,9 +9,6 @@ import type { RowActivity } from '../../persistence/index.ts';
 
 export type Activity = NonNullable<AnswerOf<'conversations'>['conversations'][number]['activity']>[number];
 
-/** Since when a turn waits for the program of its agent, by turn; milliseconds since the epoch. */
-export type AbsentSince = (turnId: string) => number | undefined;
-
 type AgentStatus = 'idle' | Activity['status'];
 
 export function statusOf(state: ConversationState, slug: string): AgentStatus {
@@ -41,14 +38,13 @@ export function storedActivity(state: ConversationState, entries: readonly Entry
 export function runningActivity(
   state: ConversationState,
   entries: readonly Entry[],
-  absentSince: AbsentSince,
+  isAbsent: (turnId: string) => boolean,
 ): Activity[] {
   return agentsOf(state).flatMap((agent): Activity[] => {
     const { turn } = agentState(state, agent);
     if (turn?.status !== 'running') return [];
-    const absent = absentSince(turn.turnId);
-    if (absent === undefined) return [{ agent, status: 'running', since: timeOf(entries, turn.startedAt) }];
-    return [{ agent, status: 'waiting', since: new Date(absent).toISOString(), for: 'program', of: agent }];
+    if (!isAbsent(turn.turnId)) return [{ agent, status: 'running', since: timeOf(entries, turn.startedAt) }];
+    return [{ agent, status: 'waiting', since: timeOf(entries, turn.askedAt), for: 'program', of: agent }];
   });
 }
 

@@ -15,7 +15,7 @@ export async function listConversations(
     if (worker.isOurs && worker.state.length > 0) {
       const { id, state } = worker;
       const entries = worker.entries();
-      const current = runningActivity(state, entries, (turnId) => remote.absentSince?.(turnId));
+      const current = runningActivity(state, entries, (turnId) => remote.isAbsent?.(turnId) === true);
       rows.set(id, listedRow(rowOf(id, state, entries), current));
     }
   }

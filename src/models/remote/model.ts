@@ -5,7 +5,7 @@ import {
   SESSION_HEADER,
   type WireMessage,
 } from '../../agents/model-port.ts';
-import { type Clock, systemClock } from '../../kernel/index.ts';
+import { type Clock, sleep, systemClock } from '../../kernel/index.ts';
 import type { OpenRemoteChannel, RemoteCall, RemoteChannel, RemoteOutcome, RemoteResults } from './port.ts';
 import { RemoteSession, type SessionEvent } from './session.ts';
 
@@ -20,6 +20,7 @@ import { RemoteSession, type SessionEvent } from './session.ts';
  * REMOTE-MODEL-4 After silence the turn is offered again, `MAX_OFFERS` times at most. Then the call fails as content, with the
  *    partial answer (L16).
  * REMOTE-MODEL-5 A session ends with its turn, and its agent is notified.
+ * REMOTE-MODEL-6 A turn of an agent with `absentMs` is offered again until its program connects, at most for that time.
  */
 export interface RemoteModelOptions {
   readonly openChannel: OpenRemoteChannel;
@@ -27,12 +28,15 @@ export interface RemoteModelOptions {
   readonly silenceMs: number;
   /** Interval of the heartbeats that the agent sends. Milliseconds. */
   readonly heartbeatMs: number;
+  /** REMOTE-MODEL-6. Null: the turn fails at once. Absent: no agent is waited for. */
+  readonly absentMs?: (agent: string) => number | null;
   /** The lowest epoch (REMOTE-MODEL-1). */
   readonly now?: Clock;
 }
 
 export interface RemoteModel extends Model {
   turnOver(turnId: string): void;
+  isAbsent(turnId: string): boolean;
   /** Ends every session and notifies its agent. */
   close(): void;
 }
@@ -40,6 +44,8 @@ export interface RemoteModel extends Model {
 const MAX_OFFERS = 3;
 /** Time for an agent to accept an offer; at most `silenceMs`. */
 const ACCEPT_MS = 5_000;
+/** Between two offers to an agent that is not connected. */
+const ABSENT_RETRY_MS = 1_000;
 
 type Failed = Extract<ModelOutcome, { kind: 'failed' }>;
 type Offered =
@@ -53,6 +59,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
 class OfferedTurns implements RemoteModel {
   readonly #options: RemoteModelOptions;
   readonly #sessions = new Map<string, RemoteSession>();
+  readonly #absent = new Set<string>();
   readonly #now: Clock;
   #lastEpoch = 0;
 
@@ -65,13 +72,12 @@ class OfferedTurns implements RemoteModel {
     const continued = this.#continued(request); // REMOTE-MODEL-3
     let partial = '';
     let tries = 0;
-    let epoch = Math.max(this.#lastEpoch + 1, this.#now()); // REMOTE-MODEL-1
     let last: Offered | 'silent' = 'silent';
     for (let offers = 0; offers < MAX_OFFERS; offers += 1) {
       const offered: Offered =
         offers === 0 && continued
           ? { kind: 'session', session: continued }
-          : await this.#offer(request, epoch++, signal);
+          : await this.#offerWhenConnected(request, signal);
       tries += 1;
       if (signal.aborted) return this.#aborted(request, partial);
       last = offered;
@@ -83,7 +89,14 @@ class OfferedTurns implements RemoteModel {
         this.#drop(request.turnId); // REMOTE-MODEL-1
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
-    return { ...failure(request.agent, last, partial, this.#options.silenceMs), tries };
+    const failed = failure(request.agent, last, partial, this.#options.silenceMs);
+    if (last !== 'silent' && last.kind === 'nobody' && this.#waitMs(request) > 0)
+      return { ...failed, retryable: false, tries };
+    return { ...failed, tries };
+  }
+
+  isAbsent(turnId: string): boolean {
+    return this.#absent.has(turnId);
   }
 
   turnOver(turnId: string): void {
@@ -104,8 +117,30 @@ class OfferedTurns implements RemoteModel {
     return null;
   }
 
-  async #offer(request: ModelRequest, epoch: number, signal: AbortSignal): Promise<Offered> {
-    this.#lastEpoch = Math.max(this.#lastEpoch, epoch);
+  #waitMs({ agent }: ModelRequest): number {
+    return this.#options.absentMs?.(agent) ?? 0;
+  }
+
+  /** REMOTE-MODEL-6 */
+  async #offerWhenConnected(request: ModelRequest, signal: AbortSignal): Promise<Offered> {
+    const deadline = performance.now() + this.#waitMs(request);
+    try {
+      for (;;) {
+        const offered = await this.#offer(request, signal);
+        const leftMs = deadline - performance.now();
+        if (offered.kind !== 'nobody' || leftMs <= 0) return offered;
+        this.#absent.add(request.turnId);
+        await sleep(Math.min(ABSENT_RETRY_MS, leftMs), signal);
+        if (signal.aborted) return offered;
+      }
+    } finally {
+      this.#absent.delete(request.turnId);
+    }
+  }
+
+  async #offer(request: ModelRequest, signal: AbortSignal): Promise<Offered> {
+    const epoch = Math.max(this.#lastEpoch + 1, this.#now()); // REMOTE-MODEL-1
+    this.#lastEpoch = epoch;
     const { conversation, turnId, messages, tools, headers } = request;
     const { heartbeatMs, silenceMs } = this.#options;
     const { [SESSION_HEADER]: sessionId, traceparent } = headers;

@@ -68,6 +68,9 @@ describe('an agent file', () => {
     ['---\nphases: [sleep]\n---\n', 'dev.md:2:10: phases[0]', 'a phase: one of chat,'],
     ['---\nmodel: defualt\n---\n', 'dev.md:2:8: model', 'did you mean "default"?'],
     ['---\nruntime: cloud\n---\n', 'dev.md:2:10: runtime', 'one of local, bus'],
+    ['---\nruntime: bus\nabsent: never\n---\n', 'dev.md:3:9: absent', 'one of fail, wait'],
+    ['---\nabsent: wait\n---\n', 'dev.md:2:9: absent', 'runtime: bus, or no absent'],
+    ['---\nruntime: bus\nabsentSeconds: 5\n---\n', 'absentSeconds', 'absent: wait, or no absentSeconds'],
     ['---\ntools: ["no spaces"]\n---\n', 'dev.md:2:9: tools[0]', 'a tool name'],
     ['---\ncontext: { contextMaxMessages: 0 }\n---\n', 'context.contextMaxMessages', 'at least 1'],
   ])('an agent file that contains %j is refused', async (text, where, expected) => {

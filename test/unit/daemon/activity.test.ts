@@ -32,7 +32,7 @@ const ended = (outcome: string) => ({
 });
 const stateOf = (entries: readonly Entry[]) => entries.reduce(evolve, EMPTY_STATE);
 const stored = (entries: readonly Entry[]) => storedActivity(stateOf(entries), entries);
-const never = () => undefined;
+const never = () => false;
 
 describe('the activity of a conversation', () => {
   it('names each question, delegation and approval of a waiting turn, and since when it waits', () => {
@@ -78,13 +78,11 @@ describe('the activity of a conversation', () => {
   it('lists a running turn whose program is not connected as waiting for that program', () => {
     const entries = log(person, started);
     const state = stateOf(entries);
-    const current = runningActivity(state, entries, (turnId) =>
-      turnId === 't' ? Date.parse(at(9)) : undefined,
-    );
+    const current = runningActivity(state, entries, (turnId) => turnId === 't');
     const row = listedRow(rowOf('c', state, entries), current);
     expect([row.running, row.waiting]).toEqual([[], ['pm']]);
     expect(row.activity).toEqual([
-      { agent: 'pm', status: 'waiting', since: at(9), for: 'program', of: 'pm' },
+      { agent: 'pm', status: 'waiting', since: at(1), for: 'program', of: 'pm' },
     ]);
   });
 

@@ -93,6 +93,57 @@ const result: WireMessage = { role: 'tool', tool_call_id: 'c1_0', content: 'seen
 const final: RemoteMessage = { type: 'final', content: 'Yes.' };
 
 describe('a turn that is offered to a remote agent', () => {
+  it('REMOTE-MODEL-6: a turn of an agent that may be absent is offered until its program connects', async () => {
+    model = createRemoteModel({
+      openChannel,
+      silenceMs: SILENCE_MS,
+      heartbeatMs: 100,
+      absentMs: () => 60_000,
+    });
+    outcomes = Array.from({ length: 5 }, () => ({ kind: 'nobody' as const }));
+    const calling = call();
+    await vi.advanceTimersByTimeAsync(3_500);
+    expect([lines.length, model.isAbsent('t')]).toEqual([4, true]);
+    expect(lines.every(({ closed }) => closed === 'abort')).toBe(true);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(model.isAbsent('t')).toBe(false);
+    (await lastLine()).say({ type: 'final', content: 'Here.' });
+    expect(await calling).toMatchObject({ kind: 'answered', answer: { content: 'Here.' } });
+    const epochs = lines.map(({ offered }) => offered.epoch);
+    expect(new Set(epochs).size).toBe(6);
+    expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
+  });
+
+  it('REMOTE-MODEL-6: a turn whose program does not connect in time fails and is not retried', async () => {
+    model = createRemoteModel({
+      openChannel,
+      silenceMs: SILENCE_MS,
+      heartbeatMs: 100,
+      absentMs: () => 2_500,
+    });
+    outcomes = Array.from({ length: 9 }, () => ({ kind: 'nobody' as const }));
+    const calling = call();
+    await vi.advanceTimersByTimeAsync(2_600);
+    expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED', retryable: false });
+    expect(model.isAbsent('t')).toBe(false);
+  });
+
+  it('REMOTE-MODEL-6: a stop ends the wait for a program', async () => {
+    model = createRemoteModel({
+      openChannel,
+      silenceMs: SILENCE_MS,
+      heartbeatMs: 100,
+      absentMs: () => 60_000,
+    });
+    outcomes = [{ kind: 'nobody' }];
+    const abort = new AbortController();
+    const calling = call(requestOf(), abort.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    abort.abort();
+    expect(await calling).toMatchObject({ kind: 'aborted' });
+    expect([lines.length, model.isAbsent('t')]).toEqual([1, false]);
+  });
+
   it('an offered turn is answered by the first final, and its channel is closed', async () => {
     const calling = call();
     const line = await lastLine();

@@ -1,0 +1,82 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const agent = (keys: string) => `---\nname: Critic\ndescription: checks\nruntime: bus\n${keys}---\nCheck.`;
+
+describe.each(['file', 'jetstream'] as const)(
+  'an agent whose program is not connected, with the %s store',
+  (store) => {
+    let nats: TestNatsServer;
+    let site: Site;
+    afterEach(async () => {
+      await site.close();
+      await nats.stop();
+    });
+    const stage = async (keys: string) => {
+      nats = await startNatsServer();
+      const agents = { critic: agent(keys), pm: '---\nname: PM\n---\nAnswer.' };
+      const files = { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } };
+      const settings = { ...scriptedSettings({}), defaultAgent: 'pm' };
+      site = await openSite({ nats: nats.url, settings, agents, files });
+      return site.up('--store', store);
+    };
+    const waiting = async () => {
+      const status = await (await site.client()).request('status', {});
+      return [status.agents, status.waiting.first.map(({ since: _, ...one }) => one)];
+    };
+    const WAITS = [
+      [{ agent: 'critic', connected: false, absent: 'wait' }],
+      [
+        {
+          conversation: 'c',
+          title: '@critic look',
+          agent: 'critic',
+          status: 'waiting',
+          for: 'program',
+          of: 'critic',
+        },
+      ],
+    ];
+
+    it('with absent: wait its turn waits visibly, also over a restart of the daemon, until the program connects', async () => {
+      const daemon = await stage('absent: wait\n');
+      await site.parley('say', 'c', '@critic look');
+      await expect.poll(waiting, { timeout: 10_000 }).toEqual(WAITS);
+      expect((await site.parley('ls')).stdout).toMatch(
+        /^c .* critic waiting +the program of critic \(\d+s\) /m,
+      );
+      const agents = (await site.parley('agents', '--json')).json();
+      expect(agents[0]).toMatchObject({ slug: 'critic', status: 'waiting', connected: false });
+      expect((await site.parley('agents')).stdout).toMatch(/^critic .* waiting, not connected /m);
+      await daemon.kill9();
+      await site.up('--store', store);
+      await expect.poll(waiting, { timeout: 20_000 }).toEqual(WAITS);
+      const program = await site.client();
+      await program.agent('critic', () => 'Looks fine.');
+      const entries = await followUntil(await site.client(), 'c', turnsEnded(1));
+      expect(entries.filter((entry) => entry.type === 'message').map(({ content }) => content)).toEqual([
+        '@critic look',
+        'Looks fine.',
+      ]);
+      await expect.poll(waiting).toEqual([[{ agent: 'critic', connected: true, absent: 'wait' }], []]);
+    }, 60_000);
+
+    it('with absentSeconds its turn fails after that time', async () => {
+      await stage('absent: wait\nabsentSeconds: 2\n');
+      const begun = performance.now();
+      await site.parley('say', 'c', '@critic look');
+      await followUntil(await site.client(), 'c', turnsEnded(1));
+      expect(performance.now() - begun).toBeGreaterThan(2_000);
+      const entries = await entriesOf(await site.client(), 'c');
+      expect(JSON.stringify(entries)).toContain('AGENT_NOT_CONNECTED');
+    }, 30_000);
+  },
+);
