@@ -11,7 +11,7 @@ import {
 } from '../../bus/index.ts';
 import { type Author, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
-import { tooLarge } from '../conversations/post-refusals.ts';
+import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
@@ -191,7 +191,12 @@ export class Api {
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
     const { left, ...onBus } = await this.#admin.erasure.erase({ conversation: id, ...upToPost });
-    const notReached = beyondReach(this.runtime.store);
+    const { store } = this.runtime;
+    const notReached = beyondReach(store);
+    const hasTraces =
+      left.length + Object.values({ ...removed, ...onBus }).reduce((sum, n) => sum + n, 0) > 0;
+    if (!existed && !hasTraces && before === undefined && !(await isKnown(store, id)))
+      throw noConversation(id);
     return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };
   }
 
@@ -306,6 +311,11 @@ export class Api {
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };
   }
+}
+
+/** It exists, or was deleted before: a deletion can be repeated. */
+async function isKnown(store: Runtime['store'], id: string): Promise<boolean> {
+  return (await store.deletedUpTo(id)) !== null || store.exists(id);
 }
 
 function asError(refused: Refusal): ParleyError {

@@ -45,3 +45,9 @@ export function damagedLog(error: unknown): Refusal | null {
   if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
   return refusal(error.code, error.message, error.hint);
 }
+
+export function noConversation(id: string): ParleyError {
+  return new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
+    hint: 'post a message to begin one; `parley ls` lists the conversations',
+  });
+}

@@ -13,7 +13,7 @@ import type { Runtime } from '../runtime.ts';
 import { listConversations, rebuildRows } from './conversation-list.ts';
 import { type Deleted, type KeepCheck, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
-import { deleted } from './post-refusals.ts';
+import { deleted, noConversation } from './post-refusals.ts';
 import type { ListedRow } from './projections.ts';
 import { ConversationWorker } from './worker/worker.ts';
 import { deleteWithWorker } from './worker-deletion.ts';
@@ -124,9 +124,7 @@ export class Workers {
       const worker = await this.current(id, true);
       if (worker.state.length > 0) return worker;
     }
-    throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
-      hint: 'post a message to begin one; `parley ls` lists the conversations',
-    });
+    throw noConversation(id);
   }
 
   /**

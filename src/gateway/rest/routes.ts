@@ -62,7 +62,7 @@ export const ROUTES: readonly Route[] = [
     path: ONE,
     verb: 'delete',
     role: 'operate',
-    summary: 'Delete a conversation and its files; idempotent',
+    summary: 'Delete a conversation and its files; can be repeated. 404 for an id that never existed',
     query: ['lastEntryBefore'],
   },
   {
