@@ -37,6 +37,8 @@ export interface DaemonModule {
     /** For tests. */
     faults?: Faults;
   }): RunningDaemon;
+  /** Calls each model, and starts each MCP server, once. */
+  probe(config: Config): Promise<Probed[]>;
   /** The reason why programs of tools can read the data directory; null: they cannot, or there are none. */
   enclosureFault(config: Config): Promise<string | null>;
   /** Null: JetStream works; otherwise the reason why this user may not check. Rejects if JetStream does not work. */
@@ -63,6 +65,14 @@ export interface DaemonModule {
   recordedScript(conversation: string, entries: readonly Entry[]): string;
   /** Renders the configuration of a nats-server. */
   natsConfig(file: string, isNsc: boolean): Promise<string>;
+}
+
+export interface Probed {
+  readonly kind: 'model' | 'server';
+  readonly name: string;
+  readonly ms: number;
+  readonly fault: { readonly code: string; readonly message: string } | null;
+  readonly tools: readonly string[];
 }
 
 export interface MigrateOptions {

@@ -209,7 +209,7 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
 }
 
 /** The parts of a configured model that affect its requests. */
-function modelProfile(
+export function modelProfile(
   name: string,
   model: ModelConfig | undefined,
   ofAgent: AgentParameters = {},

@@ -5,7 +5,7 @@
  *   telemetry, metrics       events and their counts           data-directory          the directory, its HTTP token
  *   agents, team, definitions  configuration -> Team; the definitions of turns
  *
- *   compose/        selects the adapters: server, store, bus, models, HTTP, tools, files; faults: switches for tests. No other folder here names one.
+ *   compose/        selects the adapters: server, store, bus, models, HTTP, tools, files; probe; faults: switches for tests. No other folder here names one.
  *   conversations/  the open conversations: eviction, deletion, rows, ownership; worker/: decide, append, run effects
  *   ingress/        delivery -> post -> command; publisher limits, floods, order, retries, posts that crash the daemon
  *   cluster/        daemons that share the logs: membership, failure detector, leases, routing, takeover, row repair
@@ -21,6 +21,7 @@ export { checkJetStream, recordedScript } from './compose/compose.ts';
 export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
 export { type MigrateOptions, migrate } from './compose/migration.ts';
+export { type Probed, probe } from './compose/probe.ts';
 export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';
 export { type ExplainOfflineOptions, explainOffline } from './offline/explain-offline.ts';

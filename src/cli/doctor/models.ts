@@ -99,7 +99,8 @@ function agentCheck(slug: string, seen: readonly AgentSummary[] | null): Check {
     const fix = 'restart the daemon: it runs with another configuration';
     return { name, status: 'warn', message: 'the running daemon does not know it', fix };
   }
-  if (found.connected ?? found.status !== 'not connected') return { name, status: 'ok', message: 'connected' };
+  if (found.connected ?? found.status !== 'not connected')
+    return { name, status: 'ok', message: 'connected' };
   return {
     name,
     status: 'fail',

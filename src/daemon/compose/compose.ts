@@ -189,7 +189,7 @@ export async function composeModels(config: Config, given: Given): Promise<Reado
   return models;
 }
 
-async function composeModel(model: ModelConfig): Promise<Model> {
+export async function composeModel(model: ModelConfig): Promise<Model> {
   if (model.provider === 'scripted') return createScriptedModel(await loadScript(model.script ?? undefined));
   const { createOpenAiModel } = await import('../../models/openai/index.ts');
   return createOpenAiModel({

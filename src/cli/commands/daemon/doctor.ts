@@ -8,6 +8,7 @@ import { dataCheck } from '../../doctor/data.ts';
 import { agentChecks, modelChecks } from '../../doctor/models.ts';
 import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
+import { probeChecks } from '../../doctor/probe.ts';
 import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../../find-daemon.ts';
 import { loadConfig } from '../../load-config.ts';
@@ -19,10 +20,11 @@ export function addDoctor(program: Command, act: Act): void {
     .command('doctor')
     .description('check the installation, and print how to fix each problem')
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
-    .action((options: { config?: string }, command: Command) =>
+    .option('--probe', 'call each model with one short request, and start each MCP server')
+    .action((options: { config?: string; probe?: boolean }, command: Command) =>
       act(command, async (context) => {
         let failed = false;
-        for await (const check of checks(context, options.config)) {
+        for await (const check of checks(context, options)) {
           failed ||= check.status === 'fail';
           if (context.json) context.value(check);
           else context.line(renderCheck(check, context.palette));
@@ -33,7 +35,10 @@ export function addDoctor(program: Command, act: Act): void {
 }
 
 /** In the order in which a person should fix problems. */
-async function* checks(context: Context, folder: string | undefined): AsyncGenerator<Check> {
+async function* checks(
+  context: Context,
+  { config: folder, probe }: { config?: string; probe?: boolean },
+): AsyncGenerator<Check> {
   yield nodeCheck(context.io.nodeVersion);
   const config = await loadConfig(context, folder).catch((error: unknown) => error as Error);
   if (config instanceof Error) {
@@ -46,7 +51,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
     if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };
     else yield { name: 'configuration', status: 'ok', message };
-    yield* await modelChecks(config);
+    yield* await (probe ? probeChecks(context, config) : modelChecks(config));
   }
   const servers = await serversOf(context, config);
   yield await natsServerCheck(context.io.env, servers ? 'url' : 'managed');
@@ -55,7 +60,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   yield await daemonCheck(context);
   if (config instanceof Error) return;
   yield* await agentChecks(context, config);
-  yield* await toolServerChecks(context, config);
+  if (!probe) yield* await toolServerChecks(context, config);
   yield* await enclosureChecks(context, config);
 }
 

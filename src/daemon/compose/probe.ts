@@ -1,0 +1,83 @@
+import type { ModelOutcome } from '../../agents/index.ts';
+import type { Config, McpServerConfig, ModelConfig } from '../../config/index.ts';
+import { messageOf, sleep } from '../../kernel/index.ts';
+import { hideFolder } from '../../tools/index.ts';
+import { modelProfile } from '../agents.ts';
+import type { Log } from '../runtime.ts';
+import { composeModel } from './compose.ts';
+
+/** Calls each configured model once, and starts each MCP server once, to see whether they work. */
+
+/** The result for one model or MCP server. `code`: of a failed model call. No message contains a key. */
+export interface Probed {
+  readonly kind: 'model' | 'server';
+  readonly name: string;
+  readonly ms: number;
+  readonly fault: { readonly code: string; readonly message: string } | null;
+  /** Of an MCP server. */
+  readonly tools: readonly string[];
+}
+
+/** For one model or server. */
+const TIME_LIMIT_MS = 20_000;
+
+/** Scripted models are left out: they call nothing. */
+export function probe(config: Config): Promise<Probed[]> {
+  const models = Object.entries(config.models).filter(([, { provider }]) => provider !== 'scripted');
+  return Promise.all([
+    ...models.map(([name, model]) => timed('model', name, async () => probeModel(name, model))),
+    ...Object.entries(config.tools.mcpServers).map(([name, server]) =>
+      timed('server', name, () => probeServer(config, name, server)),
+    ),
+  ]);
+}
+
+type Found = Partial<Pick<Probed, 'fault' | 'tools'>>;
+
+async function timed(kind: Probed['kind'], name: string, work: () => Promise<Found>): Promise<Probed> {
+  const began = performance.now();
+  const found = await work().catch((error: unknown) => failed('INTERNAL', messageOf(error)));
+  return { kind, name, ms: Math.round(performance.now() - began), fault: null, tools: [], ...found };
+}
+
+function failed(code: string, message: string): Found {
+  return { fault: { code, message } };
+}
+
+async function probeModel(name: string, config: ModelConfig): Promise<Found> {
+  const { fields, headers } = modelProfile(name, config, { maxOutputTokens: 1 });
+  const messages = [{ role: 'user', content: 'Say yes.' }] as const;
+  const body = Buffer.from(JSON.stringify({ ...fields, messages }));
+  const named = { conversation: 'probe', agent: 'probe', turnId: 'probe', hash: '', tools: [] };
+  const model = await composeModel(config);
+  const signal = AbortSignal.timeout(TIME_LIMIT_MS);
+  return faultOf(
+    await model.call({ ...named, messages, body, headers }, { signal, onDelta: () => undefined }),
+  );
+}
+
+function faultOf(outcome: ModelOutcome): Found {
+  if (outcome.kind === 'answered') return {};
+  return outcome.kind === 'failed' ? failed(outcome.code, outcome.message) : failed('TIMEOUT', TOO_LATE);
+}
+
+const TOO_LATE = `no answer within ${TIME_LIMIT_MS / 1_000} s`;
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+async function probeServer(config: Config, name: string, server: McpServerConfig): Promise<Found> {
+  const { createMcpTools } = await import('../../tools/mcp/index.ts');
+  const { project, environment } = config.tools;
+  const { enclose } = await hideFolder(config.daemon.data);
+  const servers = { [name]: server };
+  const toolbox = createMcpTools({ servers, project, environment, enclose, log: SILENT });
+  const late = new AbortController();
+  try {
+    await Promise.race([toolbox.settled(), sleep(TIME_LIMIT_MS, late.signal)]);
+    const found = toolbox.servers?.()[0];
+    if (found?.state === 'ready') return { tools: found.tools };
+    return failed('FAILED', found?.error ?? TOO_LATE);
+  } finally {
+    late.abort();
+    await toolbox.close();
+  }
+}
