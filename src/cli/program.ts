@@ -19,6 +19,7 @@ import { addTail } from './commands/conversations/tail.ts';
 import { addTraces } from './commands/conversations/traces.ts';
 import { addWhatIf } from './commands/conversations/what-if.ts';
 import { addAgents } from './commands/daemon/agents.ts';
+import { addContext } from './commands/daemon/context.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
 import { addReload } from './commands/daemon/reload.ts';
@@ -34,8 +35,9 @@ import type { Act } from './context.ts';
 import { createContext } from './context.ts';
 import { type CliDependencies, realDependencies } from './dependencies.ts';
 import type { Io } from './io.ts';
+import { withContext } from './options/contexts.ts';
 import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
-import { refuseIgnored } from './options/taken-options.ts';
+import { refuseIgnored, takesContext } from './options/taken-options.ts';
 import { type Failure, renderFailure } from './render/failure.ts';
 
 /**
@@ -47,7 +49,7 @@ import { type Failure, renderFailure } from './render/failure.ts';
  * chat/        the interactive chat: lines, paste, screen, session
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals
- * options/     global options, which command accepts which, the publisher, suggested commands
+ * options/     global options, saved servers, which command accepts which, the publisher, suggested commands
  * output/      log, telemetry, spinner
  * render/      text for people; pure
  *
@@ -68,7 +70,9 @@ export async function run(
   let exitCode = DONE;
   const act: Act = async (command, work) => {
     refuseIgnored(command, io);
-    const context = createContext(io, rooms, command.optsWithGlobals<GlobalOptions>());
+    const given = command.optsWithGlobals<GlobalOptions>();
+    const options = takesContext(command) ? await withContext(given, io) : given;
+    const context = createContext(io, rooms, options);
     exitCode = await work(context);
   };
   const program = createProgram(io, act);
@@ -127,6 +131,7 @@ const COMMANDS = [
   addAgents,
   addDead,
   addToken,
+  addContext,
   addDoctor,
   addFsck,
   addExport,

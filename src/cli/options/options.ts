@@ -9,6 +9,7 @@ export interface GlobalOptions extends ConfigFlags {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly prefix?: string;
+  readonly context?: string;
   readonly natsCreds?: string;
   readonly natsCa?: string;
   readonly natsCert?: string;
@@ -19,6 +20,7 @@ export function addGlobalOptions(program: Command): void {
   program
     .option('--json', 'print one JSON value per line')
     .option('--verbose', 'print more details on stderr')
+    .option('--context <name>', 'a saved server: `parley context` (PARLEY_CONTEXT)')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option(
       '--nats <urls>',

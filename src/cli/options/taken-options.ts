@@ -17,13 +17,19 @@ interface Taken {
   readonly isEither?: true;
 }
 
-const ADDRESS = /^(data$|nats|prefix$)/;
+const ADDRESS = /^(data$|nats|prefix$|context$)/;
 const NONE: Taken = {
   options: /^$/,
   hint: 'leave it out: this command uses no daemon, no server and no data',
 };
 const ANY: Taken = { options: ADDRESS, hint: '' };
 const EITHER: Taken = { ...ANY, isEither: true };
+/** They read files or several servers, so a saved server is not enough. */
+const NO_CONTEXT: Taken = { options: /^(data$|nats|prefix$)/, hint: 'give the server with --nats' };
+const SAVED: Taken = {
+  options: /^(nats(?!Password$|Token$)|prefix$)/,
+  hint: 'a context keeps --nats, --prefix and paths: give a password with --nats-password-file, a token with --nats-token-file',
+};
 const FILES: Taken = {
   options: /^data$/,
   hint: 'this command uses the files of a data directory: give it with --data; `parley migrate` moves conversations between files and a nats-server',
@@ -38,15 +44,16 @@ const OF_DAEMONS =
 
 const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ...OF_DAEMONS.split(' ').map((name) => [name, EITHER] as const),
-  ...['explain', 'traces', 'doctor', 'migrate'].map((name) => [name, ANY] as const),
+  ...['explain', 'traces', 'doctor', 'migrate'].map((name) => [name, NO_CONTEXT] as const),
   ...['fsck', 'export', 'import'].map((name) => [name, FILES] as const),
   ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
   ['up', DAEMON],
+  ['context add', SAVED],
 ]);
 
 /** Throws `USAGE` for an option that this command would ignore. */
 export function refuseIgnored(command: Command, io: Io): void {
-  const { options, hint, isEither } = TAKEN.get(topOf(command).name()) ?? NONE;
+  const { options, hint, isEither } = takenBy(command);
   const given = command.optsWithGlobals<GlobalOptions>();
   const ignored = Object.keys(given).find((name) => ADDRESS.test(name) && !options.test(name));
   if (ignored !== undefined) throw noEffect(ignored, hint);
@@ -62,6 +69,16 @@ function refuseBesideServer(given: GlobalOptions, { env, workingDirectory }: Io)
       ? `${variable} names the server; or unset ${variable}`
       : '--nats names the server';
   throw noEffect('data', `leave it out: ${by}`);
+}
+
+function takenBy(command: Command): Taken {
+  const top = topOf(command).name();
+  return TAKEN.get(`${top} ${command.name()}`) ?? TAKEN.get(top) ?? NONE;
+}
+
+/** Whether a saved server applies to this command. */
+export function takesContext(command: Command): boolean {
+  return takenBy(command).options.test('context');
 }
 
 /** Whether the suggested command `words` accepts this option, when `given` selects the daemon. */

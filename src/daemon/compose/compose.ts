@@ -206,7 +206,8 @@ export function composeRemoteModel(
   watchers: Watchers,
   absentMs: (agent: string) => number | null,
 ): RemoteModel {
-  if (simulation) return { ...simulation.remote, turnOver: () => undefined, close: () => undefined };
+  if (simulation)
+    return { isAbsent: () => false, ...simulation.remote, turnOver: () => undefined, close: () => undefined };
   const openChannel = (agent: string) =>
     bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
   return createRemoteModel({ openChannel, absentMs, ...remoteAgents });

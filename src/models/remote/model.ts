@@ -90,7 +90,7 @@ class OfferedTurns implements RemoteModel {
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
     const failed = failure(request.agent, last, partial, this.#options.silenceMs);
-    if (last !== 'silent' && last.kind === 'nobody' && this.#waitMs(request) > 0)
+    if (last !== 'silent' && last.kind === 'no-responder' && this.#waitMs(request) > 0)
       return { ...failed, retryable: false, tries };
     return { ...failed, tries };
   }

@@ -38,6 +38,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   agents: [],
   dead: ['show', '1'],
   token: [],
+  context: ['add', 'prod'],
   doctor: [],
   fsck: [],
   export: ['c'],
@@ -86,7 +87,7 @@ async function tried(
   const configured = async () => ({ replicas: null }) as Config;
   const loadConfig = argv[0] === 'migrate' ? configured : stop;
   const rooms = { connect: stop, loadConfig, chaos: stop, daemon: async () => room };
-  const ran = await parley([...argv], { rooms, env });
+  const ran = await parley([...argv], { rooms, env: { XDG_CONFIG_HOME: directory, ...env } });
   return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
 }
 

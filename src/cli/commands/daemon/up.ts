@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { type Config, FAULT_VARIABLES } from '../../../config/index.ts';
 import type { Faults } from '../../../daemon/index.ts';
@@ -142,7 +143,9 @@ function announce(
     const { pid, nats, http, agents, store, daemon } = ready;
     context.value({ event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) });
   } else {
-    const typed = (words: string) => commandLine(io, { data: context.options.data }, words);
+    const isDefault = config.daemon.data === resolve(io.workingDirectory, 'data');
+    const data = context.options.data ?? (isDefault ? undefined : config.daemon.data);
+    const typed = (words: string) => commandLine(io, { data }, words);
     const { http, codeKey } = ready;
     const url = http && codeKey ? consoleUrl(http, codeKey.reveal()) : http;
     // Other output is stored in a journal or a file, which must not get the token.
