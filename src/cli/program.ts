@@ -27,6 +27,7 @@ import { addStatus } from './commands/daemon/status.ts';
 import { addToken } from './commands/daemon/token.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addChaos } from './commands/offline/chaos.ts';
+import { addCompletion } from './commands/offline/completion.ts';
 import { addFsck } from './commands/offline/fsck.ts';
 import { addMigrate } from './commands/offline/migrate.ts';
 import { addNatsConfig } from './commands/offline/nats-config.ts';
@@ -93,7 +94,6 @@ export function createProgram(io: Io, act: Act): Command {
     .description('People and several LLM agents on one thread, over NATS.')
     .version(version(), '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    .configureHelp({ showGlobalOptions: true })
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
@@ -101,45 +101,25 @@ export function createProgram(io: Io, act: Act): Command {
       outputError: () => {}, // `run` prints it, like every other error
     });
   addGlobalOptions(program);
-  for (const add of COMMANDS) add(program, act);
+  program.addHelpText('afterAll', ({ command }) =>
+    command === program ? '' : '\nGlobal options (--json, --data, --nats, --context, …): parley --help',
+  );
+  for (const [group, adders] of Object.entries(COMMANDS)) {
+    program.commandsGroup(`${group}:`);
+    for (const add of adders) add(program, act);
+  }
   return program;
 }
 
-const COMMANDS = [
-  addUp,
-  addReload,
-  addChat,
-  addSay,
-  addRun,
-  addLs,
-  addShow,
-  addTail,
-  addExplain,
-  addTraces,
-  addWhatIf,
-  addFork,
-  addRecord,
-  addHire,
-  addDismiss,
-  addPhase,
-  addMode,
-  addStop,
-  addResume,
-  addApprovals,
-  addRm,
-  addStatus,
-  addAgents,
-  addDead,
-  addToken,
-  addContext,
-  addDoctor,
-  addFsck,
-  addExport,
-  addImport,
-  addMigrate,
-  addNatsConfig,
-  addChaos,
-];
+/** By heading of `parley --help`. */
+const COMMANDS = {
+  Talk: [addChat, addSay, addRun, addLs, addShow, addTail],
+  Explain: [addExplain, addTraces, addWhatIf, addFork, addRecord],
+  Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
+  'Run a daemon': [addUp, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
+  'Without a daemon': [addFsck, addExport, addImport, addMigrate, addNatsConfig, addChaos],
+  'Set up': [addContext, addCompletion],
+};
 
 function version(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

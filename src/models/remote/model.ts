@@ -128,7 +128,7 @@ class OfferedTurns implements RemoteModel {
       for (;;) {
         const offered = await this.#offer(request, signal);
         const leftMs = deadline - performance.now();
-        if (offered.kind !== 'nobody' || leftMs <= 0) return offered;
+        if (offered.kind !== 'no-responder' || leftMs <= 0) return offered;
         this.#absent.add(request.turnId);
         await sleep(Math.min(ABSENT_RETRY_MS, leftMs), signal);
         if (signal.aborted) return offered;

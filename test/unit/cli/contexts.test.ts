@@ -22,7 +22,13 @@ async function run(argv: readonly string[], env: Record<string, string> = {}) {
     throw new ParleyError('STOPPED', 'this test goes no further');
   };
   const rooms = { connect, loadConfig: stop, chaos: stop, daemon: stop };
-  return { ...(await parley([...argv], { rooms, env: { XDG_CONFIG_HOME: home, PARLEY_NATS: '', PARLEY_NATS_URL: '', ...env } })), url: () => url };
+  return {
+    ...(await parley([...argv], {
+      rooms,
+      env: { XDG_CONFIG_HOME: home, PARLEY_NATS: '', PARLEY_NATS_URL: '', ...env },
+    })),
+    url: () => url,
+  };
 }
 const add = (name: string, ...more: string[]) =>
   run(['context', 'add', name, '--nats', `nats://${name}:4222`, ...more]);

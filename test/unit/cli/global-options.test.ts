@@ -39,6 +39,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   dead: ['show', '1'],
   token: [],
   context: ['add', 'prod'],
+  completion: ['bash'],
   doctor: [],
   fsck: [],
   export: ['c'],

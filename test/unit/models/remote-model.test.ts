@@ -100,7 +100,7 @@ describe('a turn that is offered to a remote agent', () => {
       heartbeatMs: 100,
       absentMs: () => 60_000,
     });
-    outcomes = Array.from({ length: 5 }, () => ({ kind: 'nobody' as const }));
+    outcomes = Array.from({ length: 5 }, () => ({ kind: 'no-responder' as const }));
     const calling = call();
     await vi.advanceTimersByTimeAsync(3_500);
     expect([lines.length, model.isAbsent('t')]).toEqual([4, true]);
