@@ -20,7 +20,7 @@ export function addCompletion(program: Command, act: Act): void {
 }
 
 /** `words of the command|what may follow`. `@c`: ids of conversations; `@a`: slugs of agents. */
-export function linesOf(program: Command): string[] {
+function linesOf(program: Command): string[] {
   const global = flagsOf(program);
   const walk = (command: Command, path: string): string[] => [
     `${path}|${[...namesOf(command), ...argumentsOf(command), ...flagsOf(command), ...(path === '' ? [] : global)].join(' ')}`,
