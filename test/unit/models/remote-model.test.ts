@@ -121,7 +121,7 @@ describe('a turn that is offered to a remote agent', () => {
       heartbeatMs: 100,
       absentMs: () => 2_500,
     });
-    outcomes = Array.from({ length: 9 }, () => ({ kind: 'nobody' as const }));
+    outcomes = Array.from({ length: 9 }, () => ({ kind: 'no-responder' as const }));
     const calling = call();
     await vi.advanceTimersByTimeAsync(2_600);
     expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED', retryable: false });
@@ -135,7 +135,7 @@ describe('a turn that is offered to a remote agent', () => {
       heartbeatMs: 100,
       absentMs: () => 60_000,
     });
-    outcomes = [{ kind: 'nobody' }];
+    outcomes = [{ kind: 'no-responder' }];
     const abort = new AbortController();
     const calling = call(requestOf(), abort.signal);
     await vi.advanceTimersByTimeAsync(10);
