@@ -29,6 +29,7 @@ import { addUp } from './commands/daemon/up.ts';
 import { addChaos } from './commands/offline/chaos.ts';
 import { addCompletion } from './commands/offline/completion.ts';
 import { addFsck } from './commands/offline/fsck.ts';
+import { addInit } from './commands/offline/init.ts';
 import { addMigrate } from './commands/offline/migrate.ts';
 import { addNatsConfig } from './commands/offline/nats-config.ts';
 import { addExport, addImport } from './commands/offline/transfer.ts';
@@ -46,12 +47,13 @@ import { type Failure, renderFailure } from './render/failure.ts';
  *
  * main.ts      the process; program.ts the parser and the exit codes; io.ts, context.ts, dependencies.ts the input of a command
  * commands/    one file per command: conversations/ (of one conversation or their list), daemon/ (start, state and dead letters of
- *              a daemon), offline/ (without a running daemon: logs, server configuration, fault injection)
+ *              a daemon), offline/ (without a running daemon: new projects, logs, server
+ *              configuration, fault injection)
  * chat/        the interactive chat: lines, paste, screen, session
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals
  * options/     global options, saved servers, which command accepts which, the publisher, suggested commands
- * output/      log, telemetry, spinner
+ * output/      log, telemetry, spinner, questions
  * render/      text for people; pure
  *
  * PROGRAM-1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
@@ -118,7 +120,7 @@ const COMMANDS = {
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
   'Without a daemon': [addFsck, addExport, addImport, addMigrate, addNatsConfig, addChaos],
-  'Set up': [addContext, addCompletion],
+  'Set up': [addInit, addContext, addCompletion],
 };
 
 function version(): string {

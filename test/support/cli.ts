@@ -21,6 +21,8 @@ export interface CliOptions {
   readonly signal?: AbortSignal;
   /** For a command that needs long. */
   readonly patienceMs?: number;
+  /** The launcher of another package. */
+  readonly program?: string;
   /** Called with each chunk of its stdout. */
   readonly onOutput?: (soFar: string) => void;
 }
@@ -46,7 +48,7 @@ export function strangersEnvironment(): NodeJS.ProcessEnv {
 }
 
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliOutcome> {
-  const child = spawn(process.execPath, [launcher, ...args], {
+  const child = spawn(process.execPath, [options.program ?? launcher, ...args], {
     cwd: options.workingDirectory,
     env: { ...strangersEnvironment(), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -26,7 +26,7 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
 }
 
 async function buildPackage(folder: string): Promise<void> {
-  for (const name of ['bin', 'config', 'package.json']) {
+  for (const name of ['bin', 'config', 'templates', 'package.json']) {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
   for (const name of ['node_modules', 'examples']) await symlink(join(ROOT, name), join(folder, name));

@@ -18,6 +18,7 @@ const DOCUMENTS = [
   'config',
   'docs',
   'examples',
+  'templates',
 ];
 
 export interface Page {

@@ -130,7 +130,7 @@ async function findDirectory(
   );
   if (isThere) return directory;
   notices.push(
-    `there is no folder ${directory}: using the team that ships with Parley, ${SHIPPED_CONFIG}; copy that folder to ${directory} to change it`,
+    `there is no folder ${directory}: using the team that ships with Parley, ${SHIPPED_CONFIG}; to write a team of your own, run parley init in an empty folder`,
   );
   return SHIPPED_CONFIG;
 }

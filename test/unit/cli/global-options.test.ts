@@ -10,6 +10,7 @@ import { parley, type Ran } from './support.ts';
 
 /** Each command as it can be typed. Add a line here for a new command. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  init: ['project'],
   up: [],
   chat: ['c'],
   say: ['c', 'hi'],

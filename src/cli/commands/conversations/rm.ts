@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import {
   type ConversationSummary,
@@ -10,6 +9,7 @@ import { isOverdue } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { conversationId, duration } from '../../options/options.ts';
+import { ask } from '../../output/question.ts';
 import { renderTable } from '../../render/table.ts';
 import { printable } from '../../render/text.ts';
 
@@ -127,15 +127,8 @@ async function confirms({ io, json }: Context, count: number): Promise<boolean> 
     throw new ParleyError('USAGE', 'there is no terminal for the question', {
       hint: 'check the list with --dry-run, then give --yes',
     });
-  const asking = createInterface({ input: io.stdin, output: io.stdout });
-  try {
-    const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
-    const question = asking.question(`Delete ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
-    const answer = await Promise.race([question.catch(() => ''), closed]); // Ctrl-C and Ctrl-D: no
-    return /^y(es)?$/i.test(answer.trim());
-  } finally {
-    asking.close();
-  }
+  const answer = await ask(io, io.stdout, `Delete ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
+  return /^y(es)?$/i.test(answer ?? '');
 }
 
 /** What a deletion erased, what is left, and what no daemon can erase. */

@@ -11,6 +11,7 @@ import { commandLine } from '../../options/command-line.ts';
 import { createLog } from '../../output/logging.ts';
 import { createConsoleTelemetry } from '../../output/telemetry.ts';
 import { type Palette, voiceOf, wantsColour } from '../../render/palette.ts';
+import { offerProject } from '../offline/init.ts';
 import { consoleUrl } from './token.ts';
 import { watchFolder } from './watch.ts';
 
@@ -51,6 +52,7 @@ export function addUp(program: Command, act: Act): void {
 async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
   const { config: folder, store, http, httpToken, allowCrashPoints } = options;
+  await offerProject(context, folder);
   const load = () => loadConfig(context, folder, { store, http, httpToken });
   const config = await load();
   const faults = allowCrashPoints ? (await context.rooms.chaos()).faultsFrom(io.env) : undefined;

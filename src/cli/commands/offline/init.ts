@@ -1,0 +1,145 @@
+import { existsSync } from 'node:fs';
+import { constants, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Command, Option } from 'commander';
+import { ParleyError } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { quoted } from '../../options/command-line.ts';
+import { ask } from '../../output/question.ts';
+import { plural } from '../../render/text.ts';
+
+/**
+ * Writes a project that runs offline: the files of `templates/common`, then those of one template.
+ *
+ * INIT-1 No existing file is changed. A folder with files that do not belong to a new project is refused.
+ */
+
+const TEMPLATES = ['team', 'single', 'workflow', 'support'] as const;
+type Template = (typeof TEMPLATES)[number];
+
+/** The same relative path in a checkout and in the built package. */
+const PACKAGE = fileURLToPath(new URL('../../../..', import.meta.url));
+
+/** What npm, git and an earlier `parley up` leave in a folder before `parley init`. */
+const MAY_EXIST = ['.git', '.DS_Store', 'node_modules', 'package.json', 'package-lock.json', 'data'];
+
+const OFFER_HINT = '`parley init` writes a team; answer no to run the one that ships with Parley';
+
+interface Project {
+  readonly directory: string;
+  readonly template: Template;
+  /** Relative to the directory. */
+  readonly files: readonly string[];
+}
+
+export function addInit(program: Command, act: Act): void {
+  program
+    .command('init')
+    .description('write a project that runs offline: agents, a tool, a test')
+    .argument('[dir]', 'a new or empty folder (default: the working directory)')
+    .addOption(
+      new Option('--template <name>', 'what the project shows').choices(TEMPLATES).default(TEMPLATES[0]),
+    )
+    .action((directory: string | undefined, { template }: { template: Template }, command: Command) =>
+      act(command, async (context) => {
+        const project = await createProject(resolve(context.io.workingDirectory, directory ?? '.'), template);
+        if (context.json) context.value(project);
+        else context.line(renderProject(project, context.io.workingDirectory));
+        return 0;
+      }),
+    );
+}
+
+/**
+ * `up` on a terminal, in an empty folder: asks whether to write a project there. Otherwise `up` runs the shipped team, and
+ * the notice about it names `parley init`.
+ */
+export async function offerProject(context: Context, folder: string | undefined): Promise<void> {
+  const { stdin, stderr, env, workingDirectory } = context.io;
+  const isNamed = folder !== undefined || Boolean(env.PARLEY_CONFIG);
+  if (isNamed || stdin.isTTY !== true || stderr.isTTY !== true) return;
+  if ((await foreignNames(workingDirectory)).length > 0) return;
+  const question = `${workingDirectory} is empty. Write a team of your own there? [Y/n] `;
+  const answer = await ask(context.io, stderr, question);
+  if (answer === null) throw new ParleyError('USAGE', 'the question was not answered', { hint: OFFER_HINT });
+  if (/^n/i.test(answer)) return;
+  const { files } = await createProject(workingDirectory, TEMPLATES[0]);
+  context.note(`${plural(files.length, 'file')} written; README.md explains them`);
+}
+
+/** Throws `USAGE` if the directory contains other files (INIT-1). */
+async function createProject(directory: string, template: Template): Promise<Project> {
+  const names = await foreignNames(directory);
+  if (names.length > 0) {
+    const found = names.length > 8 ? [...names.slice(0, 8), `${names.length - 8} more`] : names;
+    throw new ParleyError('USAGE', `${directory} is not empty: ${found.join(', ')}`, {
+      hint: 'name a new folder: `parley init NEW_FOLDER`',
+    });
+  }
+  const files: string[] = [];
+  for (const part of ['common', template]) files.push(...(await copyTemplate(part, directory)));
+  if (!existsSync(join(directory, 'package.json'))) files.push(await writePackage(directory));
+  return { directory, template, files: files.sort() };
+}
+
+/** None if the directory is missing. */
+async function foreignNames(directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw new ParleyError('USAGE', `${directory} is not a folder that can be read: ${error.message}`);
+  });
+  return names.filter((name) => !MAY_EXIST.includes(name));
+}
+
+/** npm leaves a file named `.gitignore` out of a package, so the template's is `_gitignore`. */
+async function copyTemplate(name: string, directory: string): Promise<string[]> {
+  const source = join(PACKAGE, 'templates', name);
+  const entries = await readdir(source, { recursive: true, withFileTypes: true });
+  const files: string[] = [];
+  for (const entry of entries) {
+    if (!entry.isFile() || entry.name === 'package.json') continue;
+    const from = join(entry.parentPath, entry.name);
+    const file = relative(source, from).replace('_gitignore', '.gitignore');
+    await mkdir(dirname(join(directory, file)), { recursive: true });
+    await copyFile(from, join(directory, file), constants.COPYFILE_EXCL);
+    files.push(file);
+  }
+  return files;
+}
+
+async function writePackage(directory: string): Promise<string> {
+  const { version } = JSON.parse(await readFile(join(PACKAGE, 'package.json'), 'utf8'));
+  const own = JSON.parse(await readFile(join(PACKAGE, 'templates/common/package.json'), 'utf8'));
+  // A checkout may be newer than every published version.
+  const parleyd = existsSync(join(PACKAGE, 'src')) ? `file:${PACKAGE.replace(/\/$/, '')}` : `^${version}`;
+  const text = { ...own, name: packageName(basename(directory)), dependencies: { parleyd } };
+  await writeFile(join(directory, 'package.json'), `${JSON.stringify(text, null, 2)}\n`, { flag: 'wx' });
+  return 'package.json';
+}
+
+function packageName(folder: string): string {
+  const name = folder.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-');
+  return name.replace(/^[^a-z0-9]+/, '') || 'parley-project';
+}
+
+function renderProject({ directory, template, files }: Project, workingDirectory: string): string {
+  const own = files.includes('package.json');
+  const parley = own ? 'npm run --silent parley --' : 'npx parley';
+  const steps = [
+    ...(directory === workingDirectory ? [] : [`cd ${quoted(relative(workingDirectory, directory))}`]),
+    own ? 'npm install' : 'npm install parleyd',
+    `${parley} up`,
+  ];
+  return [
+    `${plural(files.length, 'file')} written to ${directory} (template ${template}). Next:`,
+    '',
+    ...steps.map((step) => `  ${step}`),
+    '',
+    'In a second terminal, in that folder:',
+    '',
+    `  ${parley} chat`,
+    '',
+    'No model is needed: answers come from config/script.yaml. README.md explains the files.',
+  ].join('\n');
+}

@@ -1,0 +1,21 @@
+// The agent `counter`: a program that answers turns. Start it beside the daemon: node programs/counter.mjs
+import { connect, readConnectionFile } from 'parleyd/client';
+
+const data = process.env.PARLEY_DATA ?? 'data'; // the data directory of the daemon
+const address = await readConnectionFile(data);
+if (!address) throw new Error(`no daemon runs on ${data}: start it with \`npm run up\``);
+
+const client = await connect(address);
+const agent = await client.agent('counter', async (turn) => {
+  const text = turn.messages.at(-1)?.content ?? '';
+  const words = text.split(/\s+/).filter((word) => /\w/.test(word) && !word.startsWith('@')).length;
+  const sentences = text.split(/[.!?]+(?:\s|$)/).filter((sentence) => /\w/.test(sentence)).length;
+  return `${words} words in ${sentences} ${sentences === 1 ? 'sentence' : 'sentences'}.`;
+});
+console.log('counter is ready');
+
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, async () => {
+    await agent.stop(); // finishes the turn in progress
+    await client.close();
+  });

@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { blocksOf } from '../support/pages.ts';
+import { linkPackage, withDaemon } from '../support/project.ts';
+
+/** Each template as a user gets it: written by `parley init`, with the package linked where `npm install` puts it. */
+
+const ANSWERS = {
+  team: ['hours', 'Please write about our opening hours', 'Saturday from 10 to 14'],
+  single: ['hours', 'What are your opening hours?', 'Saturday from 10 to 14'],
+  workflow: ['news', 'Hello', 'Start the workflow article'],
+  support: ['ann', 'Where is order 1002?', 'two cups for 18 euros'],
+} as const;
+
+let root: string;
+let project: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'parley-template-'));
+  project = join(root, 'project');
+});
+afterEach(() => rm(root, { recursive: true, force: true, maxRetries: 5 }));
+
+const install = () => linkPackage(project, dirname(dirname(launcher)));
+
+describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversation, question, answer]) => {
+  it(`the template ${template} starts offline and answers`, async () => {
+    const written = await runCli(['init', 'project', '--template', template], { workingDirectory: root });
+    expect(written.code, written.stderr).toBe(0);
+    const env = await install();
+    const daemon = await withDaemon(project, { env }, async (parley) => {
+      const said = await parley('say', conversation, question, '--wait');
+      expect(said.stdout).toContain(answer);
+      const checks = (await parley('doctor', '--json')).json().filter(({ name }) => name === 'configuration');
+      expect(checks).toMatchObject([{ status: 'ok', message: expect.not.stringContaining('\n') }]);
+    });
+    expect(daemon.code).toBe(0);
+  });
+
+  it(`the test of the template ${template} passes`, async () => {
+    await runCli(['init', 'project', '--template', template], { workingDirectory: root });
+    const env = { ...strangersEnvironment(), ...(await install()) };
+    const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
+    const options = { cwd: project, env, timeout: 90_000 };
+    const ran = await promisify(execFile)('bash', ['-c', scripts.test], options).catch((error) => error);
+    expect(ran.stdout).toMatch(/^# pass [1-9]/m);
+    expect(ran.stdout).toMatch(/^# fail 0$/m);
+  });
+
+  it(`the README of the template ${template} has at most 40 lines, and the named schema and documents exist`, async () => {
+    await runCli(['init', 'project', '--template', template], { workingDirectory: root });
+    await install();
+    const readme = await readFile(join(project, 'README.md'), 'utf8');
+    expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+    expect(blocksOf({ path: 'README.md', text: readme }).length).toBeGreaterThan(1);
+    const yaml = await readFile(join(project, 'config', 'parley.yaml'), 'utf8');
+    const schema = /\$schema=(\S+)/.exec(yaml)?.[1] ?? '';
+    const schemaText = await readFile(join(project, 'config', schema), 'utf8');
+    expect(JSON.parse(schemaText).properties).toHaveProperty('models');
+    const named = [...readme.matchAll(/`((?:config|tools|notes|programs)\/[\w./-]*)`/g)].map(
+      ([, file]) => file,
+    );
+    expect(named.length).toBeGreaterThan(3);
+    for (const file of named) await stat(join(project, file ?? ''));
+  });
+});

@@ -1,0 +1,129 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parley } from './support.ts';
+
+async function folder(files: Readonly<Record<string, string>> = {}): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'parley-init-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
+  return directory;
+}
+
+const init = (workingDirectory: string, ...args: string[]) => parley(['init', ...args], { workingDirectory });
+
+describe('init', () => {
+  it('init writes the files that it lists and no others', async () => {
+    const directory = await folder();
+    const [written] = (await init(directory, 'a-team', '--json')).json() as [{ files: string[] }];
+    const entries = await readdir(join(directory, 'a-team'), { recursive: true, withFileTypes: true });
+    const files = entries
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+    expect(files.sort()).toEqual(written.files.map((file) => join(directory, 'a-team', file)).sort());
+    expect(written.files).toEqual(
+      expect.arrayContaining([
+        '.env.example',
+        '.gitignore',
+        'README.md',
+        'config/parley.yaml',
+        'package.json',
+      ]),
+    );
+  });
+
+  it('init names the package after the folder, as npm accepts it', async () => {
+    const directory = await folder();
+    await init(directory, 'My Team!');
+    const text = await readFile(join(directory, 'My Team!', 'package.json'), 'utf8');
+    expect(JSON.parse(text).name).toBe('my-team-');
+  });
+
+  it('INIT-1: init refuses a folder with other files, lists them and writes nothing', async () => {
+    const directory = await folder({ 'notes.txt': 'mine', 'README.md': 'mine' });
+    const ran = await init(directory);
+    expect(ran.code).toBe(2);
+    expect(ran.err).toContain('is not empty: README.md, notes.txt');
+    expect(ran.err).toContain('parley init NEW_FOLDER');
+    expect((await readdir(directory)).sort()).toEqual(['README.md', 'notes.txt']);
+  });
+
+  it('INIT-1: init keeps the package.json that npm wrote, and says how to install the package', async () => {
+    const directory = await folder({ 'package.json': '{"name":"mine"}' });
+    await mkdir(join(directory, 'node_modules'));
+    const ran = await init(directory);
+    expect(ran.code).toBe(0);
+    expect(ran.out).toContain('npm install parleyd');
+    expect(await readFile(join(directory, 'package.json'), 'utf8')).toBe('{"name":"mine"}');
+    expect((await init(directory)).code).toBe(2);
+  });
+
+  it('init refuses a file in the place of the folder', async () => {
+    const directory = await folder({ there: 'a file' });
+    const ran = await init(directory, 'there');
+    expect(ran.code).toBe(2);
+    expect(ran.err).toContain('is not a folder that can be read');
+  });
+
+  it('init refuses a template that does not exist and names those that do', async () => {
+    const ran = await init(await folder(), '--template', 'swarm');
+    expect(ran.code).toBe(2);
+    expect(ran.err).toMatch(/team, single, workflow, support/);
+  });
+});
+
+describe('up without a configuration', () => {
+  const terminal = (answer: string) => {
+    const stderr = new PassThrough();
+    let text = '';
+    stderr.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    const io = {
+      stdin: Object.assign(Readable.from(answer === '' ? [] : [answer]), { isTTY: true }),
+      stderr: Object.assign(stderr, { isTTY: true }),
+    };
+    return { io, shown: () => text };
+  };
+  // The test ends where the configuration is loaded.
+  const up = async (workingDirectory: string, answer: string, ...args: string[]) => {
+    const { io, shown } = terminal(answer);
+    const { code } = await parley(['up', ...args], { workingDirectory, io });
+    return { code, shown: shown(), files: await readdir(workingDirectory) };
+  };
+
+  it('up on a terminal in an empty folder asks, and writes a team after yes', async () => {
+    const { shown, files } = await up(await folder(), '\n');
+    expect(shown).toContain('is empty. Write a team of your own there? [Y/n]');
+    expect(files).toContain('config');
+  });
+
+  it.each(['n\n', 'no\n'])('up on a terminal writes nothing after the answer %j', async (answer) => {
+    const { shown, files } = await up(await folder(), answer);
+    expect(shown).toContain('[Y/n]');
+    expect(files).toEqual([]);
+  });
+
+  it('up ends with 2 when the question is not answered', async () => {
+    const { code, shown, files } = await up(await folder(), '');
+    expect(code).toBe(2);
+    expect(shown).toContain('the question was not answered');
+    expect(files).toEqual([]);
+  });
+
+  it('up does not ask in a folder with files, or when a configuration is named', async () => {
+    const used = await up(await folder({ 'mine.txt': '' }), '\n');
+    expect(used).toMatchObject({ shown: expect.not.stringContaining('[Y/n]'), files: ['mine.txt'] });
+    const named = await up(await folder(), '\n', '--config', 'conf');
+    expect(named).toMatchObject({ shown: expect.not.stringContaining('[Y/n]'), files: [] });
+  });
+
+  it('up does not ask without a terminal', async () => {
+    const directory = await folder();
+    const ran = await parley(['up'], { workingDirectory: directory });
+    expect(ran.err).not.toContain('[Y/n]');
+    expect(await readdir(directory)).toEqual([]);
+  });
+});
