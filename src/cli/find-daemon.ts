@@ -14,8 +14,9 @@ import { configFlags } from './options/options.ts';
 async function daemonAddress(context: Context): Promise<ClientOptions> {
   const { io, options } = context;
   const flags = configFlags(options);
-  const { nats, data } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
-  const prefix = options.prefix ?? (io.env.PARLEY_SUBJECT_PREFIX || undefined);
+  const { env, workingDirectory } = io;
+  const { nats, data, subjectPrefix } = resolveDaemonAddress({ env, flags, workingDirectory });
+  const prefix = options.prefix ?? subjectPrefix ?? undefined;
   if (nats) return { ...natsOptions(nats), ...(prefix === undefined ? {} : { prefix }) };
   const left = await readConnectionFile(data);
   if (left) return { ...asNamed(context, left), prefix: prefix ?? left.prefix };

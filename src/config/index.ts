@@ -5,7 +5,7 @@
  *                (shapes with defaults), config (the loaded result), setting-sources, settings and nats-server (one machine),
  *                profiles (differences between providers), schema-keys, secret
  *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), front-matter (of agents),
- *                substitution (`${NAME}`), check (schema to problems)
+ *                substitution (`${NAME}`), dotenv (`.env`), check (schema to problems)
  *   resolve/     builds the result: load (all of it), agents, models, parameters, tools, workflows, prompts, nats-users;
  *                on-demand loads these when first used
  *   problems/    what is wrong, for a person: problems, key-paths, environment

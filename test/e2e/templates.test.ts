@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -32,11 +32,17 @@ describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversati
     const written = await runCli(['init', 'project', '--template', template], { workingDirectory: root });
     expect(written.code, written.stderr).toBe(0);
     const env = await install();
+    const variables = join(project, '.env');
+    await writeFile(variables, 'PARLEY_LIMITS_TURN_SECONDS=600\nUNUSED=x\n');
     const daemon = await withDaemon(project, { env }, async (parley) => {
       const said = await parley('say', conversation, question, '--wait');
       expect(said.stdout).toContain(answer);
-      const checks = (await parley('doctor', '--json')).json().filter(({ name }) => name === 'configuration');
-      expect(checks).toMatchObject([{ status: 'ok', message: expect.not.stringContaining('\n') }]);
+      const checks = (await parley('doctor', '--json')).json();
+      expect(checks.find(({ name }) => name === 'variables').message).toMatch(
+        /\/\.env sets PARLEY_LIMITS_TURN_SECONDS$/,
+      );
+      const { status, message } = checks.find(({ name }) => name === 'configuration');
+      expect({ status, message }).toEqual({ status: 'ok', message: expect.not.stringContaining('\n') });
     });
     expect(daemon.code).toBe(0);
   });

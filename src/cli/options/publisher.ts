@@ -40,8 +40,9 @@ export function actorOf(context: Context, { as, publisher }: ActorOptions): Acto
  */
 function defaultPublisher({ io, options }: Context): string {
   const flags = configFlags(options);
-  const { nats } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
-  const name = nats?.user ?? options.natsUser ?? (io.env.PARLEY_NATS_USER || io.userName) ?? '';
+  const { env, workingDirectory } = io;
+  const { nats, user } = resolveDaemonAddress({ env, flags, workingDirectory });
+  const name = nats?.user ?? options.natsUser ?? user ?? io.userName ?? '';
   const safe = name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 128);
   return NAME_PATTERN.test(safe) ? safe : 'cli';
 }

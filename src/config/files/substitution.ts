@@ -50,6 +50,6 @@ export function missingVariable({ locate }: YamlSource, { path, written, missing
     source: locate(path),
     key: keyText(path),
     seen: `${written}, and ${names} is not set`,
-    expected: `the variable ${names} in the environment`,
+    expected: `the variable ${names} in the environment or in .env`,
   };
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { BUILT_IN_PHASES, createRoster, type PhaseSpec, type PhaseTable } from '../../conversation/index.ts';
 import { durationOf } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
+import { withDotenv } from '../files/dotenv.ts';
 import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
 import { didYouMean, type KeyPath, keyText, nearest, Problems, show } from '../problems/problems.ts';
@@ -13,7 +14,9 @@ import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
 import type { ConfigFlags } from '../schema/setting-sources.ts';
 import {
   CONFIG_VARIABLE,
+  DEFAULT_CONFIG,
   FAULT_VARIABLES,
+  IGNORED_IN_FILES,
   resolveSettings,
   resolveTelemetry,
   SETTING_VARIABLES,
@@ -30,10 +33,9 @@ import { loadWorkflows } from './workflows.ts';
  * Loads a configuration folder, once, at the start: flag before environment before file before default.
  *
  * LOAD-1 Everything that is wrong is reported at once, as one `CONFIG_INVALID` (PROBLEMS-1).
- * LOAD-2 The environment is a parameter: this folder never reads `process.env`.
+ * LOAD-2 The environment is a parameter: this folder never reads `process.env`. `.env` files complete it.
  */
 
-const DEFAULT_DIRECTORY = 'config';
 const PREFERRED_DEFAULT_AGENT = 'pm';
 
 export interface LoadOptions {
@@ -46,15 +48,19 @@ export interface LoadOptions {
 }
 
 export async function loadConfig(options: LoadOptions): Promise<Config> {
-  const { env, flags = {}, workingDirectory = process.cwd() } = options;
+  const { flags = {}, workingDirectory = process.cwd() } = options;
   const problems = new Problems();
-  const notices = unknownVariables(env);
+  const notices: string[] = [];
   const directory = await findDirectory(
-    options.configDirectory ?? variable(env, CONFIG_VARIABLE),
+    options.configDirectory ?? variable(options.env, CONFIG_VARIABLE),
     workingDirectory,
     notices,
   );
   await requireDirectory(directory, problems);
+  const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
+  const dotenv = withDotenv(options.env, folders, problems, notices);
+  const { env } = dotenv;
+  notices.push(...unknownVariables(env));
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
   const agents = await loadAgents(directory, file.context, env, problems, notices);
@@ -66,7 +72,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     problems,
   );
   const phases = mergePhases(file.phases, locate, problems);
-  const tools = await resolveTools(file.tools, workingDirectory, env, locate, problems);
+  const tools = await resolveTools(file.tools, workingDirectory, options.env, locate, problems); // DOTENV-2
   const { summaryModel } = file.context;
   checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
   checkAgents(agents, { models, summaryModel, phases, tools, notices }, problems);
@@ -100,6 +106,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     daemon,
     telemetry: resolveTelemetry(env, problems),
     traces: resolveTraces(file.telemetry, env, problems),
+    environmentFiles: dotenv.files(),
     notices,
   };
   problems.throwIfAny(); // LOAD-1
@@ -122,7 +129,7 @@ async function findDirectory(
   workingDirectory: string,
   notices: string[],
 ): Promise<string> {
-  const directory = resolve(workingDirectory, named ?? DEFAULT_DIRECTORY);
+  const directory = resolve(workingDirectory, named ?? DEFAULT_CONFIG);
   if (named !== undefined) return directory;
   const isThere = await stat(directory).then(
     () => true,

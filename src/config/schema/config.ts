@@ -1,4 +1,5 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
+import type { EnvironmentFile } from '../files/dotenv.ts';
 import type { PublishersConfig } from './http-file.ts';
 import type { AgentParameterKeys, ParameterKeys } from './parameters.ts';
 import type { ModelProfileConfig } from './profiles.ts';
@@ -173,6 +174,8 @@ export interface Config {
   readonly telemetry: 'console' | 'off';
   /** Null: no traces are exported. */
   readonly traces: TracesConfig | null;
+  /** The `.env` files, with the names of the variables in use. */
+  readonly environmentFiles: readonly EnvironmentFile[];
   /** Hints that are not errors: the offline model, an unknown variable. */
   readonly notices: readonly string[];
 }

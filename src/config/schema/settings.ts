@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { withDotenv } from '../files/dotenv.ts';
 import { type Environment, variable, variableOf } from '../problems/environment.ts';
 import { type Problem, Problems, show } from '../problems/problems.ts';
 import type { HttpFile } from './http-file.ts';
@@ -82,6 +83,16 @@ export const FAULT_VARIABLES = {
   noFence: 'PARLEY_NO_FENCE',
 } as const;
 
+/** Variables that a `.env` file cannot set (DOTENV-3). */
+export const IGNORED_IN_FILES: readonly string[] = [
+  CONFIG_VARIABLE,
+  NATS_BINARY_VARIABLE,
+  'OPENAI_BASE_URL',
+  ...Object.values(FAULT_VARIABLES),
+];
+
+/** In the working directory. */
+export const DEFAULT_CONFIG = 'config';
 const DEFAULT_DATA = 'data';
 const DEFAULT_HTTP = '127.0.0.1:7420';
 
@@ -128,6 +139,8 @@ interface DaemonAddress {
   readonly data: string;
   /** Null: not set in the environment. */
   readonly subjectPrefix: string | null;
+  /** PARLEY_NATS_USER */
+  readonly user: string | null;
 }
 
 export function resolveDaemonAddress(options: {
@@ -137,8 +150,11 @@ export function resolveDaemonAddress(options: {
 }): DaemonAddress {
   const problems = new Problems();
   const workingDirectory = options.workingDirectory ?? process.cwd();
-  const input = { env: options.env, flags: options.flags ?? {}, workingDirectory };
-  const clientUrl = variable(options.env, CLIENT_URL_VARIABLE);
+  const directory = resolve(workingDirectory, variable(options.env, CONFIG_VARIABLE) ?? DEFAULT_CONFIG);
+  const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
+  const { env } = withDotenv(options.env, folders, problems, []); // `up` and `doctor` show the notices
+  const input = { env, flags: options.flags ?? {}, workingDirectory };
+  const clientUrl = variable(env, CLIENT_URL_VARIABLE);
   const own: SettingValue | null =
     clientUrl !== undefined && input.flags.nats === undefined
       ? { text: clientUrl, source: `environment ${CLIENT_URL_VARIABLE}` }
@@ -149,7 +165,8 @@ export function resolveDaemonAddress(options: {
         ? null
         : natsServer(own, 'a URL such as nats://127.0.0.1:4222', input, problems),
     data: resolve(workingDirectory, settingValue(input, 'data')?.text || DEFAULT_DATA),
-    subjectPrefix: variable(options.env, variableOf(['subjectPrefix'])) ?? null,
+    subjectPrefix: variable(env, variableOf(['subjectPrefix'])) ?? null,
+    user: variable(env, SETTINGS.natsUser.variable) ?? null,
   };
   problems.throwIfAny();
   return address;

@@ -7,6 +7,7 @@ import { fakeDaemon, parley } from './support.ts';
 const EMPTY = {
   directory: '/conf',
   notices: [],
+  environmentFiles: [],
   agents: [],
   models: {},
   daemon: { nats: { kind: 'managed' } },

@@ -24,7 +24,12 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 /** The check with that name. */
 async function doctor(name: 'configuration' | 'data directory') {
   const config = {
-    ...{ directory: at('up/config'), notices: [], agents: [{ slug: 'pm', runtime: 'local' }] },
+    ...{
+      directory: at('up/config'),
+      notices: [],
+      environmentFiles: [],
+      agents: [{ slug: 'pm', runtime: 'local' }],
+    },
     ...{ models: { default: await reachable() }, daemon: { nats: { kind: 'managed' } } },
     tools: { project: root, mcpServers: {} },
   } as unknown as Config;

@@ -30,6 +30,7 @@ const config = (models: Record<string, unknown>, mcpServers: Record<string, unkn
   ({
     directory: '/conf',
     notices: [],
+    environmentFiles: [],
     agents: [{ slug: 'pm', runtime: 'local' }],
     models,
     daemon: { nats: { kind: 'managed' } },

@@ -214,11 +214,13 @@ describe('the address of a running daemon', () => {
       nats: null,
       data: '/w/data',
       subjectPrefix: null,
+      user: null,
     });
     expect(find({ PARLEY_DATA: 'd', PARLEY_SUBJECT_PREFIX: 'team' })).toEqual({
       nats: null,
       data: '/w/d',
       subjectPrefix: 'team',
+      user: null,
     });
   });
 

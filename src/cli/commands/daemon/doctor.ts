@@ -51,6 +51,7 @@ async function* checks(
     const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
     if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };
     else yield { name: 'configuration', status: 'ok', message };
+    yield* config.environmentFiles.map(environmentCheck);
     yield* await (probe ? probeChecks(context, config) : modelChecks(config));
   }
   const servers = await serversOf(context, config);
@@ -62,6 +63,12 @@ async function* checks(
   yield* await agentChecks(context, config);
   if (!probe) yield* await toolServerChecks(context, config);
   yield* await enclosureChecks(context, config);
+}
+
+/** Names only, never values. */
+function environmentCheck({ file, names }: Config['environmentFiles'][number]): Check {
+  const message = names.length > 0 ? `${file} sets ${names.join(', ')}` : `nothing is used from ${file}`;
+  return { name: 'variables', status: 'ok', message };
 }
 
 /** The servers of the configuration, or of the running daemon; null: the daemon manages its own server. */
