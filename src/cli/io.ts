@@ -14,7 +14,7 @@ export interface Io {
   readonly nodeVersion: string;
   /** The operating system's name of the user; null if it has none. */
   readonly userName: string | null;
-  /** The words that start a command: `parley`, or `npm run … --` in a checkout. */
+  /** The words that start a command: `parley`, `npx parleyd`, or `npm run … --` in a project or checkout. */
   readonly invocation: string;
   /** Calls back for each of these signals until the returned function is called. */
   onSignal(handler: (signal: EndSignal) => void): () => void;

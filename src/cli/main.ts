@@ -18,7 +18,7 @@ function processIo(): Io {
     workingDirectory: process.cwd(),
     nodeVersion: process.versions.node,
     userName: userName(),
-    invocation: env.npm_lifecycle_event ? 'npm run --silent parley --' : 'parley',
+    invocation: invocationBy(env.npm_lifecycle_event),
     onSignal(handler) {
       for (const signal of SIGNALS) process.on(signal, handler);
       return () => {
@@ -37,6 +37,12 @@ function processIo(): Io {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+/** `npx parley` would install a package of another author where `parleyd` is not installed. */
+function invocationBy(script: string | undefined): string {
+  if (script === undefined || script === '') return 'parley';
+  return script === 'npx' ? 'npx parleyd' : 'npm run --silent parley --';
 }
 
 /** The kernel opens it only for a process with a controlling terminal. */

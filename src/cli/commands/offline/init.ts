@@ -125,7 +125,7 @@ function packageName(folder: string): string {
 
 function renderProject({ directory, template, files }: Project, workingDirectory: string): string {
   const own = files.includes('package.json');
-  const parley = own ? 'npm run --silent parley --' : 'npx parley';
+  const parley = own ? 'npm run --silent parley --' : 'npx parleyd';
   const steps = [
     ...(directory === workingDirectory ? [] : [`cd ${quoted(relative(workingDirectory, directory))}`]),
     own ? 'npm install' : 'npm install parleyd',

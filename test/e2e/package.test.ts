@@ -1,0 +1,102 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli, strangersEnvironment } from '../support/cli.ts';
+import { ROOT } from '../support/pages.ts';
+import { linkPackage, withDaemon } from '../support/project.ts';
+
+/** The package as `npm pack` makes it, in an empty folder. Only its declared dependencies are linked, not installed. */
+
+const NOT_SOURCE = ['node_modules', '.git', 'dist', 'data', 'coverage'];
+
+let root: string;
+let packed: string;
+let program: string;
+
+async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(command, args, { cwd, env: strangersEnvironment() });
+  return stdout;
+}
+
+/** Packs a folder and unpacks the result as `node_modules/<name>`. */
+async function install(folder: string, name: string): Promise<string> {
+  const target = join(root, 'node_modules', name);
+  await mkdir(target, { recursive: true });
+  await run('npm', ['pack', '--silent', '--pack-destination', root], folder);
+  const tarball = (await readdir(root)).find((file) => file.startsWith(`${name}-`)) ?? '';
+  await run('tar', ['-xzf', join(root, tarball), '--strip-components=1', '-C', target], root);
+  return target;
+}
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'parley-pack-'));
+  // `prepack` builds, and must not replace the build that other tests use.
+  const source = join(root, 'source');
+  await cp(ROOT, source, {
+    recursive: true,
+    filter: (path) => !NOT_SOURCE.includes(relative(ROOT, path)),
+  });
+  await symlink(join(ROOT, 'node_modules'), join(source, 'node_modules'));
+  packed = await install(source, 'parleyd');
+  await install(join(source, 'packages/create-parleyd'), 'create-parleyd');
+  const { dependencies } = JSON.parse(await readFile(join(packed, 'package.json'), 'utf8'));
+  for (const name of Object.keys(dependencies)) {
+    await mkdir(dirname(join(packed, 'node_modules', name)), { recursive: true });
+    await symlink(join(ROOT, 'node_modules', name), join(packed, 'node_modules', name));
+  }
+  program = join(packed, 'bin/parley.js');
+}, 300_000);
+afterAll(() => rm(root, { recursive: true, force: true, maxRetries: 5 }));
+
+describe('the packed package', () => {
+  it('the package contains every file that its package.json and its commands name', async () => {
+    const { exports, bin } = JSON.parse(await readFile(join(packed, 'package.json'), 'utf8'));
+    const named = JSON.stringify([exports, bin]).match(/(?:bin|dist|config)\/[\w./-]+/g) ?? [];
+    expect(named.length).toBeGreaterThan(5);
+    const files = await readdir(packed, { recursive: true });
+    expect(files).toEqual(expect.arrayContaining(named));
+    expect(files).toEqual(
+      expect.arrayContaining(['dist/console/index.html', 'examples/team/script.yaml', 'docs/README.md']),
+    );
+    expect(files.filter((file) => /^(src|test|bench\/(?!RESULTS))/.test(file))).toEqual([]);
+  });
+
+  it('parley init, up, say and a stop work from the package', async () => {
+    const home = await mkdtemp(join(root, 'home-'));
+    const written = await runCli(['init', 'mine'], { program, workingDirectory: home });
+    expect(written.code, written.stderr).toBe(0);
+    expect(await readFile(join(home, 'mine', '.gitignore'), 'utf8')).toContain('.env');
+    const env = await linkPackage(join(home, 'mine'), packed);
+    const daemon = await withDaemon(join(home, 'mine'), { env, program }, async (parley) => {
+      const said = await parley('say', 'c', 'Please write about our opening hours', '--wait');
+      expect(said.stdout).toContain('Saturday from 10 to 14');
+    });
+    expect(daemon.code).toBe(0);
+  });
+
+  it('npm create parleyd writes the same files as parley init', async () => {
+    const home = await mkdtemp(join(root, 'home-'));
+    const create = join(root, 'node_modules/create-parleyd/create-parleyd.js');
+    await run(process.execPath, [create, 'one', '--template', 'single'], home);
+    await runCli(['init', 'two', '--template', 'single'], { program, workingDirectory: home });
+    const files = async (name: string) => (await readdir(join(home, name), { recursive: true })).sort();
+    expect(await files('one')).toEqual(await files('two'));
+    const versions = ['parleyd', 'create-parleyd'].map(async (name) =>
+      JSON.parse(await readFile(join(root, 'node_modules', name, 'package.json'), 'utf8')),
+    );
+    const [own, other] = await Promise.all(versions);
+    expect(other).toMatchObject({ version: own.version, dependencies: { parleyd: `^${own.version}` } });
+  });
+
+  it('the package runs its own team in a folder without a configuration', async () => {
+    const home = await mkdtemp(join(root, 'home-'));
+    const env = { PARLEY_HTTP: '127.0.0.1:0' };
+    const daemon = await withDaemon(home, { env, program }, async (parley) => {
+      expect((await parley('say', 'c', 'Hello!', '--wait')).stdout).toContain('I am the Project Manager');
+    });
+    expect(daemon.stderr).toContain('parley init');
+  });
+});
