@@ -4,6 +4,7 @@ import type { CliDependencies } from './dependencies.ts';
 import type { Io } from './io.ts';
 import { commandLine, withFlags } from './options/command-line.ts';
 import type { GlobalOptions } from './options/options.ts';
+import { withDocuments } from './output/documents.ts';
 import { type Failure, failureOf } from './render/failure.ts';
 import { createPalette, type Palette, wantsColour } from './render/palette.ts';
 
@@ -49,7 +50,7 @@ export function createContext(io: Io, rooms: CliDependencies, options: GlobalOpt
     command: (words) => commandLine(io, options, words),
     failure: (error) => {
       const { code, message, hint } = failureOf(error);
-      const typed = (text: string) => withFlags(io, options, text);
+      const typed = (text: string) => withDocuments(io, withFlags(io, options, text));
       return { code, message: typed(message), ...(hint === undefined ? {} : { hint: typed(hint) }) };
     },
   };

@@ -53,7 +53,7 @@ import { type Failure, renderFailure } from './render/failure.ts';
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals
  * options/     global options, saved servers, which command accepts which, the publisher, suggested commands
- * output/      log, telemetry, spinner, questions
+ * output/      log, telemetry, spinner, questions, paths of documents
  * render/      text for people; pure
  *
  * PROGRAM-1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.

@@ -12,6 +12,7 @@ import { probeChecks } from '../../doctor/probe.ts';
 import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../../find-daemon.ts';
 import { loadConfig } from '../../load-config.ts';
+import { withDocuments } from '../../output/documents.ts';
 import type { Palette } from '../../render/palette.ts';
 import { indent, plural } from '../../render/text.ts';
 
@@ -24,7 +25,9 @@ export function addDoctor(program: Command, act: Act): void {
     .action((options: { config?: string; probe?: boolean }, command: Command) =>
       act(command, async (context) => {
         let failed = false;
-        for await (const check of checks(context, options)) {
+        for await (const found of checks(context, options)) {
+          const { fix, ...rest } = found;
+          const check = fix === undefined ? found : { ...rest, fix: withDocuments(context.io, fix) };
           failed ||= check.status === 'fail';
           if (context.json) context.value(check);
           else context.line(renderCheck(check, context.palette));

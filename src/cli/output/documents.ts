@@ -1,0 +1,18 @@
+import { existsSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Io } from '../io.ts';
+
+/** The same relative path in a checkout and in the built package. */
+const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
+const DOCUMENT = /\bdocs\/[a-z-]+\/[a-z-]+\.md\b/g;
+
+/** Messages name documents as in a checkout. Elsewhere, this gives the path of the document in the package. */
+export function withDocuments({ workingDirectory }: Pick<Io, 'workingDirectory'>, text: string): string {
+  return text.replace(DOCUMENT, (path) => {
+    const file = join(PACKAGE, path);
+    if (existsSync(join(workingDirectory, path)) || !existsSync(file)) return path;
+    const near = relative(workingDirectory, file);
+    return near.startsWith('..') ? file : near;
+  });
+}
