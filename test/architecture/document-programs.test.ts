@@ -14,11 +14,7 @@ const compile = createCompiler({
   target: ts.ScriptTarget.ES2023,
   module: ts.ModuleKind.NodeNext,
   types: ['node'],
-  paths: {
-    parleyd: [join(ROOT, 'src/index.ts')],
-    'parleyd/client': [join(ROOT, 'src/client/index.ts')],
-    'parleyd/testing': [join(ROOT, 'src/testing/index.ts')],
-  },
+  paths: { 'parleyd/client': [join(ROOT, 'src/client/index.ts')] },
 });
 
 /** Compiles programs as if each were a file of a project that has the package `parleyd`. */
