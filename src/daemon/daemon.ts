@@ -4,6 +4,7 @@ import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '
 import { type Config, Secret } from '../config/index.ts';
 import type { GatewayPort } from '../gateway/index.ts';
 import { messageOf, Releasers, VERSION } from '../kernel/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
 import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
 import { Watchers } from './api/watchers.ts';
@@ -28,7 +29,7 @@ import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory, ownHttpToken } from './data-directory.ts';
 import { type Gauges, Metrics } from './metrics.ts';
 import { Reloader } from './reload/reloader.ts';
-import type { Log } from './runtime.ts';
+import type { Log, Runtime } from './runtime.ts';
 import { gaugesOf, serve, startRetention } from './serve.ts';
 import { finish, Grace } from './shutdown.ts';
 import { absentMsOf } from './team.ts';
@@ -139,11 +140,8 @@ async function start(
   const remote = composeRemoteModel(composition, bus, watchers, (agent) => absentMsOf(runtime.team, agent));
   releasers.add('agents in other processes', () => remote.close());
 
-  const context: ToolContext = {
-    entriesOf: (conversation) => workers.entriesOf(conversation),
-    viewPolicyOf: (agent) => runtime.team.rules.viewPolicy(agent),
-    store: config.daemon.store === 'file' && !given.store ? undefined : store,
-  };
+  const isOnDisk = config.daemon.store === 'file' && !given.store;
+  const context = toolContext(isOnDisk ? undefined : store, () => ({ runtime, workers }));
   const tools = new TeamTools(log, context, given);
   releasers.add('tools', () => tools.close());
   const metrics = new Metrics();
@@ -185,10 +183,26 @@ async function start(
   if (!given.simulation) await publishAddress(config, { ...address, ...endpoints }, releasers);
   gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts, traces)));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
+  rebuildList(workers, log);
+  return readinessOf(config, { nats: url, http: gateway?.url ?? null, codeKey, daemon });
+}
+
+/** `store`: where stored outputs are, unless they are files. `parts`: created after the tools. */
+function toolContext(
+  store: ConversationStore | undefined,
+  parts: () => { readonly runtime: Runtime; readonly workers: Workers },
+): ToolContext {
+  return {
+    entriesOf: (conversation) => parts().workers.entriesOf(conversation),
+    viewPolicyOf: (agent) => parts().runtime.team.rules.viewPolicy(agent),
+    store,
+  };
+}
+
+function rebuildList(workers: Workers, log: Log): void {
   workers
     .rebuildRows()
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the conversation list is incomplete'));
-  return readinessOf(config, { nats: url, http: gateway?.url ?? null, codeKey, daemon });
 }
 
 async function publishAddress(

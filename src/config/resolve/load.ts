@@ -58,8 +58,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   );
   await requireDirectory(directory, problems);
   const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
-  const dotenv = withDotenv(options.env, folders, problems, notices);
-  const { env } = dotenv;
+  const { env, files } = withDotenv(options.env, folders, problems, notices);
   notices.push(...unknownVariables(env));
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
@@ -106,7 +105,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     daemon,
     telemetry: resolveTelemetry(env, problems),
     traces: resolveTraces(file.telemetry, env, problems),
-    environmentFiles: dotenv.files(),
+    environmentFiles: files(),
     notices,
   };
   problems.throwIfAny(); // LOAD-1

@@ -36,17 +36,12 @@ import type { Team } from '../../../src/daemon/team.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
-import type {
-  AppendOutcome,
-  AuditRecord,
-  ConversationLog,
-  ConversationStore,
-  IngressAttempts,
-} from '../../../src/persistence/index.ts';
+import type { AuditRecord, ConversationStore, IngressAttempts } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
 import { createWhatIfTexts } from '../../../src/persistence/memory/what-if-texts.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
+import { type Fault, faultyStore } from './faulty-store.ts';
 import { FACTS, handBus } from './hand-bus.ts';
 
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
@@ -94,9 +89,6 @@ export interface WorldOptions {
 }
 
 const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
-
-/** What the next append is to do instead: throw, or answer with another outcome. */
-type Fault = Error | AppendOutcome;
 
 export function createWorld(options: WorldOptions = {}) {
   const [happened, lines]: [string[], string[]] = [[], []];
@@ -275,47 +267,6 @@ function handModel(calls: Call[], happened: string[], reply?: (request: ModelReq
         else if (reply) call.answer(reply(request));
       }),
   };
-}
-
-function faultyStore(
-  store: ConversationStore,
-  faults: Fault[],
-  appends: number[],
-  happened: string[],
-): ConversationStore {
-  const faulty = (log: ConversationLog): ConversationLog => ({
-    get conversation() {
-      return log.conversation;
-    },
-    get length() {
-      return log.length;
-    },
-    get newestSequence() {
-      return log.newestSequence ?? 0;
-    },
-    async append(expected, entries, status) {
-      const fault = faults.shift();
-      if (fault instanceof Error) throw fault;
-      if (fault) return fault;
-      appends.push(entries.length);
-      happened.push(`appended ${entries.map(({ type }) => type).join(' ')}`);
-      return log.append(expected, entries, status);
-    },
-    read: (from, to) => log.read(from, to),
-    close: () => log.close(),
-  });
-  return new Proxy(store, {
-    get(target, name) {
-      if (name === 'open') {
-        return async (id: string) => {
-          const opened = await target.open(id);
-          return { ...opened, log: faulty(opened.log) };
-        };
-      }
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
 }
 
 const NO_RELOADER = { reload: () => Promise.reject(new Error('no reload here')) };
