@@ -59,7 +59,7 @@ export * from './state/roster.ts';
 export * from './state/state.ts';
 export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { nextTrigger } from './state/waiting.ts';
-export { type DiffLine, diffLines } from './text/line-diff.ts';
+export { type DiffLine, diffLines, type Hunk } from './text/line-diff.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,
@@ -82,7 +82,6 @@ export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
 export {
   diffDefinitions,
-  type Hunk,
   type PartDifference,
 } from './view/definition-diff.ts';
 export * from './view/view.ts';

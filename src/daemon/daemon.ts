@@ -121,10 +121,8 @@ async function start(
   if (!given.simulation) await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each running turn
-  const composition = compose(
-    { config, log, releasers, shutdown: shutdown.signal, faults, given },
-    mayInstall,
-  );
+  const { signal } = shutdown;
+  const composition = compose({ config, log, releasers, shutdown: signal, faults, given }, mayInstall);
   const store = await composeStore(composition); // DAEMON-DAEMON-1
   releasers.add('store', () => store.close());
   const httpToken = await ownHttpToken(config, log);
@@ -140,8 +138,7 @@ async function start(
   const remote = composeRemoteModel(composition, bus, watchers, (agent) => absentMsOf(runtime.team, agent));
   releasers.add('agents in other processes', () => remote.close());
 
-  const isOnDisk = config.daemon.store === 'file' && !given.store;
-  const context = toolContext(isOnDisk ? undefined : store, () => ({ runtime, workers }));
+  const context = toolContext({ config, given, store }, () => ({ runtime, workers }));
   const tools = new TeamTools(log, context, given);
   releasers.add('tools', () => tools.close());
   const metrics = new Metrics();
@@ -153,7 +150,7 @@ async function start(
     toolbox: await tools.open(config),
     traces,
     ...(gateway ? metrics.sinks(telemetry) : { telemetry }), // only HTTP reads the counts
-    shutdown: shutdown.signal,
+    shutdown: signal,
     reach: faults.reach ?? (() => undefined),
     ...{ isReplay, given },
   });
@@ -171,31 +168,32 @@ async function start(
     ...{ runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
   });
-  const daemon = membership?.daemon ?? null;
-  const facts = factsOf(config, { nats: url, http: gateway?.url ?? null, daemon, startedAt });
+  const place = { nats: url, http: gateway?.url ?? null, daemon: membership?.daemon ?? null };
+  const facts = factsOf(config, { ...place, startedAt });
   const serving = { runtime, workers, bus, membership, releasers, grace, reloader, facts };
   const { api, posts } = await serve({ ...serving, reading });
   onReloader(reloader);
   given.simulation?.onReady(workers);
   releasers.add('retention', startRetention(config, { ...serving, api }));
   const codeKey = gateway?.codeKey ?? undefined;
-  const endpoints = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
-  if (!given.simulation) await publishAddress(config, { ...address, ...endpoints }, releasers);
+  const http = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
+  if (!given.simulation) await publishAddress(config, { ...address, ...http }, releasers);
   gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts, traces)));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   rebuildList(workers, log);
-  return readinessOf(config, { nats: url, http: gateway?.url ?? null, codeKey, daemon });
+  return readinessOf(config, { ...place, codeKey });
 }
 
-/** `store`: where stored outputs are, unless they are files. `parts`: created after the tools. */
+/** `parts`: created after the tools. */
 function toolContext(
-  store: ConversationStore | undefined,
+  { config, given, store }: { config: Config; given: Given; store: ConversationStore },
   parts: () => { readonly runtime: Runtime; readonly workers: Workers },
 ): ToolContext {
+  const isOnDisk = config.daemon.store === 'file' && !given.store;
   return {
     entriesOf: (conversation) => parts().workers.entriesOf(conversation),
     viewPolicyOf: (agent) => parts().runtime.team.rules.viewPolicy(agent),
-    store,
+    store: isOnDisk ? undefined : store,
   };
 }
 

@@ -26,7 +26,7 @@ const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-
 const FOLLOWER = String.raw`bus/follower\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/(?:definition|view)-diff|log/finish-reason|log/team-change|state/usage)|kernel/hidden)\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|view/(?:definition|view)-diff|log/finish-reason|log/team-change|state/usage)|kernel/hidden)\.ts$`;
 
 /** I1 */
 const MODULES: Readonly<Record<string, Module>> = {
@@ -96,7 +96,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@preact/signals': ['console'],
   '@tanstack/virtual-core': ['console'],
   commander: ['cli'],
-  diff: ['conversation/view'],
+  diff: ['conversation/text'],
   dompurify: ['console'],
   'eventsource-parser': ['models/openai', 'console'],
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],

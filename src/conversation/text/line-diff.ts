@@ -1,4 +1,4 @@
-import { diffArrays } from 'diff';
+import { diffArrays, structuredPatch } from 'diff';
 
 /** The lines of two texts: in both, in the first one alone, or in the second one alone. */
 
@@ -7,8 +7,16 @@ export interface DiffLine {
   readonly text: string;
 }
 
+/** Adjacent changed lines with the unchanged ones around them. */
+export interface Hunk {
+  /** The numbers of its first line, from 1. */
+  readonly before: number;
+  readonly after: number;
+  readonly lines: readonly DiffLine[];
+}
+
 /** Above this number of changed lines, all lines of both texts are shown as gone and added. */
-const MOST_EDITS = 2_000;
+const MOST_EDITS = 1_000;
 
 /** Of adjacent changes, lines that are gone come first. */
 export function diffLines(before: string, after: string): DiffLine[] {
@@ -20,6 +28,25 @@ export function diffLines(before: string, after: string): DiffLine[] {
   );
 }
 
-export function markedLines(op: DiffLine['op'], lines: readonly string[]): DiffLine[] {
+function markedLines(op: DiffLine['op'], lines: readonly string[]): DiffLine[] {
   return lines.map((text) => ({ op, text }));
+}
+
+const OPS = { ' ': 'same', '-': 'gone', '+': 'added' } as const;
+
+/** Every changed line once, with at most three unchanged lines around it. */
+export function diffHunks(before: string, after: string): Hunk[] {
+  const options = { context: 3, maxEditLength: MOST_EDITS };
+  const patch = structuredPatch('', '', before, after, undefined, undefined, options);
+  if (!patch)
+    return [{ before: 1, after: 1, lines: [...allLines(before, 'gone'), ...allLines(after, 'added')] }];
+  return patch.hunks.map(({ oldStart, newStart, lines }) => ({
+    before: oldStart,
+    after: newStart,
+    lines: lines.map((line) => ({ op: OPS[line[0] as keyof typeof OPS], text: line.slice(1) })),
+  }));
+}
+
+function allLines(text: string, op: DiffLine['op']): DiffLine[] {
+  return markedLines(op, text.split('\n').slice(0, -1));
 }

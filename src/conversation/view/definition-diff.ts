@@ -1,5 +1,4 @@
-import { structuredPatch } from 'diff';
-import { type DiffLine, markedLines } from '../text/line-diff.ts';
+import { diffHunks, type Hunk } from '../text/line-diff.ts';
 import type { ReportedDefinition } from './view-report.ts';
 
 /**
@@ -19,17 +18,6 @@ export interface PartDifference {
   readonly hunks?: readonly Hunk[];
 }
 
-/** Adjacent changed lines with the unchanged ones around them. */
-export interface Hunk {
-  /** The numbers of its first line, from 1. */
-  readonly before: number;
-  readonly after: number;
-  readonly lines: readonly DiffLine[];
-}
-
-const CONTEXT_LINES = 3;
-const MOST_EDITS = 1_000;
-
 export function diffDefinitions(before: ReportedDefinition, after: ReportedDefinition): PartDifference[] {
   const names = [...new Set([...Object.keys(before.parts), ...Object.keys(after.parts)])].sort();
   return names.flatMap((part): PartDifference[] => {
@@ -37,7 +25,7 @@ export function diffDefinitions(before: ReportedDefinition, after: ReportedDefin
     if (old === now) return [];
     const op = old === undefined ? 'added' : now === undefined ? 'gone' : 'changed';
     const [from, to] = [linesOf(before, part), linesOf(after, part)];
-    return [from === null || to === null ? { part, op } : { part, op, hunks: hunksOf(from, to) }];
+    return [from === null || to === null ? { part, op } : { part, op, hunks: diffHunks(from, to) }];
   });
 }
 
@@ -59,22 +47,4 @@ function readable(text: string): string {
       return line.replaceAll(/\\[^n]|\\n/g, (found) => (found === '\\n' ? indent : found));
     })
     .join('\n');
-}
-
-const OPS = { ' ': 'same', '-': 'gone', '+': 'added' } as const;
-
-function hunksOf(before: string, after: string): Hunk[] {
-  const options = { context: CONTEXT_LINES, maxEditLength: MOST_EDITS };
-  const patch = structuredPatch('', '', before, after, undefined, undefined, options);
-  if (!patch)
-    return [{ before: 1, after: 1, lines: [...allLines(before, 'gone'), ...allLines(after, 'added')] }];
-  return patch.hunks.map(({ oldStart, newStart, lines }) => ({
-    before: oldStart,
-    after: newStart,
-    lines: lines.map((line) => ({ op: OPS[line[0] as keyof typeof OPS], text: line.slice(1) })),
-  }));
-}
-
-function allLines(text: string, op: DiffLine['op']): DiffLine[] {
-  return markedLines(op, text.split('\n').slice(0, -1));
 }
