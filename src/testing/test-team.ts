@@ -44,6 +44,8 @@ export interface SayOptions extends Where {
   readonly name?: string;
   /** Slugs of the agents that answer; default: as routed. */
   readonly to?: readonly string[];
+  /** Starts a run of this workflow with the message as its input. */
+  readonly workflow?: string;
   readonly id?: string;
 }
 

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { startDaemon } from './daemon.mjs';
+import { testTeam } from 'parleyd/testing';
 
-let daemon;
+// The real team and its tools, in memory. The answers come from the script, whatever model is configured.
+let team;
 before(async () => {
-  daemon = await startDaemon();
+  team = await testTeam({ config: 'config', models: 'config/script.yaml', mcp: true });
 });
-after(() => daemon?.stop());
+after(() => team?.stop());
 
 test('the assistant answers from the notes', async () => {
-  const answer = await daemon.parley('say', 'hours', 'What are your opening hours?', '--wait');
-  assert.match(answer, /Saturday from 10 to 14/);
+  const { text } = await team.say('What are your opening hours?');
+  assert.match(text, /Saturday from 10 to 14/);
 });

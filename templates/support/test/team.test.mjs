@@ -1,25 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { startDaemon } from './daemon.mjs';
+import { expectToolCall, testTeam } from 'parleyd/testing';
 
-let daemon;
+// The real team and its tools, in memory. The answers come from the script, whatever model is configured.
+let team;
 before(async () => {
-  daemon = await startDaemon();
+  team = await testTeam({ config: 'config', models: 'config/script.yaml', mcp: true });
 });
-after(() => daemon?.stop());
+after(() => team?.stop());
 
 test('the desk finds an order', async () => {
-  const answer = await daemon.parley('say', 'ann', 'Where is order 1002?', '--wait');
-  assert.match(answer, /two cups for 18 euros, on its way/);
+  const { text } = await team.say('Where is order 1002?', { conversation: 'ann' });
+  assert.match(text, /two cups for 18 euros, on its way/);
 });
 
 test('a refund waits for the approval of a person', async () => {
-  const answer = await daemon.parley('say', 'bob', 'I want my money back for 1001.', '--wait');
-  assert.doesNotMatch(answer, /is refunded/);
-  const [, id] = /^(\w+) +bob +refunds wants to call/m.exec(await daemon.parley('approvals')) ?? [];
-  await daemon.parley('approve', id);
-  assert.match(
-    await daemon.parley('say', 'bob', 'Where is order 1001?', '--to', 'desk', '--wait'),
-    /refunded/,
-  );
+  const { text } = await team.say('I want my money back for 1001.', { conversation: 'bob' });
+  assert.doesNotMatch(text, /is refunded/);
+  await team.approve({ conversation: 'bob', tool: 'mcp__orders__refund' });
+  expectToolCall(team, { conversation: 'bob', tool: 'mcp__orders__refund', result: 'refunded' });
 });

@@ -1,17 +1,13 @@
 // The agent `counter`: a program that answers turns. Start it beside the daemon: node programs/counter.mjs
 import { connect, readConnectionFile } from 'parleyd/client';
+import { count } from './count.mjs';
 
 const data = process.env.PARLEY_DATA ?? 'data'; // the data directory of the daemon
 const address = await readConnectionFile(data);
 if (!address) throw new Error(`no daemon runs on ${data}: start it with \`npm run up\``);
 
 const client = await connect(address);
-const agent = await client.agent('counter', async (turn) => {
-  const text = turn.messages.at(-1)?.content ?? '';
-  const words = text.split(/\s+/).filter((word) => /\w/.test(word) && !word.startsWith('@')).length;
-  const sentences = text.split(/[.!?]+(?:\s|$)/).filter((sentence) => /\w/.test(sentence)).length;
-  return `${words} words in ${sentences} ${sentences === 1 ? 'sentence' : 'sentences'}.`;
-});
+const agent = await client.agent('counter', async (turn) => count(turn.messages.at(-1)?.content ?? ''));
 console.log('counter is ready');
 
 for (const signal of ['SIGINT', 'SIGTERM'])

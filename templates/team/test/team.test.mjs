@@ -1,35 +1,31 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { startDaemon } from './daemon.mjs';
+import { expectToolCall, expectTurn, testTeam } from 'parleyd/testing';
+import { count } from '../programs/count.mjs';
 
-let daemon;
-let counter;
+// The real team and its tools, in memory. The answers come from the script, whatever model is configured.
+let team;
 before(async () => {
-  daemon = await startDaemon();
+  team = await testTeam({
+    config: 'config',
+    models: { default: 'config/script.yaml', counter: ({ last }) => count(last) },
+    mcp: true,
+  });
 });
-after(async () => {
-  counter?.kill();
-  await daemon?.stop();
-});
+after(() => team?.stop());
 
 test('the Lead searches the notes and lets the Writer write', async () => {
-  const answer = await daemon.parley('say', 'hours', 'Please write about our opening hours', '--wait');
-  assert.match(answer, /agrees with the notes: .*Saturday from 10 to 14/);
+  const { text } = await team.say('Please write about our opening hours', { conversation: 'hours' });
+  expectToolCall(team, { conversation: 'hours', agent: 'lead', tool: 'delegate' });
+  assert.match(text, /agrees with the notes: .*Saturday from 10 to 14/);
 });
 
 test('the workflow ends after the check has passed', async () => {
-  await daemon.parley('mode', 'news', 'run', '--workflow', 'announce');
-  const answer = await daemon.parley('say', 'news', 'We open on Saturdays.', '--wait');
-  assert.match(answer, /Passed: the notes contain the same hours/);
+  const { text } = await team.say('We open on Saturdays.', { conversation: 'news', workflow: 'announce' });
+  assert.match(text, /Passed: the notes contain the same hours/);
 });
 
-test('the Counter answers from its own process', async () => {
-  const env = { ...process.env, PARLEY_DATA: daemon.data };
-  counter = spawn(process.execPath, ['programs/counter.mjs'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const [line] = await Promise.race([once(counter.stdout, 'data'), once(counter, 'exit')]);
-  assert.match(String(line), /ready/);
-  const answer = await daemon.parley('say', 'words', '@counter One two. Three four five.', '--wait');
-  assert.match(answer, /5 words in 2 sentences/);
+test('a message to the Counter goes to its program', async () => {
+  await team.say('@counter One two. Three four five.', { conversation: 'words' });
+  expectTurn(team, { conversation: 'words', agent: 'counter', text: '5 words in 2 sentences' });
 });

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { startDaemon } from './daemon.mjs';
+import { expectTurn, testTeam } from 'parleyd/testing';
 
-let daemon;
+// The real team and its tools, in memory. The answers come from the script, whatever model is configured.
+let team;
 before(async () => {
-  daemon = await startDaemon();
+  team = await testTeam({ config: 'config', models: 'config/script.yaml', mcp: true });
 });
-after(() => daemon?.stop());
+after(() => team?.stop());
 
 test('the workflow returns an article to the writer until the review passes', async () => {
-  await daemon.parley('mode', 'news', 'run', '--workflow', 'article');
-  const answer = await daemon.parley('say', 'news', 'Write about delivery.', '--wait');
-  assert.match(answer, /The limit is wrong[\s\S]*Corrected: from 40 euros[\s\S]*Passed\./);
+  const { answers } = await team.say('Write about delivery.', { workflow: 'article' });
+  expectTurn(team, { agent: 'writer', text: 'Corrected: from 40 euros' });
+  assert.match(answers.at(-1).text, /Passed\./);
 });
