@@ -129,7 +129,7 @@ describe('the REST API', () => {
   it('the metrics count what was done', async () => {
     const text = await (await fetch(`${url.replace(/\/api$/, '')}/metrics`)).text();
     expect(text).toMatch(/^parley_turns_started_total\{agent="lead"\} [1-9]/m);
-    expect(text).toMatch(/^parley_tokens_total\{model="default",kind="input"\} [1-9]/m);
+    expect(text).toMatch(/^parley_tokens_total\{agent="lead",model="default",kind="input"\} [1-9]/m);
     expect(text).toMatch(/^parley_open_conversations \d+$/m);
     expect(text).toMatch(/^parley_ingress_lag \d+$/m);
   });

@@ -68,12 +68,11 @@ describe('a configuration that changes while two daemons share the work', () => 
     const { daemon, site, peerSite } = await sides();
     await edit(peerSite, 'SECOND PERSONA');
     await writeFile(join(site.config, 'agents', 'pm.md'), '---\nname: 7\n');
-    const partly = await peerSite.parley('reload');
-    expect(partly.code).toBe(1);
-    expect(`${partly.stdout}${partly.stderr}`).toContain(daemon.ready.daemon ?? 'an id');
-    const refused = await site.parley('reload');
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain('pm.md');
+    const refused = await peerSite.parley('reload'); // either daemon executes it
+    const printed = `${refused.stdout}${refused.stderr}`;
+    expect([1, 2]).toContain(refused.code);
+    expect(printed).toContain('pm.md');
+    if (refused.code === 1) expect(printed).toContain(`daemon ${daemon.ready.daemon} keeps its configuration`);
     await ask(2);
     expect(personas().every((text) => text.includes('PERSONA OF PAM'))).toBe(true);
   });

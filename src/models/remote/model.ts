@@ -70,6 +70,7 @@ class OfferedTurns implements RemoteModel {
 
   async call(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): Promise<ModelOutcome> {
     const continued = this.#continued(request); // REMOTE-MODEL-3
+    const lowest = this.#now();
     let partial = '';
     let tries = 0;
     let last: Offered | 'silent' = 'silent';
@@ -77,7 +78,7 @@ class OfferedTurns implements RemoteModel {
       const offered: Offered =
         offers === 0 && continued
           ? { kind: 'session', session: continued }
-          : await this.#offerWhenConnected(request, signal);
+          : await this.#offerWhenConnected(request, lowest, signal);
       tries += 1;
       if (signal.aborted) return this.#aborted(request, partial);
       last = offered;
@@ -122,11 +123,11 @@ class OfferedTurns implements RemoteModel {
   }
 
   /** REMOTE-MODEL-6 */
-  async #offerWhenConnected(request: ModelRequest, signal: AbortSignal): Promise<Offered> {
+  async #offerWhenConnected(request: ModelRequest, lowest: number, signal: AbortSignal): Promise<Offered> {
     const deadline = performance.now() + this.#waitMs(request);
     try {
       for (;;) {
-        const offered = await this.#offer(request, signal);
+        const offered = await this.#offer(request, lowest, signal);
         const leftMs = deadline - performance.now();
         if (offered.kind !== 'no-responder' || leftMs <= 0) return offered;
         this.#absent.add(request.turnId);
@@ -138,8 +139,8 @@ class OfferedTurns implements RemoteModel {
     }
   }
 
-  async #offer(request: ModelRequest, signal: AbortSignal): Promise<Offered> {
-    const epoch = Math.max(this.#lastEpoch + 1, this.#now()); // REMOTE-MODEL-1
+  async #offer(request: ModelRequest, lowest: number, signal: AbortSignal): Promise<Offered> {
+    const epoch = Math.max(this.#lastEpoch + 1, lowest); // REMOTE-MODEL-1
     this.#lastEpoch = epoch;
     const { conversation, turnId, messages, tools, headers } = request;
     const { heartbeatMs, silenceMs } = this.#options;
