@@ -72,7 +72,8 @@ describe('a configuration that changes while two daemons share the work', () => 
     const printed = `${refused.stdout}${refused.stderr}`;
     expect([1, 2]).toContain(refused.code);
     expect(printed).toContain('pm.md');
-    if (refused.code === 1) expect(printed).toContain(`daemon ${daemon.ready.daemon} keeps its configuration`);
+    if (refused.code === 1)
+      expect(printed).toContain(`daemon ${daemon.ready.daemon} keeps its configuration`);
     await ask(2);
     expect(personas().every((text) => text.includes('PERSONA OF PAM'))).toBe(true);
   });
