@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -24,14 +25,16 @@ import { hasPython, openTerminal } from '../support/terminal.ts';
 /** Why this system cannot hide files from programs; null: it can. */
 const { fault } = await hideFolder('.');
 const SECRET_FILES = ['connection.json', 'http-token', 'nats/user.nk'];
+/** In the daemon's environment: other processes on the machine may have variables of other daemons. */
+const MARK = `mark-${randomUUID()}`;
 
 /** Run by `npm test`, which the policy allows. */
 const ATTACK = `
-env
+env | grep PARLEY && echo variable found
 for file in ${SECRET_FILES.join(' ')}; do cat "$DATA/$file"; done
 ls -la "$DATA"
 for process in /proc/[0-9]*; do
-  tr '\\0' '\\n' < "$process/environ" | grep PARLEY
+  tr '\\0' '\\n' < "$process/environ" | grep MARK
   for file in ${SECRET_FILES.join(' ')}; do cat "$process/root$DATA/$file" "$process/cwd/data/$file"; done
 done
 umount "$DATA" && cat "$DATA/connection.json"
@@ -68,7 +71,7 @@ beforeAll(async () => {
       },
     }),
     agents: { dev: AGENT },
-    env: { PARLEY_HTTP_TOKEN: '' },
+    env: { PARLEY_HTTP_TOKEN: '', MARK },
   });
   const test = `DATA=${site.data} sh attack.sh > found.txt 2>&1`;
   await writeFile(join(site.root, 'package.json'), JSON.stringify({ scripts: { test } }));
@@ -234,7 +237,7 @@ describe('a tool of an agent', () => {
       expect(result).toMatch(/^\[exit code 3\]/);
       const found = await readFile(join(site.root, 'found.txt'), 'utf8');
       expect(found).toMatch(/searched\n$/);
-      for (const secret of [token, seed, 'PARLEY_']) expect(found).not.toContain(secret);
+      for (const secret of [token, seed, MARK, 'variable found']) expect(found).not.toContain(secret);
       expect(JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'))).toMatchObject({
         httpToken: token,
       });
