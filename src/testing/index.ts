@@ -3,7 +3,7 @@
  *
  *   test-team        `testTeam`: starts the daemon on the store and the bus in memory; posts, approves, moves the clock
  *   configuration    the configuration of the team, without its keys, servers and MCP servers
- *   stand-ins        models and tools that are functions of a test, and what was asked of them
+ *   stand-ins        models and tools that are functions of a test, with the requests that they got
  *   simulated-time   the clock of the team
  *   expectations     assertions that throw `AssertionError`
  *   turns            the turns, calls and questions of a log

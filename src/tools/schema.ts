@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { messageOf } from '../kernel/index.ts';
 
-/** What a model is told of a tool's arguments, and what is wrong with those that it gave. */
+/** The schema of a tool's arguments for a model, and the faults of the arguments in a call. */
 
 /** `io`: whether keys with a default are required (`output`) or not (`input`). */
 export function parametersOf(schema: z.ZodType, io: 'input' | 'output'): Readonly<Record<string, unknown>> {

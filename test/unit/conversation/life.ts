@@ -31,7 +31,7 @@ export function typed<T extends Entry['type']>(entries: readonly Entry[], type: 
   return entries.filter((entry) => entry.type === type) as unknown as EntryOf<T>[];
 }
 
-/** Freezes all the way down: whoever changes its input now throws. */
+/** Freezes the value and all it contains: a function that changes its input throws. */
 export function frozen<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

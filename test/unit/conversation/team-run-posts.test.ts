@@ -4,7 +4,7 @@ import { kinds, PERSON, Team } from './team.ts';
 const start = { workflow: 'ship-it', id: 'begin' };
 
 describe('a post with a workflow', () => {
-  it('starts the run with its text as input in one append, whatever it mentions and whoever is busy', () => {
+  it('starts the run with its text as input in one append, even if it mentions agents and others are busy', () => {
     const busy = new Team();
     busy.post('@pm what time is it?');
     for (const team of [new Team(), busy]) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkAudit, checkKnowledge, checkLaws, type Entry } from '../../../src/conversation/index.ts';
 import { Log } from '../agents/support.ts';
 
-/** The checks must be able to fail, or whoever trusts them trusts nothing. */
+/** Each check fails on a log that breaks its rule. */
 function talk(): Log {
   const log = new Log();
   log.answer('pm', log.start('pm', log.person('one')), 'two');

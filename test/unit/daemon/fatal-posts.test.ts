@@ -3,7 +3,7 @@ import { Suspects } from '../../../src/daemon/cluster/suspects.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
 import { createWorld, type World } from './world.ts';
 
-/** What holds whoever keeps the count: a daemon that is alone, or several that share the work. */
+/** These rules hold for one daemon and for several that share the work. */
 describe.each(['one daemon', 'several daemons'])('a suspect of %s', (kept) => {
   const position = { stream: 's1', sequence: 1 };
   const disk = createMemoryDisk();

@@ -16,7 +16,7 @@ import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { runs } from '../../support/runs.ts';
 import { cardOf, Log } from '../agents/support.ts';
 
-/** What an agent is told of its tools, against what it is let do with them. */
+/** The tools that an agent sees are those that it may call. */
 
 const RISKS = { reads: 'safe', looks: 'safe', writes: 'risky', shell: 'risky' } as const;
 type Name = keyof typeof RISKS;
