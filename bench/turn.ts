@@ -6,7 +6,7 @@ import type { Entry } from '../src/conversation/index.ts';
 import type { ConversationWorker } from '../src/daemon/conversations/worker/worker.ts';
 import type { ConversationStore } from '../src/persistence/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
-import { createMemoryStore } from '../src/persistence/memory/memory-store.ts';
+import { createMemoryStore } from '../src/persistence/memory/index.ts';
 import { ENTRIES_OF_A_TURN } from './support/history.ts';
 import { interleave, median, ratioOf, report, rounded, timed } from './support/report.ts';
 import { openWorkplace } from './support/turns.ts';

@@ -12,7 +12,7 @@ import {
   type Effect,
   type ToolCall,
 } from '../../src/conversation/index.ts';
-import { createMemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { createMemoryStore } from '../../src/persistence/memory/index.ts';
 import { createRuntime } from './runtime.ts';
 
 /**

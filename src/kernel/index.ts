@@ -49,6 +49,7 @@ export {
   inTime,
   isAtLeast,
   isOverdue,
+  MAX_TIMER_MS,
   monotonicClock,
   systemClock,
   systemTimers,

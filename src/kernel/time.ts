@@ -12,6 +12,9 @@ const UNITS: Readonly<Record<string, number>> = {
 export const DURATION_PATTERN = /^([1-9]\d{0,5})([smhdw])$/;
 export const DURATION_FORM = 'a whole number with s, m, h, d or w, such as 90d';
 
+/** The longest delay of `setTimeout`; a timer with a longer one fires at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** Milliseconds of `90d`; null: not a duration. */
 export function durationOf(text: string): number | null {
   const [, count, unit] = DURATION_PATTERN.exec(text) ?? [];

@@ -1,4 +1,4 @@
-import { createMemoryDisk, createMemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk, createMemoryStore } from '../../src/persistence/memory/index.ts';
 import { describeStoreContract } from './store.contract.ts';
 
 describeStoreContract('memory', async () => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { modeSchema, NAME_PATTERN } from '../../conversation/index.ts';
-import { DURATION_FORM, DURATION_PATTERN, hasVisible } from '../../kernel/index.ts';
+import { DURATION_FORM, DURATION_PATTERN, hasVisible, MAX_TIMER_MS } from '../../kernel/index.ts';
 import { http, ingress, nats, publisher, publisherName } from './http-file.ts';
 import { modelFileSchema } from './model-file.ts';
 import { agentParameters, count } from './parameters.ts';
@@ -16,8 +16,6 @@ import { slug, toolName, tools } from './tools-file.ts';
 
 const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
-/** A longer timer would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647;
 
 const phaseName = z
   .string()

@@ -259,11 +259,8 @@ function delegationCircle(builder: DecisionBuilder, turn: Turn, to: string): Fau
 /** V13 */
 function delegated(turn: Turn): Fault | null {
   if (!turn.delegatedBy) return null;
-  const { agent } = turn.delegatedBy;
-  return {
-    code: 'DELEGATED',
-    message: `${agent} asked you and waits: answer in words instead of handing over`,
-  };
+  const message = `${turn.delegatedBy.agent} asked you and waits: answer in words instead of handing over`;
+  return { code: 'DELEGATED', message };
 }
 
 /** The chain of agents over which `slug` waits for `other`, `slug` first; `[]` if it does not. Queued requests count. */

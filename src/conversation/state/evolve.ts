@@ -282,17 +282,10 @@ function applyTurnEnded(next: Next, entry: EntryOf<'turn-ended'>): void {
 }
 
 function setStopped(next: Next, slug: string | null, stopped: boolean): void {
-  if (slug !== null) {
-    changeAgent(next, slug, (agent) => {
-      agent.stopped = stopped;
-      queueLimitNotice(agent, stopped);
-    });
-    return;
-  }
-  next.stopped = stopped;
-  for (const name of Object.keys(next.agents))
+  if (slug === null) next.stopped = stopped;
+  for (const name of slug === null ? Object.keys(next.agents) : [slug])
     changeAgent(next, name, (agent) => {
-      agent.stopped = null;
+      agent.stopped = slug === null ? null : stopped;
       queueLimitNotice(agent, stopped);
     });
 }

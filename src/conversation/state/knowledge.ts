@@ -42,7 +42,6 @@ export class Knowledge {
   readonly #unshown = new Set<number>();
   /** Contained in the next request of the open turn, or in one without an answer. */
   #inNextRequest: number[] = [];
-  /** The log has an assistant entry of this agent. */
   #hasSpoken = false;
   /** The part of `unshown` that the away block may list (V10). */
   readonly #awayCandidates = new Set<number>();
@@ -225,7 +224,7 @@ export class Knowledge {
   #applyDelivery(indexes: readonly number[]): void {
     for (const index of indexes) {
       this.#removeEntry(index);
-      this.#appendToCurrent(index);
+      (this.turn?.steps ?? this.history).push(index);
       this.#inNextRequest.push(index);
     }
   }
@@ -239,7 +238,7 @@ export class Knowledge {
     }
     this.#inNextRequest = [];
     this.#hasSpoken = true;
-    if (!this.#isHidden(entry)) this.#appendToCurrent(entry.index);
+    if (!this.#isHidden(entry)) (this.turn?.steps ?? this.history).push(entry.index);
     if (entry.tool_calls?.length)
       this.#results.set(entry.index, Array(entry.tool_calls.length).fill(undefined));
   }
@@ -288,11 +287,6 @@ export class Knowledge {
     this.turn = null;
     this.#afterTurn = [];
     this.#inNextRequest = [];
-  }
-
-  #appendToCurrent(index: number): void {
-    if (this.turn) this.turn.steps.push(index);
-    else this.history.push(index);
   }
 
   /** Removes an entry from where it is now (KNOWLEDGE-1). */

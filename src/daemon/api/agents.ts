@@ -46,3 +46,19 @@ export function listTools({ toolbox }: Team): AnswerOf<'tools'> {
   const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
   return { tools, servers: toolbox.servers?.() ?? [] };
 }
+
+/** Merges the answers of several daemons; the first is this daemon's own. */
+export function mergeAgents<Agent extends { readonly slug: string; readonly status: string }>(
+  pages: readonly { readonly agents: readonly Agent[] }[],
+): { readonly agents: readonly Agent[] } {
+  const [own, ...others] = pages;
+  const running = new Set(
+    others.flatMap(({ agents }) =>
+      agents.filter(({ status }) => status === 'running').map(({ slug }) => slug),
+    ),
+  );
+  const agents = own?.agents.map((agent) =>
+    running.has(agent.slug) ? { ...agent, status: 'running' } : agent,
+  );
+  return { agents: agents ?? [] };
+}

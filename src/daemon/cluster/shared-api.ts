@@ -10,11 +10,12 @@ import {
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
+import { mergeAgents } from '../api/agents.ts';
 import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
 import { mergeStatus } from '../api/status.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
-import type { ListedRow } from '../conversations/projections.ts';
+import { type ListedRow, limitIn, mergeConversations } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
@@ -261,44 +262,4 @@ function fieldOf(body: unknown, name: string): string | null {
 export function conversationIn(body: unknown): string | null {
   const id = fieldOf(body, 'conversation');
   return id !== null && NAME_PATTERN.test(id) ? id : null;
-}
-
-/** Merges the answers of several daemons; the first is this daemon's own. */
-export function mergeAgents<Agent extends { readonly slug: string; readonly status: string }>(
-  pages: readonly { readonly agents: readonly Agent[] }[],
-): { readonly agents: readonly Agent[] } {
-  const [own, ...others] = pages;
-  const running = new Set(
-    others.flatMap(({ agents }) =>
-      agents.filter(({ status }) => status === 'running').map(({ slug }) => slug),
-    ),
-  );
-  const agents = own?.agents.map((agent) =>
-    running.has(agent.slug) ? { ...agent, status: 'running' } : agent,
-  );
-  return { agents: agents ?? [] };
-}
-
-/** Of each conversation, the row with the most entries. */
-export function mergeConversations<Row extends { readonly id: string; readonly length: number }>(
-  pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
-  asked: unknown,
-): { readonly conversations: readonly Row[]; readonly next: string | null } {
-  const rows = new Map<string, Row>();
-  for (const row of pages.flatMap((page) => page.conversations)) {
-    if ((rows.get(row.id)?.length ?? 0) < row.length) rows.set(row.id, row);
-  }
-  const sorted = [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-  // After the end of an incomplete page, that daemon may have further rows.
-  const ends = pages.flatMap(({ next }) => (next === null ? [] : [next])).sort();
-  const complete = ends[0] === undefined ? sorted : sorted.filter(({ id }) => id <= (ends[0] ?? ''));
-  const limit = limitIn(asked) ?? complete.length;
-  const page = complete.slice(0, limit);
-  const hasMore = ends.length > 0 || page.length < sorted.length;
-  return { conversations: page, next: hasMore ? (page.at(-1)?.id ?? null) : null };
-}
-
-function limitIn(asked: unknown): number | null {
-  const limit = typeof asked === 'object' && asked !== null ? Reflect.get(asked, 'limit') : null;
-  return typeof limit === 'number' ? limit : null;
 }

@@ -153,3 +153,27 @@ export async function saveProjections(
   await store.saveRow(rowOf(id, state, entries));
   await store.saveState(id, { id, ...state });
 }
+
+/** Of each conversation, the row with the most entries. */
+export function mergeConversations<Row extends { readonly id: string; readonly length: number }>(
+  pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
+  asked: unknown,
+): { readonly conversations: readonly Row[]; readonly next: string | null } {
+  const rows = new Map<string, Row>();
+  for (const row of pages.flatMap((page) => page.conversations)) {
+    if ((rows.get(row.id)?.length ?? 0) < row.length) rows.set(row.id, row);
+  }
+  const sorted = [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  // After the end of an incomplete page, that daemon may have further rows.
+  const ends = pages.flatMap(({ next }) => (next === null ? [] : [next])).sort();
+  const complete = ends[0] === undefined ? sorted : sorted.filter(({ id }) => id <= (ends[0] ?? ''));
+  const limit = limitIn(asked) ?? complete.length;
+  const page = complete.slice(0, limit);
+  const hasMore = ends.length > 0 || page.length < sorted.length;
+  return { conversations: page, next: hasMore ? (page.at(-1)?.id ?? null) : null };
+}
+
+export function limitIn(asked: unknown): number | null {
+  const limit = typeof asked === 'object' && asked !== null ? Reflect.get(asked, 'limit') : null;
+  return typeof limit === 'number' ? limit : null;
+}

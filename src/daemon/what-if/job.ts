@@ -21,8 +21,15 @@ import {
 } from '../../agents/index.ts';
 import type { WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
 import type { CallOutcome, Entry } from '../../conversation/index.ts';
-import { type Clock, linkedAbort, messageOf, ParleyError, systemTimers } from '../../kernel/index.ts';
-import { type ConfiguredModels, unknownModel } from './models.ts';
+import {
+  type Clock,
+  linkedAbort,
+  MAX_TIMER_MS,
+  messageOf,
+  ParleyError,
+  systemTimers,
+} from '../../kernel/index.ts';
+import { type ConfiguredModels, noDefinition, unknownModel } from './models.ts';
 import { addRun, emptyTally, recordedOf, reportedRun } from './report.ts';
 
 /**
@@ -292,12 +299,3 @@ export class Job {
     return { usedTokens: usedBefore.tokens + this.#spent.tokens, usedUsd: usedBefore.usd + this.#spent.usd };
   }
 }
-
-export function noDefinition(agent: string): ParleyError {
-  return new ParleyError('NO_DEFINITION', `the turn of ${agent} was recorded without a definition`, {
-    hint: 'turns before definitions were stored, and imported answers, cannot be sent again; choose a later turn',
-  });
-}
-
-/** The maximum of `setTimeout`. */
-const MAX_TIMER_MS = 2 ** 31 - 1;

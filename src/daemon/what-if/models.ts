@@ -1,5 +1,5 @@
 import type { ChangedModel, Model } from '../../agents/index.ts';
-import { type Refusal, refusal } from '../../kernel/index.ts';
+import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 
 /** The configured models, for requests outside turns. */
 export interface ConfiguredModels {
@@ -12,4 +12,10 @@ export interface ConfiguredModels {
 
 export function unknownModel(name: string, names: readonly string[]): Refusal {
   return refusal('UNKNOWN_MODEL', `there is no model ${name}`, `configured models: ${names.join(', ')}`);
+}
+
+export function noDefinition(agent: string): ParleyError {
+  return new ParleyError('NO_DEFINITION', `the turn of ${agent} was recorded without a definition`, {
+    hint: 'turns before definitions were stored, and imported answers, cannot be sent again; choose a later turn',
+  });
 }

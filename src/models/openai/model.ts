@@ -7,7 +7,7 @@ import type {
   ModelOutcome,
   ModelRequest,
 } from '../../agents/model-port.ts';
-import { systemClock } from '../../kernel/index.ts';
+import { MAX_TIMER_MS, systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
 import { createProviderClient, type ProviderClient, type ProviderOptions, StatusError } from './client.ts';
 import { type Fault, faultOfResponse } from './faults.ts';
@@ -236,9 +236,6 @@ interface Watch {
   release(): void;
 }
 
-/** Timers with a longer delay fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 function createWatch(caller: AbortSignal): Watch {
   const own = new AbortController();
   let isExpired = false;
@@ -254,7 +251,7 @@ function createWatch(caller: AbortSignal): Watch {
     state: () => (caller.aborted ? 'aborted' : isExpired ? 'expired' : 'waiting'),
     expectWithin(milliseconds) {
       clearTimeout(timer);
-      timer = setTimeout(expire, Math.min(milliseconds, LONGEST_TIMER_MS));
+      timer = setTimeout(expire, Math.min(milliseconds, MAX_TIMER_MS));
     },
     release() {
       clearTimeout(timer);

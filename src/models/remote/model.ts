@@ -6,8 +6,9 @@ import {
   type WireMessage,
 } from '../../agents/model-port.ts';
 import { type Clock, sleep, systemClock } from '../../kernel/index.ts';
+import { failed, failure, final, MAX_OFFERS, toolCalls } from './outcomes.ts';
 import type { OpenRemoteChannel, RemoteCall, RemoteChannel, RemoteOutcome, RemoteResults } from './port.ts';
-import { RemoteSession, type SessionEvent } from './session.ts';
+import { RemoteSession } from './session.ts';
 
 /**
  * A model that is an agent in another process: a call offers the turn, and the agent's answer is the answer.
@@ -41,13 +42,11 @@ export interface RemoteModel extends Model {
   close(): void;
 }
 
-const MAX_OFFERS = 3;
 /** Time for an agent to accept an offer; at most `silenceMs`. */
 const ACCEPT_MS = 5_000;
 /** Between two offers to an agent that is not connected. */
 const ABSENT_RETRY_MS = 1_000;
 
-type Failed = Extract<ModelOutcome, { kind: 'failed' }>;
 type Offered =
   | { readonly kind: 'session'; readonly session: RemoteSession }
   | Exclude<RemoteOutcome, { kind: 'accepted' }>;
@@ -222,78 +221,6 @@ async function untilAborted(
     return await Promise.race([offering, aborted]);
   } finally {
     signal.removeEventListener('abort', withdraw);
-  }
-}
-
-function toolCalls({ message }: Extract<SessionEvent, { type: 'tool_call' }>): ModelOutcome {
-  const { content, calls, usage } = message;
-  const toolCalls = calls.map((call, position) => {
-    return { id: call.id ?? `call_${position}`, name: call.name, arguments: call.arguments };
-  });
-  const answer = { content: content || null, toolCalls, usage, finishReason: 'tool_calls' };
-  return { kind: 'answered', answer };
-}
-
-function final({ message }: Extract<SessionEvent, { type: 'final' }>): ModelOutcome {
-  const { content, reasoning, sessionId, model, usage, finishReason = 'stop' } = message;
-  return {
-    kind: 'answered',
-    answer: { content: content ?? '', reasoning, sessionId, model, usage, toolCalls: [], finishReason },
-  };
-}
-
-function failed(
-  event: Extract<SessionEvent, { type: 'failed' | 'invalid' }>,
-  agent: string,
-  partial: string,
-): Failed {
-  const base = { kind: 'failed', partial: { content: partial, reasoning: '' }, retryable: false } as const;
-  if (event.type === 'failed') {
-    return { ...base, code: event.code, message: event.message || `The agent ${agent} reported a failure.` };
-  }
-  const advice = 'Fix the program of this agent.';
-  return {
-    ...base,
-    code: 'INVALID_RESPONSE',
-    message: `The agent ${agent} sent an invalid message: ${event.reason}. ${advice}`,
-  };
-}
-
-function failure(agent: string, last: Offered | 'silent', partial: string, silenceMs: number): Failed {
-  const fail = (code: string, message: string, retryable: boolean): Failed => ({
-    kind: 'failed',
-    code,
-    message,
-    partial: { content: partial, reasoning: '' },
-    retryable: retryable && partial === '',
-  });
-  const kind = last === 'silent' ? last : last.kind;
-  switch (kind) {
-    case 'no-responder':
-      return fail('AGENT_NOT_CONNECTED', `The program of the agent ${agent} is not running: start it.`, true);
-    case 'disconnected':
-      return fail('NETWORK_ERROR', 'There is no connection to the NATS server now.', true);
-    case 'too-large': {
-      const { bytes, limit } = last as Extract<Offered, { kind: 'too-large' }>;
-      const advice = 'Raise max_payload of the server, or lower contextTokens of its model.';
-      return fail(
-        'AGENT_OFFER_TOO_LARGE',
-        `The request to ${agent} has ${bytes} bytes and the server carries ${limit}. ${advice}`,
-        false,
-      );
-    }
-    case 'refused': {
-      const { reason } = last as Extract<Offered, { kind: 'refused' }>;
-      return fail(
-        'AGENT_REFUSED',
-        `The agent ${agent} did not take the turn${reason && `: ${reason}`}.`,
-        true,
-      );
-    }
-    default: {
-      const what = `The agent ${agent} was silent for ${silenceMs} ms, each of ${MAX_OFFERS} times that it was offered the turn.`;
-      return fail('AGENT_SILENT', `${what} Is its process stuck?`, false);
-    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
-import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
 
 describe('what the last daemon was deciding on when it ended', () => {
   const last = { stream: 's1', sequences: [4, 6] };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 /** POSTS-7 over restarts: what a world is left with when its process ends, the next one begins with. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Suspects } from '../../../src/daemon/cluster/suspects.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 /** These rules hold for one daemon and for several that share the work. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
 import { hasReplacedArguments, keptReport } from '../../../src/daemon/tools/large.ts';
-import { createMemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 const MIB = 1024 * 1024;

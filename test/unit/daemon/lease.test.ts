@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 /** One daemon of several, as others know it; nobody else has anything. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Ledger } from '../../../src/daemon/conversations/worker/ledger.ts';
-import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 describe('the ledger of a conversation', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { mergeAgents } from '../../../src/daemon/api/agents.ts';
 import { mergedApprovals } from '../../../src/daemon/api/approvals.ts';
-import { mergeAgents, mergeConversations } from '../../../src/daemon/cluster/shared-api.ts';
+import { mergeConversations } from '../../../src/daemon/conversations/projections.ts';
 
 describe('merged answers of several daemons', () => {
   it('show an agent as running if it runs at any daemon', () => {

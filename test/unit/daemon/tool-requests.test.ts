@@ -3,7 +3,7 @@ import type { Toolbox } from '../../../src/agents/index.ts';
 import type { LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
 import { audited } from '../../../src/daemon/conversations/worker/worker-items.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
 const SHARED: LeaseHolder = {

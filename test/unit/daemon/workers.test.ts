@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 describe('the conversations in memory', () => {

@@ -37,7 +37,7 @@ import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemet
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import type { AuditRecord, ConversationStore, IngressAttempts } from '../../../src/persistence/index.ts';
-import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/memory-store.ts';
+import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWhatIfTexts } from '../../../src/persistence/memory/what-if-texts.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';

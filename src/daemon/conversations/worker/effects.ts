@@ -9,6 +9,7 @@ import { type Command, type Effect, type Entry, wireCallId } from '../../../conv
 import {
   type LinkedAbort,
   linkedAbort,
+  MAX_TIMER_MS,
   messageOf,
   type TraceContext,
   traceparentOf,
@@ -37,9 +38,6 @@ import type {
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
-
-/** The maximum of `setTimeout`. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Effects {
   readonly #running = new Map<string, Set<LinkedAbort>>();
