@@ -13,7 +13,7 @@ import { type Body, refusalsOf } from '../../support/provider-rules.ts';
 import { runs } from '../../support/runs.ts';
 import { load } from '../config/folder.ts';
 import type { Team } from '../conversation/team.ts';
-import { live, teamOf, teamSizes, teamSteps } from '../conversation/team-life.ts';
+import { applyStep, teamOf, teamSizes, teamSteps } from '../conversation/team-life.ts';
 import { partsOf } from './support.ts';
 
 // Work that is bounded by its runs, not by a clock: a busy machine may take its time.
@@ -122,7 +122,7 @@ describe('requests of any conversation', () => {
         const team = teamOf(sizes, false);
         const watched = new Watched();
         for (const step of steps) {
-          live(team, step);
+          applyStep(team, step);
           check(team, watched, agents, reached);
         }
       }),

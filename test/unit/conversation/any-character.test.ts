@@ -4,7 +4,7 @@ import { expectEqual } from '../../support/expect-equal.ts';
 import { type Called, expectGuarded, SHIP_IT, Team } from './team.ts';
 import { card } from './world.ts';
 
-// Work that is bounded by its rounds, not by a clock: a busy machine may take its time.
+// The number of rounds bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const TOOLS = ['handoff', 'delegate', 'ask', 'set_phase'];
@@ -34,7 +34,7 @@ const calls: Readonly<Record<string, (text: string) => Called[]>> = {
   'no JSON': (text) => [...TOOLS, 'complete_node'].map((name): Called => [name, text]),
 };
 
-/** Every turn ends: whatever was called, what waits for an answer gets it. */
+/** Ends every turn: each call gets an answer. */
 function carryOut(called: Called, text: string): Team {
   const team = new Team({ cards: ['pm', 'dev', 'qa'].map((slug) => card(slug, { tools: TOOLS })) });
   team.do({
@@ -43,7 +43,7 @@ function carryOut(called: Called, text: string): Team {
     workflow: SHIP_IT.id,
     by: { kind: 'person', id: 'operator', name: 'Operator' },
   });
-  team.post('begin'); // a run without input waits for the first message
+  team.post('begin'); // A run without input waits for the first message.
   team.act('pm', text, called);
   expectGuarded(team);
   team.post('and so', { to: ['pm'] });
@@ -55,7 +55,7 @@ function carryOut(called: Called, text: string): Team {
 }
 
 describe('any character in an argument of a tool about the conversation', () => {
-  it.each(Object.keys(calls))('%s: a call with any character gets a result, and its turn ends', (name) => {
+  it.each(Object.keys(calls))('a call of %s with any character gets a result, and its turn ends', (name) => {
     for (const text of CHARACTER_TEXTS) {
       for (const called of calls[name]?.(text) ?? []) {
         const team = carryOut(called, text);

@@ -6,7 +6,7 @@ import { ToolTeam } from './tool-life.ts';
 const errorOf = (text: string) => JSON.parse(text).error;
 
 describe('an approval that expires', () => {
-  it('is an entry of its own, and gives the call an error that differs from a denial', () => {
+  it('an expired approval is an entry of its own, and its call gets an error that differs from a denial', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     const { entries, reply } = team.expire(id);
@@ -21,7 +21,7 @@ describe('an approval that expires', () => {
     expect([team.running(), team.pending(), team.calls.length]).toEqual([[], [], 1]);
   });
 
-  it('L12: of a call that may have run says unknown, never failed', () => {
+  it('L12: an expired approval of a call that may have run reports an unknown outcome, never a failure', () => {
     const team = ToolTeam.calling('risky');
     team.crash();
     team.expire(team.approvalOf('risky'));
@@ -30,24 +30,24 @@ describe('an approval that expires', () => {
     expect(team.running()).toEqual([]);
   });
 
-  it('L11: an answer after it is refused and starts nothing', () => {
+  it('L11: an answer after the expiry is refused and starts nothing', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.expire(id);
-    const late = team.answerTo(id, 'approve');
+    const late = team.answerApprovalId(id, 'approve');
     expect(late.entries).toEqual([]);
     expect(late.reply).toMatchObject({ kind: 'refused', refusal: { code: 'APPROVAL_EXPIRED' } });
     expect(team.starts('gated')).toEqual([]);
   });
 
-  it.each(['approve', 'deny'] as const)('L11: an expiry after %s changes nothing', (answer) => {
+  it.each(['approve', 'deny'] as const)('L11: an expiry after the answer %s changes nothing', (answer) => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
-    team.answerTo(id, answer);
+    team.answerApprovalId(id, answer);
     expect(team.expire(id)).toMatchObject({ entries: [], effects: [], reply: { kind: 'stale' } });
   });
 
-  it('changes nothing more when it expires again, or when it was never requested', () => {
+  it('a repeated expiry and the expiry of an unknown approval change nothing', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
     const id = team.approvalOf('gated1');
     team.expire(id);
@@ -57,26 +57,26 @@ describe('an approval that expires', () => {
     expect(hasOutstandingWork(team.conversation.state)).toBe(true);
   });
 
-  it('keeps the order of the calls after it', () => {
+  it('an expiry keeps the order of the later calls', () => {
     const team = ToolTeam.calling('gated', 'safe', 'risky');
     team.expire(team.approvalOf('gated'));
     expect(team.running()).toEqual(['safe']);
   });
 
-  it('changes nothing after its turn was stopped', () => {
+  it('an expiry changes nothing after its turn was stopped', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.do({ type: 'stop', agent: null, by: PERSON });
     expect(team.expire(id).entries).toEqual([]);
   });
 
-  it('is requested again under the same id when a crash loses the expiry', () => {
+  it('recovery requests the approval again under the same id when a crash loses the expiry', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.expire(id);
     team.crash(1);
     expect(team.approvalOf('gated')).toBe(id);
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     expect(team.running()).toEqual(['gated']);
   });
 });

@@ -11,7 +11,7 @@ function expectRefused(decision: ReturnType<ToolTeam['do']>, code: string): void
 }
 
 describe('a call that needs an approval', () => {
-  it('L11: is asked for in the append that holds the call, and nothing runs', () => {
+  it('L11: the approval is requested in the append that contains the call, and nothing runs', () => {
     const team = new ToolTeam();
     team.post('go');
     const { entries, effects } = team.act('pm', 'working', ['gated', { path: 'a' }]);
@@ -30,11 +30,11 @@ describe('a call that needs an approval', () => {
     expect(hasOutstandingWork(team.conversation.state)).toBe(true);
   });
 
-  it('runs once when it is approved, in the turn that waited', () => {
+  it('an approved call runs once, in the turn that waited', () => {
     const team = ToolTeam.calling('gated');
     const turnId = team.turn('pm')?.turnId;
     expect(team.turn('pm')?.status).toBe('waiting');
-    const { entries } = team.word('gated', 'approve');
+    const { entries } = team.answerApproval('gated', 'approve');
     expect(kinds(entries)).toEqual(['approval-answered', 'turn-started pm', 'tool-started']);
     expect(team.last('turn-started')).toMatchObject({ turnId, resumed: true });
     expect(team.last('approval-answered')).toMatchObject({ answer: 'approve', author: PERSON });
@@ -45,32 +45,32 @@ describe('a call that needs an approval', () => {
     expect(team.outcomes('pm')).toEqual(['waiting', 'completed']);
   });
 
-  it('does not run when it is denied, and the model reads the reason', () => {
+  it('a denied call does not run, and the model reads the reason', () => {
     const team = ToolTeam.calling('gated');
-    team.word('gated', 'deny', { reason: 'not on a Friday' });
+    team.answerApproval('gated', 'deny', { reason: 'not on a Friday' });
     expect(team.running()).toEqual([]);
     expect(JSON.parse(team.shown()[0] ?? '').error).toMatchObject({ code: 'DENIED' });
     expect(team.shown()[0]).toContain('not on a Friday');
     expect(team.calls.length).toBe(1);
   });
 
-  it('leaves the other call pending when one of two is denied', () => {
+  it('the denial of one of two calls leaves the other pending', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
-    team.word('gated1', 'deny');
+    team.answerApproval('gated1', 'deny');
     expect(team.pending()).toEqual(['gated2']);
     expect([team.turn('pm')?.status, team.calls, team.running()]).toEqual(['waiting', [], []]);
-    team.word('gated2', 'approve');
+    team.answerApproval('gated2', 'approve');
     expect(team.running()).toEqual(['gated2']);
   });
 
-  it('waits, once approved, for an earlier call that is still pending', () => {
+  it('an approved call waits for an earlier call that is still pending', () => {
     const team = ToolTeam.calling('safe1', 'gated1', 'gated2', 'safe2');
-    team.word('gated2', 'approve');
+    team.answerApproval('gated2', 'approve');
     expect(team.running()).toEqual(['safe1']);
     team.done('safe1');
     expect([team.running(), team.turn('pm')?.status]).toEqual([[], 'waiting']);
     team.crash();
-    team.word('gated1', 'approve');
+    team.answerApproval('gated1', 'approve');
     expect(team.running()).toEqual(['gated1']);
     team.done('gated1');
     expect(team.running()).toEqual(['gated2']);
@@ -79,38 +79,38 @@ describe('a call that needs an approval', () => {
     expect(team.shown()).toEqual(['did safe1', 'did gated1', 'did gated2', 'did safe2']);
   });
 
-  it('accepts the first valid answer: a second one is refused and changes nothing', () => {
+  it('the first valid answer is accepted, and a second one is refused and changes nothing', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
-    team.answerTo(id, 'approve');
-    expectRefused(team.answerTo(id, 'deny'), 'APPROVAL_ANSWERED');
-    expectRefused(team.answerTo(id, 'approve'), 'APPROVAL_ANSWERED');
+    team.answerApprovalId(id, 'approve');
+    expectRefused(team.answerApprovalId(id, 'deny'), 'APPROVAL_ANSWERED');
+    expectRefused(team.answerApprovalId(id, 'approve'), 'APPROVAL_ANSWERED');
     team.done('gated');
-    expectRefused(team.answerTo(id, 'approve'), 'APPROVAL_ANSWERED');
+    expectRefused(team.answerApprovalId(id, 'approve'), 'APPROVAL_ANSWERED');
     expect(team.starts('gated').length).toBe(1);
   });
 
-  it('refuses an answer to an approval that was never requested', () => {
-    expectRefused(ToolTeam.calling('gated').answerTo('foreign', 'approve'), 'NOT_FOUND');
+  it('an answer to an approval that was never requested is refused', () => {
+    expectRefused(ToolTeam.calling('gated').answerApprovalId('foreign', 'approve'), 'NOT_FOUND');
   });
 
   it.each(['rerun', 'result', 'failed'] as const)(
-    'refuses the answer %s before the call has run',
+    'the answer %s is refused before the call has run',
     (answer) => {
       const team = ToolTeam.calling('gated');
-      expectRefused(team.word('gated', answer), 'ANSWER_DOES_NOT_FIT');
+      expectRefused(team.answerApproval('gated', answer), 'ANSWER_DOES_NOT_FIT');
       expect(team.pending()).toEqual(['gated']);
     },
   );
 
-  it.each(['approve', 'deny'] as const)('refuses the answer %s after the call may have run', (answer) => {
+  it.each(['approve', 'deny'] as const)('the answer %s is refused after the call may have run', (answer) => {
     const team = ToolTeam.calling('risky');
     team.crash();
-    expectRefused(team.word('risky', answer), 'ANSWER_DOES_NOT_FIT');
+    expectRefused(team.answerApproval('risky', answer), 'ANSWER_DOES_NOT_FIT');
     expect(team.pending()).toEqual(['risky']);
   });
 
-  it('L11: a policy that runs everything from now on releases nothing that is asked for', () => {
+  it('L11: a policy that now runs everything releases no call whose approval is pending', () => {
     const team = ToolTeam.calling('safe1', 'gated', 'safe2');
     team.judge.policy = 'run everything';
     team.done('safe1');
@@ -118,71 +118,71 @@ describe('a call that needs an approval', () => {
     expect([team.running(), team.pending()]).toEqual([[], ['gated']]);
     team.crash();
     expect([team.running(), team.pending()]).toEqual([[], ['gated']]);
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     expect(team.starts('gated')[0]?.risk).toBe('risky');
   });
 
-  it('shows messages that arrive during the wait when the turn continues', () => {
+  it('the continued turn shows the messages that arrived during the wait', () => {
     const team = ToolTeam.calling('gated');
     team.post('by the way');
     expect(team.calls).toEqual([]);
-    team.word('gated', 'deny');
+    team.answerApproval('gated', 'deny');
     expect(JSON.stringify(team.request('pm'))).toContain('by the way');
   });
 
-  it('ends with its turn on a stop, and so does its approval', () => {
+  it('a stop ends the turn and its approval', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.do({ type: 'stop', agent: null, by: PERSON });
     expect([team.turn('pm'), team.pending()]).toEqual([null, []]);
     expect(team.result('gated')).toContain('not run');
-    expectRefused(team.answerTo(id, 'approve'), 'APPROVAL_ANSWERED');
+    expectRefused(team.answerApprovalId(id, 'approve'), 'APPROVAL_ANSWERED');
     expect(hasOutstandingWork(team.conversation.state)).toBe(false);
   });
 
-  it('starts nothing when the approval arrives after a stop, while another tool still runs', () => {
+  it('an approval after a stop starts nothing while another tool still runs', () => {
     const team = ToolTeam.calling('safe', 'gated');
     team.do({ type: 'stop', agent: null, by: PERSON });
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     team.done('safe');
     expect([team.running(), team.starts('gated'), team.outcomes('pm')]).toEqual([[], [], ['aborted']]);
   });
 
-  it('keeps the approvals of two agents apart', () => {
+  it('the approvals of two agents are independent', () => {
     const team = ToolTeam.calling(['delegate', { to: 'dev', request: 'look' }], 'gated1');
     team.act('dev', null, ['gated2']);
     const [first, second] = [team.approvalOf('gated1'), team.approvalOf('gated2')];
-    team.answerTo(second, 'approve');
+    team.answerApprovalId(second, 'approve');
     expect([team.running(), team.pending()]).toEqual([['gated2'], ['gated1']]);
-    expectRefused(team.answerTo(second, 'approve'), 'APPROVAL_ANSWERED');
-    team.answerTo(first, 'approve');
+    expectRefused(team.answerApprovalId(second, 'approve'), 'APPROVAL_ANSWERED');
+    team.answerApprovalId(first, 'approve');
     expect(team.running()).toEqual(['gated2', 'gated1']);
   });
 });
 
 describe('an approval and a crash', () => {
-  it('before the answer: it is pending once, under the same id', () => {
+  it('a crash before the answer leaves one pending approval with the same id', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     expect(team.crash().entries).toEqual([]);
     expect(team.crash().entries).toEqual([]);
     expect(team.approvalOf('gated')).toBe(id);
-    team.answerTo(id, 'approve');
+    team.answerApprovalId(id, 'approve');
     expect(team.running()).toEqual(['gated']);
   });
 
-  it('after an answer that the crash lost: it is pending, and may be answered again', () => {
+  it('an approval whose answer a crash lost is pending and accepts another answer', () => {
     const team = ToolTeam.calling('gated');
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     team.crash(1);
     expect([team.pending(), team.starts('gated')]).toEqual([['gated'], []]);
-    team.word('gated', 'deny');
+    team.answerApproval('gated', 'deny');
     expect(team.calls.length).toBe(1);
   });
 
-  it('after the answer, before an earlier call is done: the call runs once, without another request', () => {
+  it('after a crash an answered call runs once and without another request when the earlier call is done', () => {
     const team = ToolTeam.calling('safe', 'gated');
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     team.crash();
     expect([team.running(), team.pending()]).toEqual([['safe'], []]);
     team.done('safe');
@@ -190,18 +190,18 @@ describe('an approval and a crash', () => {
     expect(team.starts('gated').length).toBe(1);
   });
 
-  it('L12: after the start: it is requested again and says that the call may have run', () => {
+  it('L12: after a crash of a started call its approval is requested again and says that the call may have run', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     team.crash();
     expect(team.running()).toEqual([]);
     expect(typed(team.entries, 'approval-requested').map((entry) => entry.mayHaveRun)).toEqual([false, true]);
-    expectRefused(team.answerTo(id, 'approve'), 'APPROVAL_ANSWERED');
-    team.word('gated', 'rerun');
+    expectRefused(team.answerApprovalId(id, 'approve'), 'APPROVAL_ANSWERED');
+    team.answerApproval('gated', 'rerun');
     team.crash();
     expect([team.running(), team.pending()]).toEqual([[], ['gated']]);
-    team.word('gated', 'result', { result: 'it was there' });
+    team.answerApproval('gated', 'result', { result: 'it was there' });
     expect(team.shown()).toEqual(['it was there']);
     expect(team.starts('gated').length).toBe(2);
   });

@@ -8,7 +8,7 @@ const TYPES = {
   completed: 'ToolCallCompleted',
 } as const;
 
-/** `a` and `b` are two calls of one entry; `A` is a call of another entry in the place of `a`. */
+/** `a` and `b` are two calls of one entry. `A` is the call of another entry at the position of `a`. */
 const PLACES = { a: [3, 0], b: [3, 1], A: [5, 0] } as const;
 
 function record(text: string) {
@@ -35,13 +35,13 @@ describe('the outcomes that the audit log proves', () => {
       ['a requested', 'a requested'],
       ['a: did not run', 'a: did not run'],
     ],
-    [['a requested', 'a started', 'a requested'], []], // requested again: the first start may have taken effect
+    [['a requested', 'a started', 'a requested'], []], // Requested again: the first start may have taken effect.
     [['a started'], []],
     [['a completed'], ['a: result of a']],
-    [['a requested', 'a completed'], ['a: result of a']], // a damaged log: what is known of the call is its result
+    [['a requested', 'a completed'], ['a: result of a']], // In a damaged log only the result of the call is known.
     [['a requested', 'b requested', 'a started'], ['b: did not run']],
     [['A requested', 'a requested', 'a started'], ['A: did not run']],
-  ])('of %j, when it is final: %j', (records, expected) => {
+  ])('the final audit log %j proves the outcomes %j', (records, expected) => {
     expect(outcomes(records, true)).toEqual(expected);
     expect(outcomes(records, false)).toEqual(expected.filter((text) => !text.includes('did not run')));
   });

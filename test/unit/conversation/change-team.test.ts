@@ -23,7 +23,7 @@ function under(entries: readonly Entry[], slugs: string[]): Conversation {
 }
 
 describe('a change of the team', () => {
-  it('is one entry that names the agents of the conversation, and continues their turns (TEAM-CHANGE-1)', () => {
+  it('TEAM-CHANGE-1: a change is one entry that names the agents of the conversation, and their turns continue', () => {
     const world = new World();
     world.post('Hello');
     const { entries, effects } = world.do({
@@ -37,14 +37,14 @@ describe('a change of the team', () => {
     expect(world.view('pm').tail).toHaveLength(1);
   });
 
-  it('is no entry in a conversation without a changed agent', () => {
+  it('a change of agents outside the conversation appends no entry', () => {
     const world = new World();
     world.post('Hello');
     expect(world.do({ type: 'change-team', changes: [changed('dev')], by }).entries).toEqual([]);
     expect(new World().do({ type: 'change-team', changes: [changed('pm')], by }).entries).toEqual([]);
   });
 
-  it('ends the running turn of a removed agent and aborts its work, once (TEAM-CHANGE-2)', () => {
+  it('TEAM-CHANGE-2: the removal of an agent ends its running turn and aborts its work, once', () => {
     const world = new World();
     world.post('@dev Hello');
     const turnId = world.calls[0]?.turnId;
@@ -64,7 +64,7 @@ describe('a change of the team', () => {
     expect([late.reply.kind, late.entries]).toEqual(['stale', []]);
   });
 
-  it('answers an agent that asked the removed one', () => {
+  it('an agent that asked a removed agent gets an answer', () => {
     const team = new Team();
     team.post('Hello');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
@@ -82,7 +82,7 @@ describe('a change of the team', () => {
     ['a reload', { type: 'change-team', changes: [REMOVED], by } as Command],
     ['a start', { type: 'recover' } as Command],
   ])(
-    'ends the posts that wait for a removed agent with an error that names it, after %s (TURNS-8)',
+    'TURNS-8: after %s the posts that wait for a removed agent end with an error that names the agent',
     (_when, command) => {
       const world = new World();
       world.post('@dev one');
@@ -103,7 +103,7 @@ describe('a change of the team', () => {
     },
   );
 
-  it('ends 20,000 waiting posts of a removed agent in one turn', () => {
+  it('20,000 posts that wait for a removed agent end in one turn', () => {
     const world = new World();
     world.post('@dev one');
     const later = under(world.entries, ['pm', 'dev']);

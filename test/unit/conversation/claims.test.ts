@@ -6,7 +6,7 @@ function claimsOf(entries: readonly Entry[]) {
   return entries.filter((entry) => entry.type === 'claim');
 }
 
-/** As a daemon that takes over: what was under way is forgotten, and owed by the log. */
+/** Takes over as another daemon does: it loses the work in progress, which the log contains as outstanding. */
 function takeOver(world: World, daemon: string, more: object = {}) {
   world.calls = [];
   world.tools = [];
@@ -14,7 +14,7 @@ function takeOver(world: World, daemon: string, more: object = {}) {
 }
 
 describe('a claim', () => {
-  it('says who works on the conversation, and counts', () => {
+  it('a claim records its daemon and is numbered', () => {
     const world = new World();
     takeOver(world, 'first');
     takeOver(world, 'second');
@@ -26,7 +26,7 @@ describe('a claim', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('resumes running turns with the same request, and no agent is shown it', () => {
+  it('a claim resumes running turns with the same request, and is shown to no agent', () => {
     const world = new World();
     world.post('one');
     const before = JSON.stringify(messagesOf(world.view('pm')));
@@ -39,7 +39,7 @@ describe('a claim', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('L15: a turn that was resumed five times without progress is given up, and the conversation continues', () => {
+  it('L15: a turn that was resumed five times without progress is aborted, and the conversation continues', () => {
     const world = new World();
     world.post('one');
     for (let n = 1; n <= 5; n++) takeOver(world, `daemon-${n}`);
@@ -57,7 +57,7 @@ describe('a claim', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('counts no attempt of a daemon that handed over, and starts again at one after progress', () => {
+  it('the resume count excludes daemons that handed over, and restarts at one after progress', () => {
     const world = new World();
     world.post('one');
     for (let n = 0; n < 9; n++) takeOver(world, `leaving-${n}`, { handedOver: true });
@@ -68,7 +68,7 @@ describe('a claim', () => {
     expect(world.conversation.state.claim).toMatchObject({ attempt: 1, epoch: 10 });
   });
 
-  it('starts counting posts at 0 for another ingress stream', () => {
+  it('the count of posts restarts at 0 for another ingress stream', () => {
     const world = new World();
     takeOver(world, 'first');
     const post = {

@@ -8,9 +8,7 @@ import {
 import { asks, exchanges, limitsOf, planOf, summed, WORDS } from './compaction-support.ts';
 import { ALICE, called, logOf, PM, result, said, started } from './recall-log.ts';
 
-/** The boundary between a request that is reduced until it can be sent, and one that is refused. */
-
-describe('a request that fits only if everything possible is taken out', () => {
+describe('the smallest window that a reduction can reach', () => {
   const steps = [called(PM, WORDS, ['shell', '{}']), result(PM, 2, WORDS)];
   const summary = { covered: [[0, 10]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
   const standing = summed(logOf(...exchanges(3), ...asks(12)), summary, WORDS);
@@ -44,7 +42,7 @@ describe('a request that fits only if everything possible is taken out', () => {
     },
   );
 
-  it('a reduction is not planned where the summary is already as short as possible, so that it is not rewritten endlessly', () => {
+  it('no reduction is planned where the summary is as short as possible, so that it is not rewritten endlessly', () => {
     for (const room of [20, 60, 100])
       expect(planOf(standing, limitsOf(room), { write: () => WORDS })).toBeNull();
   });

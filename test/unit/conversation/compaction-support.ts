@@ -12,7 +12,7 @@ import {
 } from '../../../src/conversation/index.ts';
 import { ALICE, PM, said, started } from './recall-log.ts';
 
-/** Logs whose views are too large, and what is planned for them. */
+/** Logs whose views are too large, and the plans of their reduction. */
 
 export const WORDS = 'word '.repeat(80); // 100 tokens
 export const tokensOf = ({ content }: { content: string | null }) => estimateTokens(content ?? '');
@@ -53,7 +53,7 @@ export const ended: NewEntry = {
   outcome: 'completed',
   lastProcessedMessageIndex: 0,
 };
-/** A question and its answer: entries 0 to 3, 4 to 7, … */
+/** A question and its answer take four entries: 0 to 3, 4 to 7, … */
 export function exchange(at: number, question = WORDS): NewEntry[] {
   return [
     said(ALICE, question, { to: ['pm'] }),

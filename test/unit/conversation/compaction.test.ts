@@ -23,10 +23,10 @@ import {
 import { ALICE, called, DEV, logOf, PM, result, said, started } from './recall-log.ts';
 import { messagesOf } from './world.ts';
 
-/** What is taken out of a view, in which order, and what the view holds then. */
+/** What a reduction takes out of a view, in which order, and what the view then contains. */
 
 describe('a reduction of a view', () => {
-  it('takes nothing below the limit, and above it the oldest first, down to the target', () => {
+  it('a reduction takes nothing below the limit, and above it the oldest entries down to the target', () => {
     const log = logOf(...exchanges(5), ...asks(20));
     expect(planOf(log, limitsOf(2_000))).toBeNull();
     const plan = planOf(log, limitsOf(1_200));
@@ -34,7 +34,7 @@ describe('a reduction of a view', () => {
     expect(plan?.covered).toEqual([[0, 12]]);
   });
 
-  it('first makes previews of old results, no more than necessary', () => {
+  it('a reduction first shortens old results to previews, no more than necessary', () => {
     const big = 'r'.repeat(8_000);
     const turn = (at: number): NewEntry[] => [
       said(ALICE, 'go', { to: ['pm'] }),
@@ -47,17 +47,17 @@ describe('a reduction of a view', () => {
     const log = logOf(...turn(0), ...turn(6), ...turn(12), ...asks(18));
     expect(planOf(log, limitsOf(7_000))).toMatchObject({ covered: [], leftOut: [], shortened: [3, 9] });
     const all = planOf(log, limitsOf(400));
-    expect(all?.covered.length).toBe(1); // previews do not suffice
+    expect(all?.covered.length).toBe(1); // Previews do not suffice.
   });
 
-  it('last takes finished groups of the running turn, but never what no request has contained yet', () => {
+  it('a reduction takes finished groups of the running turn last, and nothing that no request has contained yet', () => {
     const steps = Array.from({ length: 8 }, (_, n) => [
       called(PM, WORDS, ['shell', '{}']),
       result(PM, 2 + 2 * n, WORDS),
     ]).flat();
     const log = logOf(said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), ...steps);
     expect(planOf(log, limitsOf(1_500))?.covered).toEqual([[2, 13]]);
-    // A message that was delivered stands behind the newest results: they are as new as it is.
+    // A delivered message follows the newest results and is as new as they are.
     const delivered: NewEntry = {
       type: 'message-delivered',
       author: PM,
@@ -72,14 +72,14 @@ describe('a reduction of a view', () => {
     expect(planOf(more, limitsOf(700))?.covered).toEqual([[2, 15]]);
   });
 
-  it('is, where nothing could be sent else, the newest results: the largest become previews, then mere names', () => {
+  it('if nothing else suffices, a reduction shortens the largest newest results to previews, then to pointers', () => {
     const step = [called(PM, null, ['shell', '{}'], ['shell', '{}'], ['shell', '{}'])];
     const results = [2_000, 6_000, 4_000].map((length, position) => ({
       ...result(PM, 2, 'r'.repeat(length)),
       call: { index: 2, position },
     }));
     const log = logOf(said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), ...step, ...results);
-    expect(planOf(log, limitsOf(3_010))).toBeNull(); // above the limit, and it can be sent: it stays
+    expect(planOf(log, limitsOf(3_010))).toBeNull(); // Above the limit, but the request can be sent: nothing is shortened.
     expect(planOf(log, limitsOf(2_800))).toMatchObject({ covered: [], shortened: [4], previewLength: 500 });
     expect(planOf(log, limitsOf(600))).toMatchObject({ shortened: [3, 4, 5], previewLength: 500 });
     expect(planOf(log, limitsOf(200))).toMatchObject({ shortened: [3, 4, 5], previewLength: 0 });
@@ -91,30 +91,30 @@ describe('a reduction of a view', () => {
     ]);
   });
 
-  it('a reduction takes nothing if prefix and trigger alone are too large, so that no summary is written without use', () => {
+  it('a reduction takes nothing if prefix and trigger alone are too large, so that no summary is written in vain', () => {
     expect(planOf(logOf(...exchanges(5), ...asks(20)), limitsOf(-10))).toBeNull();
     expect(
       planOf(logOf(said(ALICE, WORDS.repeat(9), { to: ['pm'] }), started('pm', 0)), limitsOf(500)),
     ).toBeNull();
   });
 
-  it('leaves out by name what an agent that joins late was never shown, the oldest first, no more than necessary', () => {
+  it('a reduction leaves out the oldest entries that a late agent was never shown, no more than necessary', () => {
     const others = Array.from({ length: 10 }, () => said(DEV, WORDS));
     const plan = planOf(logOf(...others, ...asks(10)), limitsOf(900));
     expect(plan).toMatchObject({ covered: [], shortened: [] });
     expect(plan?.leftOut).toEqual([[0, 5]]);
   });
 
-  it('keeps to the hard limits, whatever the window', () => {
+  it('a reduction obeys the hard limits in a window of any size', () => {
     const log = logOf(...exchanges(5), ...asks(20));
     const messages = planOf(log, limitsOf(1_000_000, { messages: { max: 8, target: 5 } }));
     expect(messages?.covered).toEqual([[0, 12]]);
     const chars = planOf(log, limitsOf(1_000_000, { chars: { max: 3_000, target: 1_875 } }));
     expect(chars?.covered[0]?.[0]).toBe(0);
-    expect(4 * (chars?.summaryTokens ?? 0)).toBeLessThan(1_000); // the summary keeps to them, too
+    expect(4 * (chars?.summaryTokens ?? 0)).toBeLessThan(1_000); // The summary obeys them as well.
   });
 
-  it('gives a summary a fifth of the window beside the fixed part, even if little of the share remains', () => {
+  it('a summary may have a fifth of the window beside the fixed part, even if little of the share remains', () => {
     const log = logOf(...exchanges(5), ...asks(20));
     const fixed = { tokens: { max: 300, target: 50 }, windowTokens: 1_000 };
     expect(planOf(log, limitsOf(0, fixed))?.summaryTokens).toBe(200);
@@ -122,7 +122,7 @@ describe('a reduction of a view', () => {
 });
 
 describe('the newest message of a person', () => {
-  it('is named when it is covered, and again when the summary that quotes it is merged', () => {
+  it('the plan names the newest message when it is covered, and again when the summary that quotes it is merged', () => {
     const agents = Array.from({ length: 10 }, () => said(PM, WORDS));
     const delegated: NewEntry = {
       ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
@@ -139,7 +139,7 @@ describe('the newest message of a person', () => {
     expect(expand(second?.covered ?? [])).toEqual(expect.arrayContaining([0, quoting.length - 1]));
   });
 
-  it('is never one that the agent is not shown, though the ranges of a summary include it', () => {
+  it('the plan never names a message that the agent is not shown, though the ranges of a summary include it', () => {
     const delegated: NewEntry = {
       ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
       call: { index: 0, position: 0 },
@@ -160,7 +160,7 @@ describe('a message of a person that is larger than the window beside the trigge
     call: { index: 0, position: 0 },
   };
 
-  it('is quoted as far as it fits, again when it is merged', () => {
+  it('a message larger than the window is quoted as far as it fits, again when the summaries are merged', () => {
     const log = logOf(...exchange(0, huge), delegated, started('pm', 4));
     const plan = planOf(log, limitsOf(900));
     expect(plan).toMatchObject({ covered: [[0, 2]], newestOfAPerson: 0 });
@@ -169,9 +169,9 @@ describe('a message of a person that is larger than the window beside the trigge
     expect(planOf(merged, limitsOf(900))?.newestOfAPerson).toBe(0);
   });
 
-  it('is left out by name if the agent was never shown it, and only then', () => {
+  it('a message larger than the window is left out if the agent was never shown it, and only then', () => {
     const log = logOf(said(ALICE, huge), delegated, started('pm', 1));
-    expect(planOf(log, limitsOf(1_100))).toBeNull(); // it can be sent
+    expect(planOf(log, limitsOf(1_100))).toBeNull(); // The request can be sent.
     expect(planOf(log, limitsOf(900))?.leftOut).toEqual([[0, 0]]);
   });
 });
@@ -182,7 +182,7 @@ describe('V17: a summary in the log', () => {
     messagesOf(viewOf(entries, 'pm', DEFAULT_VIEW_POLICY)).map(({ content }) => content);
   const planned = { covered: [[0, 6]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
 
-  it('takes the place of what it covers, for its agent only', () => {
+  it('a summary replaces what it covers in the view of its agent only', () => {
     expect(contents(summed(log, planned))).toEqual([
       '=== SUMMARY OF ENTRIES 0 TO 6 ===\nS',
       WORDS,
@@ -193,7 +193,7 @@ describe('V17: a summary in the log', () => {
     expect(forDev(summed(log, planned))).toEqual(forDev(log));
   });
 
-  it('is replaced by the one that covers it, and gives the same bytes step by step and at once (L6)', () => {
+  it('L6: a summary is replaced by the one that covers it, with the same bytes step by step and at once', () => {
     const first = summed(log, planned);
     const second = summed(first, { ...planned, covered: [[0, 10], [14, 14]] } as never, 'S2'); // biome-ignore format: one line
     expect(contents(second)).toEqual(['=== SUMMARY OF ENTRIES 0 TO 14 ===\nS2', 'now?']);
@@ -205,7 +205,7 @@ describe('V17: a summary in the log', () => {
     }
   });
 
-  it('makes what was left out count as never shown: the cursor passes it, the block does not list it', () => {
+  it('entries that were left out count as never shown: the cursor passes them, the block does not list them', () => {
     const late = logOf(...exchange(0), said(DEV, 'unheard'), said(DEV, 'heard'), ...asks(6));
     const left = summed(late, { covered: [], leftOut: [[4, 4]], shortened: [] } as never);
     const texts = contents(left).join('\n');
@@ -217,7 +217,7 @@ describe('V17: a summary in the log', () => {
     expect(agentView.knowledge.cursorAfter(answer, 11)).toBe(11);
   });
 
-  it('covers nothing that was left out before, wherever that lies between what it covers', () => {
+  it('a summary covers no entry that was left out before, wherever its ranges are', () => {
     const late = logOf(...exchange(0), said(DEV, 'unheard'), ...exchange(5), ...exchange(9), ...asks(13));
     const left = summed(late, { covered: [], leftOut: [[4, 4]], shortened: [] } as never);
     const agentView = new AgentView(left, 'pm', DEFAULT_VIEW_POLICY);
@@ -228,7 +228,7 @@ describe('V17: a summary in the log', () => {
     expect(expand(plan?.covered ?? [])).not.toContain(4);
   });
 
-  it('shows the results that it shortened as previews, and never splits a character', () => {
+  it('a view shows the shortened results as previews that split no character', () => {
     const big = '😀'.repeat(2_000);
     const tool = logOf(
       ...[said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), called(PM, null, ['shell', '{}'])],

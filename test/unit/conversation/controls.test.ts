@@ -14,7 +14,7 @@ function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { 
 }
 
 describe('stop and resume', () => {
-  it('makes all posts during a stop one trigger on resume', () => {
+  it('a resume makes all posts during a stop one trigger', () => {
     const world = new World();
     world.do({ type: 'stop', agent: null, by: OPERATOR });
     expect(world.post('one').effects).toEqual([]);
@@ -23,7 +23,7 @@ describe('stop and resume', () => {
     expect(last(world, 'turn-started').trigger).toEqual([1, 2]);
   });
 
-  it('aborts running turns, keeps their text, and starts nothing', () => {
+  it('a stop aborts running turns, keeps their text, and starts nothing', () => {
     const world = new World();
     world.post('one');
     const call = world.callOf('pm');
@@ -37,7 +37,7 @@ describe('stop and resume', () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('aborts, and does not resume, the turn after a crash between the stop and its effect', () => {
+  it('recovery aborts the turn and does not resume it after a crash between the stop and its effect', () => {
     const world = new World();
     world.post('one');
     world.do({ type: 'stop', agent: null, by: OPERATOR });
@@ -46,7 +46,7 @@ describe('stop and resume', () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('resumes a stopped agent that a message addresses by name, and no other agent', () => {
+  it('a message that addresses a stopped agent by name resumes that agent and no other', () => {
     const world = new World();
     world.do({ type: 'stop', agent: null, by: OPERATOR });
     world.post('quiet');
@@ -57,7 +57,7 @@ describe('stop and resume', () => {
     expect(isStopped(world.conversation.state, 'pm')).toBe(true);
   });
 
-  it('writes nothing when nothing is stopped, and refuses an unknown agent', () => {
+  it('a resume without a stop writes nothing, and an unknown agent is refused', () => {
     const world = new World();
     expect(world.do({ type: 'resume', agent: null, by: OPERATOR }).entries).toEqual([]);
     for (const type of ['stop', 'resume'] as const)
@@ -79,7 +79,7 @@ describe('stop and resume', () => {
     expect(entries.length).toBe(written);
   });
 
-  it('ends the stop of a single agent, too, when all are resumed', () => {
+  it('a resume of all agents also ends the stop of a single agent', () => {
     const world = new World();
     world.post('one', { to: ['dev'] });
     world.drain();
@@ -94,14 +94,14 @@ describe('phases, modes, sessions', () => {
     ['chat', 'plan', undefined],
     ['chat', 'chat', undefined],
     ['chat', 'verification', true],
-  ])('from %s to %s a person forces: %s', (_, phase, forced) => {
+  ])("a person's change from phase %s to %s is marked as forced: %s", (_, phase, forced) => {
     const world = new World();
     world.do({ type: 'set-phase', phase, by: OPERATOR, reason: 'so' });
     expect(last(world, 'phase-entered').forced).toBe(forced);
     expect(world.conversation.state.phase).toBe(phase);
   });
 
-  it('clear the active agent on entering a phase; a mode may name one', () => {
+  it('entering a phase clears the active agent, and a mode may name one', () => {
     const world = new World();
     world.do({ type: 'set-mode', mode: 'agent', agent: 'dev', by: OPERATOR });
     expect(world.conversation.state.activeAgent).toBe('dev');
@@ -125,14 +125,14 @@ describe('phases, modes, sessions', () => {
     },
   );
 
-  it('refuse an unknown agent for a mode', () => {
+  it('a mode with an unknown agent is refused', () => {
     expect(new World().do({ type: 'set-mode', mode: 'agent', agent: 'nobody', by: OPERATOR })).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'UNKNOWN_AGENT' } },
     });
   });
 
-  it('keep the session of a post in its entry, and set it for no agent', () => {
+  it('the entry of a post keeps its session, which sets it for no agent', () => {
     const world = new World();
     const { entries } = world.post('one', { to: ['dev', 'qa'], sessionId: 's1' });
     expect(typesOf(entries)).toEqual(['user', 'turn-started', 'turn-started']);
@@ -142,7 +142,7 @@ describe('phases, modes, sessions', () => {
     expect([dev?.sessionId, qa?.sessionId]).toEqual([null, null]);
   });
 
-  it('use the session that an agent returned in each later turn, after a crash too', () => {
+  it('each later turn of an agent uses the session that it returned, also after a crash', () => {
     const world = new World();
     world.post('one', { to: ['dev'] });
     const { turnId } = world.callOf('dev');

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { diffDefinitions, type PartDifference } from '../../../src/conversation/view/definition-diff.ts';
 import type { ReportedDefinition } from '../../../src/conversation/view/view-report.ts';
 
-/** `texts`: JSON texts; the hash of a part is its text. */
+/** `texts` are JSON texts. The hash of a part is its text. */
 function definitionOf(
   texts: Record<string, string>,
   known: Record<string, string> = texts,
@@ -26,7 +26,7 @@ const linesOf = ({ hunks }: PartDifference) =>
 const linesIn = (parts: PartDifference[]) => parts.flatMap((one) => linesOf(one) ?? []);
 
 describe('the difference of two definitions', () => {
-  it('the lines of a changed persona are in hunks with three unchanged lines around them (DEFINITION-DIFF-2)', () => {
+  it('DEFINITION-DIFF-2: the lines of a changed persona are in hunks with three unchanged lines around them', () => {
     const lines = Array.from({ length: 30 }, (_, at) => `line ${at + 1}`);
     const edited = lines.with(5, 'another').with(25, 'new');
     expect(linesIn(diffOf(personas(lines.join('\n'), edited.join('\n'))))).toEqual([
@@ -74,7 +74,7 @@ describe('the difference of two definitions', () => {
     ]);
   });
 
-  it('parts are compared by their hashes, and have no lines if a text is unknown (DEFINITION-DIFF-1)', () => {
+  it('DEFINITION-DIFF-1: parts are compared by their hashes, and have no lines if a text is unknown', () => {
     const before = definitionOf({ persona: '"x"', model: '{}' }, {});
     const after = definitionOf({ persona: '"y"', model: '{}' });
     expect(diffOf([before, after])).toEqual([{ part: 'persona', op: 'changed' }]);
@@ -84,7 +84,7 @@ describe('the difference of two definitions', () => {
     ]);
   });
 
-  it('texts with thousands of changed lines are compared without an aligned difference (DEFINITION-DIFF-2)', () => {
+  it('DEFINITION-DIFF-2: texts with thousands of changed lines are compared without an aligned difference', () => {
     const text = (word: string) => Array.from({ length: 10_000 }, (_, at) => `${word} ${at}`).join('\n');
     const began = performance.now();
     const [part] = diffOf(personas(`same\n${text('a')}`, `same\n${text('b')}`));

@@ -29,14 +29,14 @@ describe('a lone surrogate in any text of an entry', () => {
         world.finish(world.tools[0] ?? expect.unreachable(), '\udc18b');
       },
     ],
-  ])('%s: it is replaced, and the text around it stays', (_, happen) => {
+  ])('a lone surrogate %s is replaced, and the text around it stays', (_, happen) => {
     const world = new World();
     happen(world);
     expect(whole(world.entries)).toBe(true);
     expect(JSON.stringify(world.entries)).toMatch(/a\ufffd|\ufffdb/u);
   });
 
-  it("is replaced in a model's calls, in names and in arguments", () => {
+  it("lone surrogates in the names and arguments of a model's calls are replaced", () => {
     const world = new World();
     world.post('hello', { to: ['dev'] });
     const { agent, turnId } = world.callOf('dev');
@@ -61,7 +61,7 @@ describe('a lone surrogate in any text of an entry', () => {
     });
   });
 
-  it('is not found in whole characters, which stay unchanged', () => {
+  it('whole characters stay unchanged', () => {
     const world = new World();
     world.post('🐘 ü 𝕏');
     expect(world.entries[0]).toMatchObject({ content: '🐘 ü 𝕏' });

@@ -21,7 +21,7 @@ describe('an entry type of a newer version', () => {
   const author = { kind: 'person', id: 'alice', name: 'Alice' } as const;
 
   it.each(['colour-set', 'constructor', '__proto__'])(
-    '%s is shown to no agent and routed to none, and the fold passes it over',
+    'the unknown type %s is shown to no agent, routed to none, and skipped by the fold',
     (type) => {
       const entry = { index: 0, id: 'a', createdAt: '', author, to: ['pm'], content: 'hi', type };
       const unknown = entry as unknown as Entry;

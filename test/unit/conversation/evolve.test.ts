@@ -8,7 +8,7 @@ import { frozen } from './life.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** What the entries of a log that has been at work do to a state, and what others might add to it. */
+/** What the entries of a real log do to a state, and what foreign entries may add to it. */
 function settings(log: readonly Entry[]): Entry[] {
   const common = {
     id: 'set',
@@ -31,13 +31,13 @@ function settings(log: readonly Entry[]): Entry[] {
 }
 
 describe('the fold of a log', () => {
-  it('never changes a state that it returned', () => {
+  it('the fold never changes a state that it returned', () => {
     const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 200, size: 'max' });
     fc.assert(
       fc.property(dice, (numbers) => {
         const { log } = new HandMade(numbers, true);
         const all = [...log, ...settings(log)];
-        // Whoever changes what is frozen throws.
+        // Code that changes a frozen value throws.
         const last = all.reduce((state, entry) => frozen(evolve(state, entry)), EMPTY_STATE);
         expect(last.length).toBe(all.length);
       }),
@@ -45,7 +45,7 @@ describe('the fold of a log', () => {
     );
   });
 
-  it('counts how long a turn worked since it started or last resumed after a wait', () => {
+  it('the fold counts how long a turn worked since it started or last resumed after a wait', () => {
     const author = { kind: 'agent', id: 'pm', name: 'PM' } as const;
     const common = { author, turnId: 't', agent: 'pm' };
     const start = (resumed: boolean) => ({ type: 'turn-started', trigger: [], resumed, ...common });
@@ -63,9 +63,9 @@ describe('the fold of a log', () => {
       [begin(0), 100],
       [begin(1), 100],
       [result(1, 30), 130],
-      [result(0, 50), 150], // side by side with the other
+      [result(0, 50), 150], // At the same time as the other turn.
       [begin(2), 150],
-      [start(true), 150], // after a crash
+      [start(true), 150], // After a crash.
       [result(2, 7), 157],
       [answer, 257],
       [{ type: 'turn-ended', outcome: 'waiting', lastProcessedMessageIndex: 0, ...common }, 257],
@@ -79,7 +79,7 @@ describe('the fold of a log', () => {
     }
   });
 
-  it('keeps what was set last', () => {
+  it('the fold keeps the setting that was set last', () => {
     const last = settings([]).reduce(evolve, EMPTY_STATE);
     expect(last).toMatchObject({ mode: 'run', run: null, phase: 'plan', title: 'T', stopped: true });
     expect(last.settings.map(({ mode, run }) => [mode, run?.node])).toEqual([

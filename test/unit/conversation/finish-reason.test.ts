@@ -57,7 +57,7 @@ describe('why a model ended its answer', () => {
     expect(viewWith('length')).toContain('cut off');
   });
 
-  it('a delegated answer that was cut says so to its asker', () => {
+  it('the asker of a delegation sees that the answer was cut', () => {
     const team = new Team();
     team.post('hello');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'build' }]);
@@ -79,7 +79,7 @@ describe('why a model ended its answer', () => {
     },
   );
 
-  it('only the last answer of a turn can make it cut', () => {
+  it('only the last answer of a turn can mark the turn as cut', () => {
     const cutAfter = (entries: Entry[]) => {
       const watch = createTurnWatch();
       for (const entry of entries) watch.observe(entry);

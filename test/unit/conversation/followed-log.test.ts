@@ -7,14 +7,14 @@ const entriesOf = (log: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, place) => entryAt(from + place, log));
 
 describe('a reader that follows a log', () => {
-  it('notices, after a reading without news, that the conversation was deleted and begun again', () => {
+  it('the reader notices, after a poll without new entries, that the conversation was deleted and started again', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 3, entries: entriesOf('old', 0, 3) });
     expect(log.fromLog({ length: 3, entries: entriesOf('old', log.from, 3) })?.entries).toEqual([]);
     expect(log.fromLog({ length: 5, entries: entriesOf('new', log.from, 5) })).toBeNull();
   });
 
-  it('reads the next page from the next entry when the entry that it knows fills a page', () => {
+  it('the reader continues with the next entry when the last known entry fills a page', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) });
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) })).toEqual({
@@ -25,14 +25,14 @@ describe('a reader that follows a log', () => {
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 1, 2) })?.entries).toHaveLength(1);
   });
 
-  it('waits for the entries of the feed when the log is shorter, and then treats it as another log', () => {
+  it('the reader waits for the entries of the feed when the log is shorter, and then treats it as another log', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 2) });
     expect(log.fromFeed(entriesOf('old', 2, 4))).toHaveLength(2);
     const tooShort = { length: 3, entries: [] };
     expect(log.fromLog(tooShort)).toEqual({ entries: [], again: 'later' });
     expect(log.fromLog({ length: 4, entries: entriesOf('old', 3, 4) })?.entries).toEqual([]);
-    expect(log.fromLog(tooShort)).toBeNull(); // the log had it
+    expect(log.fromLog(tooShort)).toBeNull(); // The log contained it.
     expect(log.fromFeed(entriesOf('old', 4, 5))).toHaveLength(1);
     const answers = Array.from({ length: 101 }, () => log.fromLog(tooShort));
     expect(answers.slice(0, 100)).toEqual(Array(100).fill({ entries: [], again: 'later' }));

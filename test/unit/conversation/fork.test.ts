@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { type Author, Conversation, checkLaws, type Entry } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { typed } from './life.ts';
-import { live, teamOf, teamSizes, teamSteps } from './team-life.ts';
+import { applyStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
 import { rulesFor, World } from './world.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -35,7 +35,7 @@ function answeredWorld(): World {
 }
 
 describe('a fork', () => {
-  it('keeps index, id, time and content of each entry, and names where it comes from', () => {
+  it('a fork keeps index, id, time and content of each entry, and names its origin', () => {
     const world = answeredWorld();
     const { made } = forked(world.entries, { at: 0, rules: world.rules });
     const [copied, own] = made.entries;
@@ -44,20 +44,20 @@ describe('a fork', () => {
     expect(copied).not.toHaveProperty('ingressSequence');
   });
 
-  it('starts a turn for a message that no copied turn processed', () => {
+  it('a fork starts a turn for a message that no copied turn processed', () => {
     const world = answeredWorld();
     const { decision } = forked(world.entries, { at: 0, rules: world.rules });
     expect(decision.effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
   });
 
-  it('ends the turns that were open, and does not continue them', () => {
+  it('a fork ends the turns that were open, and does not continue them', () => {
     const world = answeredWorld();
     const { made, decision } = forked(world.entries, { rules: world.rules });
     expect(typed(made.entries, 'turn-ended')).toMatchObject([{ agent: 'pm', outcome: 'aborted' }]);
     expect(decision.effects.filter(({ type }) => type !== 'abort-turn')).toEqual([]);
   });
 
-  it('has no outstanding work and refuses posts until it is complete', () => {
+  it('a fork has no outstanding work and refuses posts until it is complete', () => {
     const world = answeredWorld();
     const made = new Conversation(world.rules);
     made.decide({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
@@ -67,7 +67,7 @@ describe('a fork', () => {
     expect(made.decide({ type: 'post', post }, 0).reply).toMatchObject(refused);
   });
 
-  it('is not owned through a copied claim: a daemon claims it between the copy and its completion', () => {
+  it('a copied claim makes no daemon the owner of a fork: a daemon claims it between the copy and its completion', () => {
     const world = new World();
     world.do({ type: 'claim', daemon: 'a', ingress: 'stream' });
     world.post('Hello');
@@ -81,7 +81,7 @@ describe('a fork', () => {
     expect(checkLaws(made.entries)).toEqual([]);
   });
 
-  it('changes nothing when it is repeated, and refuses a conversation that began otherwise', () => {
+  it('a repeated fork changes nothing, and a conversation with another beginning is refused', () => {
     const world = answeredWorld();
     const { made } = forked(world.entries, { at: 0, rules: world.rules });
     const { length } = made.entries;
@@ -98,14 +98,14 @@ describe('a fork', () => {
     expect(other.do({ type: 'fork', from: 'origin', at: 0, by }).reply).toMatchObject({ kind: 'refused' });
   });
 
-  it('refuses the rest of a copy that was deleted meanwhile', () => {
+  it('the rest of a copy is refused when the fork was deleted meanwhile', () => {
     const world = answeredWorld();
     const made = new Conversation(world.rules);
     const rest = made.decide({ type: 'copy', entries: world.entries.slice(1), from: 'origin' }, 0);
     expect(rest).toMatchObject({ entries: [], reply: { kind: 'refused' } });
   });
 
-  it('counts no costs of the copied model calls', () => {
+  it('a fork counts no costs of the copied model calls', () => {
     const world = answeredWorld();
     const call = world.calls[0];
     if (!call) throw new Error('no call');
@@ -119,7 +119,7 @@ describe('a fork', () => {
     expect(made.state.agents.pm?.used).toMatchObject({ usd: 0 });
   });
 
-  it('keeps the laws at any entry of any log, and each copied view has the same messages', () => {
+  it('a fork at any entry of any log keeps the laws, and each copied view has the same messages', () => {
     fc.assert(
       fc.property(
         teamSizes,
@@ -128,7 +128,7 @@ describe('a fork', () => {
         fc.integer({ min: 1, max: 9 }),
         (sizes, steps, cut, size) => {
           const team = teamOf(sizes, false);
-          for (const step of steps) live(team, step);
+          for (const step of steps) applyStep(team, step);
           if (team.entries.length === 0) return;
           const at = cut % team.entries.length;
           const { made } = forked(team.entries, { at, size, rules: team.rules });

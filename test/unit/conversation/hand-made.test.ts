@@ -12,10 +12,10 @@ import { expectedCursor } from '../../support/view-oracle.ts';
 import { HandMade } from './hand-made.ts';
 import { expectAsRuled, messagesOf, withoutBlock } from './world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Logs that others wrote: delegations, questions, waits, handoffs, imports, and what should not be there. */
+/** Logs with delegations, questions, waits, handoffs, imports, and invalid entries that `decide` does not write. */
 
 const AGENTS = ['dev', 'pm', 'qa'];
 const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 260, size: 'max' });
@@ -30,7 +30,7 @@ function logs(numRuns: number, check: (log: Entry[], agent: string) => void, imp
   );
 }
 
-/** Where an agent's request is made, or could be. */
+/** The log lengths at which the agent makes a request or could make one. */
 function moments(log: readonly Entry[], agent: string): number[] {
   const own = log.filter(
     (entry) =>
@@ -45,7 +45,7 @@ function moments(log: readonly Entry[], agent: string): number[] {
 
 describe('a log that others wrote', () => {
   it.each([false, true])(
-    'V1 to V7, V10, V11: each view, kept up, is what the rules give (collapsed ones shown: %s)',
+    'V1 to V7, V10, V11: each incremental view is what the rules give (collapsed entries shown: %s)',
     (includeCollapsed) => {
       logs(120, (log, agent) => {
         const view = new AgentView(log, agent, { ...DEFAULT_VIEW_POLICY, includeCollapsed });
@@ -55,7 +55,7 @@ describe('a log that others wrote', () => {
     },
   );
 
-  it('L6: a view kept up with the log has the bytes of one built fresh', () => {
+  it('L6: an incremental view has the bytes of one built fresh', () => {
     logs(60, (log, agent) => {
       const view = new AgentView(log, agent, DEFAULT_VIEW_POLICY);
       for (const length of moments(log, agent))
@@ -94,7 +94,7 @@ describe('a log that others wrote', () => {
     );
   });
 
-  it("L18: no view holds another agent's calls or results", () => {
+  it("L18: no view contains another agent's calls or results", () => {
     logs(60, (log, agent) => {
       const built = viewOf(log, agent);
       for (const part of [...built.history, ...built.tail]) {

@@ -1,8 +1,8 @@
 import type { Author, CallPlace, Entry, NewEntry } from '../../../src/conversation/index.ts';
 
 /**
- * Logs that our own `decide` does not write, from a list of random numbers: agents side by side, delegations,
- * questions, waits, handoffs, imports, and what should not be there (late, doubled and orphaned results).
+ * Makes logs that `decide` does not write, from a list of random numbers: parallel agents, delegations, questions,
+ * waits, handoffs, imports, and invalid entries (late, duplicate and orphaned results).
  */
 
 const AGENTS = ['dev', 'pm', 'qa'] as const;
@@ -10,7 +10,7 @@ type Slug = (typeof AGENTS)[number];
 
 interface OpenCall {
   readonly place: CallPlace;
-  /** For another agent's or a person's answer; else the tool answers by itself. */
+  /** The call needs the answer of this agent or a person; without the field its tool answers. */
   readonly waitsFor?: 'person' | Slug;
   answer?: number;
 }
@@ -18,28 +18,30 @@ interface OpenCall {
 interface Turn {
   readonly id: string;
   open: OpenCall[];
-  /** A model call is out; null: tools run or the turn waits. */
+  /** True during a model call; false while tools run or the turn waits. */
   calling: boolean;
   waiting: boolean;
-  /** Owed to this agent's call when the turn ends. */
+  /** The call that gets the answer of this turn. */
   readonly delegatedBy: { agent: Slug; call: OpenCall; turnId: string } | undefined;
 }
 
-interface Mind {
+interface AgentState {
   turn: Turn | null;
-  /** Entries routed here that no turn has named; with who delegated them. */
+  /** Entries that were routed to this agent and are no trigger yet, each with its delegation. */
   waiting: { index: number; from?: Turn['delegatedBy'] }[];
 }
 
 export class HandMade {
   readonly log: Entry[] = [];
-  private readonly minds = new Map<Slug, Mind>(AGENTS.map((slug) => [slug, { turn: null, waiting: [] }]));
+  private readonly agents = new Map<Slug, AgentState>(
+    AGENTS.map((slug) => [slug, { turn: null, waiting: [] }]),
+  );
   private turns = 0;
   private at = 0;
   private readonly dice: readonly number[];
   private readonly importCalls: boolean;
 
-  /** `importCalls`: imported words may have calls, whose results come at any time or never. */
+  /** `importCalls`: imported messages may contain calls, whose results follow at any time or never. */
   constructor(dice: readonly number[], importCalls = true) {
     this.dice = dice;
     this.importCalls = importCalls;
@@ -54,8 +56,8 @@ export class HandMade {
     return list[this.roll(list.length)] as T;
   }
 
-  private mind(slug: Slug): Mind {
-    return this.minds.get(slug) ?? { turn: null, waiting: [] };
+  private agentState(slug: Slug): AgentState {
+    return this.agents.get(slug) ?? { turn: null, waiting: [] };
   }
 
   private add(draft: NewEntry): number {
@@ -67,10 +69,10 @@ export class HandMade {
   private step(): void {
     const what = this.roll(16);
     const slug = this.pick(AGENTS);
-    const { turn } = this.mind(slug);
+    const { turn } = this.agentState(slug);
     if (what < 3) this.post(slug);
     else if (what === 3) this.notice(slug);
-    else if (what === 4) this.noise(slug);
+    else if (what === 4) this.addInvalidResult(slug);
     else if (what === 5) this.handoff(slug);
     else if (turn === null) this.begin(slug);
     else if (turn.calling) this.speak(slug, turn);
@@ -91,11 +93,11 @@ export class HandMade {
     });
     if (!to || includeInContext === false) return;
     for (const agent of to) {
-      const question = this.mind(agent).turn?.open.find(
+      const question = this.agentState(agent).turn?.open.find(
         (call) => call.waitsFor === 'person' && call.answer === undefined,
       );
       if (question) question.answer = index;
-      else this.mind(agent).waiting.push({ index });
+      else this.agentState(agent).waiting.push({ index });
     }
   }
 
@@ -125,16 +127,16 @@ export class HandMade {
     if (to === slug) return;
     const author = this.agent(slug);
     const index = this.add({ type: 'handoff', author, from: slug, to, summary: 'over to you' });
-    this.mind(to).waiting.push({ index });
+    this.agentState(to).waiting.push({ index });
   }
 
-  /** What should not be in a log, and may be. */
-  private noise(slug: Slug): void {
+  /** Adds an invalid result: an orphaned or a duplicate one. */
+  private addInvalidResult(slug: Slug): void {
     const spoken = this.log.filter((entry) => entry.type === 'message' && entry.tool_calls !== undefined);
     const index = spoken.length === 0 ? 0 : this.pick(spoken).index;
-    const open = [...this.minds.values()].flatMap((mind) => mind.turn?.open ?? []);
+    const open = [...this.agents.values()].flatMap((state) => state.turn?.open ?? []);
     const position = this.roll(4);
-    // Not the first result of what is open: that would be a real one.
+    // The first result of an open call would be a valid one.
     if (open.some((call) => call.place.index === index && call.place.position === position)) return;
     const answered = this.log.some(
       (e) => e.type === 'message' && e.call?.index === index && e.call.position === position,
@@ -143,23 +145,23 @@ export class HandMade {
   }
 
   private begin(slug: Slug): void {
-    const mind = this.mind(slug);
+    const state = this.agentState(slug);
     if (this.roll(5) === 0) {
       this.imported(slug);
       return;
     }
-    const first = mind.waiting.find((item) => item.from) ?? mind.waiting[0];
+    const first = state.waiting.find((item) => item.from) ?? state.waiting[0];
     if (!first) return;
-    mind.waiting = mind.waiting.filter((item) => item !== first);
-    const more = first.from || this.roll(2) === 0 ? [] : mind.waiting.filter((item) => !item.from);
-    mind.waiting = mind.waiting.filter((item) => !more.includes(item));
+    state.waiting = state.waiting.filter((item) => item !== first);
+    const more = first.from || this.roll(2) === 0 ? [] : state.waiting.filter((item) => !item.from);
+    state.waiting = state.waiting.filter((item) => !more.includes(item));
     const turnId = `t${this.turns++}`;
     const trigger = [first, ...more].map((item) => item.index);
     this.add({ type: 'turn-started', author: this.agent(slug), turnId, agent: slug, trigger });
-    mind.turn = { id: turnId, open: [], calling: true, waiting: false, delegatedBy: first.from };
+    state.turn = { id: turnId, open: [], calling: true, waiting: false, delegatedBy: first.from };
   }
 
-  /** Words without a turn, as an import brings them. */
+  /** Adds a message without a turn, as an import does. */
   private imported(slug: Slug): void {
     const hidden = this.roll(4);
     this.add({
@@ -177,7 +179,7 @@ export class HandMade {
   private speak(slug: Slug, turn: Turn): void {
     const kind = this.roll(8);
     if (kind === 0) {
-      this.resume(slug, turn); // a crash in mid-call
+      this.resume(slug, turn); // A crash during the model call.
       return;
     }
     if (kind === 1) {
@@ -228,12 +230,12 @@ export class HandMade {
       call: place,
     });
     const call: OpenCall = { place, waitsFor: other };
-    this.mind(other).waiting.push({ index, from: { agent: slug, call, turnId: turn.id } });
+    this.agentState(other).waiting.push({ index, from: { agent: slug, call, turnId: turn.id } });
     return call;
   }
 
   private answerDelegation(slug: Slug, by: NonNullable<Turn['delegatedBy']>, answer: number): void {
-    const asker = this.mind(by.agent);
+    const asker = this.agentState(by.agent);
     const late = asker.turn?.id !== by.turnId || !asker.turn.open.includes(by.call);
     this.add({
       type: 'delegation-answered',
@@ -270,10 +272,10 @@ export class HandMade {
       turn.open = turn.open.filter((open) => open !== call);
     }
     if (turn.open.length > 0) return;
-    const mind = this.mind(slug);
-    const steered = this.roll(2) === 0 ? [] : mind.waiting.filter((item) => !item.from);
+    const state = this.agentState(slug);
+    const steered = this.roll(2) === 0 ? [] : state.waiting.filter((item) => !item.from);
     if (steered.length > 0) {
-      mind.waiting = mind.waiting.filter((item) => !steered.includes(item));
+      state.waiting = state.waiting.filter((item) => !steered.includes(item));
       const entries = steered.map((item) => item.index);
       this.add({
         type: 'message-delivered',
@@ -302,10 +304,10 @@ export class HandMade {
   private end(slug: Slug, turn: Turn, outcome: 'completed' | 'aborted'): void {
     for (const call of turn.open) {
       this.result(slug, call.place);
-      if (call.answer !== undefined) this.mind(slug).waiting.push({ index: call.answer });
+      if (call.answer !== undefined) this.agentState(slug).waiting.push({ index: call.answer });
     }
     this.ended(slug, turn, outcome);
-    this.mind(slug).turn = null;
+    this.agentState(slug).turn = null;
   }
 
   private ended(slug: Slug, turn: Turn, outcome: 'completed' | 'aborted' | 'waiting'): void {

@@ -46,7 +46,7 @@ function live(
   else if (call) team.actOn(call, 'w', deeds.map(called));
 }
 
-/** HIRING-2, HIRING-6 and HIRING-7, from the entries alone. */
+/** HIRING-2, HIRING-6 and HIRING-7, computed from the entries alone. */
 function expectBounds(team: Team): void {
   const made = new Map<string, { tools: readonly string[]; depth: number; maker: string }>();
   const active = new Set<string>();
@@ -65,7 +65,7 @@ function expectBounds(team: Team): void {
     if (entry.type === 'agent-dismissed') active.delete(entry.agent);
     for (const slug of active) {
       const { maker = '' } = made.get(slug) ?? {};
-      // The dismissals of one decision are one batch: the maker's entry comes first.
+      // The dismissals of one decision are one batch that begins with the entry of the maker.
       if (entry.type !== 'agent-dismissed') expect(maker === 'pm' || active.has(maker)).toBe(true);
     }
   }
@@ -77,13 +77,13 @@ function expectBounds(team: Team): void {
 }
 
 describe('any life of a team that hires', () => {
-  it('keeps the laws and the bounds of hiring, and leaves no agent waiting for nothing', () => {
+  it('a team that hires keeps the laws and the bounds of hiring, and no agent waits for an answer that never comes', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), (steps) => {
         const cards = [card('pm', { tools: OWN, model: 'm' })];
         const team = new Team({ cards, slugs: ['pm'], models: ['m'], hiring: LIMITS });
         team.post('begin');
-        for (const one of steps) live(team, one); // each append is checked by `expectSound`
+        for (const one of steps) live(team, one); // `expectSound` checks each append.
         expect(checkLaws(team.entries)).toEqual([]);
         expectBounds(team);
       }),

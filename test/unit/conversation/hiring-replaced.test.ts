@@ -6,7 +6,7 @@ import { card } from './world.ts';
 
 const OWN: string[] = ['hire', 'dismiss', 'look'];
 
-/** The Project Manager has hired scout, and its turn is over. */
+/** pm has hired scout, and its turn has ended. */
 function hiring(request: Partial<HireRequest>): Team {
   const cards = [card('pm', { tools: OWN, model: 'large' }), card('dev', { model: 'large' })];
   const team = new Team({ cards, models: ['large'], hiring: {} });
@@ -30,7 +30,7 @@ describe('a configured agent with the slug of a hired one', () => {
     return reconfigured(team, { pm: OWN, scout: OWN });
   }
 
-  it('has no budget and no depth of that one', () => {
+  it('the configured agent has neither the budget nor the depth of the hired one', () => {
     const team = replaced();
     const { state, roster } = team.conversation;
     expect(accountsOf(state, roster, 'scout')).toEqual([]);
@@ -39,7 +39,7 @@ describe('a configured agent with the slug of a hired one', () => {
     expect(team.last('agent-hired')).toMatchObject({ agent: 'below', depth: 1 });
   });
 
-  it('is dismissed by no agent and no operator, and keeps its turn', () => {
+  it('no agent and no operator can dismiss the configured agent, and it keeps its turn', () => {
     const team = replaced();
     team.post('@scout go', { id: 'p1' });
     expect(team.do({ type: 'dismiss', agent: 'scout', by: PERSON })).toMatchObject({
@@ -51,7 +51,7 @@ describe('a configured agent with the slug of a hired one', () => {
     expect(typed(team.entries, 'agent-dismissed')).toEqual([]);
   });
 
-  it('may hire an agent with the slug of its former maker: budgets and dismissals end (HIRING-5)', () => {
+  it('HIRING-5: the configured agent may hire an agent with the slug of its former maker, since budgets and dismissals ended', () => {
     const team = hiring({ tools: ['hire', 'dismiss'], budget: { tokens: 10 } });
     const later = reconfigured(team, { dev: [], scout: OWN });
     later.post('@scout hire', { id: 'p1' });

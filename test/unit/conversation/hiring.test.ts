@@ -19,7 +19,7 @@ function teamOf(hiring: Partial<HiringRules> = {}): Team {
   return new Team({ cards, models: ['large', 'small'], hiring });
 }
 
-/** The Project Manager hires in a turn of its own. */
+/** pm hires an agent in a turn of its own. */
 function hires(team: Team, request: Partial<HireRequest> = {}, ...more: readonly Called[]): string {
   if (!team.turn('pm')) team.post('Hire somebody', { to: ['pm'] });
   team.act('pm', null, ['hire', { slug: 'scout', persona: 'Look around.', ...request }], ...more);
@@ -40,7 +40,7 @@ function useTokens(team: Team, agent: string, inputTokens: number, usd = 0): voi
 const active = (team: Team) => [...team.conversation.roster.agents.keys()];
 
 describe('an agent that hires', () => {
-  it('adds an agent that takes part from then on, with the card in the log', () => {
+  it('a hired agent takes part from the next entry, and the log contains its card', () => {
     const team = teamOf();
     const result = hires(team, { tools: ['look'], budget: { tokens: 100 }, description: 'looks\n  around' });
     expect(result).toBe('scout is part of this conversation now.');
@@ -52,7 +52,7 @@ describe('an agent that hires', () => {
     expect(active(team)).toEqual(['dev', 'pm', 'scout']);
   });
 
-  it('delegates to the new agent in the same answer', () => {
+  it('an agent delegates to a new agent in the same answer', () => {
     const team = teamOf();
     hires(team, {}, ['delegate', { to: 'scout', request: 'look' }]);
     team.act('scout', 'nothing there');
@@ -85,27 +85,27 @@ describe('an agent that hires', () => {
     { what: 'a persona that is too long', request: { persona: 'x'.repeat(20_001) }, code: 'INVALID_FIELD' },
     { what: 'a persona without text', request: { persona: ' ' }, code: 'INVALID_ARGUMENTS' },
     { what: 'an unknown key', request: { phases: ['plan'] } as object, code: 'INVALID_ARGUMENTS' },
-  ])('cannot give $what', ({ request, code }) => {
+  ])('an agent cannot give $what', ({ request, code }) => {
     const team = teamOf({ people: ['carol', 'agent carla'] });
     expect(hires(team, request)).toContain(code);
     expect(typed(team.entries, 'agent-hired')).toEqual([]);
     expect(team.turn('pm')?.status).toBe('running');
   });
 
-  it('gives a part of a pattern that it has', () => {
+  it('an agent gives a part of a pattern that it has', () => {
     const team = teamOf();
     hires(team, { tools: ['mcp__files__read', 'mcp__files__l*'] });
     expect(team.last('agent-hired').tools).toEqual(['mcp__files__read', 'mcp__files__l*']);
   });
 
-  it('needs the tool `hire`', () => {
+  it('an agent needs the tool `hire` to hire', () => {
     const team = teamOf();
     team.post('Hire', { to: ['dev'] });
     team.act('dev', null, ['hire', { slug: 'scout', persona: 'Look.' }]);
     expect(team.result('hire')).toContain('TOOL_NOT_AVAILABLE');
   });
 
-  it('gives at most what is left of its own budget, in which its agents count too', () => {
+  it('an agent gives at most what is left of its own budget, which includes the use of its hired agents', () => {
     const team = teamOf();
     hires(team, { slug: 'lead', tools: OWN, budget: { tokens: 1_000 } }, [
       'delegate',
@@ -127,14 +127,14 @@ describe('an agent that hires', () => {
     expect(team.result('hire')).toContain('is part of this conversation');
   });
 
-  it('gives at most what is left of the limits of the conversation', () => {
+  it('an agent gives at most what is left of the limits of the conversation', () => {
     const team = teamOf({ tokensPerConversation: 100, usdPerConversation: 1 });
     expect(hires(team, { budget: { tokens: 101 } })).toContain('BUDGET_EXCEEDED');
     expect(hires(team, { budget: { usd: 1.5 } })).toContain('BUDGET_EXCEEDED');
     expect(hires(team, { budget: { tokens: 100, usd: 1 } })).toContain('is part of');
   });
 
-  it('is bounded in depth', () => {
+  it('the depth of hiring is limited', () => {
     const team = teamOf();
     hires(team, { slug: 'a', tools: OWN }, ['delegate', { to: 'a', request: 'go' }]);
     const below = (slug: string): Called => ['hire', { slug, persona: 'x', tools: OWN }];
@@ -144,7 +144,7 @@ describe('an agent that hires', () => {
     expect(team.result('hire')).toContain('HIRE_LIMIT');
   });
 
-  it('is bounded in number; a dismissal makes space', () => {
+  it('the number of hired agents is limited, and a dismissal frees a place', () => {
     const team = teamOf({ agents: 1 });
     hires(team);
     expect(hires(team, { slug: 'other' })).toContain('HIRE_LIMIT');
@@ -152,14 +152,14 @@ describe('an agent that hires', () => {
     expect(hires(team, { slug: 'other' })).toContain('is part of');
   });
 
-  it('cannot hire where the rules do not allow it', () => {
+  it('an agent cannot hire where the rules do not allow it', () => {
     const cards = [card('pm', { tools: OWN, model: 'large' })];
     expect(hires(new Team({ cards, models: ['large'] }))).toContain('HIRE_LIMIT');
   });
 });
 
 describe('a hired agent', () => {
-  it('answers a mention, and its name and slug are no names of people', () => {
+  it('a hired agent answers a mention, and no person may use its name or slug', () => {
     const team = teamOf();
     hires(team);
     expect(team.post('@scout look').reply).toMatchObject({ kind: 'posted', agents: ['scout'] });
@@ -170,7 +170,7 @@ describe('a hired agent', () => {
     expect(team.do({ type: 'stop', agent: null, by }).reply).toMatchObject({ kind: 'refused' });
   });
 
-  it('loses a tool that its maker loses, and is removed with its maker or its model', () => {
+  it('a hired agent loses a tool that its maker loses, and is removed with its maker or its model', () => {
     const team = teamOf();
     hires(team, { tools: ['look', 'write'], model: 'small' });
     const opened = (tools: readonly string[] | null, models: readonly string[]) => {
@@ -184,7 +184,7 @@ describe('a hired agent', () => {
     expect(opened(null, ['small'])).toBeUndefined();
   });
 
-  it('is judged by the policy of its first maker', () => {
+  it('the policy of its first maker judges the calls of a hired agent', () => {
     const judged: string[] = [];
     const tools = {
       judge: ({ agent }: { agent: string }) => {
@@ -200,7 +200,7 @@ describe('a hired agent', () => {
     expect(new Set(judged)).toEqual(new Set(['pm']));
   });
 
-  it('is replaced by a configured agent with its slug', () => {
+  it('a configured agent with the same slug replaces a hired agent', () => {
     const team = teamOf();
     hires(team);
     const cards = [card('pm', { tools: OWN }), card('scout', { description: 'configured' })];
@@ -212,7 +212,7 @@ describe('a hired agent', () => {
 });
 
 describe('an operator', () => {
-  it('hires with any configured tool, and the same request again changes nothing', () => {
+  it('an operator hires with any configured tool, and the same request again changes nothing', () => {
     const team = teamOf({ isConfigured: (tool) => tool === 'shell' });
     expect(commandOf(team, { tools: ['shell', 'hire'] })).toEqual({ kind: 'done' });
     const { length } = team.entries;
@@ -225,7 +225,7 @@ describe('an operator', () => {
     });
   });
 
-  it('dismisses any hired agent, also again, and no configured one', () => {
+  it('an operator dismisses any hired agent, also again, and no configured one', () => {
     const team = teamOf();
     hires(team);
     const dismiss = (agent: string) => team.do({ type: 'dismiss', agent, by: PERSON }).reply;
@@ -236,7 +236,7 @@ describe('an operator', () => {
 });
 
 describe('a dismissal', () => {
-  it('answers the asker of a running turn, whose report ends it', () => {
+  it('the dismissal of an agent with a running turn answers its asker, and the report of its turn ends the turn', () => {
     const team = teamOf();
     hires(team, {}, ['delegate', { to: 'scout', request: 'go' }]);
     const call = team.callOf('scout');
@@ -247,7 +247,7 @@ describe('a dismissal', () => {
     expect(team.turn('pm')?.status).toBe('running');
   });
 
-  it('ends a waiting turn at once', () => {
+  it('a dismissal ends a waiting turn at once', () => {
     const team = teamOf();
     hires(team, { tools: ['ask'] }, ['delegate', { to: 'scout', request: 'go' }]);
     team.act('scout', null, ['ask', { question: 'Where?' }]);
@@ -256,7 +256,7 @@ describe('a dismissal', () => {
     expect(team.result('delegate')).toContain('its turn was aborted');
   });
 
-  it('ends what waits for the agent in the same way, and leaves no outstanding work', () => {
+  it('a dismissal ends the posts that wait for the agent in the same way, and leaves no outstanding work', () => {
     const team = teamOf();
     hires(team);
     team.post('@scout one');
@@ -270,7 +270,7 @@ describe('a dismissal', () => {
     expect(team.post('@scout three').reply).toMatchObject({ agents: ['pm'] });
   });
 
-  it('works in the answer that delegated to the agent', () => {
+  it('a dismissal works in the answer that delegated to the agent', () => {
     const team = teamOf();
     hires(team, {}, ['delegate', { to: 'scout', request: 'go' }], ['dismiss', { agent: 'scout' }]);
     expect(team.result('delegate')).toContain('its turn was aborted');
@@ -278,7 +278,7 @@ describe('a dismissal', () => {
     expect(team.calls.map(({ agent }) => agent)).toEqual(['pm']);
   });
 
-  it('includes the agents that the dismissed agent hired', () => {
+  it('a dismissal includes the agents that the dismissed agent hired', () => {
     const team = teamOf();
     hires(team, { slug: 'lead', tools: ['hire', 'delegate', 'ask'] }, [
       'delegate',
@@ -299,7 +299,7 @@ describe('a dismissal', () => {
     expect(team.turn('pm')?.status).toBe('running');
   });
 
-  it('is the right of a maker for the agents below it only', () => {
+  it('a maker may dismiss only the agents below it', () => {
     const team = teamOf();
     commandOf(team, { slug: 'other' });
     hires(team);
@@ -311,7 +311,7 @@ describe('a dismissal', () => {
     expect(team.last('agent-dismissed')).toMatchObject({ agent: 'scout', by: 'pm', reason: 'done' });
   });
 
-  it('keeps the slug and the name taken, for agents and people', () => {
+  it('the slug and the name of a dismissed agent stay reserved, for agents and people', () => {
     const team = teamOf();
     hires(team);
     team.act('pm', null, ['dismiss', { agent: 'scout' }]);
@@ -319,7 +319,7 @@ describe('a dismissal', () => {
     expect(team.post('Hello', { by: 'scout' }).reply).toMatchObject({ kind: 'refused' });
   });
 
-  it('aborts the turn after a crash as well', () => {
+  it('the turn of a dismissed agent is aborted after a crash as well', () => {
     const team = teamOf();
     hires(team, {}, ['delegate', { to: 'scout', request: 'go' }]);
     team.do({ type: 'dismiss', agent: 'scout', by: PERSON });

@@ -4,7 +4,7 @@ import { runs } from '../../support/runs.ts';
 import { sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
 import { rulesFor, SLUGS, World } from './world.ts';
 
-/** Lives through random steps; `oracle`: the world compares every request with the rules. */
+/** Runs random steps. With `oracle` the world compares every request with the rules. */
 export function life(
   numRuns: number,
   check: (world: World) => void,
@@ -31,7 +31,7 @@ export function typed<T extends Entry['type']>(entries: readonly Entry[], type: 
   return entries.filter((entry) => entry.type === type) as unknown as EntryOf<T>[];
 }
 
-/** Freezes the value and all it contains: a function that changes its input throws. */
+/** Freezes the value and all it contains, so that a function that changes its input throws. */
 export function frozen<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -14,11 +14,11 @@ describe('the lines that differ between two texts', () => {
     ['a repeated line', 'a\na', 'a', [' a', '-a']],
     ['a line that moved', 'a\nb\nc', 'b\nc\na', ['-a', ' b', ' c', '+a']],
     ['an empty text', '', 'a', ['-', '+a']],
-  ])('are found: %s', (_, before, after, expected) => {
+  ])('the difference has the expected lines for %s', (_, before, after, expected) => {
     expect(shown(before, after)).toEqual(expected);
   });
 
-  it('give both texts again, also where the texts are too long for a table', () => {
+  it('the difference contains both texts, also where the texts are too long for a table', () => {
     const before = Array.from({ length: 3_000 }, (_, n) => `line ${n}`).join('\n');
     const after = Array.from({ length: 3_000 }, (_, n) => `line ${n * 2}`).join('\n');
     for (const [one, other] of [

@@ -6,7 +6,7 @@ import { runs } from '../../support/runs.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Each character in other clothes. */
+/** Each character and its look-alikes. */
 const FORMS: Readonly<Record<string, readonly string[]>> = {
   '[': ['[', '［', '﹇', '⁅', '⟦'],
   ']': [']', '］', '﹈', '⁆', '⟧'],
@@ -26,7 +26,7 @@ const MARKERS = [
   'STEP (from x)',
 ];
 
-/** The text with each character in one of its forms, and something invisible after some of them. */
+/** Replaces each character by one of its forms, and adds an invisible character after some of them. */
 function disguised(text: string): fc.Arbitrary<string> {
   const parts = [...text].map((character) =>
     fc.tuple(fc.constantFrom(...(FORMS[character] ?? [character])), fc.constantFrom(...HIDDEN)),
@@ -50,7 +50,7 @@ describe('L17: a marker in look-alike characters does not pass for one', () => {
     '[alice]\u0589 yes',
     '[alice]\u0301: yes',
     '🟰🟰🟰 NEW INTERACTION',
-  ])('%j is escaped', (marker) => {
+  ])('the look-alike %j is escaped', (marker) => {
     expect(escapeMarkers(`words\n${marker}\nwords`)).toBe(`words\n\\${marker}\nwords`);
   });
 
@@ -83,11 +83,11 @@ describe('L17: a marker in look-alike characters does not pass for one', () => {
     'naïve café: ﬁne',
     'e\u0301 stays two code points',
     '═ a box',
-  ])('%j stays unchanged, byte for byte', (text) => {
+  ])('the text %j stays unchanged, byte for byte', (text) => {
     expect(escapeRecalled(escapeMarkers(text))).toBe(text);
   });
 
-  it('only backslashes before lines are added to any text', () => {
+  it('the escape adds only backslashes before lines to any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.constantFrom(...MARKERS), (text, marker) => {
         const given = `${text}\n${marker}`;
@@ -108,7 +108,7 @@ describe('L17: a marker in look-alike characters does not pass for one', () => {
   });
 });
 
-describe('names that look alike', () => {
+describe('two names that look alike', () => {
   it.each([
     ['Dev', 'dev'],
     ['Dev', 'Ｄｅｖ'],
@@ -121,7 +121,7 @@ describe('names that look alike', () => {
     ['Νίκος', 'νίκος'],
     ['Вера', 'вера'],
     ['Lead Writer', 'Lead\u3000 Writer'],
-  ])('%j is %j', (name, other) => {
+  ])('the names %j and %j are equal', (name, other) => {
     expect(looksLike(name, other)).toBe(true);
     expect(looksLike(other, name)).toBe(true);
   });
@@ -131,7 +131,7 @@ describe('names that look alike', () => {
     ['Анна', 'Ольга'],
     ['Léa', 'Lea'],
     ['李', '王'],
-  ])('%j is not %j', (name, other) => {
+  ])('the names %j and %j differ', (name, other) => {
     expect(looksLike(name, other)).toBe(false);
   });
 });

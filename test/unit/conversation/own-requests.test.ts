@@ -3,7 +3,7 @@ import { pendingApprovals, type ToolCallRequest } from '../../../src/conversatio
 import { type Called, Team } from './team.ts';
 import type { CallModel } from './world.ts';
 
-/** Calls of `write` need a person; no publisher may release those of its own requests. */
+/** A call of `write` needs an approval, and no publisher may release a call of its own request. */
 function strict(): Team {
   const judge = ({ name }: ToolCallRequest) =>
     name === 'write'
@@ -30,7 +30,7 @@ function answer(team: Team, id: string, word: Word = 'approve', isStranger = fal
 const OWN = /^alice\S* may not approve a call that answers a request of alice$/;
 
 describe('a call that answers the request of a publisher', () => {
-  it('is not released by that publisher under any name, and is released by another', () => {
+  it('the publisher cannot release the call under any name, and another publisher can', () => {
     const team = strict();
     team.post('go', { by: 'alice' });
     team.act('pm', null, WRITE);
@@ -39,7 +39,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'bob/alice')).toBe('done');
   });
 
-  it('is released by that publisher where the configuration allows it', () => {
+  it('the publisher releases the call where the configuration allows it', () => {
     const team = strict();
     Object.assign(team.rules, { ownRequests: true });
     team.post('go', { by: 'alice' });
@@ -47,7 +47,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'alice')).toBe('done');
   });
 
-  it('is denied by that publisher, approver or not', () => {
+  it('the publisher may deny the call, approver or not', () => {
     for (const isStranger of [false, true]) {
       const team = strict();
       team.post('go', { by: 'alice' });
@@ -56,7 +56,7 @@ describe('a call that answers the request of a publisher', () => {
     }
   });
 
-  it('is not denied by another publisher that is not an approver', () => {
+  it('another publisher that is no approver cannot deny the call', () => {
     const team = strict();
     team.post('go', { by: 'alice' });
     team.act('pm', null, WRITE);
@@ -81,7 +81,7 @@ describe('a call that answers the request of a publisher', () => {
       },
     ],
     [
-      'a hand-over',
+      'a handoff',
       (team) => {
         team.act('pm', null, ['handoff', { to: 'dev', summary: 'yours' }]);
         team.act('dev', null, WRITE);
@@ -95,7 +95,7 @@ describe('a call that answers the request of a publisher', () => {
         team.act('pm', null, WRITE);
       },
     ],
-  ])('is not released by its own publisher over %s', (_, work) => {
+  ])('the publisher cannot release the call after %s', (_, work) => {
     const team = strict();
     team.post('go', { by: 'alice' });
     work(team);
@@ -103,7 +103,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'bob')).toBe('done');
   });
 
-  it('is not released by it over the nodes of a run', () => {
+  it('the publisher cannot release the call of a later node of its run', () => {
     const team = strict();
     const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by });
@@ -113,7 +113,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'bob')).toBe('done');
   });
 
-  it('is not released by a publisher whose message reached the turn before the call', () => {
+  it('a publisher whose message reached the turn before the call cannot release it', () => {
     const team = strict();
     team.post('go', { by: 'bob' });
     const early = team.callOf('pm');
@@ -126,7 +126,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'carol')).toBe('done');
   });
 
-  it('is not released by a publisher whose message reached the delegating agent', () => {
+  it('a publisher whose message reached the delegate cannot release a later call of the delegating agent', () => {
     const team = strict();
     team.post('go', { by: 'bob' });
     team.act('pm', null, delegate('dev'));
@@ -139,7 +139,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'carol')).toBe('done');
   });
 
-  it('is released by a publisher that posts after the call, or was answered before', () => {
+  it('a publisher that posts after the call, or was answered before, releases the call', () => {
     const team = strict();
     team.post('hello', { by: 'alice' });
     team.act('pm', 'hello');
@@ -152,17 +152,20 @@ describe('a call that answers the request of a publisher', () => {
   it.each([
     ['with a reason', 'write b instead', 'carol'],
     ['without a reason', undefined, 'alice'],
-  ])('after a denial %s is released by one whom the model read nothing of', (_, reason, other) => {
-    const team = strict();
-    team.post('go', { by: 'bob' });
-    team.act('pm', null, WRITE);
-    expect(answer(team, 'alice', 'deny', false, reason)).toBe('done');
-    team.act('pm', null, WRITE);
-    if (reason) expect(answer(team, 'alice')).toMatch(OWN);
-    expect(answer(team, other)).toBe('done');
-  });
+  ])(
+    'after a denial %s a publisher whose words the model has not read releases the next call',
+    (_, reason, other) => {
+      const team = strict();
+      team.post('go', { by: 'bob' });
+      team.act('pm', null, WRITE);
+      expect(answer(team, 'alice', 'deny', false, reason)).toBe('done');
+      team.act('pm', null, WRITE);
+      if (reason) expect(answer(team, 'alice')).toMatch(OWN);
+      expect(answer(team, other)).toBe('done');
+    },
+  );
 
-  it('is not released by a publisher whose reason reached the agent that answers the delegating one', () => {
+  it('a publisher whose reason for a denial reached the delegate cannot release a later call of the delegating agent', () => {
     const team = strict();
     team.post('go', { by: 'bob' });
     team.act('pm', null, delegate('dev'));

@@ -20,7 +20,7 @@ describe('a paused answer', () => {
     expect(finishReasonOf(given)).toBe(kept);
   });
 
-  it('is continued by the same turn, whose request ends with a notice after it', () => {
+  it('the same turn continues a paused answer, and its request ends with a notice after the answer', () => {
     const world = paused();
     const messages = messagesOf(world.view('pm'));
     expect(messages.slice(-2)).toMatchObject([
@@ -37,7 +37,7 @@ describe('a paused answer', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('is continued after a crash, with the same messages', () => {
+  it('a paused answer is continued after a crash, with the same messages', () => {
     const world = paused();
     const messages = messagesOf(world.view('pm'));
     world.crash();
@@ -47,11 +47,11 @@ describe('a paused answer', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('a repeated report of it changes nothing', () => {
+  it('a repeated report of a paused answer changes nothing', () => {
     const world = new World();
     world.post('go');
     const { agent, turnId } = world.callOf('pm');
-    const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` as the daemon reports it
+    const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` has the value that the daemon reports.
     const answer = { content: 'A beginning', toolCalls: [], finishReason: 'pause' };
     const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: turn?.askedAt ?? -1 };
     const first = world.do({ type: 'model-answered', ...report, answer });
@@ -59,7 +59,7 @@ describe('a paused answer', () => {
     expect(world.do({ type: 'model-answered', ...report, answer }).entries).toEqual([]);
   });
 
-  it('a steered message is delivered before the turn continues', () => {
+  it('a steered message is delivered before the paused turn continues', () => {
     const world = new World();
     world.post('go');
     world.post('and quickly');
@@ -68,7 +68,7 @@ describe('a paused answer', () => {
     expect(messagesOf(world.view('pm')).at(-1)).toMatchObject({ role: 'user', content: 'and quickly' });
   });
 
-  it('of a stopped agent ends its turn', () => {
+  it('a paused answer of a stopped agent ends its turn', () => {
     const world = new World();
     world.post('go');
     const call = world.callOf('pm');

@@ -3,7 +3,7 @@ import { Conversation, createRoster } from '../../../src/conversation/index.ts';
 import { card, rulesFor, World } from './world.ts';
 
 describe('L4: an id is appended once', () => {
-  it('the same post three times is one entry and one turn, and answers with the first index', () => {
+  it('the same post three times is one entry and one turn, and each reply has the first index', () => {
     const world = new World();
     const first = world.post('hello', { id: 'same', to: ['dev'] });
     world.answer(world.callOf('dev'));
@@ -23,7 +23,7 @@ describe('L4: an id is appended once', () => {
     ['other content', { id: 'same' }, 'other', 'send the same content'],
     ['another author', { id: 'same', by: 'bob' }, 'hello', 'another publisher or author'],
     ['the id of what is no message', { id: 'made-1' }, 'hello', 'send the same content'],
-  ])('the same id with %s is refused, and says what differs', (_, fields, content, hint) => {
+  ])('the same id with %s is refused with the difference', (_, fields, content, hint) => {
     const world = new World();
     world.post('hello', { id: 'same' });
     expect(world.post(content, fields)).toMatchObject({
@@ -80,7 +80,7 @@ describe('L4: an id is appended once', () => {
     expect(conversation.decide({ type: 'post', post }, 0).reply).toMatchObject({ duplicate: true, index: 0 });
   });
 
-  it('an id that was decided and could not be appended is free again', () => {
+  it('an id whose append failed is free again', () => {
     const world = new World();
     world.post('hello', { id: 'same' });
     world.conversation.truncate(0);
@@ -94,7 +94,7 @@ describe('L4: an id is appended once', () => {
   });
 });
 
-describe("L17: nobody posts under an agent's name", () => {
+describe("L17: a person cannot post under an agent's name", () => {
   const cards = [card('pm', { name: 'Project Manager' }), card('dev'), card('agent-x', { name: 'Agent X' })];
 
   it.each([
@@ -122,7 +122,7 @@ describe("L17: nobody posts under an agent's name", () => {
     'agent agent x',
     'D\u0435v',
     '\u0440m',
-  ])('%j is refused', (name) => {
+  ])('the name %j is refused', (name) => {
     const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
     const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
     expect(world.do({ type: 'post', post })).toMatchObject({
@@ -131,29 +131,29 @@ describe("L17: nobody posts under an agent's name", () => {
     });
   });
 
-  it.each(['pm', 'dev', 'DEV', 'agent-x'])(
-    'a publisher %j, whatever name it gives, is refused',
-    (publisher) => {
+  it.each(['pm', 'dev', 'DEV', 'agent-x'])('the publisher %j is refused under any name', (publisher) => {
+    const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+    for (const author of [
+      { id: publisher, name: publisher },
+      { id: `${publisher}/Ann`, name: 'Ann' },
+    ]) {
+      const post = { id: 'x', content: 'x', author, delivery: 'steer' } as const;
+      expect(world.do({ type: 'post', post })).toMatchObject({
+        entries: [],
+        reply: {
+          kind: 'refused',
+          refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
+        },
+      });
+    }
+  });
+
+  it.each(['Devi', 'Agent Smith', 'agent', 'Dev Ops', 'Ann'])(
+    "the name %j is accepted as a person's",
+    (name) => {
       const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
-      for (const author of [
-        { id: publisher, name: publisher },
-        { id: `${publisher}/Ann`, name: 'Ann' },
-      ]) {
-        const post = { id: 'x', content: 'x', author, delivery: 'steer' } as const;
-        expect(world.do({ type: 'post', post })).toMatchObject({
-          entries: [],
-          reply: {
-            kind: 'refused',
-            refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
-          },
-        });
-      }
+      const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
+      expect(world.do({ type: 'post', post }).reply.kind).toBe('posted');
     },
   );
-
-  it.each(['Devi', 'Agent Smith', 'agent', 'Dev Ops', 'Ann'])('%j is a person', (name) => {
-    const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
-    const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
-    expect(world.do({ type: 'post', post }).reply.kind).toBe('posted');
-  });
 });

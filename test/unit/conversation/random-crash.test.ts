@@ -5,11 +5,11 @@ import { typed } from './life.ts';
 import { OPERATOR, sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
 import { expectCursors, rulesFor, SLUGS, World } from './world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 describe('a crash at any batch boundary', () => {
-  it('L6 L12: recovery after a crash leaves no trigger unanswered and none answered twice; a call is repeated with the same bytes', () => {
+  it('L6 L12: recovery after a crash leaves no trigger unanswered, answers none twice, and repeats a call with the same bytes', () => {
     fc.assert(
       fc.property(sizesArbitrary, stepsArbitrary, fc.nat(), (sizes, steps, cut) => {
         const world = new World(rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit }));

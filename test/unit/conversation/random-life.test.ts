@@ -16,20 +16,20 @@ import { frozen, life, typed } from './life.ts';
 import { OPERATOR } from './random-steps.ts';
 import { expectCursors, messagesOf, partsOf, World, withoutBlock } from './world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 /**
- * Any interleaving of posts, turns, stops and crashes; each test adds one law to what the world checks
- * (`World.checkRequest`). On failure fast-check prints its seed and path.
+ * Any interleaving of posts, turns, stops and crashes. Each test adds one law to the checks of
+ * `World.checkRequest`. On failure fast-check prints its seed and path.
  */
 
 describe('any interleaving of posts, turns and crashes', () => {
-  it('V1 to V11: every request equals what the rules give for the whole log, byte for byte when built twice', () => {
+  it('V1 to V11: every request equals what the rules give for the whole log, with the same bytes when built twice', () => {
     life(200, (world) => world.drain(), undefined, true);
   });
 
-  it('V17: with small windows, too, a summary takes the place of what it names, and nothing else moves', () => {
+  it('V17: with small windows a summary replaces what it names, and no other message moves', () => {
     let summaries = 0;
     const check = (world: World) => {
       world.drain();
@@ -38,7 +38,7 @@ describe('any interleaving of posts, turns and crashes', () => {
       summaries += typed(world.entries, 'summary').length;
     };
     life(150, check, undefined, true, fc.integer({ min: 130, max: 250 }));
-    expect(summaries).toBeGreaterThan(5); // or nothing was tested
+    expect(summaries).toBeGreaterThan(5); // Otherwise the test would check nothing.
   });
 
   it('L8 V14: every turn-ended carries the cursor that the rule gives, in the same batch', () => {
@@ -57,7 +57,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     });
   });
 
-  it('L7: every message is in each later view exactly once, unchanged, and only the block repeats any', () => {
+  it('L7: every message is in each later view exactly once and unchanged, and only the block repeats messages', () => {
     const later = (world: World) => {
       for (const agent of world.rules.roster.agents.keys()) {
         const texts = withoutBlock(world.view(agent)).map((message) => message.content ?? '');
@@ -87,7 +87,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(60, rested, later);
   });
 
-  it('V10: the two markers come together or not at all, the block right before the marker, and never for a newcomer', () => {
+  it('V10: the two markers appear together or not at all, the block right before the marker, and never for a newcomer', () => {
     life(
       60,
       () => undefined,
@@ -109,7 +109,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     );
   });
 
-  it('V10: the block lists exactly the messages by others that no answered request of this agent has held', () => {
+  it('V10: the block lists exactly the messages by others that no answered request of this agent has contained', () => {
     life(
       60,
       () => undefined,
@@ -124,7 +124,7 @@ describe('any interleaving of posts, turns and crashes', () => {
               entry.role === 'assistant' && entry.author.id === agent && entry.index < turn.startedAt,
           );
           const shown = new Set<number>();
-          // What stood in the log's view right before each own answer is what its request held.
+          // The entries before each own answer are what its request contained.
           for (const answer of own)
             for (const part of partsOf(viewOf(world.entries.slice(0, answer.index), agent)))
               for (const index of part.entries) shown.add(index);
@@ -190,7 +190,7 @@ describe('any interleaving of posts, turns and crashes', () => {
       // A turn that was resumed after a limit answers the notice of that limit.
       const limits = typed(world.entries, 'limit-reached').map((entry) => `${entry.agent} ${entry.index}`);
       const messages = dealtWith.filter((item) => !limits.includes(item));
-      expect(messages.sort()).toEqual(routed.sort()); // none unanswered, none answered twice
+      expect(messages.sort()).toEqual(routed.sort()); // No trigger is unanswered, and none is answered twice.
       expect(planRepair(world.entries)).toEqual([]);
     });
   });
@@ -212,7 +212,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     });
   });
 
-  it("L7: an agent's view kept up entry by entry equals one built fresh, at every length", () => {
+  it('L7: an incremental view of an agent equals one built fresh, at every length', () => {
     life(40, (world) => {
       for (const agent of world.rules.roster.agents.keys()) {
         const growing: Entry[] = [];
@@ -228,7 +228,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     });
   });
 
-  it('DECIDE-1: deciding is pure: frozen inputs give the same output', () => {
+  it('DECIDE-1: the decider is pure: frozen inputs give the same output', () => {
     life(
       60,
       () => undefined,
@@ -269,7 +269,7 @@ describe('any interleaving of posts, turns and crashes', () => {
 
   it('A1: a second recovery changes no view, answers nothing twice and adds no outstanding work', () => {
     life(60, (world) => {
-      // Safe tools are run once more: only then does another crash find nothing new.
+      // Safe tools run once more; only after that does another crash change nothing.
       world.crash();
       world.crash();
       const owed = planRepair(world.entries);

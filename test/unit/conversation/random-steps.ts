@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Author } from '../../../src/conversation/index.ts';
 import { SLUGS, type World } from './world.ts';
 
-/** Random lives of a conversation: what people do, and in which order models and tools report. */
+/** Random steps of a conversation: what people do, and the order in which models and tools report. */
 
 export const OPERATOR: Author = { kind: 'person', id: 'operator', name: 'Operator' };
 const PEOPLE = ['alice', 'bob', 'carol'] as const;
@@ -127,7 +127,7 @@ function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readon
     throw new Error('the same post took effect twice');
 }
 
-/** Mostly what somebody asked to abort; a worker may also give up by itself. */
+/** Aborts work that a stop or interruption ended; if there is none, a worker aborts by itself. */
 function abortOne(world: World, pick: number, partial: boolean): void {
   const tool = pickFrom(
     world.tools.filter((candidate) => world.toAbort.has(candidate.turnId)),
@@ -142,7 +142,7 @@ function abortOne(world: World, pick: number, partial: boolean): void {
   if (call) world.abort(call, partial ? `w${world.words++};` : '');
 }
 
-/** A decision whose append is refused: the conversation forgets it. */
+/** A decision whose append fails: the conversation discards it. */
 function loseOne(world: World, by: string): void {
   const before = world.entries.length;
   const state = JSON.stringify(world.conversation.state);

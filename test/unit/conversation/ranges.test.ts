@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { expand, isWithin, type Ranges } from '../../../src/conversation/index.ts';
 
 describe('ranges', () => {
-  it('contain an index if and only if they list it, whether they are in order, disjoint, empty or not', () => {
+  it('ranges contain an index if and only if they list it, whether they are ordered, disjoint, empty or not', () => {
     const range = fc.tuple(fc.nat({ max: 40 }), fc.integer({ min: -2, max: 12 }));
     fc.assert(
       fc.property(fc.array(range, { maxLength: 8 }), (drawn) => {

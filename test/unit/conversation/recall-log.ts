@@ -9,7 +9,7 @@ import {
   type ViewPolicy,
 } from '../../../src/conversation/index.ts';
 
-/** Small logs to read back, and the reading. */
+/** Small logs, and functions that read them with recall. */
 
 export const PM: Author = { kind: 'agent', id: 'pm', name: 'PM' };
 export const DEV: Author = { kind: 'agent', id: 'dev', name: 'Dev' };
@@ -28,7 +28,7 @@ export function said(author: Author, content: string | null, more: Partial<Messa
   return { type: 'message', role: author.kind === 'agent' ? 'assistant' : 'user', author, content, ...more };
 }
 
-/** Words with calls: `[name, arguments]`. */
+/** A message with calls, each `[name, arguments]`. */
 export function called(author: Author, content: string | null, ...calls: [string, string][]): NewEntry {
   const tool_calls = calls.map(([name, given]) => ({
     id: 'same',
@@ -62,7 +62,7 @@ export function recalled(...given: Parameters<typeof answerTo>): string {
   return answer.text;
 }
 
-/** The answers one after another, as their notes say to go on. */
+/** All answers in order, each continued as its note says. */
 export function pages(...[log, request, policy, agent]: Parameters<typeof answerTo>): string[] {
   const found: string[] = [];
   let next: RecallRequest | null = request;
@@ -75,7 +75,7 @@ export function pages(...[log, request, policy, agent]: Parameters<typeof answer
   return found;
 }
 
-/** The entries that answers hold, by their headings. */
+/** The indexes in the headings of the answers. */
 export function indexesIn(texts: readonly string[]): number[] {
   return texts.flatMap((text) =>
     [...text.matchAll(/^--- entry (\d+) ·/gmu)].map(([, index]) => Number(index)),

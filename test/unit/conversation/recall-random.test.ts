@@ -13,7 +13,7 @@ import { HandMade } from './hand-made.ts';
 import { indexesIn, pages } from './recall-log.ts';
 import { partsOf } from './world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const AGENTS = ['dev', 'pm', 'qa'];
@@ -34,7 +34,7 @@ function readAll(log: readonly Entry[], agent: string): { indexes: number[]; tex
   return { indexes: indexesIn(texts), text: texts.join('\n') };
 }
 
-/** What the rules give the agent to see once its turn is over: by the oracle, which knows nothing of `recall`. */
+/** What the rules show the agent once its turn has ended. The oracle does not use `recall`. */
 function ruled(log: readonly Entry[], agent: string): number[] {
   const index = log.length;
   const over: Entry = {
@@ -58,15 +58,15 @@ function ruled(log: readonly Entry[], agent: string): number[] {
   return [...new Set([...history, ...behind, ...answers])].sort((a, b) => a - b);
 }
 
-describe('any log, read back by each of its agents', () => {
-  it('L18 V1 V5: holds exactly what the views of that agent hold, or will hold without being named', () => {
+describe('recall in any log, by each of its agents', () => {
+  it('L18 V1 V5: recall returns exactly what the views of that agent contain, or will contain without a trigger', () => {
     logs(60, (log, agent) => {
       if (log.length === 0) return;
       expect(readAll(log, agent).indexes).toEqual(ruled(log, agent));
     });
   });
 
-  it('contains every message of a view in its words', () => {
+  it('recall returns every message of a view in its words', () => {
     logs(40, (log, agent) => {
       if (log.length === 0) return;
       const { text, indexes } = readAll(log, agent);

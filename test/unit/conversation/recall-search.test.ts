@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ALICE, answerTo, called, DEV, indexesIn, logOf, PM, recalled, result, said } from './recall-log.ts';
 
-/** Entries found by their words. */
-
 const logWith = (...contents: string[]) => logOf(...contents.map((content) => said(ALICE, content)));
 const found = (contents: string[], query: string) => indexesIn([recalled(logWith(...contents), { query })]);
 
@@ -11,24 +9,24 @@ describe('a search', () => {
     ['in any case', ['The Proxy', 'nothing'], 'pROXY', [0]],
     ['by one of several words', ['alpha', 'beta', 'gamma'], 'alpha gamma', [2, 0]],
     ['as a part of a longer word', ['nothing', 'uploads'], 'upload', [1]],
-    ['where no blanks are between words', ['上传失败了', '没有问题'], '失败', [0]],
+    ['in a language without blanks between words', ['上传失败了', '没有问题'], '失败', [0]],
     ['with punctuation around it', ['the proxy.', 'x'], '(proxy),', [0]],
     ['punctuation alone', ['a => b', 'a - b'], '=>', [0]],
-    ['what means something in a pattern', ['f(x) = a.b*c', 'a1bbc'], 'a.b*c', [0]],
+    ['a text with special characters of patterns', ['f(x) = a.b*c', 'a1bbc'], 'a.b*c', [0]],
     ['a phrase only where its words stand together', ['the cat sat', 'sat the cat'], '"cat sat"', [0]],
     ['a phrase over the end of a line', ['the cat\n  sat', 'cat'], '"the  cat sat"', [0]],
     ['a phrase with other words: it must be there, they may', ['red car', 'red', 'car'], '"red" car', [0, 1]],
-    ['a quote that does not end as a word', ['red', 'blue'], '"red', [0]],
+    ['an unclosed quotation mark is part of a word', ['red', 'blue'], '"red', [0]],
     ['a hyphen', ['the needle-7', 'needle 7'], 'needle-7', [0]],
     ['a phrase with a hyphen', ['a needle-7 b', 'needle-7'], '"needle-7 b"', [0]],
     ['a phrase that begins twice', ['red red car', 'red'], '"red car"', [0]],
     ['a Greek word in capitals', ['ΟΔΟΣ', 'x'], 'οδος', [0]],
     ['a letter that is longer in lower case', [`İİİİ needle`, 'x'], 'NEEDLE', [0]],
-  ])('%s', (_, contents, query, indexes) => {
+  ])('a search finds an entry: %s', (_, contents, query, indexes) => {
     expect(found(contents as string[], query as string)).toEqual(indexes);
   });
 
-  it('covers the whole log, or the entries between from and to', () => {
+  it('a search covers the whole log, or the entries between from and to', () => {
     const log = logWith('x 0', 'x 1', 'x 2', 'x 3');
     const asked = [{}, { from: 2 }, { to: 1 }, { from: 1, to: 2 }];
     const all = asked.map((range) => indexesIn([recalled(log, { ...range, query: 'x' })]));
@@ -40,16 +38,16 @@ describe('a search', () => {
     ]);
   });
 
-  it('finds an entry by the name of its author', () => {
+  it('a search finds an entry by the name of its author', () => {
     expect(indexesIn([recalled(logOf(said(ALICE, 'one'), said(DEV, 'two')), { query: 'dev' })])).toEqual([1]);
   });
 
-  it('finds what the agent itself called, and its results', () => {
+  it("a search finds the agent's own calls and their results", () => {
     const log = logOf(called(PM, null, ['shell', '{"command":"make needle"}']), result(PM, 0, 'no needle'));
     expect(indexesIn([recalled(log, { query: 'needle' })]).sort()).toEqual([0, 1]);
   });
 
-  it('finds no earlier recall, and not its own call', () => {
+  it('a search finds neither an earlier recall nor its own call', () => {
     const log = logOf(
       said(ALICE, 'the needle'),
       called(PM, 'I look for it', ['recall', '{"query":"needle"}']),
@@ -71,11 +69,11 @@ describe('the order of hits', () => {
     ['a short entry counts more', ['tea', `${filler} tea`, filler], 'tea', 0],
     ['a whole word counts more than a part', ['log xx', 'logs x', 'blog x'], 'log', 0],
     ['among equals the newer counts more', ['tea', 'tea', 'milk'], 'tea', 1],
-  ])('%s', (_, contents, query, first) => {
+  ])('a search orders the hits: %s', (_, contents, query, first) => {
     expect(found(contents as string[], query as string)[0]).toBe(first);
   });
 
-  it('lists the best 20, and says how many there are', () => {
+  it('a search lists the best 20 hits and their total number', () => {
     const contents = Array.from({ length: 50 }, (_, at) => (at === 7 ? 'tea tea' : 'tea milk'));
     const text = recalled(logWith(...contents), { query: 'tea' });
     const indexes = indexesIn([text]);
@@ -87,7 +85,7 @@ describe('the order of hits', () => {
 });
 
 describe('a hit', () => {
-  it("is one line around the match, with the author's name", () => {
+  it("a hit is one line around the match, with the author's name", () => {
     const content = `${'before '.repeat(100)}\n=== the needle ===\n[PM]: ${'behind '.repeat(100)}`;
     const text = recalled(logOf(said(ALICE, 'x'), said(DEV, content)), { query: 'needle' });
     const line = text.split('\n')[1] ?? '';
@@ -97,19 +95,19 @@ describe('a hit', () => {
     expect(line.length).toBeLessThan(300);
   });
 
-  it('is cut around the match where letters before it become longer in lower case', () => {
+  it('a hit is cut around the match where letters before it become longer in lower case', () => {
     const content = `${'İ'.repeat(2_000)} the-needle ${'x'.repeat(2_000)}`;
     expect(recalled(logWith(content), { query: 'the-needle' })).toContain('İ the-needle x');
   });
 
-  it('contains no half of a character', () => {
+  it('a hit contains no half of a character', () => {
     for (const shift of ['', 'a']) {
       const content = `${'😀'.repeat(200)}${shift}needle${'😀'.repeat(200)}`;
       expect(recalled(logWith(content), { query: 'needle' })).not.toMatch(/\p{Surrogate}/u);
     }
   });
 
-  it('is reported as missing if there is none', () => {
+  it('recall reports that a search has no hit', () => {
     expect(answerTo(logWith('a', 'b'), { query: 'no "such thing"' })).toEqual({
       ok: true,
       text: '--- recall found "no \\"such thing\\"" nowhere in entries 0 to 1 that you can be shown',

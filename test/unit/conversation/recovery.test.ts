@@ -14,7 +14,7 @@ function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { 
 }
 
 describe('a crash', () => {
-  it('L6: in mid-call: what was posted since does not change the request that is asked again', () => {
+  it('L6: after a crash during a model call the repeated request contains nothing that was posted since', () => {
     const world = new World();
     world.post('one');
     world.post('two', { by: 'bob' });
@@ -26,7 +26,7 @@ describe('a crash', () => {
     expect(last(world, 'turn-started')).toMatchObject({ resumed: true, trigger: [0] });
   });
 
-  it('L12: while safe tools ran: each is run once more, with a mark, then what was steered is delivered', () => {
+  it('L12: after a crash each running safe tool runs once more, with a mark, then steered messages are delivered', () => {
     const world = new World();
     world.post('one');
     world.answer(world.callOf('pm'), null, ['a', 'b']);
@@ -46,7 +46,7 @@ describe('a crash', () => {
     expect(world.calls).toHaveLength(1);
   });
 
-  it('L9: a call that was not started before a crash is started by the recovery, with a start entry before it runs', () => {
+  it('L9: recovery starts a call that was not started before the crash, with a start entry before it runs', () => {
     const world = new World();
     world.post('one');
     world.answer(world.callOf('pm'), null, ['a']);
@@ -59,7 +59,7 @@ describe('a crash', () => {
     expect(world.tools).toMatchObject([{ name: 'a', key: log.length + 1 }]);
   });
 
-  it('a turn whose agent was removed from the configuration is aborted', () => {
+  it('recovery aborts a turn whose agent was removed from the configuration', () => {
     const world = new World();
     world.post('one', { to: ['dev'] });
     const later = new World(rulesFor(['pm']));
@@ -72,7 +72,7 @@ describe('a crash', () => {
 });
 
 describe('the view of a live conversation', () => {
-  it('L3: contains nothing of what could not be appended', () => {
+  it('L3: the view contains nothing of a failed append', () => {
     const world = new World();
     world.post('one');
     const before = messagesOf(world.view('pm'));
@@ -81,12 +81,12 @@ describe('the view of a live conversation', () => {
     world.answer(call, 'never durable');
     expect(messagesOf(world.view('pm'))).not.toEqual(before);
     world.conversation.truncate(length);
-    // The log grows as long again, with other words.
+    // The log grows to the same length with other words.
     world.answer(call, 'durable');
     expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual(['one', 'durable']);
   });
 
-  it('L6: can be built again for any length that it has passed', () => {
+  it('L6: the view can be built again for any length that it has passed', () => {
     const world = new World();
     for (const words of ['one', 'two', 'three']) {
       world.post(words);

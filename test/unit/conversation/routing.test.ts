@@ -8,7 +8,7 @@ import {
 } from '../../../src/conversation/index.ts';
 import { card, World } from './world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const roster = createRoster(
@@ -30,11 +30,11 @@ function to(content: string, more: Partial<ConversationState> = {}, explicit?: s
   return routed.ok ? routed.to : routed.refusal.code;
 }
 
-describe('who answers: the first rule that applies', () => {
+describe('the first routing rule that applies', () => {
   it.each<[string, unknown, unknown]>([
     ["the message's `to` comes before a mention", to('@dev please', {}, ['qa']), ['qa']],
     ['several in `to` all answer, each once', to('x', {}, ['qa', 'dev', 'qa']), ['qa', 'dev']],
-    ['an empty `to` is none', to('@dev please', {}, []), ['dev']],
+    ['an empty `to` is ignored', to('@dev please', {}, []), ['dev']],
     ['an unknown `to` is an error', to('x', {}, ['dev', 'nobody']), 'UNKNOWN_AGENT'],
     ['a mention comes before the active agent', to('@dev please', { activeAgent: 'qa' }), ['dev']],
     [
@@ -48,31 +48,35 @@ describe('who answers: the first rule that applies', () => {
       ['pm'],
     ],
     [
-      'an active agent that is gone is passed over',
+      'an active agent that was removed is ignored',
       to('x', { activeAgent: 'gone', phase: 'chores' }),
       ['dev-ops'],
     ],
-    ['the one agent with the phase', to('x', { phase: 'plan' }), ['pm']],
+    ['the only agent with the phase answers', to('x', { phase: 'plan' }), ['pm']],
     [
-      'of several with the phase the active one',
+      'of several agents with the phase the active one answers',
       to('x', { phase: 'execute', mode: 'chat', activeAgent: 'qa' }),
       ['qa'],
     ],
     [
-      'of several with the phase the active one before the default one',
+      'of several agents with the phase the active one answers before the default one',
       to('x', { phase: 'chat', mode: 'chat', activeAgent: 'qa' }),
       ['qa'],
     ],
-    ['of several with the phase the default one', to('x', { phase: 'chat' }), ['pm']],
-    ['of several with the phase the first slug', to('x', { phase: 'execute' }), ['dev']],
-    ['no phase: the agent with the mode', to('x', { phase: 'reflection' }), ['dev']],
+    ['of several agents with the phase the default one answers', to('x', { phase: 'chat' }), ['pm']],
+    ['of several agents with the phase the first slug answers', to('x', { phase: 'execute' }), ['dev']],
+    ['no agent has the phase: the agent with the mode answers', to('x', { phase: 'reflection' }), ['dev']],
     [
-      'no phase: of several with the mode the default one',
+      'no agent has the phase: of several agents with the mode the default one answers',
       to('x', { phase: 'reflection', mode: 'chat' }),
       ['pm'],
     ],
-    ['neither phase nor mode: the default agent', to('x', { phase: 'reflection', mode: 'run' }), ['pm']],
-  ])('%s', (_, got, expected) => {
+    [
+      'no agent has the phase or the mode: the default agent answers',
+      to('x', { phase: 'reflection', mode: 'run' }),
+      ['pm'],
+    ],
+  ])('a post is routed by the first rule that applies: %s', (_, got, expected) => {
     expect(got).toEqual(expected);
   });
 
@@ -108,7 +112,7 @@ describe('who answers: the first rule that applies', () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('V1: a message that is not to be in the context is routed to no agent, even if it names one', () => {
+  it('V1: a message outside the context is routed to no agent, even if it names one', () => {
     const world = new World();
     expect(world.post('@dev', { includeInContext: false }).effects).toEqual([]);
     expect(world.post('@dev', { isCollapsed: true, to: ['dev'] }).effects).toEqual([]);
@@ -146,11 +150,11 @@ describe('a mention', () => {
     ['/@dev', ['dev']],
     ['dev', []],
     ['@-dev', []],
-  ])('in %j is of %j', (content, expected) => {
+  ])('the text %j mentions %j', (content, expected) => {
     expect(mentions(content, roster)).toEqual(expected);
   });
 
-  it('is found in linear time in text of any shape', () => {
+  it('mentions are found in linear time in text of any shape', () => {
     expect(mentions(`@${'a-'.repeat(500_000)}`, roster)).toEqual([]);
     expect(mentions(`@dev-${'a-'.repeat(200_000)}`, roster)).toEqual(['dev']);
     expect(mentions('@'.repeat(500_000), roster)).toEqual([]);

@@ -17,7 +17,7 @@ const typed = (entries: readonly Entry[]) =>
   );
 
 describe('a conversation that begins with messages from elsewhere', () => {
-  it('L14 L17: starts no turn, and attributes each message to its publisher or to the named agent', () => {
+  it('L14 L17: seed messages start no turn and are attributed to their publisher or to the named agent', () => {
     const world = new World();
     const [entries = []] = batches([
       { ...user('Hi'), name: 'pm' },
@@ -37,7 +37,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('accepts several batches, each call with its result, and adds a result to a call without one', () => {
+  it('a seed accepts several batches, each call with its result, and adds a result to a call without one', () => {
     const messages = [
       user('one'),
       { role: 'assistant', content: null, tool_calls: [call] },
@@ -63,7 +63,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('splits a long stretch without people between calls, never between a call and its result', () => {
+  it('a seed splits a long stretch without people between calls, never between a call and its result', () => {
     const step = [
       { role: 'assistant', content: null, tool_calls: [call] },
       { role: 'tool', tool_call_id: 'x', content: 'seen' },
@@ -76,7 +76,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
     ]);
   });
 
-  it('appends the same messages once, even if only a part of them was appended before', () => {
+  it('a repeated seed is appended once, even if only a part of it was appended before', () => {
     const world = new World();
     const history = [user('one'), { role: 'assistant', content: 'uno' }, user('two'), user('three')];
     const [first = [], second = []] = batches(history, 80);
@@ -92,7 +92,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
     expect(seed(world, other).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
   });
 
-  it('is refused after any other message, for an unknown agent, and for a message that is too large', () => {
+  it('a seed is refused after any other message, for an unknown agent, and for a message that is too large', () => {
     const world = new World();
     world.post('first');
     const [entries = []] = batches([user('Hi')]);

@@ -4,12 +4,12 @@ import { typed } from './life.ts';
 import { type Called, expectGuarded, expectSound, Team } from './team.ts';
 
 /**
- * A tree of tasks with agents that do exactly what their task says. Whatever dies in between, the same tasks are
- * done by the same agents with the same answers.
+ * A tree of tasks whose agents do exactly what their task says. After a crash at any point the same agents do the
+ * same tasks with the same answers.
  */
 
 interface Task {
-  /** Larger than its asker's: no circles. */
+  /** Larger than its asker's, so that delegations form no cycle. */
   readonly agent: number;
   readonly looks: boolean;
   readonly asks: boolean;
@@ -33,7 +33,7 @@ function taskArbitrary(from: number): fc.Arbitrary<Task> {
   });
 }
 
-/** The root's agent hands over to the second root when it is done, if there is one. */
+/** The agent of the root hands over to the second root at the end, if there is one. */
 const planArbitrary = fc.record({
   first: taskArbitrary(0),
   second: fc.option(taskArbitrary(0), { nil: null }),
@@ -45,7 +45,7 @@ function tasksOf({ first, second }: Plan): Map<string, Task> {
   const found = new Map<string, Task>();
   const add = (task: Task, path: string) => {
     found.set(path, task);
-    // Within one tree an agent stands below smaller ones only.
+    // Within one tree an agent is below agents with smaller numbers only.
     task.parts.forEach((part, at) => {
       add({ ...part, agent: Math.max(part.agent, Math.min(task.agent + 1, 3)) }, `${path}.${at}`);
     });
@@ -55,7 +55,7 @@ function tasksOf({ first, second }: Plan): Map<string, Task> {
   return found;
 }
 
-/** One step of whatever runs: the oldest model call, else the oldest tool, else a person's answer. */
+/** Completes the oldest tool, else the oldest model call, else answers a question. */
 function step(team: Team, tasks: Map<string, Task>): boolean {
   const tool = team.tools[0];
   if (tool) {
@@ -102,7 +102,7 @@ function step(team: Team, tasks: Map<string, Task>): boolean {
   return true;
 }
 
-/** What came of it, whatever the order and however often it was interrupted. */
+/** The result, independent of the order and of the number of interruptions. */
 function effectsOf(team: Team): string[] {
   const found: string[] = [];
   for (const entry of team.entries) {
@@ -128,7 +128,7 @@ function contentAt(team: Team, at: number): string {
   return entry?.type === 'message' ? (entry.content ?? '') : '';
 }
 
-function whole(plan: Plan, crashAt: number): { team: Team; appends: number } {
+function runPlan(plan: Plan, crashAt: number): { team: Team; appends: number } {
   const tasks = tasksOf(plan);
   const team = new Team({ slugs: SLUGS }, false);
   team.post('task 0', { to: [SLUGS[plan.first.agent] ?? 'a'] });
@@ -146,14 +146,14 @@ function whole(plan: Plan, crashAt: number): { team: Team; appends: number } {
 }
 
 describe('a team that does what its tasks say', () => {
-  it('has the same result when the process ends after any append: nothing is lost, nothing is done twice', () => {
+  it('the team has the same result when the process ends after any append: nothing is lost or done twice', () => {
     fc.assert(
       fc.property(planArbitrary, (plan) => {
-        const { team, appends } = whole(plan, Number.POSITIVE_INFINITY);
+        const { team, appends } = runPlan(plan, Number.POSITIVE_INFINITY);
         const expected = effectsOf(team);
         expect(expected.filter((effect) => / (failed|aborted|limited)$/.test(effect))).toEqual([]);
         for (let crashAt = 1; crashAt < appends; crashAt++)
-          expect([crashAt, effectsOf(whole(plan, crashAt).team)]).toEqual([crashAt, expected]);
+          expect([crashAt, effectsOf(runPlan(plan, crashAt).team)]).toEqual([crashAt, expected]);
         for (const answer of typed(team.entries, 'delegation-answered')) expect(answer.late).toBe(false);
       }),
       { numRuns: 10 },

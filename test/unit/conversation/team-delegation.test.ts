@@ -5,7 +5,7 @@ import { expectCursors } from './world.ts';
 const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
 
 describe('a delegation', () => {
-  it('is durable before the other agent starts, in one append, and the asker waits', () => {
+  it('a delegation is durable before the other agent starts, in one append, and the asker waits', () => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', 'I ask dev.', to('dev', 'build it'));
@@ -30,7 +30,7 @@ describe('a delegation', () => {
     ]);
   });
 
-  it("returns the delegate's last message, which appears after its call and nowhere else", () => {
+  it("a delegation returns the delegate's last message, which appears after its call and nowhere else", () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -85,7 +85,7 @@ describe('a delegation', () => {
     },
   );
 
-  it('to one agent twice in one answer starts two turns of it, one after the other', () => {
+  it('two delegations to one agent in one answer start two turns of it, one after the other', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, to('dev', 'a'), to('dev', 'b'));
@@ -95,7 +95,7 @@ describe('a delegation', () => {
     expect(team.resultsAt(entries[0]?.index ?? -1)).toEqual(['did a', 'did b']);
   });
 
-  it('starts at once, though another tool of the same answer still runs', () => {
+  it('a delegation starts at once, though another tool of the same answer still runs', () => {
     const team = new Team();
     team.post('go');
     const { effects } = team.act('pm', null, to('dev'), ['look']);
@@ -108,14 +108,14 @@ describe('a delegation', () => {
     expect(team.calls).toEqual([]);
     team.finish(team.tools[0] ?? expect.unreachable(), 'seen');
     expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
-    expect(team.outcomes('pm')).toEqual([]); // it never waited
+    expect(team.outcomes('pm')).toEqual([]); // It never waited.
   });
 
   it.each([
     ['to oneself', 'pm', 'TO_YOURSELF', 'that is you'],
     ['to an agent that does not exist', 'nobody', 'UNKNOWN_AGENT', 'there are dev, qa'],
     ['to a name that every object has', 'constructor', 'UNKNOWN_AGENT', 'there are dev, qa'],
-  ])('%s is refused, and the model is called again', (_, slug, code, words) => {
+  ])('a delegation %s is refused, and the model is called again', (_, slug, code, words) => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', null, to(slug));
@@ -133,7 +133,7 @@ describe('a delegation', () => {
     ['{"to":"dev","request":""}', 'request'],
     ['{"to":"dev","request":"x","extra":1}', 'extra'],
     ['{"to":1,"request":"x"}', 'to: '],
-  ])('with the arguments %s is refused with the reason', (given, words) => {
+  ])('a delegation with the arguments %s is refused with the reason', (given, words) => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['delegate', given]);
@@ -143,14 +143,14 @@ describe('a delegation', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
   });
 
-  it('of a tool that the agent does not have is refused', () => {
+  it('a call of a tool that the agent does not have is refused', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['complete_node', { outcome: 'x', summary: 'y' }]);
     expect(team.result('complete_node')).toContain('TOOL_NOT_AVAILABLE');
   });
 
-  it('V13: to any agent of its own chain is a circle and is refused', () => {
+  it('V13: a delegation to any agent of its own chain is a cycle and is refused', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -164,7 +164,7 @@ describe('a delegation', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['qa']);
   });
 
-  it('V13: two agents with turns of their own cannot end up waiting for each other', () => {
+  it('V13: two agents with turns of their own cannot wait for each other', () => {
     const team = new Team();
     team.post('@pm @dev: go');
     team.act('pm', null, to('dev'));
@@ -176,7 +176,7 @@ describe('a delegation', () => {
     expect(team.outcomes('dev')).toEqual(['completed', 'completed']);
   });
 
-  it('V13: three agents with turns of their own cannot wait for each other either', () => {
+  it('V13: three agents with turns of their own cannot wait for each other', () => {
     const team = new Team();
     team.post('@pm @dev @qa: go');
     team.act('pm', null, to('dev'));
@@ -187,7 +187,7 @@ describe('a delegation', () => {
     for (const slug of ['pm', 'dev', 'qa']) expect(team.turn(slug)).toBeNull();
   });
 
-  it('inherits the hops of its asker, and the limit is an entry that people see', () => {
+  it('a delegation inherits the hops of its asker, and the limit is an entry that people see', () => {
     const team = new Team({ hopsPerTrigger: 2 });
     team.post('go');
     team.act('pm', null, to('dev'));

@@ -18,7 +18,7 @@ const NAMES = Object.keys(NEXT);
 
 describe('phases', () => {
   it.each(NAMES.flatMap((from) => NAMES.map((to) => [from, to] as const)))(
-    'from %s to %s an agent may go if the table says so, and a person always may',
+    'an agent may change the phase from %s to %s if the table says so, and a person always may',
     (from, to) => {
       const legal = from === to || (NEXT[from] ?? []).includes(to);
       const team = new Team({}, false);
@@ -44,7 +44,7 @@ describe('phases', () => {
     },
   );
 
-  it('of a configured table replace rows and add phases', () => {
+  it('the phases of a configured table replace rows and add phases', () => {
     const review = { description: 'look again', next: ['chat'] };
     const chat = { ...BUILT_IN_PHASES.chat, next: ['review'] };
     const team = new Team({ phases: { ...BUILT_IN_PHASES, chat, review } });
@@ -62,20 +62,20 @@ describe('phases', () => {
     expect(team.result('set_phase')).toContain('ILLEGAL_PHASE');
   });
 
-  it('choose the agent of the new phase from the next request on', () => {
+  it('a new phase chooses its agent from the next request on', () => {
     const cards = [
       card('pm', { phases: ['chat'], tools: ['set_phase'] }),
       card('dev', { phases: ['execute'] }),
     ];
     const team = new Team({ cards, slugs: ['pm', 'dev'] });
     team.post('go');
-    team.do({ type: 'set-mode', mode: 'agent', agent: 'pm', by: PERSON }); // the phase takes the floor from it
+    team.do({ type: 'set-mode', mode: 'agent', agent: 'pm', by: PERSON }); // The phase clears the active agent.
     team.act('pm', null, phase('execute'));
     team.act('pm', 'now dev');
     expect(team.post('do it').reply).toMatchObject({ agents: ['dev'] });
   });
 
-  it('are entered in order if one answer enters two, the second from the first', () => {
+  it('an answer that enters two phases enters them in order, the second from the first', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, phase('plan'), phase('chat'), phase('execute'));
@@ -92,7 +92,7 @@ describe('phases', () => {
 });
 
 describe('a handoff', () => {
-  it("comes before its result and the end of the turn in one append, and is the receiver's trigger", () => {
+  it("a handoff is appended with its result and the end of the turn, and is the receiver's trigger", () => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', 'Dev does it.', over('dev'));
@@ -117,7 +117,7 @@ describe('a handoff', () => {
     expectCursors(team.entries);
   });
 
-  it('with a phase enters it first, in the same append, and the receiver becomes the active agent', () => {
+  it('a handoff with a phase enters it first, in the same append, and the receiver becomes the active agent', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, over('dev', 'execute'));
@@ -131,17 +131,20 @@ describe('a handoff', () => {
     ['to nobody that is known', over('nobody'), 'UNKNOWN_AGENT'],
     ['with an illegal phase', over('dev', 'verification'), 'ILLEGAL_PHASE'],
     ['with no summary', ['handoff', { to: 'dev' }], 'INVALID_ARGUMENTS'],
-  ] as const)('%s is refused: the active agent stays, and the model is called again', (_, call, code) => {
-    const team = new Team();
-    team.post('go');
-    const { entries, effects } = team.act('pm', null, call);
-    expect(kinds(entries)).toEqual(['assistant pm', 'tool pm']);
-    expect(team.result('handoff')).toContain(code);
-    expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
-    expect(team.conversation.state).toMatchObject({ activeAgent: null, phase: 'chat' });
-  });
+  ] as const)(
+    'a handoff %s is refused: the active agent stays, and the model is called again',
+    (_, call, code) => {
+      const team = new Team();
+      team.post('go');
+      const { entries, effects } = team.act('pm', null, call);
+      expect(kinds(entries)).toEqual(['assistant pm', 'tool pm']);
+      expect(team.result('handoff')).toContain(code);
+      expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
+      expect(team.conversation.state).toMatchObject({ activeAgent: null, phase: 'chat' });
+    },
+  );
 
-  it('in a delegated turn is refused (V13), and words still answer', () => {
+  it('V13: a handoff in a delegated turn is refused, and the turn can still answer', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'x' }]);
@@ -151,7 +154,7 @@ describe('a handoff', () => {
     expect(team.result('delegate')).toBe('well then');
   });
 
-  it('goes around as often as the limit allows, and then people see that it was reached', () => {
+  it('handoffs may repeat up to the limit, and then people see that it was reached', () => {
     const team = new Team({ hopsPerTrigger: 3 });
     team.post('go');
     for (const [from, to] of [
@@ -167,12 +170,12 @@ describe('a handoff', () => {
     expect(effects).toMatchObject([{ agent: 'dev' }]);
     expect(team.conversation.state.activeAgent).toBe('dev');
     team.act('dev', 'this is as far as we came');
-    team.post('go on'); // a person begins a new chain
+    team.post('go on'); // A message of a person begins a new chain.
     team.act('dev', null, over('pm'));
     expect(team.last('handoff').hops).toBe(1);
   });
 
-  it('waits for the other calls of its answer, and their results come before it', () => {
+  it('a handoff waits for the other calls of its answer, and their results come before it', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, over('dev'), ['look'], ['ask', { question: 'sure?' }]);
@@ -192,7 +195,7 @@ describe('a handoff', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
   });
 
-  it('twice in one answer: the first is carried out, the second gets an error that the turn is over', () => {
+  it('of two handoffs in one answer the first is carried out, and the second gets an error that the turn has ended', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, over('nobody'), over('dev'), over('qa'));
@@ -204,7 +207,7 @@ describe('a handoff', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
   });
 
-  it('to a busy agent is queued: it starts a turn of its own and is not delivered into the running one', () => {
+  it('a handoff to a busy agent is queued: it starts a turn of its own and is not delivered into the running one', () => {
     const team = new Team();
     team.post('@pm @dev: go');
     team.act('pm', null, over('dev'));

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { type Called, PERSON, Team } from './team.ts';
 import type { CallModel } from './world.ts';
 
-/** Random lives of a team: agents hand over, delegate, ask and fail; people post, stop, resume; the process dies. */
+/** Random steps of a team: agents hand over, delegate, ask and fail; people post, stop, resume; the process crashes. */
 
 const small = fc.nat({ max: 7 });
 
-const deed = fc.record({
+const actionArbitrary = fc.record({
   kind: fc.constantFrom(
     'delegate',
     'delegate',
@@ -54,7 +54,7 @@ const teamStep = fc.oneof(
       kind: fc.constant('act' as const),
       pick: small,
       words: fc.boolean(),
-      deeds: fc.array(deed, { maxLength: 3 }),
+      deeds: fc.array(actionArbitrary, { maxLength: 3 }),
     }),
   },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('finish' as const), pick: small }) },
@@ -107,7 +107,7 @@ function slugsOf(team: Team): string[] {
   return [...team.rules.roster.agents.keys()];
 }
 
-export function live(team: Team, step: TeamStep): void {
+export function applyStep(team: Team, step: TeamStep): void {
   const slug = pickFrom(slugsOf(team), 'pick' in step ? step.pick : 0) ?? 'pm';
   const call = 'pick' in step ? pickFrom(team.calls, step.pick) : undefined;
   switch (step.kind) {
@@ -191,7 +191,7 @@ function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
   });
 }
 
-/** A worker gives up: mostly because it was told to, else because its time is over. */
+/** Aborts work that a stop ended; if there is none, a worker may reach its time limit. */
 function abortOne(team: Team, step: Extract<TeamStep, { kind: 'abort' }>): void {
   const works: CallModel[] = [
     ...team.calls,
@@ -207,7 +207,7 @@ function abortOne(team: Team, step: Extract<TeamStep, { kind: 'abort' }>): void 
   team.do({ type: 'model-aborted', partial, ...(limit ? { limit } : {}), ...report });
 }
 
-/** Open questions, the oldest first: who asked, and the id of the entry that asks. */
+/** Open questions, the oldest first: the asking agent, and the id of the call. */
 export function openQuestions(team: Team): { agent: string; id: string }[] {
   return Object.entries(team.conversation.state.agents)
     .flatMap(([agent, { turn }]) => (turn?.openCalls ?? []).map((call) => ({ agent, call })))
@@ -216,8 +216,8 @@ export function openQuestions(team: Team): { agent: string; id: string }[] {
     .map(({ agent, call }) => ({ agent, id: `c${call.place.index}_${call.place.position}` }));
 }
 
-/** Everybody is resumed, every model answers in words, every question is answered: the conversation comes to rest. */
-export function rest(team: Team): void {
+/** Resumes all agents, completes all work and answers all questions, until nothing is outstanding. */
+export function settle(team: Team): void {
   for (const agent of [null, ...slugsOf(team)]) team.do({ type: 'resume', agent, by: PERSON });
   for (let rounds = 0; ; rounds++) {
     if (rounds > 200) throw new Error('there is always another question');

@@ -23,7 +23,7 @@ describe('a delegate that gives no answer', () => {
       '[dev gave no answer: its turn was limited]',
     ],
     [
-      'is out of model calls, and had begun to speak',
+      'is out of model calls after a first text',
       (team: Team) => team.act('dev', 'half', ['set_phase', { phase: 'chat', reason: 'x' }]),
       'half\n\n[dev did not finish: its turn was limited]',
     ],
@@ -36,26 +36,26 @@ describe('a delegate that gives no answer', () => {
       '[dev gave no answer: its turn was aborted]',
     ],
     [
-      'says what nobody can see',
+      'answers with invisible characters',
       (team: Team) => team.act('dev', '\u200b\u2800 '),
       '[dev gave no answer: its turn was completed]',
     ],
     [
-      'has nothing to say',
+      'answers without text',
       (team: Team) => team.act('dev', null),
       '[dev gave no answer: its turn was completed]',
     ],
-  ])('%s: its asker gets a result all the same and continues', (_, happen, result) => {
+  ])('the asker of a delegate that %s gets a result and continues', (_, happen, result) => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');
     team.act('pm', null, to('dev'));
     happen(team);
     expect(team.result('delegate')).toContain(result);
-    expect(team.outcomes('pm').at(-1)).toBe('limited'); // its one call is made: it did go on
+    expect(team.outcomes('pm').at(-1)).toBe('limited'); // The asker continued: its only model call is used.
     expect(team.last('delegation-answered')).toMatchObject({ from: 'dev', to: 'pm', late: false });
   });
 
-  it('answers late after its asker was stopped, and the answer appears as a message', () => {
+  it('a delegate that answers after its asker was stopped adds its answer as a message', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -79,7 +79,7 @@ describe('a delegate that gives no answer', () => {
     ]);
   });
 
-  it('TURNS-4: whose asker was stopped starts no tool and makes no further model call', () => {
+  it('TURNS-4: a delegate whose asker was stopped starts no tool and makes no further model call', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -89,7 +89,7 @@ describe('a delegate that gives no answer', () => {
     expect(team.outcomes('dev')).toEqual(['aborted']);
   });
 
-  it('TURNS-4: whose asker was stopped is aborted, not resumed, after a crash', () => {
+  it('TURNS-4: recovery aborts a delegate whose asker was stopped, and does not resume it', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -104,7 +104,7 @@ describe('a delegate that gives no answer', () => {
     ['the delegate', ['dev', 'pm']],
     ['the asker', ['pm', 'dev']],
   ])(
-    "TURNS-4: does not continue when the crash came before its asker's abort, %s known first",
+    "TURNS-4: a delegate does not continue when the crash came before its asker's abort, %s known first",
     (_, first) => {
       const team = new Team();
       for (const slug of first) {
@@ -121,7 +121,7 @@ describe('a delegate that gives no answer', () => {
     },
   );
 
-  it('ends with its asker when a limit ends the asker while a tool runs', () => {
+  it('a delegate ends with its asker when a limit ends the asker while a tool runs', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'), ['look']);
@@ -133,7 +133,7 @@ describe('a delegate that gives no answer', () => {
     expect(team.outcomes('pm')).toEqual(['limited']);
   });
 
-  it('starts and ends without a model call if it is still queued when its asker has ended', () => {
+  it('a queued delegation starts and ends without a model call when its asker has ended', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -167,7 +167,7 @@ describe('a delegate that gives no answer', () => {
     },
   );
 
-  it('because it is stopped while the request is queued: its asker continues, and it does nothing on resume', () => {
+  it('the asker of an agent that is stopped with a queued request continues, and a resume starts nothing', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -183,7 +183,7 @@ describe('a delegate that gives no answer', () => {
     expect(team.last('delegation-answered')).toMatchObject({ late: true, answers: [] });
   });
 
-  it('because every agent is stopped: no asker continues', () => {
+  it('no asker continues when every agent is stopped', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -194,7 +194,7 @@ describe('a delegate that gives no answer', () => {
     expect(team.calls).toEqual([]);
   });
 
-  it('because it was removed from the configuration: its asker gets a result', () => {
+  it('the asker of an agent that was removed from the configuration gets a result', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -204,20 +204,20 @@ describe('a delegate that gives no answer', () => {
     expect(later.calls.map((call) => call.agent)).toEqual(['pm']);
   });
 
-  it('because it was removed from the configuration while it waited for a person: the next message ends its turn', () => {
+  it('the next message ends the turn of an agent that was removed while it waited for a person', () => {
     const team = new Team();
     team.post('go', { to: ['pm'] });
     team.act('pm', null, to('dev'));
     team.act('dev', null, ['ask', { question: 'which one?' }]);
     const later = new Team({ slugs: ['pm', 'qa'] }, false);
-    later.conversation = new Conversation(later.rules, [...team.entries]); // nothing is owed: it is not recovered
+    later.conversation = new Conversation(later.rules, [...team.entries]); // Nothing is outstanding: the conversation is not recovered.
     const { reply } = later.post('the red one', { id: 'an answer' });
     expect(later.result('delegate')).toBe('[dev gave no answer: its turn was aborted]');
     expect(reply).toMatchObject({ agents: ['pm'] });
     expect(later.calls.map((call) => call.agent)).toEqual(['pm']);
   });
 
-  it('because it was removed from the configuration while it waited for another agent: both turns end', () => {
+  it('the removal of an agent that waits for another agent ends both turns', () => {
     const team = new Team();
     team.post('@dev first');
     team.act('dev', null, ['delegate', { to: 'qa', request: 'try it' }]);

@@ -7,7 +7,7 @@ const ask = (question = 'which one?') => ['ask', { question }] as const;
 const to = (agent: string) => ['delegate', { to: agent, request: 'please' }] as const;
 
 describe('a question to a person', () => {
-  it('ends the turn as waiting; the next message is its result, appears only after the call, and resumes the turn', () => {
+  it('a question ends the turn as waiting; the next message is its result, appears only after the call, and resumes the turn', () => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', 'I need to know.', ask());
@@ -29,7 +29,7 @@ describe('a question to a person', () => {
     expectCursors(team.entries);
   });
 
-  it('asked again in the same turn is answered only by its own answer', () => {
+  it('a question that is asked again in the same turn is answered only by its own answer', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask('a?'));
@@ -50,15 +50,15 @@ describe('a question to a person', () => {
       const report = { agent: 'pm', turnId, duration: 1, requestHash: '', upTo: length };
       expect(team.do({ type: 'model-answered', answer, ...report }).reply.kind).toBe('stale');
     };
-    again(team.entries.length); // its tool runs
+    again(team.entries.length); // Its tool runs.
     team.finish(team.tools[0] ?? expect.unreachable());
-    again(team.entries.length); // it waits
+    again(team.entries.length); // The turn waits.
     team.post('the red one');
-    again(upTo); // the next call is out
+    again(upTo); // The next model call is running.
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
-  it('survives a restart and starts nothing during the wait', () => {
+  it('a question survives a restart and starts nothing during the wait', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask());
@@ -71,7 +71,7 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
-  it('gets the next message before mode run and the active agent do, while others can be addressed by name', () => {
+  it('a question gets the next message before mode run and the active agent, while others can be addressed by name', () => {
     const team = new Team();
     team.post('@dev go');
     team.act('dev', null, ask());
@@ -83,7 +83,7 @@ describe('a question to a person', () => {
     expect(team.post('and now').reply).toMatchObject({ agents: ['qa'] });
   });
 
-  it('V18: an explicit `to` and a mention answer too; whatever delivery it came with', () => {
+  it('V18: an explicit `to` and a mention answer a question too, with any delivery', () => {
     for (const [words, more] of [
       ['red', { to: ['dev'] }],
       ['@dev red', {}],
@@ -99,7 +99,7 @@ describe('a question to a person', () => {
     }
   });
 
-  it('V18: of several of one agent the oldest is answered, or the one that replyTo names; it wakes when all are', () => {
+  it('V18: of several questions of one agent the oldest is answered, or the one that replyTo names; the turn resumes after all', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, ask('a?'), ask('b?'), ask('c?'));
@@ -114,7 +114,7 @@ describe('a question to a person', () => {
   });
 
   it.each(['entry', 'call'])(
-    'V18: of several agents that ask the oldest is answered, or the one named by %s',
+    'V18: of the questions of several agents the oldest is answered, or the one named by %s',
     (by) => {
       const team = new Team();
       team.post('@dev @qa go');
@@ -130,7 +130,7 @@ describe('a question to a person', () => {
     },
   );
 
-  it('is not answered by a message that no agent is shown', () => {
+  it('a message that no agent is shown does not answer a question', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask());
@@ -138,7 +138,7 @@ describe('a question to a person', () => {
     expect(team.turn('pm')?.status).toBe('waiting');
   });
 
-  it('with wrong arguments is refused and asks no person', () => {
+  it('a question with wrong arguments is refused and asks no person', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['ask', { question: '' }]);
@@ -146,7 +146,7 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
-  it('of a delegate is answered while its asker still waits, over a restart', () => {
+  it("a delegate's question is answered while its asker still waits, also after a restart", () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'), to('qa'));

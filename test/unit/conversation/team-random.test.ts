@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { Conversation, checkKnowledge, planRepair } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { typed } from './life.ts';
-import { expectGuarded, expectNoCircle, expectSound, type Team } from './team.ts';
-import { live, rest, type TeamStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
+import { expectGuarded, expectNoCycle, expectSound, type Team } from './team.ts';
+import { applyStep, settle, type TeamStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
 import { expectCursors, messagesOf } from './world.ts';
 
-/** Any interleaving of what a team and its people do, crashes included. On failure fast-check prints its seed. */
+/** Any interleaving of the actions of a team and its people, with crashes. On failure fast-check prints seed and path. */
 
 type Sizes = Parameters<typeof teamOf>[0];
 
@@ -18,7 +18,7 @@ function lives(numRuns: number, check: boolean, property: (team: Team, steps: Te
   );
 }
 
-/** Every routed entry is dealt with by one turn, or answers one question; every turn ends once. */
+/** One turn processes each routed entry, or the entry answers one question; every turn ends once. */
 function expectAllAnswered(team: Team): void {
   const { entries } = team;
   const started = typed(entries, 'turn-started');
@@ -50,7 +50,7 @@ function expectAllAnswered(team: Team): void {
   }
 }
 
-/** Every call has one result; every delegation one answer, late if and only if the call had another result before. */
+/** Every call has one result; every delegation has one answer, late if and only if the call already had a result. */
 function expectCallsAnswered(team: Team): void {
   const { entries } = team;
   const messages = typed(entries, 'message');
@@ -92,43 +92,43 @@ function expectWithinLimits(team: Team): void {
 describe('any interleaving of a team at work', () => {
   it('V1 to V14: every request is what the rules give, byte for byte, and extends the one before', () => {
     lives(30, true, (team, steps) => {
-      for (const step of steps) live(team, step);
-      rest(team);
+      for (const step of steps) applyStep(team, step);
+      settle(team);
       expectCursors(team.entries);
       expect(checkKnowledge(team.entries)).toEqual([]);
     });
   });
 
-  it('V17: with small windows, too, a summary takes the place of what it names, and nothing else moves', () => {
+  it('V17: with small windows a summary replaces what it names, and no other message moves', () => {
     let summaries = 0;
-    // Some seeds make few: more lives, until there are enough.
+    // Some seeds make few summaries: more runs, until there are enough.
     for (let tries = 0; tries < 10 && summaries <= 10; tries++)
       lives(60, true, (team, steps) => {
         team.window = 200 + 10 * (steps.length % 20);
-        for (const step of steps) live(team, step);
-        rest(team);
+        for (const step of steps) applyStep(team, step);
+        settle(team);
         expectCursors(team.entries);
         expect(checkKnowledge(team.entries)).toEqual([]);
         summaries += typed(team.entries, 'summary').length;
       });
-    expect(summaries).toBeGreaterThan(10); // or nothing was tested
+    expect(summaries).toBeGreaterThan(10); // Otherwise the test would check nothing.
   });
 
-  it('TURNS-5, TURNS-6: after every append no work is forgotten, no agent waits for itself, and the guard accepts every request', () => {
+  it('TURNS-5, TURNS-6: after every append no work is lost, no agent waits for itself, and the guard accepts every request', () => {
     lives(60, false, (team, steps) => {
       for (const step of steps) {
-        live(team, step);
+        applyStep(team, step);
         expectSound(team);
-        expectNoCircle(team);
+        expectNoCycle(team);
         expectGuarded(team);
       }
     });
   });
 
-  it('everything comes to rest: each trigger answered once, each call, delegation and question too, within the limits', () => {
+  it('every conversation ends without outstanding work: each trigger, call, delegation and question is answered once, within the limits', () => {
     lives(60, false, (team, steps) => {
-      for (const step of steps) live(team, step);
-      rest(team);
+      for (const step of steps) applyStep(team, step);
+      settle(team);
       expectAllAnswered(team);
       expectCallsAnswered(team);
       expectWithinLimits(team);
@@ -140,11 +140,11 @@ describe('any interleaving of a team at work', () => {
     fc.assert(
       fc.property(teamSizes, teamSteps, fc.nat(), (sizes, steps, cut) => {
         const team = teamOf(sizes, true);
-        for (const step of steps) live(team, step);
+        for (const step of steps) applyStep(team, step);
         team.crash(cut % team.boundaries.length);
         expectSound(team);
         expectGuarded(team);
-        rest(team);
+        settle(team);
         expectAllAnswered(team);
         expectCallsAnswered(team);
         expectWithinLimits(team);
@@ -156,7 +156,7 @@ describe('any interleaving of a team at work', () => {
 
   it('L1: state and views are a fold of the log', () => {
     lives(12, false, (team, steps) => {
-      for (const step of steps) live(team, step);
+      for (const step of steps) applyStep(team, step);
       const log = JSON.parse(JSON.stringify(team.entries));
       const reader = new Conversation(team.rules, log);
       expect(reader.state).toEqual(team.conversation.state);

@@ -4,7 +4,7 @@ import { kinds, PERSON, Team } from './team.ts';
 
 const done = (outcome: string) => ['complete_node', { outcome, summary: 'as said' }] as const;
 
-/** A log that begins with a run whose first node woke its agent. */
+/** A log that begins with a run whose first node triggered its agent. */
 function earlierRun(): Team {
   const team = new Team();
   team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
@@ -18,8 +18,8 @@ function earlierRun(): Team {
   return team;
 }
 
-/** A conversation in which a person has spoken, and was answered. */
-function afterTalk(): Team {
+/** A conversation with one answered message of a person. */
+function afterExchange(): Team {
   const team = new Team();
   team.post('a clock would be nice');
   team.act('pm', 'it would');
@@ -29,8 +29,8 @@ function afterTalk(): Team {
 describe('a run', () => {
   it.each([
     ['in a new conversation', () => new Team()],
-    ['after a talk', afterTalk],
-  ])('without an input %s waits for the next message to its agent, after a crash too', (_, begin) => {
+    ['after an exchange', afterExchange],
+  ])('a run without an input %s waits for the next message to its agent, after a crash too', (_, begin) => {
     const team = begin();
     const { entries, effects } = team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
     expect(kinds(entries)).toEqual(['mode-entered', 'run-started', 'node-entered']);
@@ -54,7 +54,7 @@ describe('a run', () => {
     expect(team.callOf('dev')).toBeDefined();
   });
 
-  it('that waits for its input still waits after its agent did what another agent delegated to it', () => {
+  it('a run that waits for its input still waits after its agent completed a delegation', () => {
     const team = new Team();
     team.post('@dev go');
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
@@ -68,7 +68,7 @@ describe('a run', () => {
   });
 
   it('a run with an input begins with it, in one append, whatever messages came before', () => {
-    for (const team of [new Team(), afterTalk()]) {
+    for (const team of [new Team(), afterExchange()]) {
       const command = { type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON } as const;
       const { entries } = team.do({ ...command, input: '@dev knows: build a clock' });
       expect(kinds(entries)).toEqual([
@@ -84,7 +84,7 @@ describe('a run', () => {
     }
   });
 
-  it('with an input gives a busy agent a turn of its own, and answers no open question with it', () => {
+  it('the input of a run gives a busy agent a turn of its own, and answers no open question', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['ask', { question: 'where?' }]);
@@ -98,34 +98,37 @@ describe('a run', () => {
   });
 
   it.each([
-    ['of its first agent, that is named by nobody', 'pm', 'there', {}, true],
+    ['of its first agent, with no agent named', 'pm', 'there', {}, true],
     ['of its first agent, to the agent by name', 'pm', '@pm there', {}, true],
     ['of its first agent, with a delivery of its own', 'pm', 'there', { delivery: 'queue' }, true],
-    ['of its first agent, to another agent, too', 'pm', '@pm @qa there', {}, true],
+    ['of its first agent, also addressed to another agent', 'pm', '@pm @qa there', {}, true],
     ['of another agent', 'dev', 'there', {}, true],
-    ['of another agent, and is a new message to its first agent', 'dev', '@pm @dev there', {}, false],
-  ] as const)('that waits for its input and an answer to a question %s', (_, asker, words, more, waits) => {
-    const team = new Team();
-    team.post(`@${asker} go`);
-    team.act(asker, null, ['ask', { question: 'where?' }]);
-    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
-    team.post(words, more);
-    expect(team.result('ask')).toBe(words);
-    const { run } = team.conversation.state;
-    expect(run?.awaitsInput ?? false).toBe(waits);
-    team.crash();
-    expect(team.conversation.state.run?.awaitsInput ?? false).toBe(waits);
-    if (!waits) return;
-    team.act(asker, 'thanks');
-    expect(team.conversation.state.run).toMatchObject({ node: 'plan', awaitsInput: true });
-    team.post('@pm build a clock');
-    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
-    expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [team.last('message').index] });
-    team.act('pm', null, done('planned'));
-    expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
-  });
+    ['of another agent, also addressed to its first agent', 'dev', '@pm @dev there', {}, false],
+  ] as const)(
+    'a run that waits for its input handles the answer to a question %s',
+    (_, asker, words, more, waits) => {
+      const team = new Team();
+      team.post(`@${asker} go`);
+      team.act(asker, null, ['ask', { question: 'where?' }]);
+      team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+      team.post(words, more);
+      expect(team.result('ask')).toBe(words);
+      const { run } = team.conversation.state;
+      expect(run?.awaitsInput ?? false).toBe(waits);
+      team.crash();
+      expect(team.conversation.state.run?.awaitsInput ?? false).toBe(waits);
+      if (!waits) return;
+      team.act(asker, 'thanks');
+      expect(team.conversation.state.run).toMatchObject({ node: 'plan', awaitsInput: true });
+      team.post('@pm build a clock');
+      expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+      expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [team.last('message').index] });
+      team.act('pm', null, done('planned'));
+      expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+    },
+  );
 
-  it('in a log without the first message, as earlier versions wrote it, continues at its node', () => {
+  it('a run in a log of an earlier version, without the first message, continues at its node', () => {
     const team = earlierRun();
     expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
     expect(team.callOf('pm')).toBeDefined();
@@ -141,7 +144,7 @@ describe('a run', () => {
       });
   });
 
-  it('without a message of a person gives the conversation no title', () => {
+  it('a run without a message of a person gives the conversation no title', () => {
     const team = earlierRun();
     team.act('pm', 'well', done('planned'));
     expect(team.conversation.state.title).toBeNull();

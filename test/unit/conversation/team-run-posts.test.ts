@@ -4,7 +4,7 @@ import { kinds, PERSON, Team } from './team.ts';
 const start = { workflow: 'ship-it', id: 'begin' };
 
 describe('a post with a workflow', () => {
-  it('starts the run with its text as input in one append, even if it mentions agents and others are busy', () => {
+  it('a post with a workflow starts the run with its text as input in one append, even if it mentions agents and others are busy', () => {
     const busy = new Team();
     busy.post('@pm what time is it?');
     for (const team of [new Team(), busy]) {
@@ -25,7 +25,7 @@ describe('a post with a workflow', () => {
     }
   });
 
-  it('that is posted again starts nothing, also after a crash and after the run has ended', () => {
+  it('a repeated post with a workflow starts nothing, also after a crash and after the run has ended', () => {
     const team = new Team();
     team.post('build a clock', start);
     const again = () => team.post('build a clock', start);
@@ -37,7 +37,7 @@ describe('a post with a workflow', () => {
     expect(team.entries.filter(({ type }) => type === 'run-started')).toHaveLength(1);
   });
 
-  it('and the id of a message without one, or with another one, is refused', () => {
+  it('a post with a workflow and the id of a message without one, or with another one, is refused', () => {
     const team = new Team();
     team.post('build a clock', start);
     for (const workflow of [undefined, 'talk'])
@@ -46,7 +46,7 @@ describe('a post with a workflow', () => {
       });
   });
 
-  it('is refused while a run is active, with its node and the known workflows', () => {
+  it('a post with a workflow is refused while a run is active, with its node and the known workflows', () => {
     const team = new Team();
     team.post('build a clock', start);
     for (const workflow of ['ship-it', 'talk'])
@@ -76,7 +76,7 @@ describe('a post with a workflow', () => {
       'INVALID_FIELD',
       'field workflow: it cannot be combined with includeInContext false',
     ],
-  ])('that is %j is refused as a whole', (more, code, message) => {
+  ])('a post with the fields %j is refused as a whole', (more, code, message) => {
     const team = new Team();
     const { entries, reply } = team.post('build a clock', more);
     expect(entries).toEqual([]);
@@ -84,7 +84,7 @@ describe('a post with a workflow', () => {
     expect(team.entries).toEqual([]);
   });
 
-  it('answers no open question', () => {
+  it('a post with a workflow answers no open question', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['ask', { question: 'where?' }]);

@@ -9,15 +9,15 @@ type Options = ConstructorParameters<typeof Team>[0];
 const { build: _, ...nodes } = SHIP_IT.nodes;
 const WITHOUT_BUILD: Workflow = { ...SHIP_IT, nodes };
 
-/** What the configuration lacks after the restart, and how the log says so. */
+/** What the configuration lacks after the restart, and the reason in the log. */
 const REMOVED: readonly [string, Options, string][] = [
   ['its agent', { slugs: ['pm', 'qa'] }, 'agent dev was removed from the configuration'],
   ['its workflow', { workflows: [TALK] }, 'workflow ship-it was removed from the configuration'],
   ['its node', { workflows: [WITHOUT_BUILD] }, 'node build of ship-it was removed from the configuration'],
 ];
 
-/** A run at the node of dev, who has said something and waits for a message. */
-function atRest(): Team {
+/** A run at the node of dev, whose turn has ended without an outcome. */
+function atIdleNode(): Team {
   const team = new Team();
   team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by: PERSON });
   team.act('pm', null, done('planned'));
@@ -33,8 +33,8 @@ function restarted(team: Team, options: Options): Team {
 }
 
 describe('a run that needs something that was removed from the configuration', () => {
-  it.each(REMOVED)('ends on recovery with the reason, once: %s', (_what, options, summary) => {
-    const later = restarted(atRest(), options);
+  it.each(REMOVED)('recovery ends the run once, with the reason: %s', (_what, options, summary) => {
+    const later = restarted(atIdleNode(), options);
     const { entries } = later.do({ type: 'recover' });
     expect(kinds(entries)).toEqual(['run-ended', 'mode-entered']);
     expect(entries[0]).toMatchObject({ author: { kind: 'system' }, outcome: 'aborted', summary });
@@ -42,7 +42,7 @@ describe('a run that needs something that was removed from the configuration', (
     expect(later.do({ type: 'recover' }).entries).toEqual([]);
   });
 
-  it('ends before its running turn is resumed, which then has no node', () => {
+  it('recovery ends the run before it resumes the running turn, which then has no node', () => {
     const team = new Team();
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by: PERSON });
     team.act('pm', null, done('planned'));
@@ -56,8 +56,8 @@ describe('a run that needs something that was removed from the configuration', (
     expect(later.result('complete_node')).toContain('NO_NODE');
   });
 
-  it('stays at its node while agent, workflow and node exist', () => {
-    const later = restarted(atRest(), { workflows: [SHIP_IT] });
+  it('the run stays at its node while agent, workflow and node exist', () => {
+    const later = restarted(atIdleNode(), { workflows: [SHIP_IT] });
     expect(later.do({ type: 'recover' }).entries).toEqual([]);
     expect(later.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
   });

@@ -15,7 +15,7 @@ function begin(team: Team, workflow: string) {
   return team.do({ type: 'set-mode', mode: 'run', workflow, input: 'build a clock', by: PERSON });
 }
 
-/** A run that entered the node of an agent that was at work on a tool. */
+/** A run that entered the node of an agent whose tool is running. */
 function atBusyNode(): Team {
   const team = new Team();
   team.post('@dev go');
@@ -27,8 +27,8 @@ function atBusyNode(): Team {
   return team;
 }
 
-/** A conversation in which a person has spoken, and was answered. */
-function afterTalk(): Team {
+/** A conversation with one answered message of a person. */
+function afterExchange(): Team {
   const team = new Team();
   team.post('a clock would be nice');
   team.act('pm', 'it would');
@@ -36,8 +36,8 @@ function afterTalk(): Team {
 }
 
 describe('a run', () => {
-  it('that is entered after other messages starts at its first node with its input, in one append', () => {
-    const team = afterTalk();
+  it('a run that starts after other messages enters its first node with its input, in one append', () => {
+    const team = afterExchange();
     const { entries, effects } = begin(team, 'ship-it');
     expect(kinds(entries)).toEqual([
       'mode-entered',
@@ -53,20 +53,20 @@ describe('a run', () => {
     expect(team.post('how far?').reply).toMatchObject({ agents: ['pm'] });
   });
 
-  it('does not enter a node whose agent is stopped: complete_node is refused, and accepted after a resume', () => {
+  it('a run does not enter a node whose agent is stopped: complete_node is refused, and accepted after a resume', () => {
     const team = running();
     team.do({ type: 'stop', agent: 'dev', by: PERSON });
     team.act('pm', null, done('planned'));
     expect(team.result('complete_node')).toContain('AGENT_STOPPED');
     expect(team.result('complete_node')).toContain('dev, the agent of build, is stopped');
     expect(team.conversation.state.run).toMatchObject({ node: 'plan', agent: 'pm' });
-    expect(team.callOf('pm')).toBeDefined(); // it can say so
+    expect(team.callOf('pm')).toBeDefined(); // The agent can say so.
     team.do({ type: 'resume', agent: 'dev', by: PERSON });
     team.act('pm', null, done('planned'));
     expect(team.callOf('dev')).toBeDefined();
   });
 
-  it('goes from node to node, loops back, and ends without a directive in later requests', () => {
+  it('a run goes from node to node, loops back, and ends without a directive in later requests', () => {
     const team = running();
     team.act('pm', null, done('planned', 'the plan'));
     expect(team.conversation.state.run).toMatchObject({
@@ -101,7 +101,7 @@ describe('a run', () => {
     expect(availableTools(card, setting, team.rules.workflows)).not.toContain('complete_node');
   });
 
-  it('stays at its node when the outcome is unknown, and names the known outcomes', () => {
+  it('a run stays at its node when the outcome is unknown, and names the known outcomes', () => {
     for (const outcome of ['finished', 'constructor']) {
       const team = running();
       const { effects } = team.act('pm', null, done(outcome));
@@ -113,7 +113,7 @@ describe('a run', () => {
     }
   });
 
-  it('gives complete_node to the agent of its node only, with the tools that the node allows', () => {
+  it('a run gives complete_node to the agent of its node only, with the tools that the node allows', () => {
     const team = running();
     team.act('pm', null, done('planned'));
     team.act('dev', null, ['look'], ['delegate', { to: 'qa', request: 'x' }]);
@@ -124,7 +124,7 @@ describe('a run', () => {
     expect(team.conversation.state.run?.node).toBe('build');
   });
 
-  it('stops at the hop limit, which people see', () => {
+  it('a run stops at the hop limit, which people see', () => {
     const team = running('ship-it', { hopsPerTrigger: 1 });
     team.act('pm', null, done('planned'));
     const { entries } = team.act('dev', null, done('built'));
@@ -132,13 +132,13 @@ describe('a run', () => {
     expect(team.result('complete_node')).toContain('HOP_LIMIT');
   });
 
-  it('may end at the hop limit, since that starts no turn', () => {
+  it('a run may end at the hop limit, since its end starts no turn', () => {
     const team = running('talk', { hopsPerTrigger: 0 });
     team.act('pm', null, done('planned'));
     expect(team.last('run-ended').outcome).toBe('planned');
   });
 
-  it("is part of a running turn's requests from the next one on", () => {
+  it('a run that starts during a turn is part of the next request of that turn', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['look']);
@@ -148,7 +148,7 @@ describe('a run', () => {
     expect(team.last('run-ended').outcome).toBe('planned');
   });
 
-  it('ends when mode run is left, and its node belongs to no agent any more', () => {
+  it('a run ends when the mode changes, and its node no longer belongs to an agent', () => {
     const team = running();
     const { entries } = team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
     expect(kinds(entries)).toEqual(['run-ended', 'mode-entered']);
@@ -158,7 +158,7 @@ describe('a run', () => {
     expect(team.conversation.state).toMatchObject({ mode: 'chat', run: null });
   });
 
-  it('that is over has no node to do: a turn that was queued for a busy agent starts and ends', () => {
+  it('a queued turn for a node of a run that ended starts and ends without a model call', () => {
     const team = atBusyNode();
     team.do({ type: 'set-mode', mode: 'agent', by: PERSON });
     team.finish(team.tools[0] ?? expect.unreachable());
@@ -182,18 +182,18 @@ describe('a run', () => {
     expect(effects).toMatchObject([{ type: 'call-model', agent: 'qa' }]);
   });
 
-  it('that was left while every agent was stopped starts no turn on resume, nor after a crash', () => {
+  it('a run that was left while every agent was stopped starts no turn on resume, nor after a crash', () => {
     const team = atBusyNode();
     team.do({ type: 'stop', agent: null, by: PERSON });
     team.finish(team.tools[0] ?? expect.unreachable());
     team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
     team.crash();
     expect(team.do({ type: 'resume', agent: null, by: PERSON }).effects).toEqual([]);
-    expect(team.outcomes('dev')).toEqual(['aborted', 'aborted']); // the one that was stopped, and that of the node
+    expect(team.outcomes('dev')).toEqual(['aborted', 'aborted']); // The stopped turn, and the turn of the node.
     expect(team.last('turn-started').trigger).toEqual([typed(team.entries, 'node-entered').at(-1)?.index]);
   });
 
-  it('differs from a later one: a call of the first completes nothing in the second', () => {
+  it('a call of an earlier run completes nothing in a later run', () => {
     const team = running();
     const { entries } = begin(team, 'talk');
     expect(kinds(entries)).toEqual([
@@ -213,7 +213,7 @@ describe('a run', () => {
     expect(team.last('run-ended')).toMatchObject({ runId: second, outcome: 'planned' });
   });
 
-  it('continues at the same node after a crash at any append', () => {
+  it('a run continues at the same node after a crash at any append', () => {
     const script = ['pm planned', 'dev built', 'qa failed', 'dev built', 'qa passed'];
     for (let cut = 0; cut <= script.length; cut++) {
       const team = running();
@@ -232,7 +232,7 @@ describe('a run', () => {
   it.each([
     [undefined, 'mode run needs a workflow'],
     ['none', 'there is no workflow none'],
-  ])('of the workflow %s is refused, nothing is appended', (workflow, message) => {
+  ])('a run of the workflow %s is refused, and nothing is appended', (workflow, message) => {
     const team = new Team();
     expect(
       team.do({ type: 'set-mode', mode: 'run', ...(workflow ? { workflow } : {}), by: PERSON }),
@@ -244,7 +244,7 @@ describe('a run', () => {
 });
 
 describe('a limit', () => {
-  it('of model calls ends the turn; after it was raised and the agent resumed, a turn answers the notice, once', () => {
+  it('a limit of model calls ends the turn; after a resume with a higher limit one turn answers the notice', () => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');
     const { entries } = team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
@@ -260,7 +260,7 @@ describe('a limit', () => {
     expect(team.do({ type: 'resume', agent: 'pm', by: PERSON }).entries).toEqual([]);
   });
 
-  it("is over once a person's next message was answered: resume does nothing", () => {
+  it('a resume starts nothing when a turn answered a later message of a person', () => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');
     team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
@@ -271,7 +271,7 @@ describe('a limit', () => {
 });
 
 describe('the title', () => {
-  it('comes from the first words of the first person, with the first exchange, once', () => {
+  it('the title is set once, from the first words of the first person, with the first exchange', () => {
     const team = new Team();
     team.post(`  Build\n me   a boat ${'very '.repeat(20)}`);
     expect(team.conversation.state.title).toBeNull();

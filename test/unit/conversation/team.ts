@@ -18,11 +18,11 @@ import {
 import { typed } from './life.ts';
 import { type CallModel, card, messagesOf, rulesFor, World } from './world.ts';
 
-/** A team in a small world: agents with the conversation's tools, and a few words for what they do. */
+/** A team in a small world: agents with the tools of the conversation, and functions for their actions. */
 
 export const TOOLS = ['handoff', 'delegate', 'ask', 'set_phase', 'look', 'write'] as const;
 
-/** A tool's name and its arguments; a string is sent as it is. */
+/** A tool's name and its arguments; a string is sent unchanged. */
 export type Called = readonly [name: string, given?: unknown];
 
 export const SHIP_IT: Workflow = {
@@ -40,14 +40,14 @@ export const SHIP_IT: Workflow = {
   },
 };
 
-/** Another one, whose first node is the same agent's and knows the same outcome. */
+/** A workflow whose first node has the same agent and outcome as SHIP_IT's. */
 export const TALK: Workflow = {
   id: 'talk',
   start: 'plan',
   nodes: { plan: { agent: 'pm', brief: 'talk it over', outcomes: { planned: 'end' } } },
 };
 
-/** As configured by default. */
+/** The default configuration. */
 const HIRING: HiringRules = {
   depth: 2,
   agents: 8,
@@ -92,7 +92,7 @@ export class Team extends World {
     super(teamRules(options), check);
   }
 
-  /** The running model call of an agent answers, with calls or in words only. */
+  /** Answers the running model call of an agent, with calls or in words only. */
   act(agent: string, words: string | null, ...calls: readonly Called[]): Decision {
     return this.actOn(this.callOf(agent), words, calls);
   }
@@ -110,7 +110,7 @@ export class Team extends World {
       answer: {
         content: words,
         toolCalls: calls.map(([name, given = {}]) => ({
-          id: 'call_1', // providers repeat ids
+          id: 'call_1', // Providers repeat ids.
           type: 'function',
           function: { name, arguments: typeof given === 'string' ? given : JSON.stringify(given) },
         })),
@@ -160,19 +160,19 @@ export class Team extends World {
   }
 }
 
-/** Entries of a batch, by what they are. */
+/** Names the entries of a batch by type, agent and outcome. */
 export function kinds(entries: readonly Entry[]): string[] {
   return entries.map((entry) =>
-    entry.type === 'message' ? `${entry.role} ${entry.author.id}` : `${entry.type}${whose(entry)}`,
+    entry.type === 'message' ? `${entry.role} ${entry.author.id}` : `${entry.type}${agentOf(entry)}`,
   );
 }
 
-function whose(entry: Entry): string {
+function agentOf(entry: Entry): string {
   if (entry.type === 'turn-ended') return ` ${entry.agent} ${entry.outcome}`;
   return entry.type === 'turn-started' ? ` ${entry.agent}` : '';
 }
 
-/** What must hold after every append, whatever happened: nothing is left undone, nobody waits for nothing. */
+/** Checks after each append: no work is undone, and no agent waits without a cause. */
 export function expectSound(world: World): void {
   const faults: string[] = [];
   const { state } = world.conversation;
@@ -188,7 +188,7 @@ export function expectSound(world: World): void {
     const asker = asked && state.agents[asked.agent]?.turn;
     const isWanted =
       asked && asker?.openCalls.some(({ place }) => wireCallId(place) === wireCallId(asked.call));
-    // Whose answer nobody wants any more was told so.
+    // A delegate whose answer is no longer wanted is to be aborted.
     if (asked && works && !isWanted && !world.toAbort.has(turn.turnId))
       faults.push(`${slug} works for nobody`);
     const awaited = turn.openCalls.filter(
@@ -201,7 +201,7 @@ export function expectSound(world: World): void {
   if (faults.length > 0) expect([world.entries.length, faults]).toEqual([world.entries.length, []]);
 }
 
-/** Somebody works on this delegation or has it in his queue. */
+/** A turn or a queue contains this delegation. */
 function isPending(world: World, place: CallPlace): boolean {
   return Object.values(world.conversation.state.agents).some(({ turn, waiting }) =>
     [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
@@ -210,8 +210,8 @@ function isPending(world: World, place: CallPlace): boolean {
   );
 }
 
-/** No agent waits, over however many others, for itself. */
-export function expectNoCircle(world: World): void {
+/** No agent waits for itself, directly or over other agents. */
+export function expectNoCycle(world: World): void {
   const { agents } = world.conversation.state;
   const waitsFor = (asker: string) =>
     Object.entries(agents).flatMap(([slug, { turn, waiting }]) =>
@@ -233,7 +233,7 @@ export function expectNoCircle(world: World): void {
   }
 }
 
-/** The request that an agent's running call makes is one that the guard lets pass (L13). */
+/** The guard accepts the request of each running call (L13). */
 export function expectGuarded(world: World): void {
   for (const { agent } of world.calls) {
     const messages: WireMessage[] = messagesOf(world.view(agent));

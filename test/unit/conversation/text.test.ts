@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { AWAY_MARKER, attribution, escapeMarkers, estimateTokens } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const SEPARATORS = ['\n', '\r\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\x85', '\u2028', '\u2029'];
@@ -23,7 +23,7 @@ const INVISIBLE = [
   '\u2800',
 ];
 
-/** Lines as the most generous reader would cut them. */
+/** Splits the text at every character that any reader may treat as a line end. */
 function linesOf(text: string): string[] {
   return SEPARATORS.reduce((lines, separator) => lines.flatMap((line) => line.split(separator)), [text]);
 }
@@ -43,12 +43,15 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     'RUN_DIRECTIVE',
     'NODE_BRIEF: x',
     'STEP (from Parley; not something a person said)',
-  ])('%j is escaped on the first line and after every separator and invisible character', (marker) => {
-    expect(escapeMarkers(marker)).toBe(`\\${marker}`);
-    for (const separator of SEPARATORS)
-      for (const blank of INVISIBLE)
-        expect(escapeMarkers(`a${separator}${blank}${marker}`)).toBe(`a${separator}\\${blank}${marker}`);
-  });
+  ])(
+    'the line %j is escaped on the first line and after every separator and invisible character',
+    (marker) => {
+      expect(escapeMarkers(marker)).toBe(`\\${marker}`);
+      for (const separator of SEPARATORS)
+        for (const blank of INVISIBLE)
+          expect(escapeMarkers(`a${separator}${blank}${marker}`)).toBe(`a${separator}\\${blank}${marker}`);
+    },
+  );
 
   it.each([
     'Title\n=====',
@@ -63,7 +66,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     'RUN_DIRECTIVES',
     'STEP 1 (from the plan)',
     '',
-  ])('%j stays unchanged', (text) => {
+  ])('the text %j stays unchanged', (text) => {
     expect(escapeMarkers(text)).toBe(text);
   });
 
@@ -76,7 +79,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     expect(escapeMarkers('a\r\n=== X\r\n[B]: c')).toBe('a\r\n\\=== X\r\n\\[B]: c');
   });
 
-  it('whatever is pieced together, no line is left that begins like a marker, and nothing but backslashes is added', () => {
+  it('no combination of parts leaves a line that begins like a marker, and only backslashes are added', () => {
     const piece = fc.constantFrom(
       '=== A ===',
       '[Dev]',
@@ -110,8 +113,8 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     ['brackets', '['],
     ['carriage returns', '\r'],
     ['equal signs', '='],
-  ])('escapes a page of %s in linear time', (_, character) => {
-    // A test that hangs fails; quadratic work on this much text does not come back.
+  ])('a page of %s is escaped in linear time', (_, character) => {
+    // Quadratic work on this much text exceeds the timeout of the test.
     expect(escapeMarkers(`${character.repeat(1_000_000)}x]`)).toHaveLength(1_000_002);
   });
 });
@@ -123,11 +126,11 @@ describe('TEXT-TEXT-2: a name contains nothing that would end its attribution ea
     ['A\u2028B\x85C\u2029D\tE', '[A B C D E]: '],
     ['[[]]', '[some-id]: '],
     ['', '[some-id]: '],
-  ])('%j is attributed %j', (name, expected) => {
+  ])('the name %j is attributed %j', (name, expected) => {
     expect(attribution({ kind: 'person', id: 'some-id', name }, 'system')).toBe(expected);
   });
 
-  it('an id that replaces an empty name is as harmless', () => {
+  it('an id that replaces an empty name is escaped in the same way', () => {
     expect(attribution({ kind: 'person', id: 'al/]: x\n', name: '\n' }, 'system')).toBe('[al/ : x]: ');
     expect(attribution({ kind: 'person', id: '[', name: ']' }, 'system')).toBe('[unnamed]: ');
   });
@@ -150,11 +153,11 @@ describe('estimateTokens', () => {
     ['abcde', 2],
     ['é', 1],
     ['😀a', 2],
-  ])('of %j is %i', (text, tokens) => {
+  ])('the estimate of %j is %i tokens', (text, tokens) => {
     expect(estimateTokens(text)).toBe(tokens);
   });
 
-  it('of 64 KiB of one character is linear in its length', () => {
+  it('the estimate of 64 KiB of one character takes linear time', () => {
     expect(estimateTokens('a'.repeat(65_536))).toBe(16_384);
     expect(estimateTokens('你'.repeat(65_536))).toBe(65_536);
   });

@@ -9,14 +9,14 @@ import { typed } from './life.ts';
 import { type Called, expectGuarded, PERSON, Team, TOOLS } from './team.ts';
 import { card, type RunTool } from './world.ts';
 
-/** A team with tools that act on the world, some of which need a person's word. */
+/** A team with tools that have effects, some of which need an approval. */
 
 export type AnswerWord = Extract<Command, { type: 'answer' }>['answer'];
 
 export const POLICIES = ['by name', 'run everything', 'ask everything', 'forbid everything'] as const;
 export type Policy = (typeof POLICIES)[number];
 
-/** `safe…` runs, `risky…` runs alone, `ask…` needs a person's word; what it is told it forgets at `policy`. */
+/** `safe…` runs, `risky…` runs alone, `gated…` needs an approval. Another `policy` overrides all names. */
 class Judge implements ToolRules {
   policy: Policy = 'by name';
 
@@ -56,7 +56,7 @@ export class ToolTeam extends Team {
     return decision;
   }
 
-  /** pm was asked and called these tools. */
+  /** pm gets a message and calls these tools. */
   static calling(...names: readonly (string | Called)[]): ToolTeam {
     const team = new ToolTeam();
     team.post('go');
@@ -74,7 +74,7 @@ export class ToolTeam extends Team {
 
   approvalOf(name: string): string {
     const found = pendingApprovals(this.conversation.state).find(({ call }) => call.name === name);
-    if (!found) throw new Error(`nobody is asked about ${name}`);
+    if (!found) throw new Error(`no approval of ${name} is pending`);
     return found.approvalId;
   }
 
@@ -88,15 +88,15 @@ export class ToolTeam extends Team {
     return this.finish(this.tool(name), result);
   }
 
-  word(
+  answerApproval(
     name: string,
     answer: AnswerWord,
     more: { readonly reason?: string; readonly result?: string } = {},
   ): Decision {
-    return this.answerTo(this.approvalOf(name), answer, more);
+    return this.answerApprovalId(this.approvalOf(name), answer, more);
   }
 
-  answerTo(
+  answerApprovalId(
     approvalId: string,
     answer: AnswerWord,
     more: { readonly reason?: string; readonly result?: string } = {},
@@ -112,7 +112,7 @@ export class ToolTeam extends Team {
     return typed(this.entries, 'tool-started').filter((entry) => entry.toolName === name);
   }
 
-  /** Results as pm's next request shows them, in its order. */
+  /** The results in pm's next request, in its order. */
   shown(agent = 'pm'): (string | null)[] {
     return this.request(agent).flatMap(([role, content]) => (role === 'tool' ? [content ?? null] : []));
   }

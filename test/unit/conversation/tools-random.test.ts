@@ -14,7 +14,7 @@ import { type Called, PERSON } from './team.ts';
 import { type AnswerWord, POLICIES, type Policy, ToolTeam } from './tool-life.ts';
 import { messagesOf, type RunTool } from './world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const AGENTS = ['pm', 'dev', 'qa'] as const;
@@ -60,32 +60,32 @@ function at<T>(items: readonly T[], pick: number): T | undefined {
   return items[pick % Math.max(1, items.length)];
 }
 
-/** What happened outside the log, for the log to be held against. */
-class Witness {
+/** What happened outside the log, to compare the log with. */
+class Observations {
   readonly runs = new Map<string, RunTool>();
-  /** By place: what the policy said when the call was requested. */
-  readonly judged = new Map<string, Judgement>();
+  /** By position: the decision of the policy when the call was requested. */
+  readonly judgements = new Map<string, Judgement>();
 
   see(team: ToolTeam): void {
     for (const tool of team.tools) this.runs.set(wireCallId(tool.call), tool);
     for (const entry of typed(team.entries, 'message'))
       for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
         const place = wireCallId({ index: entry.index, position });
-        if (!this.judged.has(place)) this.judged.set(place, team.judge.judge(tool));
+        if (!this.judgements.has(place)) this.judgements.set(place, team.judge.judge(tool));
       }
   }
 
-  /** A lost batch never was: its places may be taken anew. */
+  /** A lost batch frees its positions. */
   forget(length: number): void {
-    for (const place of this.judged.keys())
+    for (const place of this.judgements.keys())
       if (Number(/^c(\d+)_/.exec(place)?.[1]) >= length) {
-        this.judged.delete(place);
+        this.judgements.delete(place);
         this.runs.delete(place);
       }
   }
 }
 
-function take(team: ToolTeam, witness: Witness, step: Step): void {
+function applyStep(team: ToolTeam, witness: Observations, step: Step): void {
   if (step.do === 'post') team.post('go on', { to: [at(AGENTS, step.pick) ?? 'pm'] });
   else if (step.do === 'answer') {
     const call = at(team.calls, step.pick);
@@ -96,9 +96,9 @@ function take(team: ToolTeam, witness: Witness, step: Step): void {
   } else if (step.do === 'repeat') repeat(team, at([...witness.runs.values()], step.pick));
   else if (step.do === 'word') {
     const approval = at(pendingApprovals(team.conversation.state), step.pick);
-    if (approval) team.answerTo(approval.approvalId, step.word);
+    if (approval) team.answerApprovalId(approval.approvalId, step.word);
   } else if (step.do === 'expire') {
-    const asked = at(typed(team.entries, 'approval-requested'), step.pick); // be it answered already
+    const asked = at(typed(team.entries, 'approval-requested'), step.pick); // Also one that is already answered.
     if (asked) team.expire(asked.approvalId);
   } else if (step.do === 'crash') crash(team, step.pick, witness);
   else if (step.do === 'policy') team.judge.policy = at<Policy>(POLICIES, step.pick) ?? 'by name';
@@ -107,10 +107,10 @@ function take(team: ToolTeam, witness: Witness, step: Step): void {
   expectHeldAtRest(team);
 }
 
-/** TURN-WATCH-6: what the log tells a watch between two appends is what the agents do. */
+/** TURN-WATCH-6: between two appends a watch of the log agrees with the agents. */
 function expectHeldAtRest(team: ToolTeam): void {
   const { state, entries } = team.conversation;
-  if (AGENTS.some((agent) => isStopped(state, agent))) return; // it owes a turn, but not soon
+  if (AGENTS.some((agent) => isStopped(state, agent))) return; // A stopped agent has outstanding work that does not run.
   const watch = createTurnWatch();
   for (const entry of entries) {
     if (entry.type === 'message' && entry.author.kind === 'person')
@@ -121,36 +121,36 @@ function expectHeldAtRest(team: ToolTeam): void {
   expect([entries.length, watch.held]).toEqual([entries.length, !runs]);
 }
 
-/** A result that comes again, or after its turn, or from before a crash: at most one note, and no view knows it. */
+/** A result that is repeated, late or from before a crash adds at most one note and changes no view. */
 function repeat(team: ToolTeam, tool: RunTool | undefined): void {
   if (!tool || team.tools.some((other) => wireCallId(other.call) === wireCallId(tool.call))) return;
-  const before = look(team);
+  const before = visibleState(team);
   const { entries, effects } = team.finish(tool, 'late');
   expect([entries.length <= 1, entries.every((entry) => entry.type === 'note'), effects]).toEqual([
     true,
     true,
     [],
   ]);
-  expect(look(team)).toEqual(before);
+  expect(visibleState(team)).toEqual(before);
 }
 
-/** Sometimes the last batch is lost, sometimes the runner had seen a result, sometimes it had not begun. */
-function crash(team: ToolTeam, pick: number, witness: Witness): void {
+/** Sometimes the crash loses the last batch; sometimes the audit log has the result, or proves that none ran. */
+function crash(team: ToolTeam, pick: number, witness: Observations): void {
   const [tool] = team.tools;
   const audited = tool && pick % 3 < 2 ? [{ ...tool.call, content: pick % 3 === 0 ? 'audited' : null }] : [];
   witness.forget(team.boundaries.at(pick % 4 === 1 ? -2 : -1) ?? 0);
   team.crash(pick % 4 === 1 ? 1 : 0, audited);
 }
 
-/** What was asked for or risky at its request is no safer at its start, whatever the policy says by then (L11). */
-function expectNoLooser(entries: readonly Entry[], { judged }: Witness): void {
+/** A call that needed an approval or was risky at its request is no safer at its start, under any policy (L11). */
+function expectNoLooser(entries: readonly Entry[], { judgements }: Observations): void {
   const words = new Set<string>();
   for (const entry of entries) {
     if (entry.type === 'approval-answered' && entry.call && ['approve', 'rerun'].includes(entry.answer))
       words.add(wireCallId(entry.call));
     if (entry.type !== 'tool-started') continue;
     const place = wireCallId(entry.call);
-    const before = judged.get(place);
+    const before = judgements.get(place);
     expect([entry.index, before?.kind]).not.toEqual([entry.index, 'refuse']);
     if (before?.kind === 'ask') expect([entry.index, words.has(place)]).toEqual([entry.index, true]);
     if (before?.kind !== 'refuse' && before?.risk === 'risky')
@@ -158,7 +158,7 @@ function expectNoLooser(entries: readonly Entry[], { judged }: Witness): void {
   }
 }
 
-/** Never twice without a person's word; never more than one result; nothing after an expiry. */
+/** No call runs twice without an approval, has two results, or starts after an expiry. */
 function expectOnce(entries: readonly Entry[]): void {
   const starts = new Map<string, number>();
   const words = new Map<string, number>();
@@ -184,19 +184,19 @@ function expectOnce(entries: readonly Entry[]): void {
   }
 }
 
-function look(team: ToolTeam) {
+function visibleState(team: ToolTeam) {
   return [team.pending(), ...AGENTS.map((agent) => messagesOf(team.view(agent)))];
 }
 
 describe('any interleaving of calls, results, answers, expiries, policies and crashes', () => {
-  it('L10 to L13: every request passes the guard, a call has one result, and what is risky starts once per word', () => {
+  it('L10 to L13: every request passes the guard, a call has one result, and a risky call starts once per approval', () => {
     const reached = { starts: 0, asked: 0, again: 0, expired: 0, late: 0 };
     fc.assert(
       fc.property(fc.array(stepArbitrary, { minLength: 25, maxLength: 60 }), (steps) => {
         const team = new ToolTeam(AGENTS);
-        const witness = new Witness();
+        const witness = new Observations();
         team.post('go');
-        for (const step of steps) take(team, witness, step);
+        for (const step of steps) applyStep(team, witness, step);
         expectOnce(team.entries);
         expectNoLooser(team.entries, witness);
         for (const entry of team.entries) {
@@ -205,19 +205,19 @@ describe('any interleaving of calls, results, answers, expiries, policies and cr
           if (entry.type === 'approval-answered' && entry.answer === 'expired') reached.expired++;
           if (entry.type === 'approval-requested') reached[entry.mayHaveRun ? 'again' : 'asked']++;
         }
-        // Repair is idempotent once nothing runs that it could take up.
+        // Recovery is idempotent when no tool is left to run again.
         for (let crashes = 0; team.crash() && team.tools.length > 0; crashes++)
           expect(crashes).toBeLessThan(100);
-        const before = look(team);
+        const before = visibleState(team);
         team.crash();
-        expect(look(team)).toEqual(before);
-        // And every conversation comes to its end, whatever was asked.
+        expect(visibleState(team)).toEqual(before);
+        // Every conversation ends without outstanding work.
         team.do({ type: 'resume', agent: null, by: PERSON });
         for (let rounds = 0; rounds < 200; rounds++) {
           team.drain();
           const [approval] = pendingApprovals(team.conversation.state);
           if (!approval) break;
-          team.answerTo(approval.approvalId, approval.mayHaveRun ? 'failed' : 'approve');
+          team.answerApprovalId(approval.approvalId, approval.mayHaveRun ? 'failed' : 'approve');
         }
         expect(team.pending()).toEqual([]);
         expectOnce(team.entries);

@@ -4,7 +4,7 @@ import { kinds, PERSON } from './team.ts';
 import { type Policy, ToolTeam } from './tool-life.ts';
 
 describe('the calls of one answer', () => {
-  it('start together if they are safe and contiguous; a risky one runs alone and in its position', () => {
+  it('contiguous safe calls start together; a risky call runs alone and in its position', () => {
     const team = ToolTeam.calling('safe1', 'safe2', 'risky', 'safe3', 'safe4');
     expect(team.running()).toEqual(['safe1', 'safe2']);
     team.done('safe2');
@@ -19,7 +19,7 @@ describe('the calls of one answer', () => {
     expect(team.shown()).toEqual(['did safe1', 'did safe2', 'did risky', 'did safe3', 'did safe4']);
   });
 
-  it('run one after the other if two are risky', () => {
+  it('two risky calls run one after the other', () => {
     const team = ToolTeam.calling('risky1', 'risky2');
     expect(team.running()).toEqual(['risky1']);
     team.done('risky1');
@@ -30,7 +30,7 @@ describe('the calls of one answer', () => {
     ['unknown', {}, 'TOOL_NOT_AVAILABLE'],
     ['forbidden', {}, 'FORBIDDEN'],
     ['safe', 'wrong', 'INVALID_ARGUMENTS'],
-  ])('answer a call of %s (%j) with %s and run nothing', (name, given, code) => {
+  ])('a call of %s (%j) is answered with %s and runs nothing', (name, given, code) => {
     const team = ToolTeam.calling([name, given]);
     expect(team.running()).toEqual([]);
     expect(team.starts(name)).toEqual([]);
@@ -38,7 +38,7 @@ describe('the calls of one answer', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it('run beside a refused call, with results in call order', () => {
+  it('the calls beside a refused call run, with results in call order', () => {
     const team = ToolTeam.calling('safe1', 'unknown', 'safe2');
     expect(team.running()).toEqual(['safe1', 'safe2']);
     team.done('safe2');
@@ -46,7 +46,7 @@ describe('the calls of one answer', () => {
     expect(team.shown()).toEqual(['did safe1', expect.stringContaining('TOOL_NOT_AVAILABLE'), 'did safe2']);
   });
 
-  it('do not start if they became forbidden after the request', () => {
+  it('calls that became forbidden after the request do not start', () => {
     const team = ToolTeam.calling('risky1', 'safe1', 'risky2');
     team.judge.policy = 'forbid everything';
     team.done('risky1');
@@ -76,7 +76,7 @@ describe('the calls of one answer', () => {
     expect(team.result('safe')).toBe('did safe');
   });
 
-  it('V13: a delegation, a question and a tool wait for each other', () => {
+  it('V13: a turn waits for its delegation, its question and its tool', () => {
     const team = ToolTeam.calling(
       ['delegate', { to: 'dev', request: 'look' }],
       'safe',
@@ -89,7 +89,7 @@ describe('the calls of one answer', () => {
     expect(team.turn('pm')?.status).toBe('waiting');
     team.act('dev', 'looked');
     expect(team.turn('pm')?.status).toBe('waiting');
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     expect(team.running()).toEqual(['gated']);
     team.done('gated');
     expect(team.turn('pm')?.status).toBe('waiting');
@@ -98,11 +98,11 @@ describe('the calls of one answer', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
   });
 
-  it('a handoff is carried out after the tools beside it, one with an approval too', () => {
+  it('a handoff is carried out after the tools beside it, also after one with an approval', () => {
     const team = ToolTeam.calling(['handoff', { to: 'dev', summary: 'yours' }], 'safe', 'gated');
     team.done('safe');
     expect(team.turn('dev')).toBeNull();
-    team.word('gated', 'deny');
+    team.answerApproval('gated', 'deny');
     expect(team.turn('pm')).toBeNull();
     expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
   });
@@ -118,7 +118,7 @@ describe('the calls of one answer', () => {
 });
 
 describe('tools after a crash', () => {
-  it('runs a started safe one once more, with a mark, and not a third time', () => {
+  it('a started safe call runs once more after a crash, with a mark, and not a third time', () => {
     const team = ToolTeam.calling('safe');
     const { reply } = team.crash();
     expect(reply).toEqual({ kind: 'recovered', count: { repaired: 0, retried: 1, unknown: 0 } });
@@ -131,14 +131,14 @@ describe('tools after a crash', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it('TOOLS-3: requests an approval for a started risky one, and runs nothing', () => {
+  it('TOOLS-3: recovery requests an approval for a started risky call, and runs nothing', () => {
     const team = ToolTeam.calling('risky', 'safe');
     const { entries } = team.crash();
     expect(kinds(entries)).toEqual(['turn-started pm', 'approval-requested', 'turn-ended pm waiting']);
     expect(team.running()).toEqual([]);
     expect(team.last('approval-requested')).toMatchObject({ tool: 'risky', mayHaveRun: true });
-    expect(team.crash().entries).toEqual([]); // asked once
-    team.word('risky', 'rerun');
+    expect(team.crash().entries).toEqual([]); // Requested once.
+    team.answerApproval('risky', 'rerun');
     expect(team.running()).toEqual(['risky']);
     team.done('risky');
     expect(team.running()).toEqual(['safe']);
@@ -148,16 +148,16 @@ describe('tools after a crash', () => {
     ['result', { result: 'it was sent' }, 'it was sent'],
     ['failed', { reason: 'no mail came' }, 'no mail came'],
     ['failed', {}, 'did not happen'],
-  ] as const)('runs nothing when a person answers %s (%j)', (answer, more, shown) => {
+  ] as const)('the answer %s (%j) of a person runs nothing', (answer, more, shown) => {
     const team = ToolTeam.calling('risky');
     team.crash();
-    team.word('risky', answer, more);
+    team.answerApproval('risky', answer, more);
     expect(team.running()).toEqual([]);
     expect(team.result('risky')).toContain(shown);
     expect(team.calls.length).toBe(1);
   });
 
-  it.each(['risky', 'safe'])('takes the result of a %s one from the audit log', (name) => {
+  it.each(['risky', 'safe'])('recovery takes the result of a %s call from the audit log', (name) => {
     const team = ToolTeam.calling(name);
     const { index, position } = team.tool(name).call;
     const { reply } = team.crash(0, [{ index, position, content: 'it happened' }]);
@@ -167,11 +167,11 @@ describe('tools after a crash', () => {
   });
 
   it.each(['safe', 'risky', 'gated'])(
-    'B4: runs a %s one that provably did not run, by its one start and without a question',
+    'B4: recovery runs a %s call that provably did not run, by its one start and without a question',
     (name) => {
       const next = name === 'safe' ? 'risky2' : 'safe2';
       const team = ToolTeam.calling(name, next);
-      if (name === 'gated') team.word(name, 'approve');
+      if (name === 'gated') team.answerApproval(name, 'approve');
       const { call } = team.tool(name);
       for (let crashes = 0; crashes < 3; crashes++) {
         const { reply, entries } = team.crash(0, [{ ...call, content: null }]);
@@ -181,7 +181,7 @@ describe('tools after a crash', () => {
       }
       expect(team.starts(name)).toHaveLength(1);
       team.done(name);
-      expect(team.running()).toEqual([next]); // each in its place
+      expect(team.running()).toEqual([next]); // Each call keeps its position.
       expect(team.result(name)).not.toContain('unknown');
     },
   );
@@ -192,10 +192,10 @@ describe('tools after a crash', () => {
     ['gated', 'forbid everything'],
     ['safe', 'ask everything'],
   ])(
-    'TOOLS-4: requests an approval for a %s one that did not run if the policy now says %s',
+    'TOOLS-4: recovery requests an approval for a %s call that did not run if the policy now says %s',
     (name, policy) => {
       const team = ToolTeam.calling(name);
-      if (name === 'gated') team.word(name, 'approve');
+      if (name === 'gated') team.answerApproval(name, 'approve');
       const { call } = team.tool(name);
       team.judge.policy = policy;
       team.crash(0, [{ ...call, content: null }]);
@@ -204,7 +204,7 @@ describe('tools after a crash', () => {
     },
   );
 
-  it('TOOLS-4: runs nothing for a turn that was stopped, though the call did not run', () => {
+  it('TOOLS-4: recovery runs nothing for a turn that was stopped, though the call did not run', () => {
     const team = ToolTeam.calling('risky');
     const { call } = team.tool('risky');
     team.do({ type: 'stop', agent: null, by: PERSON });
@@ -213,7 +213,7 @@ describe('tools after a crash', () => {
     expect(team.outcomes('pm')).toEqual(['aborted']);
   });
 
-  it('takes the result from the audit log for a turn that was stopped, too', () => {
+  it('recovery takes the result from the audit log for a turn that was stopped, too', () => {
     const team = ToolTeam.calling('risky');
     const { index, position } = team.tool('risky').call;
     team.do({ type: 'stop', agent: null, by: PERSON });
@@ -222,7 +222,7 @@ describe('tools after a crash', () => {
     expect(team.outcomes('pm')).toEqual(['aborted']);
   });
 
-  it('gives a safe one that is forbidden now an error result', () => {
+  it('recovery gives a safe call that is forbidden now an error result', () => {
     const team = ToolTeam.calling('safe');
     team.judge.policy = 'forbid everything';
     team.crash();
@@ -230,29 +230,29 @@ describe('tools after a crash', () => {
     expect(team.result('safe')).toContain('FORBIDDEN');
   });
 
-  it('L12: reports an unknown outcome for a call that had started when its turn was stopped', () => {
+  it('L12: recovery reports an unknown outcome for a call that had started when its turn was stopped', () => {
     const team = ToolTeam.calling('risky');
     team.do({ type: 'stop', agent: null, by: PERSON });
     team.crash();
     expect(team.result('risky')).toContain('unknown');
   });
 
-  it('L12: reports an unknown outcome after a stop during the request for an approval, too', () => {
+  it('L12: recovery reports an unknown outcome after a stop during the request for an approval, too', () => {
     const team = ToolTeam.calling('risky');
     team.crash();
     team.do({ type: 'stop', agent: null, by: PERSON });
     expect(team.result('risky')).toContain('unknown');
   });
 
-  it('repairs the calls of several agents, each its own', () => {
+  it('recovery repairs the calls of several agents independently', () => {
     const team = ToolTeam.calling(['delegate', { to: 'dev', request: 'look' }], 'risky');
     team.act('dev', null, ['safe'], ['gated']);
     team.crash();
     expect([team.running(), team.pending().sort()]).toEqual([['safe'], ['gated', 'risky']]);
     team.done('safe');
-    team.word('gated', 'deny', { reason: 'no' });
+    team.answerApproval('gated', 'deny', { reason: 'no' });
     team.act('dev', 'looked');
-    team.word('risky', 'failed');
+    team.answerApproval('risky', 'failed');
     expect(team.shown()).toEqual(['looked', expect.stringContaining('FAILED')]);
   });
 });

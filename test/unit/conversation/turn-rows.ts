@@ -2,7 +2,7 @@ import { type Command, type Entry, type NewEntry, wireCallId } from '../../../sr
 import { type Called, PERSON } from './team.ts';
 import { AGENT, ASK, type MakeCommand, type MakeEntry } from './turn-table.ts';
 
-/** The rows of the tables in docs/spec/turns.md: what each adds to the log, or gives to the decider. */
+/** The rows of the tables in docs/spec/turns.md: what each adds to the log, or passes to the decider. */
 
 const BY_AGENT = { kind: 'agent', id: AGENT, name: 'Pm' } as const;
 const BY_SYSTEM = { kind: 'system', id: 'parley', name: 'Parley' } as const;
@@ -101,7 +101,7 @@ export const UNMOVING: Readonly<Record<string, MakeEntry>> = {
   note: system('note', { content: 'x' }),
 };
 
-/** The rows of entries that are about a call. */
+/** The rows of entries that concern a call. */
 export const CALL_ENTRY_ROWS: Readonly<Record<string, MakeEntry>> = {
   'tool-started': ({ team, call }, turnId) => {
     const asked = team.entries[call.index];
@@ -140,7 +140,7 @@ const finish: MakeCommand = ({ call }, turnId) => ({
   ...{ type: 'tool-finished', agent: AGENT, turnId, call, result: 'result', duration: 1 },
 });
 
-/** What a row of commands gives to the decider, by the name of the row. */
+/** The command of a row, by the name of the row. */
 export const COMMAND_ROWS: Readonly<Record<string, MakeCommand>> = {
   'post: steer': post('steer'),
   'post: queue': post('queue'),
@@ -177,7 +177,7 @@ const recover = (content: string | null): MakeCommand => {
   return ({ call }) => ({ type: 'recover', audited: [{ ...call, content }] });
 };
 
-/** The rows of commands that are about a call. */
+/** The rows of commands that concern a call. */
 export const CALL_COMMAND_ROWS: Readonly<Record<string, MakeCommand>> = {
   'tool-finished': finish,
   'answer: approve': word('approve'),

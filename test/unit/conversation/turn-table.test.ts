@@ -13,7 +13,7 @@ import {
   turnState,
 } from './turn-table.ts';
 
-/** docs/spec/turns.md is the table; each of its cells is compared with what the code does. */
+/** Compares each cell of the tables in docs/spec/turns.md with what the code does. */
 
 const page = readFileSync(new URL('../../../docs/spec/turns.md', import.meta.url), 'utf8');
 
@@ -29,7 +29,7 @@ interface Table {
   readonly cells: readonly Cell[];
 }
 
-/** The one table below that heading. */
+/** The only table below that heading. */
 function tableBelow(heading: string): Table {
   const section = page.split(/^## /mu).find((text) => text.startsWith(`${heading}\n`)) ?? '';
   const lines = section.split('\n').filter((line) => line.startsWith('|'));
@@ -57,16 +57,19 @@ function compare<M>(
   describe(`the table "${heading}"`, () => {
     const table = tableBelow(heading);
 
-    it('has one column for each state and one row for each sample', () => {
+    it('the table has one column for each state and one row for each sample', () => {
       expect(table.states).toEqual(Object.keys(samples));
       expect(table.rows).toEqual(Object.keys(rows));
     });
 
-    it.each(table.cells)('says for $row in state $state what the code does', ({ row, state, said }) => {
-      const [make, given] = [rows[row], samples[state]?.()];
-      if (make === undefined || given === undefined) throw new Error(`no sample of ${row} in ${state}`);
-      expect(said).toBe(cellOf(make, given, stateOf));
-    });
+    it.each(table.cells)(
+      'the table says for $row in state $state what the code does',
+      ({ row, state, said }) => {
+        const [make, given] = [rows[row], samples[state]?.()];
+        if (make === undefined || given === undefined) throw new Error(`no sample of ${row} in ${state}`);
+        expect(said).toBe(cellOf(make, given, stateOf));
+      },
+    );
   });
 }
 
@@ -77,7 +80,7 @@ compare('Commands on a turn', { rows: COMMAND_ROWS, ...ofTurns }, decideCell);
 compare('Entries that move a tool call', { rows: CALL_ENTRY_ROWS, ...ofCalls }, foldCell);
 compare('Commands on a tool call', { rows: CALL_COMMAND_ROWS, ...ofCalls }, decideCell);
 
-/** The commands that the tables have rows for; the page says of the others that they change no turn. */
+/** The commands that have rows in the tables. The page says that the others change no turn. */
 const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   post: 'table',
   'model-answered': 'table',
@@ -108,28 +111,28 @@ describe('the tables of turns', () => {
   it.each([
     { of: 'turn', samples: TURN_STATES, stateOf: turnState },
     { of: 'call', samples: CALL_STATES, stateOf: callState },
-  ])('have a sample of each state of a $of that is in that state', ({ samples, stateOf }) => {
+  ])('the tables have a sample of each state of a $of that is in that state', ({ samples, stateOf }) => {
     for (const [state, make] of Object.entries(samples)) {
       const given = make();
       expect(stateOf(given.team.conversation.state, given)).toBe(state);
     }
   });
 
-  it('name every type of entry, those without influence in a list', () => {
+  it('the tables name every type of entry; a list contains those without influence', () => {
     const types = entrySchema.options.flatMap(({ shape }) => [...shape.type.values]).sort();
     expect(typesOf(ENTRY_ROWS, CALL_ENTRY_ROWS, UNMOVING)).toEqual(types);
     const list = /^Entries without influence: (.+?)\.$/msu.exec(page)?.[1] ?? '';
     expect(list.match(/[a-z-]+/gu)?.sort()).toEqual(typesOf(UNMOVING));
   });
 
-  it('list no entry as without influence that moves a turn or a call', () => {
+  it('the list of entries without influence contains no entry that moves a turn or a call', () => {
     for (const make of Object.values(UNMOVING)) {
       for (const state of Object.values(TURN_STATES)) expect(foldCell(make, state(), turnState)).toBe('–');
       for (const state of Object.values(CALL_STATES)) expect(foldCell(make, state(), callState)).toBe('–');
     }
   });
 
-  it('name every command', () => {
+  it('the tables name every command', () => {
     const named = (where: string) =>
       Object.entries(COMMANDS).flatMap(([type, place]) => (place === where ? [type] : []));
     expect(typesOf(COMMAND_ROWS, CALL_COMMAND_ROWS)).toEqual(named('table').sort());

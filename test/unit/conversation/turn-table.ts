@@ -17,18 +17,18 @@ import { type Called, PERSON } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
 
 /**
- * What docs/spec/turns.md says in tables, as samples: a log for each state, and an entry or a command for each row.
+ * Samples for the tables in docs/spec/turns.md: a log for each state, and an entry or a command for each row.
  * A cell is what the real fold, the law checker and the real decider make of the two.
  */
 
 export const AGENT = 'pm';
 export const ASK: Called = ['ask', { question: 'Which one?' }];
 
-/** A log in one state, and the call that the rows about calls are about. */
+/** A log in one state, and the call that the rows about calls concern. */
 export interface Sample {
   readonly team: ToolTeam;
   readonly call: CallPlace;
-  /** The approval of that call; a name that no approval has where there is none. */
+  /** The approval of that call, or an unknown name. */
   readonly approvalId: string;
 }
 
@@ -63,7 +63,7 @@ function stopped(): ToolTeam {
   return team;
 }
 
-/** A person stops the agent while something of its turn runs. */
+/** A person stops the agent while a call or tool of its turn runs. */
 function aborting(team: ToolTeam): ToolTeam {
   team.do({ type: 'stop', agent: AGENT, by: PERSON });
   return team;
@@ -75,7 +75,7 @@ function posted(): ToolTeam {
   return team;
 }
 
-/** A log that ends between the post and the turn that it starts: no append of a daemon ends there. */
+/** A log that ends between the post and the turn that it starts, as no append of a daemon does. */
 function queued(): ToolTeam {
   const team = posted();
   team.conversation = new Conversation(team.rules, team.entries.slice(0, -1));
@@ -84,7 +84,7 @@ function queued(): ToolTeam {
 
 function allowed(): ToolTeam {
   const team = calling('safe', 'gated');
-  team.word('gated', 'approve');
+  team.answerApproval('gated', 'approve');
   return team;
 }
 
@@ -148,12 +148,11 @@ function callStateOf(state: ConversationState, place: CallPlace): string {
 export type MakeEntry = (sample: Sample, turnId: string, next: number) => NewEntry;
 export type MakeCommand = (sample: Sample, turnId: string) => Command;
 
-/** The state of the turn, or of the call. */
 export type StateOf = (state: ConversationState, sample: Sample) => string;
 export const turnState: StateOf = (state) => turnStateOf(state);
 export const callState: StateOf = (state, { call }) => callStateOf(state, call);
 
-/** Of the open turn; without one, of the newest. */
+/** The id of the open turn; without one, of the newest. */
 function turnIdOf({ team }: Sample): string {
   const newest = team.entries.findLast((entry) => entry.type === 'turn-started' && entry.agent === AGENT);
   return (newest?.type === 'turn-started' ? newest.turnId : undefined) ?? 'none';

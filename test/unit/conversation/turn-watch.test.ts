@@ -27,36 +27,36 @@ function indexWhen(state: 'settled' | 'quiet', agents: string[], entries: Entry[
 }
 
 describe('the turns that a message still needs', () => {
-  it('are settled at once when the message was routed to no agent', () => {
+  it('a message that was routed to no agent is settled at once', () => {
     const watch = createTurnWatch();
     watch.addOutstanding(0, []);
     expect(watch.settled).toBe(true);
   });
 
-  it('are settled when the turn that the message triggered has ended', () => {
+  it('a message is settled when its turn has ended', () => {
     expect(
       settledAfter(['pm'], [person(0, 'hi'), started(1, 'pm', [0]), agent(2, 'pm', 'ho'), ended(3, 'pm')]),
     ).toBe(3);
   });
 
-  it('include one for every addressed agent', () => {
+  it('a message is outstanding until the turn of every addressed agent has ended', () => {
     const entries = [started(1, 'pm', [0]), ended(2, 'pm'), started(3, 'dev', [0]), ended(4, 'dev')];
     expect(settledAfter(['pm', 'dev'], entries)).toBe(4);
   });
 
-  it('do not include an earlier turn of the same agent', () => {
+  it('an earlier turn of the same agent does not settle a message', () => {
     const entries = [ended(1, 'pm', 'completed', 'old'), started(2, 'pm', [0]), ended(3, 'pm')];
     expect(settledAfter(['pm'], entries)).toBe(3);
   });
 
-  it('include a turn that was running when the message was delivered to it', () => {
+  it('a message is outstanding until the running turn that it was delivered to has ended', () => {
     const delivered = entryOf('message-delivered', 1, { turnId: 'old', agent: 'pm', entries: [0] });
     expect(settledAfter(['pm'], [delivered, agent(2, 'pm', 'x'), ended(3, 'pm', 'completed', 'old')])).toBe(
       3,
     );
   });
 
-  it('include one of the agent that gets a handoff', () => {
+  it('a handoff keeps a message outstanding until the turn of its receiver has ended', () => {
     const entries = [
       started(1, 'pm', [0]),
       handoff(2, 'pm', 'dev'),
@@ -67,7 +67,7 @@ describe('the turns that a message still needs', () => {
     expect(settledAfter(['pm'], entries)).toBe(5);
   });
 
-  it('include a turn that waits for a delegation', () => {
+  it('a delegation keeps a message outstanding until the turn of its asker has ended', () => {
     const delegation = entryOf('delegation-requested', 3, {
       from: 'pm',
       to: 'dev',
@@ -90,7 +90,7 @@ describe('the turns that a message still needs', () => {
     expect(quietAfter(['pm'], entries)).toBe(9);
   });
 
-  it('are quiet while only a question is open, and not between its answer and the next turn', () => {
+  it('a watch is quiet while only a question is open, and not between its answer and the next turn', () => {
     const answer = agent(5, 'pm', 'yes', { role: 'tool', answers: [4], call: { index: 2, position: 0 } });
     const asked = [started(1, 'pm', [0]), calling(2, 'ask'), ended(3, 'pm', 'waiting')];
     expect(quietAfter(['pm'], asked)).toBe(3);
@@ -109,7 +109,7 @@ describe('the turns that a message still needs', () => {
     ]);
   });
 
-  it('are quiet while a delegate waits for a person', () => {
+  it('a watch is quiet while a delegate waits for a person', () => {
     const delegation = entryOf('delegation-requested', 3, {
       from: 'pm',
       to: 'dev',
@@ -131,10 +131,10 @@ describe('the turns that a message still needs', () => {
     expect(quietAfter(['pm'], asked)).toBe(7);
     const watch = createTurnWatch();
     for (const entry of [...asked, ended(8, 'dev', 'completed', 'u')]) watch.observe(entry);
-    expect(watch.quiet).toBe(false); // the answer is about to wake who asked
+    expect(watch.quiet).toBe(false); // The answer is about to resume the asker.
   });
 
-  it('do not include a delegation to a stopped agent', () => {
+  it('a delegation to a stopped agent keeps no message outstanding', () => {
     const place = { index: 2, position: 0 };
     const delegation = entryOf('delegation-requested', 3, {
       from: 'pm',
@@ -149,38 +149,38 @@ describe('the turns that a message still needs', () => {
     );
   });
 
-  it('include one of the agent of an entered node', () => {
+  it('an entered node keeps a message outstanding until the turn of its agent has ended', () => {
     const node = entryOf('node-entered', 2, { runId: 'r', node: 'build', to: ['dev'] });
     const entries = [started(1, 'pm', [0]), node, ended(3, 'pm'), started(4, 'dev', [2]), ended(5, 'dev')];
     expect(settledAfter(['pm'], entries)).toBe(5);
   });
 
-  it('include the rest of a turn whose question the message answers', () => {
+  it('an answer to a question is outstanding until the rest of the asking turn has ended', () => {
     const result = agent(1, 'pm', 'yes', { role: 'tool', answers: [0] });
     expect(settledAfter(['pm'], [result, started(2, 'pm', [0]), ended(3, 'pm')])).toBe(3);
-    expect(settledAfter(['pm'], [result, agent(2, 'pm', 'So.'), ended(3, 'pm')])).toBe(3); // it ran meanwhile
+    expect(settledAfter(['pm'], [result, agent(2, 'pm', 'So.'), ended(3, 'pm')])).toBe(3); // The turn ran meanwhile.
   });
 
-  it('do not include what a stop prevents from running', () => {
+  it('a stop settles the messages of the stopped agents', () => {
     const stop = (who: string | null) => entryOf('agent-stopped', 1, { agent: who, by: 'alice' });
     expect(settledAfter(['pm', 'dev'], [stop(null)])).toBe(1);
     expect(settledAfter(['pm', 'dev'], [stop('pm')])).toBeNull();
   });
 
-  it('do not include a turn that ended before the reply to the post arrived', () => {
+  it('a turn that ended before the reply to the post arrived settles its message', () => {
     const watch = createTurnWatch();
     for (const entry of [person(0, 'hi'), started(1, 'pm', [0]), ended(2, 'pm')]) watch.observe(entry);
     watch.addOutstanding(0, ['pm']);
     expect(watch.settled).toBe(true);
   });
 
-  it('are listed if they ended other than completed', () => {
+  it('a watch lists the turns that ended other than completed', () => {
     const watch = createTurnWatch();
     for (const entry of [started(1, 'pm', [0]), ended(2, 'pm', 'failed')]) watch.observe(entry);
     expect(watch.unfinished).toEqual([{ agent: 'pm', outcome: 'failed' }]);
   });
 
-  it('are quiet, though not settled, while a turn waits for a person', () => {
+  it('a watch is quiet, though not settled, while a turn waits for a person', () => {
     const watch = createTurnWatch();
     watch.observe(started(1, 'pm', [0]));
     expect(watch.quiet).toBe(false);
@@ -188,7 +188,7 @@ describe('the turns that a message still needs', () => {
     expect([watch.quiet, watch.settled]).toEqual([true, false]);
   });
 
-  it('TURN-WATCH-6: are held, not quiet, while a message waits for an agent whose own turn waits for a person', () => {
+  it('TURN-WATCH-6: a watch is held, not quiet, while a message waits for an agent whose own turn waits for a person', () => {
     const watch = createTurnWatch();
     const asks = agent(2, 'pm', null, {
       tool_calls: [{ id: 'x', type: 'function', function: { name: 'ask', arguments: '{}' } }],
@@ -201,7 +201,7 @@ describe('the turns that a message still needs', () => {
   });
 });
 
-/** Of what the daemon's own rules write: whether the watch holds after each append, the last one being the end. */
+/** Whether the watch is held after each append of the decider, the last of which ends the turn. */
 function heldAfterEach(team: ToolTeam): boolean[] {
   const watch = createTurnWatch();
   watch.addOutstanding(0, ['pm']);
@@ -217,17 +217,17 @@ describe('TURN-WATCH-5: a turn whose approval was answered', () => {
     return heldAfterEach(team);
   };
 
-  it('runs until its tool has a result and its model has spoken', () => {
+  it('a turn runs from the approval until its tool has a result and its model has answered', () => {
     const team = ToolTeam.calling('gated');
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     team.done('gated');
     expect(ended(team)).toEqual([false, true, false, false, true]);
   });
 
-  it('runs after `rerun` as well', () => {
+  it('a turn runs after `rerun` as well', () => {
     const team = ToolTeam.calling('risky');
     team.crash();
-    team.word('risky', 'rerun');
+    team.answerApproval('risky', 'rerun');
     team.done('risky');
     expect(ended(team)).toEqual([false, false, true, false, false, true]);
   });
@@ -236,14 +236,14 @@ describe('TURN-WATCH-5: a turn whose approval was answered', () => {
     ['gated', 'deny'],
     ['risky', 'result'],
     ['risky', 'failed'],
-  ])('continues at once where no tool is to run: %s, %s', (tool, word) => {
+  ])('a turn continues at once where no tool is to run: %s, %s', (tool, word) => {
     const team = ToolTeam.calling(tool);
     if (tool === 'risky') team.crash();
-    team.word(tool, word);
+    team.answerApproval(tool, word);
     expect(ended(team).slice(-3)).toEqual([true, false, true]);
   });
 
-  it('continues when the approval expired', () => {
+  it('a turn continues when the approval expired', () => {
     const team = ToolTeam.calling('gated');
     team.expire(team.approvalOf('gated'));
     expect(ended(team)).toEqual([false, true, false, true]);
@@ -251,23 +251,23 @@ describe('TURN-WATCH-5: a turn whose approval was answered', () => {
 
   it('a turn still waits for another pending approval, and runs when that is answered', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
-    team.word('gated2', 'approve');
-    team.word('gated1', 'approve');
+    team.answerApproval('gated2', 'approve');
+    team.answerApproval('gated1', 'approve');
     team.done('gated1');
     team.done('gated2');
     expect(ended(team)).toEqual([false, true, true, false, false, false, true]);
   });
 
-  it('waits again when its tool is done and a question of the same answer is open', () => {
+  it('a turn waits again when its tool has ended and a question of the same answer is open', () => {
     const team = ToolTeam.calling('gated', ['ask', { question: 'why?' }]);
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     team.done('gated');
     expect(heldAfterEach(team)).toEqual([false, true, false, true]);
   });
 
-  it('keeps a message that is posted while its tool runs outstanding until its end', () => {
+  it('a message that is posted while the tool runs is outstanding until the end of the turn', () => {
     const team = ToolTeam.calling('gated');
-    team.word('gated', 'approve');
+    team.answerApproval('gated', 'approve');
     const watch = createTurnWatch();
     for (const entry of team.entries) watch.observe(entry);
     const { entries } = team.post('and?');

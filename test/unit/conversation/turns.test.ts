@@ -22,7 +22,7 @@ describe('a turn', () => {
     expect(world.conversation.state.agents.pm?.lastProcessedMessageIndex).toBe(5);
   });
 
-  it('L9: the intent to run each tool is in the batch of the message that asks for it, before any effect', () => {
+  it('L9: the intent to run each tool is in the batch of the message that requests it, before any effect', () => {
     const world = new World();
     world.post('hello');
     const { entries, effects } = world.answer(world.callOf('pm'), null, ['look', 'write']);
@@ -71,12 +71,12 @@ describe('a turn', () => {
     } as const;
     world.do(answered);
     const length = world.entries.length;
-    expect(world.do(answered)).toEqual({ entries: [], effects: [], reply: { kind: 'stale' } }); // its tool runs
-    expect(world.do({ ...answered, upTo: length }).reply).toEqual({ kind: 'stale' }); // whatever length it names
+    expect(world.do(answered)).toEqual({ entries: [], effects: [], reply: { kind: 'stale' } }); // Its tool runs.
+    expect(world.do({ ...answered, upTo: length }).reply).toEqual({ kind: 'stale' }); // For any length that it names.
     const [tool] = world.tools;
     if (!tool) throw new Error('a tool runs');
     world.finish(tool, 'looked');
-    expect(world.do(answered).reply).toEqual({ kind: 'stale' }); // the next call is out
+    expect(world.do(answered).reply).toEqual({ kind: 'stale' }); // The next model call is running.
     expect(
       world.do({ type: 'model-failed', ...report, code: 'X', message: 'x', partial: '' }).reply.kind,
     ).toBe('stale');
@@ -87,7 +87,7 @@ describe('a turn', () => {
     ).toBe('stale');
     expect(world.entries.length).toBe(length + 1);
     world.answer(world.callOf('pm'));
-    expect(world.do({ ...answered, upTo: world.entries.length }).reply).toEqual({ kind: 'stale' }); // over
+    expect(world.do({ ...answered, upTo: world.entries.length }).reply).toEqual({ kind: 'stale' }); // The turn has ended.
     expect(world.do({ type: 'model-aborted', ...report, partial: 'x' }).reply).toEqual({ kind: 'stale' });
   });
 
@@ -111,12 +111,12 @@ describe('a turn', () => {
     expectCursors(world.entries);
   });
 
-  it('L15: crashing does not buy a turn another model call', () => {
+  it('L15: a crash does not grant a turn another model call', () => {
     const world = new World(rulesFor(['pm'], { modelCallsPerTurn: 1 }));
     world.post('hello');
     world.answer(world.callOf('pm'), null, ['a']);
     world.crash();
-    world.crash(); // the tool was run once more, and interrupted again
+    world.crash(); // The tool ran once more, and was interrupted again.
     expect(world.calls).toEqual([]);
     expect(last(world, 'turn-ended').outcome).toBe('limited');
   });
@@ -127,7 +127,7 @@ describe('L16: a failure is content', () => {
     ['', 'LLM_ERROR {"code":"TIMEOUT","message":"too late"}'],
     ['half a sen', 'half a sen\n\nLLM_ERROR {"code":"TIMEOUT","message":"too late"}'],
   ])(
-    'with the partial text %j the entry reads %j, the turn failed and its trigger is dealt with',
+    'a failure after the text %j makes the entry %j, fails the turn and settles its trigger',
     (partial, content) => {
       const world = new World();
       world.post('hello');
@@ -154,7 +154,7 @@ describe('L16: a failure is content', () => {
     ]);
   });
 
-  it('V3 V10: an abort before the first word: the trigger was not shown, and is in the next block', () => {
+  it('V3 V10: after an abort before the first word the trigger counts as not shown, and is in the next block', () => {
     const world = new World();
     world.post('one');
     world.answer(world.callOf('pm'), 'first');
@@ -188,7 +188,7 @@ describe('L16: a failure is content', () => {
 });
 
 describe('messages for a busy agent', () => {
-  it('V8: a steered one is delivered when the last result is in, never between a call and its result', () => {
+  it('V8: a steered message is delivered after the last result, never between a call and its result', () => {
     const world = new World();
     world.post('go');
     world.answer(world.callOf('pm'), null, ['a', 'b']);
@@ -207,7 +207,7 @@ describe('messages for a busy agent', () => {
     ]);
   });
 
-  it('V12: a queued one, and an interruption of the turn before, are not delivered into a running turn', () => {
+  it('V12: a queued message, and an interruption of the turn before, are not delivered into a running turn', () => {
     const world = new World();
     world.post('long work');
     const call = world.callOf('pm');
@@ -220,7 +220,7 @@ describe('messages for a busy agent', () => {
     expect(world.conversation.state.agents.pm?.waiting.map((item) => item.index)).toEqual([3, 8]);
   });
 
-  it('V12: steered ones make up the next trigger together, queued ones come singly, the oldest first', () => {
+  it('V12: steered messages make up the next trigger together, queued ones come singly, the oldest first', () => {
     const world = new World();
     world.post('0');
     for (const delivery of ['steer', 'queue', 'steer', 'queue'] as const) world.post('x', { delivery });
@@ -229,7 +229,7 @@ describe('messages for a busy agent', () => {
     expect(triggers).toEqual([[0], [2, 4], [3], [5]]);
   });
 
-  it('an interrupting one aborts the running turn and is answered next', () => {
+  it('an interruption aborts the running turn and is answered next', () => {
     const world = new World();
     world.post('long work');
     const call = world.callOf('pm');
@@ -267,11 +267,11 @@ describe('messages for a busy agent', () => {
     world.post('long work');
     world.post('queued before', { delivery: 'queue' });
     world.post('stop that', { delivery: 'interrupt' });
-    world.crash(); // the abort is lost, but owed
+    world.crash(); // The crash lost the abort, which is outstanding.
     const ended = last(world, 'turn-ended');
     expect(ended.outcome).toBe('aborted');
     const [owed] = planRepair(world.entries);
-    expect(owed).toMatchObject({ type: 'resume-turn' }); // the turn of the queued one is not to be aborted
+    expect(owed).toMatchObject({ type: 'resume-turn' }); // The turn of the queued message is not to be aborted.
     world.crash();
     expect(last(world, 'turn-ended')).toEqual(ended);
     world.drain();

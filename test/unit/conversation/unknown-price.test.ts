@@ -28,7 +28,7 @@ describe('the cost of model calls', () => {
     ['a failure without text', { partType: 'error', content: 'LLM_ERROR {}' }, 0],
     ['a failure after some text', { partType: 'error', content: 'Some\n\nLLM_ERROR {}' }, 1],
     ['a failure with usage and no price', { partType: 'error', usage }, 1],
-  ])('counts a call with %s as one of unknown cost where the cost is not known', (_, more, unpricedCalls) => {
+  ])('a call with %s counts as one of unknown cost where the cost is not known', (_, more, unpricedCalls) => {
     const used = usedWith(NOTHING_USED, call(more as Partial<Entry>));
     expect(used).toMatchObject({ calls: 1, unpricedCalls });
     expect(usedTogether([used, used]).unpricedCalls).toBe(2 * unpricedCalls);

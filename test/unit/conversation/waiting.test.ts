@@ -5,7 +5,7 @@ import { type WaitingEntry, WaitingQueue } from '../../../src/conversation/state
 const item = (index: number): WaitingEntry => ({ index, delivery: 'steer', hops: 0, delegatedBy: null });
 const indexesOf = (queue: WaitingQueue) => queue.map(({ index }) => index);
 
-/** Steps on a queue, and the same on an array. */
+/** Steps on a queue, and the same steps on an array. */
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.constant('add' as const) },
   { weight: 3, arbitrary: fc.constant('take oldest' as const) },
@@ -14,7 +14,7 @@ const step = fc.oneof(
 );
 
 describe("the queue of an agent's waiting entries", () => {
-  it('WAITING-1: equals an array after the same steps, and no step changes an earlier value', () => {
+  it('WAITING-1: the queue equals an array after the same steps, and no step changes an earlier value', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         let queue = WaitingQueue.EMPTY;
@@ -38,7 +38,7 @@ describe("the queue of an agent's waiting entries", () => {
     );
   });
 
-  it('is searched from the oldest on', () => {
+  it('a search in the queue begins with the oldest entry', () => {
     const queue = [3, 5, 8, 9].reduce((waiting, index) => waiting.with(item(index)), WaitingQueue.EMPTY);
     expect(queue.find(({ index }) => index > 4)?.index).toBe(5);
     expect([queue.some(({ index }) => index === 9), queue.some(({ index }) => index === 4)]).toEqual([

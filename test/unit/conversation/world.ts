@@ -24,7 +24,7 @@ import {
 import { expectEqual } from '../../support/expect-equal.ts';
 import { expectedCursor, expectedReduced } from '../../support/view-oracle.ts';
 
-/** A small world around one conversation: what the daemon does with effects, without models, tools or disks. */
+/** A small world around one conversation that carries out its effects without models, tools or disks. */
 
 export const SLUGS = ['pm', 'dev', 'dev-ops', 'qa'] as const;
 
@@ -69,7 +69,7 @@ export function withoutBlock(view: View): ViewMessage[] {
     .map((part) => part.message);
 }
 
-/** Entry indexes by what the parts are for, as the oracle says them. */
+/** Entry indexes by the kind of their part, in the terms of the oracle. */
 function placesOf(view: View) {
   const own = (part: ViewPart) => part.message.role !== 'tool';
   const of = (kind: ViewPart['kind'], parts: readonly ViewPart[], instead = kind) =>
@@ -98,7 +98,7 @@ export function expectAsRuled(
     includeCollapsed,
   );
   expectEqual(placesOf(view), { history, block, trigger, steps });
-  // V7: each result stands directly behind its call, in call order.
+  // V7: each result follows its call directly, in call order.
   const wire = messagesOf(view);
   const expectedTools = [...history, ...trigger, ...steps].flatMap((index) =>
     (results.get(index) ?? []).map((result, position) => ({ id: `c${index}_${position}`, result })),
@@ -144,9 +144,9 @@ export class World {
   /** Log lengths at which a batch ended. */
   boundaries: number[] = [0];
   now = 1_700_000_000_000;
-  /** Numbers what is made up: within one world, so that a seed reproduces alone. */
+  /** Numbers generated texts within one world, so that a seed reproduces alone. */
   words = 0;
-  /** Tokens that a view may have; null: as many as it likes. */
+  /** The largest view in tokens; null is unlimited. */
   window: number | null = null;
   readonly check: boolean;
 
@@ -186,10 +186,10 @@ export class World {
     else this.ask(effect);
   }
 
-  /** What a model is asked. */
+  /** Checks the request of a model call. */
   protected ask(effect: CallModel): void {
     if (this.reduced(effect)) return;
-    // V11: one turn, and in it one call, at a time.
+    // V11: one turn at a time, with one model call at a time.
     if (this.check)
       expectEqual(
         this.calls.filter((call) => call.agent === effect.agent),
@@ -199,7 +199,7 @@ export class World {
     if (this.check) this.checkRequest(effect);
   }
 
-  /** A view that is too large for the window is reduced, and then the model is asked again. */
+  /** A view that is too large for the window is reduced, and then the model is called again. */
   private reduced({ agent, turnId }: CallModel): boolean {
     if (this.window === null) return false;
     const agentView = this.conversation.view(agent);
@@ -225,7 +225,7 @@ export class World {
     const words = { content: `s${this.words++};`, writtenBy: 'extract', tokensBefore: 0 } as const;
     const reduction = { ...plan, ...words };
     const command = { type: 'reduce-view', agent, turnId, upTo: this.entries.length, reduction } as const;
-    World.prototype.do.call(this, command); // what else was decided is not begun yet: nothing to look at in between
+    World.prototype.do.call(this, command); // The other effects of the decision have not begun.
     return true;
   }
 
@@ -256,11 +256,11 @@ export class World {
       (request) => request.agent === agent && !this.wasReduced(agent, request.upTo),
     );
     if (earlier) {
-      // V9, and by it of all the ones before.
+      // V9, and with it all earlier requests.
       const prefix = messages.slice(0, earlier.messages.length).join('\n');
       if (prefix !== earlier.messages.join('\n')) expect(messages).toEqual(earlier.messages);
       const same = earlier.turnId === turnId && earlier.modelCall === modelCall;
-      if (same) expectEqual(all, earlier.all); // L6: asked again after a crash, with the same bytes
+      if (same) expectEqual(all, earlier.all); // L6: repeated after a crash, with the same bytes.
     }
     this.requests.push({ agent, turnId, upTo, modelCall, messages, all });
   }
@@ -282,7 +282,7 @@ export class World {
     finishReason?: string,
   ): Decision {
     const toolCalls: Answer['toolCalls'] = tools.map((name) => ({
-      id: 'call_1', // providers repeat ids
+      id: 'call_1', // Providers repeat ids.
       type: 'function',
       function: { name, arguments: '{}' },
     }));
@@ -315,11 +315,11 @@ export class World {
 
   callOf(agent: string): CallModel {
     const found = this.calls.find((call) => call.agent === agent);
-    if (!found) throw new Error(`no model call of ${agent} is out`);
+    if (!found) throw new Error(`no model call of ${agent} runs`);
     return found;
   }
 
-  /** The process dies: what was not appended and what was in flight is gone; the next one opens the log. */
+  /** Crashes: unappended entries and running work are lost, and the next process opens the log. */
   crash(lostBatches = 0, audited: AuditedResult[] = []): Decision {
     const at = Math.max(0, this.boundaries.length - 1 - lostBatches);
     const length = this.boundaries[at] ?? 0;
@@ -333,10 +333,10 @@ export class World {
     return this.do({ type: 'recover', audited });
   }
 
-  /** Lets everything that runs come to its end. */
+  /** Completes all running work. */
   drain(): void {
     for (let steps = 0; this.calls.length + this.tools.length > 0; steps++) {
-      if (steps > 2_000) throw new Error('this conversation never comes to rest');
+      if (steps > 2_000) throw new Error('the work of this conversation never ends');
       const tool = this.tools[0];
       const call = this.calls[0];
       if (tool) this.finish(tool);
