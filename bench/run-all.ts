@@ -24,6 +24,8 @@ const BENCHMARKS = [
   'jetstream',
   'readers',
   'sharing',
+  'e2e',
+  'live',
 ];
 
 interface Figure {
