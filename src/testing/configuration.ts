@@ -21,7 +21,7 @@ export interface ConfigurationOptions {
   readonly mcp?: boolean | readonly string[] | undefined;
 }
 
-/** With what no test needs replaced: HTTP, retention, MCP servers, the data directory. */
+/** With what no test needs replaced: HTTP, traces, retention, MCP servers, the data directory. */
 export async function testConfiguration(options: ConfigurationOptions): Promise<Config> {
   const config = typeof options.config === 'object' ? options.config : await load(options);
   const { mcp = false, project = config.tools.project } = options;
@@ -31,6 +31,7 @@ export async function testConfiguration(options: ConfigurationOptions): Promise<
     ...config,
     tools: { ...config.tools, project: resolve(project), mcpServers: Object.fromEntries(servers) },
     shutdown: { graceMs: 0 },
+    traces: null,
     retention: { conversations: null, deadLetters: null },
     daemon: {
       ...config.daemon,

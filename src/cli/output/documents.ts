@@ -5,7 +5,8 @@ import type { Io } from '../io.ts';
 
 /** The same relative path in a checkout and in the built package. */
 const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
-const DOCUMENT = /\bdocs\/[a-z-]+\/[a-z-]+\.md\b/g;
+/** Not a part of a longer path, so that a second pass changes nothing. */
+const DOCUMENT = /(?<![\w./-])docs\/[a-z-]+\/[a-z-]+\.md\b/g;
 
 /** Messages name documents as in a checkout. Elsewhere, this gives the path of the document in the package. */
 export function withDocuments({ workingDirectory }: Pick<Io, 'workingDirectory'>, text: string): string {

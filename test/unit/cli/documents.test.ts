@@ -13,6 +13,13 @@ describe('documents that messages name', () => {
     expect(elsewhere).toBe(`see ${join(ROOT, 'docs/guides/troubleshooting.md')}.`);
   });
 
+  it('a path that is complete already stays as it is', () => {
+    for (const workingDirectory of [join(ROOT, '..'), '/nowhere']) {
+      const once = withDocuments({ workingDirectory }, 'see docs/guides/troubleshooting.md');
+      expect(withDocuments({ workingDirectory }, once)).toBe(once);
+    }
+  });
+
   it('a message keeps the path in a checkout, and the path of a document that does not exist', () => {
     expect(withDocuments({ workingDirectory: ROOT }, 'docs/spec/wire.md')).toBe('docs/spec/wire.md');
     expect(withDocuments({ workingDirectory: '/nowhere' }, 'docs/spec/no.md')).toBe('docs/spec/no.md');

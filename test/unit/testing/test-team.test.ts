@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
@@ -44,6 +47,25 @@ describe('a team under test', () => {
       },
     });
     expect((await team.say('how many?')).text).toMatch(/^Back says: .*Three\./s);
+  });
+
+  it('sends no traces to the collector of the configuration', async () => {
+    let received = 0;
+    const collector = createServer((_request, response) => {
+      received += 1;
+      response.end();
+    }).listen(0, '127.0.0.1');
+    await once(collector, 'listening');
+    const { port } = collector.address() as AddressInfo;
+    const yaml = `telemetry: { otlp: { endpoint: "http://127.0.0.1:${port}" } }\n`;
+    try {
+      const team = await start({ config: await folderOf({ ...FRONT, 'parley.yaml': yaml }), models: echo });
+      await team.say('Hello');
+      await team.stop(); // sends what is outstanding
+      expect(received).toBe(0);
+    } finally {
+      collector.close();
+    }
   });
 
   it('keeps conversations and publishers apart', async () => {
