@@ -171,7 +171,7 @@ describe('projections', () => {
       });
     }));
 
-  it('the row of a conversation without a directory is dropped', () =>
+  it('a list row of a conversation without a directory is dropped', () =>
     withScene(async ({ session, leave, path }) => {
       await leave('demo', logBytes([batch(0, 1)]));
       await session((store) => store.saveRow(row('demo')));

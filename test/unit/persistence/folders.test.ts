@@ -9,8 +9,8 @@ import { batch, entry, logBytes, row, type Scene, withScene } from './support.ts
 
 const NAME = fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/);
 
-/** A data directory in the old layout: folders and marks are named by conversation id. */
-async function older(scene: Scene, ids: readonly string[]): Promise<void> {
+/** Makes a data directory in the old layout, whose folders and marks have the names of their conversations. */
+async function makeOldLayout(scene: Scene, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     await scene.leave(id, logBytes([[entry(0, `words of ${id}`)]]));
     await mkdir(scene.path('conversations', id, 'outputs'));
@@ -107,7 +107,7 @@ describe('a file system that ignores case', () => {
 
   it('a folder that an older version used for two conversations is reported, and nothing is merged', () =>
     withScene(async (scene) => {
-      await older(scene, ['CIX', 'other']);
+      await makeOldLayout(scene, ['CIX', 'other']);
       const rows = ['CIX', 'cix', 'other'].map((id) => row(id));
       await writeFile(scene.path('conversations', 'index.json'), JSON.stringify({ rows }));
       const restore = foldCase(scene.directory);
@@ -128,7 +128,7 @@ describe('a file system that ignores case', () => {
 describe('folders of the old layout', () => {
   it('the next start renames old folders and marks, and later starts change nothing', () =>
     withScene(async (scene) => {
-      await older(scene, ['CIX', 'cix', 'Demo']);
+      await makeOldLayout(scene, ['CIX', 'cix', 'Demo']);
       for (let start = 0; start < 2; start++) {
         await scene.session(async (store) => {
           expect(await store.conversations()).toEqual(['CIX', 'Demo', 'cix']);
@@ -147,7 +147,7 @@ describe('folders of the old layout', () => {
 
   it('a reader without the lock finds old folders and changes nothing', () =>
     withScene(async (scene) => {
-      await older(scene, ['CIX', 'cix']);
+      await makeOldLayout(scene, ['CIX', 'cix']);
       const inspector = inspectFiles(scene.directory);
       expect(await inspector.conversations()).toEqual(['CIX', 'cix']);
       const found = await inspector.inspect('CIX');

@@ -9,8 +9,8 @@ import { batch, entry, logBytes, type Scene, withScene } from './support.ts';
 const formatFile = ({ path }: Scene) => path('conversations', 'format.json');
 const stored = async (scene: Scene) => JSON.parse(await readFile(formatFile(scene), 'utf8'));
 
-/** Opens the directory with a store of that version. */
-async function visit(scene: Scene, format: StoredFormat, writes: readonly Entry[] = []) {
+/** Opens the directory with a store of that version, and appends the entries. */
+async function openWithVersion(scene: Scene, format: StoredFormat, writes: readonly Entry[] = []) {
   const events: StoreEvent[] = [];
   const store = await openFileStore(scene.directory, { format, log: (event) => events.push(event) });
   try {
@@ -35,14 +35,14 @@ describe('the version of the stored format', () => {
   it('logs without a format file have format 1.0', () =>
     withScene(async (scene) => {
       await scene.leave('demo', logBytes([batch(0, 2)]));
-      expect((await visit(scene, { major: 1, minor: 3 })).entries).toEqual(batch(0, 2));
+      expect((await openWithVersion(scene, { major: 1, minor: 3 })).entries).toEqual(batch(0, 2));
       expect((await stored(scene)).format).toEqual({ major: 1, minor: 3 });
     }));
 
   it('a newer minor version reads older data and raises the version', () =>
     withScene(async (scene) => {
-      await visit(scene, { major: 1, minor: 0 }, batch(0, 2));
-      const { entries, events } = await visit(scene, { major: 1, minor: 1 });
+      await openWithVersion(scene, { major: 1, minor: 0 }, batch(0, 2));
+      const { entries, events } = await openWithVersion(scene, { major: 1, minor: 1 });
       expect(entries).toEqual(batch(0, 2));
       expect(events).toEqual([]);
       expect((await stored(scene)).format).toEqual({ major: 1, minor: 1 });
@@ -51,14 +51,18 @@ describe('the version of the stored format', () => {
   it('an older minor version can work on newer data: unknown fields and the version are kept', () =>
     withScene(async (scene) => {
       const later = { ...entry(1), type: 'mood-set', mood: 'glad' } as unknown as Entry;
-      await visit(scene, { major: 1, minor: 7 }, [entry(0), later]);
+      await openWithVersion(scene, { major: 1, minor: 7 }, [entry(0), later]);
       const before = await readFile(scene.path('conversations', 'demo', 'log.jsonl'));
-      const { events } = await visit(scene, { major: 1, minor: 0 }, [entry(2)]);
+      const { events } = await openWithVersion(scene, { major: 1, minor: 0 }, [entry(2)]);
       expect(events).toMatchObject([{ type: 'format-newer', stored: '1.7', own: '1.0' }]);
       expect((await stored(scene)).format).toEqual({ major: 1, minor: 7 });
       const after = await readFile(scene.path('conversations', 'demo', 'log.jsonl'));
       expect(after.subarray(0, before.length).equals(before)).toBe(true);
-      expect((await visit(scene, { major: 1, minor: 7 })).entries).toEqual([entry(0), later, entry(2)]);
+      expect((await openWithVersion(scene, { major: 1, minor: 7 })).entries).toEqual([
+        entry(0),
+        later,
+        entry(2),
+      ]);
     }));
 
   it('additions of a later version to the format file are kept', () =>
@@ -72,7 +76,7 @@ describe('the version of the stored format', () => {
 
   it('another major version is refused by name before anything is changed', () =>
     withScene(async (scene) => {
-      await visit(scene, { major: 3, minor: 1 }, batch(0, 2));
+      await openWithVersion(scene, { major: 3, minor: 1 }, batch(0, 2));
       await writeFile(formatFile(scene), '{"format":{"major":3,"minor":1},"writtenBy":"parleyd 4.5.6"}');
       await writeFile(scene.path('conversations', 'index.json'), 'a list of another kind');
       const refusal = {
@@ -89,7 +93,7 @@ describe('the version of the stored format', () => {
       ]);
       // The lock is released: the right version can open the directory at once.
       await writeFile(scene.path('conversations', 'index.json'), '{"rows":[]}');
-      expect((await visit(scene, { major: 3, minor: 1 })).entries).toEqual(batch(0, 2));
+      expect((await openWithVersion(scene, { major: 3, minor: 1 })).entries).toEqual(batch(0, 2));
     }));
 
   it.each([

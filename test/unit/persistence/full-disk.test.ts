@@ -73,7 +73,7 @@ describe('a full disk', () => {
     await store.close();
     await rm(directory, { recursive: true });
   });
-  /** Writes of these files find no room. */
+  /** Makes every write of these files fail with a full disk. */
   const full = new Set<string>();
   let restore: () => void;
   beforeAll(async () => {
@@ -130,7 +130,7 @@ describe('a full disk', () => {
       await noRoomFor(path);
       await store.saveIngressPosition({ stream: 's', sequence: 3 });
       await expect.poll(told, { timeout: 3_000 }).toBe(1);
-      await sleep(1_300); // two more attempts
+      await sleep(1_300); // Two more attempts.
       expect(told()).toBe(1);
       full.clear();
       await expect.poll(() => existsSync(path), { timeout: 3_000 }).toBe(true);

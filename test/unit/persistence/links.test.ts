@@ -6,15 +6,13 @@ import { replaceFile } from '../../../src/persistence/jsonl/log/durable.ts';
 import { nodeLogFiles } from '../../../src/persistence/jsonl/log/log-file.ts';
 import { withScene } from './support.ts';
 
-/** A link in the data directory, to a file that the daemon must not write. */
-
 const KEPT = 'not a file of Parley\n';
 const KINDS = [
   ['a symbolic link', symlink],
   ['a hard link', link],
 ] as const;
 
-/** Runs with a link at `path`; the file that it names stays as it is. */
+/** Runs the work with a link at `path`, and checks that the target is unchanged. */
 async function withLink(path: string, make: typeof symlink | typeof link, work: () => Promise<unknown>) {
   const target = join(dirname(path), 'kept.txt');
   await writeFile(target, KEPT);
@@ -24,7 +22,7 @@ async function withLink(path: string, make: typeof symlink | typeof link, work: 
 }
 
 describe.each(KINDS)('%s in place of a file of the data directory', (_, make) => {
-  it('keeps the daemon from locking the directory, and its target from being emptied', () =>
+  it('the daemon refuses to lock the directory and does not empty the target of the link', () =>
     withScene(({ session, path }) =>
       withLink(path('LOCK'), make, () =>
         expect(session(async () => undefined)).rejects.toMatchObject({
@@ -34,7 +32,7 @@ describe.each(KINDS)('%s in place of a file of the data directory', (_, make) =>
       ),
     ));
 
-  it('keeps the lock of the managed nats-server from being taken', () =>
+  it('the lock of the managed nats-server is refused', () =>
     withScene(async ({ path }) => {
       await mkdir(path('nats'), { recursive: true });
       await withLink(path('nats/LOCK'), make, () =>
@@ -42,7 +40,7 @@ describe.each(KINDS)('%s in place of a file of the data directory', (_, make) =>
       );
     }));
 
-  it('takes no note of what is decided on', () =>
+  it('the decision note is not written, and the failure is reported', () =>
     withScene(async ({ session, path, events }) => {
       await withLink(path('deciding.json'), make, () =>
         session(async (store) => store.noteDecision({ stream: 'first', sequences: [3] })),
@@ -50,7 +48,7 @@ describe.each(KINDS)('%s in place of a file of the data directory', (_, make) =>
       expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
     }));
 
-  it('under the name of a temporary file is replaced, and the file is written whole', () =>
+  it('a link with the name of a temporary file is replaced, and the file is written completely', () =>
     withScene(async ({ path }) => {
       await withLink(path('ingress.json.tmp'), make, () =>
         replaceFile(path('ingress.json'), '{}\n', { durable: true }),
@@ -61,7 +59,7 @@ describe.each(KINDS)('%s in place of a file of the data directory', (_, make) =>
 });
 
 describe('a symbolic link in place of a log', () => {
-  it('is neither read nor written', () =>
+  it('the log is neither read nor written through the link', () =>
     withScene(({ path }) =>
       withLink(path('log.jsonl'), symlink, async () => {
         await expect(nodeLogFiles.open(path('log.jsonl'))).rejects.toThrow('ELOOP');

@@ -34,9 +34,9 @@ const step = fc.oneof(
   },
 );
 
-describe('any history of appends, faults, reopenings and cuts', () => {
+describe('any sequence of appends, faults, reopenings and cuts', () => {
   it(
-    'the log is a prefix of the acknowledged batches, each of them whole (PERSISTENCE-PORT-1, PERSISTENCE-PORT-3)',
+    'PERSISTENCE-PORT-1, PERSISTENCE-PORT-3: the log is a prefix of the acknowledged batches, each of them whole',
     { timeout: 120_000 },
     () =>
       fc.assert(

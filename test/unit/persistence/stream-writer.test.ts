@@ -10,7 +10,7 @@ function apiError(code: number): NatsError {
   return error;
 }
 
-describe('an append that the server refuses although nothing is in its place', () => {
+describe('an append that the server refuses although the stream has no other entry at its position', () => {
   it('the append fails when the wait must end, and no timer or request remains', async () => {
     const giveUp = new AbortController();
     let published = 0;
@@ -22,13 +22,13 @@ describe('an append that the server refuses although nothing is in its place', (
       jetstream: {
         publish: async () => {
           published += 1;
-          throw apiError(10_071); // another last sequence
+          throw apiError(10_071); // Another last sequence.
         },
       },
       manager: {
         streams: {
           getMessage: async () => {
-            throw apiError(10_037); // no message
+            throw apiError(10_037); // No message.
           },
         },
       },
@@ -39,7 +39,7 @@ describe('an append that the server refuses although nothing is in its place', (
       new Placement(),
     );
     const appending = writer.append(0, ['{}']);
-    await expect.poll(() => published).toBeGreaterThan(1); // the append is retried
+    await expect.poll(() => published).toBeGreaterThan(1); // The append is retried.
     giveUp.abort();
     await expect(appending).rejects.toMatchObject({
       code: 'LOG_UNAVAILABLE',

@@ -35,9 +35,9 @@ export function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: made by the test`), { code });
 }
 
-/** Results of the next operations: each call takes the first of its list; with an empty list it works. */
+/** Faults of the next operations: each call takes the first of its list; with an empty list it works. */
 export interface Faults {
-  /** A number: only so many bytes are written. An error: thrown, after writing `partial` bytes if given. */
+  /** A number limits the bytes that are written. An error is thrown, after writing `partial` bytes if given. */
   readonly write: (number | Error | { readonly error: Error; readonly partial: number })[];
   readonly sync: (Error | null)[];
   readonly truncate: (Error | null)[];
