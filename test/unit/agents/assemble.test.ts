@@ -5,7 +5,7 @@ import type { RequestParts } from '../../../src/agents/requests/assemble.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, estimateTokens } from '../../../src/conversation/index.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 
-/** The body, said the plain way. */
+/** The body as JSON.stringify writes it. */
 function plainBody({ profile, tools, prefix, view }: RequestParts): string {
   const said = [...view.history, ...view.tail].map((part) => part.message);
   const messages = [{ role: 'system', content: prefix }, ...said];
@@ -54,7 +54,7 @@ describe('the assembler', () => {
       bodies.push(request.body);
       log.answer('pm', turn, `answer ${n}`);
     }
-    // What was handed out before is not written over.
+    // Bytes that were returned earlier are not overwritten.
     expect(text(bodies[3] ?? new Uint8Array())).toContain('question 3');
     expect(JSON.parse(text(bodies[3] ?? new Uint8Array())).messages.length).toBe(8);
   });
@@ -118,7 +118,7 @@ describe('the assembler', () => {
     log.answer('pm', 'turn-1', 'hi again');
     log.start('pm', log.person('a third time'));
     view.build();
-    expect(early.view.history.length).toBeGreaterThan(length); // it is shared
+    expect(early.view.history.length).toBeGreaterThan(length); // The array is shared.
     expect(text(new RequestAssembler().assemble(early).request.body)).toBe(body);
   });
 

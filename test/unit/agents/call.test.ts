@@ -59,7 +59,7 @@ describe('a model call of a turn', () => {
   it.each([
     [256, 'model-answered'],
     [257, 'model-failed'],
-  ])('with an answer of %i calls of tools is reported as %s', async (count, type) => {
+  ])('a model call with an answer of %i calls of tools is reported as %s', async (count, type) => {
     const toolCalls = Array.from({ length: count }, () => ({ id: 'i', name: 'x', arguments: '{}' }));
     const { command } = call([{ outcome: { kind: 'answered', answer: { content: 'so far', toolCalls } } }]);
     const failed = { code: 'TOO_MANY_TOOL_CALLS', partial: 'so far' };

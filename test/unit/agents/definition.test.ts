@@ -20,8 +20,8 @@ const TOOL = {
   risk: 'risky',
 } as const;
 
-/** Sources with one of everything that a definition contains. */
-function richSources(): RequestSources {
+/** Sources with every part that a definition contains. */
+function sourcesWithAllParts(): RequestSources {
   const plain = plainSources('pm', 'dev');
   const [pm, dev] = ['pm', 'dev'].map((slug) => plain.agents.get(slug));
   if (!pm || !dev) throw new Error('no agent');
@@ -56,7 +56,7 @@ function stored(definition: Definition, change: (texts: Map<string, string>) => 
   return readDefinition(definition.hash, async (hash) => texts.get(hash) ?? null);
 }
 
-function story(): Log {
+function logWithTurns(): Log {
   const log = new Log();
   log.answer('pm', log.start('pm', log.person('one')), 'answer one');
   log.person('two');
@@ -71,15 +71,15 @@ function hashAt(log: Log, sources: RequestSources): string {
 
 describe('a definition', () => {
   it('a definition gives the same bytes as its sources, also after it was stored (DEFINITION-1)', async () => {
-    const sources = richSources();
+    const sources = sourcesWithAllParts();
     const definition = defined(sources);
     const again = await stored(definition);
-    expect(hashAt(story(), sourcesOf(again))).toBe(hashAt(story(), sources));
+    expect(hashAt(logWithTurns(), sourcesOf(again))).toBe(hashAt(logWithTurns(), sources));
     expect(sourcesOf(again).workflows.get('ship')?.nodes).toEqual(sources.workflows.get('ship')?.nodes);
   });
 
   it('an edit changes the hash of one part of a definition', () => {
-    const sources = richSources();
+    const sources = sourcesWithAllParts();
     const before = partHashes(defined(sources));
     const pm = sources.agents.get('pm');
     if (!pm) throw new Error('no agent');
@@ -106,12 +106,12 @@ describe('a definition', () => {
   });
 
   it('a definition contains only the tools that the agent may be offered, including those of the conversation', () => {
-    const tools = [...sourcesOf(defined(richSources())).tools().keys()];
+    const tools = [...sourcesOf(defined(sourcesWithAllParts())).tools().keys()];
     expect(tools).toEqual(['complete_node', 'handoff', 'mcp__web__get']);
   });
 
   it('a definition contains no header values (DEFINITION-3)', () => {
-    const definition = defined(richSources());
+    const definition = defined(sourcesWithAllParts());
     expect([...textsOf(definition).values()].join()).not.toContain('s1');
     expect(JSON.parse(definition.parts.get('model') ?? '').headers).toEqual(['x-session']);
     const live = { 'x-session': 's2' };
@@ -119,7 +119,7 @@ describe('a definition', () => {
   });
 
   it('a definition of a newer version is read, and its unknown fields are kept', async () => {
-    const definition = defined(richSources());
+    const definition = defined(sourcesWithAllParts());
     const model = JSON.stringify({ ...JSON.parse(definition.parts.get('model') ?? ''), speed: 'fast' });
     const parts = new Map([...definition.parts, ['model', model], ['mood', '"good"']]);
     const named = { format: 1, agent: 'pm', parts: partHashes({ parts }), madeBy: 'a newer version' };
@@ -133,7 +133,7 @@ describe('a definition', () => {
   });
 
   it('a definition is refused with a code and a next step if a text is missing, damaged or invalid', async () => {
-    const definition = defined(richSources());
+    const definition = defined(sourcesWithAllParts());
     const persona = hashOf(definition.parts.get('persona') ?? '');
     const missing = { code: 'DEFINITION_MISSING', hint: expect.stringContaining('definitions/') };
     const damaged = { code: 'DEFINITION_DAMAGED', hint: expect.stringContaining('backup') };
@@ -155,9 +155,9 @@ describe('a definition', () => {
 
 describe('an explanation with a recorded definition', () => {
   it('an explanation has the recorded bytes after the agent was edited or removed', () => {
-    const log = story();
-    const definition = defined(richSources());
-    const then = hashAt(log, richSources());
+    const log = logWithTurns();
+    const definition = defined(sourcesWithAllParts());
+    const then = hashAt(log, sourcesWithAllParts());
     for (const live of [plainSources('pm', 'dev'), plainSources('dev')]) {
       const outcome = explain(log.entries, 'demo', 'pm', 2, live, definition);
       if (!outcome.ok) throw new Error(outcome.refusal.message);
@@ -167,10 +167,18 @@ describe('an explanation with a recorded definition', () => {
     }
   });
 
-  it('contains the texts of the parts that are asked for, and no value of a header (DEFINITION-3)', () => {
-    const definition = defined(richSources());
+  it('an explanation contains the texts of the requested parts, and no value of a header (DEFINITION-3)', () => {
+    const definition = defined(sourcesWithAllParts());
     const reportedFor = (texts?: string[]) => {
-      const outcome = explain(story().entries, 'demo', 'pm', 2, plainSources('dev'), definition, texts);
+      const outcome = explain(
+        logWithTurns().entries,
+        'demo',
+        'pm',
+        2,
+        plainSources('dev'),
+        definition,
+        texts,
+      );
       if (!outcome.ok) throw new Error(outcome.refusal.message);
       return outcome.explanation.report.definition;
     };
@@ -183,7 +191,7 @@ describe('an explanation with a recorded definition', () => {
   });
 
   it('an explanation uses the newest start of the turn of the answer, and the current definition for the next request', () => {
-    const log = story();
+    const log = logWithTurns();
     const started = log.entries[1];
     if (started?.type !== 'turn-started') throw new Error('no start');
     expect(definitionAt(log.entries, 'pm', 2)).toBeNull();

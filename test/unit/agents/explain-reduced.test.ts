@@ -3,8 +3,6 @@ import { type AgentSetup, explain } from '../../../src/agents/index.ts';
 import type { Entry, ViewReport } from '../../../src/conversation/index.ts';
 import { Log, sourcesOf } from './support.ts';
 
-/** What an explanation says of a view that has become too large. */
-
 const words = (count: number) => 'word '.repeat(count).trim();
 
 function reportOf(log: Log, change: Partial<AgentSetup['profile']> = {}, at?: number): ViewReport {
@@ -19,7 +17,7 @@ function reportOf(log: Log, change: Partial<AgentSetup['profile']> = {}, at?: nu
 }
 
 /** Two long exchanges with pm, then a short question that waits. */
-function long(): { log: Log; first: number; last: number } {
+function longLog(): { log: Log; first: number; last: number } {
   const log = new Log();
   const first = log.answer('pm', log.start('pm', log.person(words(200))), words(200));
   const last = log.answer('pm', log.start('pm', log.person('and then?')), words(200));
@@ -29,11 +27,11 @@ function long(): { log: Log; first: number; last: number } {
 
 describe('an explanation of a view', () => {
   it.each<[string, number, ViewReport['status'], boolean]>([
-    ['that is far from its limit', 100_000, 'not_needed', false],
-    ['that must be cut before it is sent', 900, 'reduced', true],
-    ['that fits no window', 170, 'failed', false],
-  ])('%s says so', (_, contextTokens, status, isCut) => {
-    const { log } = long();
+    ['far below its limit', 100_000, 'not_needed', false],
+    ['above its limit', 900, 'reduced', true],
+    ['too large for any reduction', 170, 'failed', false],
+  ])('an explanation reports the status of a view %s', (_, contextTokens, status, isCut) => {
+    const { log } = longLog();
     const report = reportOf(log, { contextTokens });
     expect(report.status).toBe(status);
     expect(report.left_out.length > 0).toBe(isCut);
@@ -42,7 +40,7 @@ describe('an explanation of a view', () => {
 
   it('an explanation reports that a view over its limit cannot be reduced', () => {
     const log = new Log();
-    log.person(words(120)); // the trigger is never taken
+    log.person(words(120)); // The trigger is never taken.
     expect(reportOf(log, { contextTokens: 320 })).toMatchObject({
       status: 'no_effect',
       fault: null,
@@ -51,9 +49,9 @@ describe('an explanation of a view', () => {
   });
 
   it('an explanation names the summarised entries, the summary, and how to recall them', () => {
-    const { log } = long();
+    const { log } = longLog();
     const report = reportOf(log, { contextTokens: 900 });
-    const turnStarted = log.entries.length; // neither it nor the summary behind it is in the log
+    const turnStarted = log.entries.length; // Neither it nor the summary after it is in the log.
     expect(report.left_out).toEqual([0, 2, 4, 6]);
     expect(report.left_out_as).toEqual([
       { from: 0, to: 6, how: 'summed_up', by: turnStarted + 1, recall: { from: 0, to: 6 } },
@@ -81,14 +79,14 @@ describe('an explanation of a view', () => {
   });
 
   it('an explanation of an old answer cuts only what was cut at that time', () => {
-    const { log, last } = long();
+    const { log, last } = longLog();
     const report = reportOf(log, { contextTokens: 680 }, last);
     expect(report).toMatchObject({ status: 'not_needed', left_out: [], next_reduction: { due: true } });
     expect(report.note).toBeUndefined();
   });
 
   it('the tokens of parts and of groups in an explanation have the same sum', () => {
-    const report = reportOf(long().log, { contextTokens: 900 });
+    const report = reportOf(longLog().log, { contextTokens: 900 });
     const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
     expect(sum(report.parts.map(({ tokens }) => tokens))).toBe(report.tokens);
     expect(sum(Object.values(report.tokens_by_group))).toBe(report.tokens);

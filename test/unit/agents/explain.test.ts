@@ -4,7 +4,7 @@ import { Log, sourcesOf } from './support.ts';
 
 const sources = sourcesOf('pm', 'dev');
 
-function story() {
+function logWithTurns() {
   const log = new Log();
   const first = log.start('pm', log.person('one'));
   const answer = log.answer('pm', first, 'answer one');
@@ -21,7 +21,7 @@ function explained(log: Log, agent: string, at?: number): Explanation {
 const contents = ({ messages }: Explanation) => messages.slice(1).map(({ content }) => content);
 
 describe('an explanation', () => {
-  it('at the start of a resumed turn compares the hash of that start, since the agent may have been edited before it', () => {
+  it('an explanation at the start of a resumed turn compares the hash of that start, since the agent may have been edited before it', () => {
     const log = new Log();
     const turnId = log.start('pm', log.person('one'));
     Object.assign(log.entries[1] ?? {}, { requestHash: 'of another definition' });
@@ -33,7 +33,7 @@ describe('an explanation', () => {
   });
 
   it('an explanation at an answer is the request that produced it', () => {
-    const { log, answer } = story();
+    const { log, answer } = logWithTurns();
     const { messages, report } = explained(log, 'pm', answer);
     expect(messages[0]?.content).toContain('Persona of Pm.');
     expect(messages.slice(1)).toEqual([{ role: 'user', content: 'one' }]);
@@ -52,7 +52,7 @@ describe('an explanation', () => {
   });
 
   it('an explanation at an entry is the same however many entries follow', () => {
-    const { log, answer } = story();
+    const { log, answer } = logWithTurns();
     const before = explained(log, 'pm', answer);
     log.person('three');
     log.enterMode('chat');
@@ -60,9 +60,9 @@ describe('an explanation', () => {
   });
 
   it('an explanation at another entry is the request that the agent would make if the log ended there', () => {
-    const { log, byDev } = story();
+    const { log, byDev } = logWithTurns();
     expect(contents(explained(log, 'dev', 0))).toEqual(['one']);
-    // Dev's answer is not Pm's: Pm would answer the newest person's message, having seen the rest.
+    // A message of dev is no answer of pm: pm would answer the newest message of a person, after reading the rest.
     const view = explained(log, 'pm', byDev);
     expect(contents(view).at(-1)).toBe('two');
     expect(contents(view)).toContain('[Dev]: answer two');
@@ -70,7 +70,7 @@ describe('an explanation', () => {
   });
 
   it('an explanation without an index uses the whole log, with the open turn if there is one', () => {
-    const { log } = story();
+    const { log } = logWithTurns();
     const waiting = log.person('three');
     expect(contents(explained(log, 'pm')).at(-1)).toBe('three');
     log.person('four', ['dev']);
@@ -90,7 +90,7 @@ describe('an explanation', () => {
     const [setup] = small.agents.values();
     if (!setup) throw new Error('no agent');
     const agents = new Map([['pm', { ...setup, profile: { ...setup.profile, contextTokens: 1_001 } }]]);
-    const outcome = explain(story().log.entries, 'demo', 'pm', 0, { ...small, agents });
+    const outcome = explain(logWithTurns().log.entries, 'demo', 'pm', 0, { ...small, agents });
     expect(outcome).toMatchObject({
       ok: true,
       explanation: { report: { fault: { code: 'CONTEXT_STILL_TOO_LARGE' } } },
@@ -102,8 +102,8 @@ describe('an explanation', () => {
     ['an index beyond the log', 'pm', 99, 'NO_SUCH_ENTRY', /99; it has entries 0 to 7/],
     ['a negative index', 'pm', -1, 'NO_SUCH_ENTRY', /-1/],
     ['half an index', 'pm', 1.5, 'NO_SUCH_ENTRY', /1\.5/],
-  ])('refuses %s', (_, agent, at, code, message) => {
-    const outcome = explain(story().log.entries, 'demo', agent, at, sources);
+  ])('an explanation for %s is refused', (_, agent, at, code, message) => {
+    const outcome = explain(logWithTurns().log.entries, 'demo', agent, at, sources);
     expect(outcome).toMatchObject({ ok: false, refusal: { code, message: expect.stringMatching(message) } });
   });
 

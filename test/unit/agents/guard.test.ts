@@ -11,23 +11,22 @@ const asking = (...ids: string[]): WireMessage => ({
 });
 const result = (id: string): WireMessage => ({ role: 'tool', content: '…', tool_call_id: id });
 
-/** L13 */
-describe('the guard before every request', () => {
+describe('L13: the guard before every request', () => {
   it.each<[string, WireMessage[]]>([
     ['a question', [user]],
-    ['a question behind an answer', [user, said, user]],
+    ['a question after an answer', [user, said, user]],
     ['a system message last', [user, { role: 'system', content: 'x' }]],
     ['calls with their results, in order', [user, asking('a', 'b'), result('a'), result('b')]],
     ['two rounds of calls', [user, asking('a'), result('a'), asking('b'), result('b'), user]],
-  ])('lets %s pass', (_, messages) => {
+  ])('the guard accepts %s', (_, messages) => {
     expect(guard(messages, 900, window)).toBeNull();
   });
 
   it.each<[string, WireMessage[], string]>([
     ['a result without a call', [user, result('a')], 'message 1 holds a result of a'],
-    ['a result behind other words', [asking('a'), user, result('a'), user], 'no result of the call a'],
+    ['a result after another message', [asking('a'), user, result('a'), user], 'no result of the call a'],
     ['a call without a result', [user, asking('a'), user], 'message 2 holds no result of the call a'],
-    ['a call without anything behind it', [user, asking('a')], 'no result of the call a'],
+    ['a call at the end', [user, asking('a')], 'no result of the call a'],
     ['results out of order', [asking('a', 'b'), result('b'), result('a'), user], 'no result of the call a'],
     ['half of the results', [asking('a', 'b'), result('a'), user], 'no result of the call b'],
     ['a second result', [asking('a'), result('a'), result('a'), user], 'a result of a without its call'],

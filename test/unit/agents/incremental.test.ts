@@ -3,20 +3,18 @@ import { RequestAssembler } from '../../../src/agents/index.ts';
 import { AgentView, DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.ts';
 import { Log, partsOf } from './support.ts';
 
-const counted = vi.hoisted(() => ({ estimated: 0 }));
+const counts = vi.hoisted(() => ({ estimated: 0 }));
 vi.mock('../../../src/agents/requests/estimate.ts', async (load) => {
   const estimate = await load<typeof import('../../../src/agents/requests/estimate.ts')>();
   const messageTokens: typeof estimate.messageTokens = (message) => {
-    counted.estimated += 1;
+    counts.estimated += 1;
     return estimate.messageTokens(message);
   };
   return { ...estimate, messageTokens };
 });
 
-/** How much of a history the next request touches, by how long the history is. */
-
-/** So many turns, and a request after them. */
-function longLife(turns: number): { log: Log; view: AgentView; assembler: RequestAssembler } {
+/** A log of this many turns, after its last request. */
+function logOfTurns(turns: number): { log: Log; view: AgentView; assembler: RequestAssembler } {
   const log = new Log();
   const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
   const assembler = new RequestAssembler();
@@ -26,23 +24,23 @@ function longLife(turns: number): { log: Log; view: AgentView; assembler: Reques
   return { log, view, assembler };
 }
 
-/** What the next request wrote as JSON, in UTF-16 code units, and how many messages it worded and estimated. */
-function nextOf({ log, view, assembler }: ReturnType<typeof longLife>) {
+/** What the next request serialises, in UTF-16 code units, and how many messages it renders and estimates. */
+function costOfNext({ log, view, assembler }: ReturnType<typeof logOfTurns>) {
   const before = new Set(view.build(log.entries.length).history);
   log.start('pm', log.person('and now?'));
   const stringify = vi.spyOn(JSON, 'stringify');
-  counted.estimated = 0;
+  counts.estimated = 0;
   const built = view.build();
   const { request, fault } = assembler.assemble({ ...partsOf([]), view: built });
   const written = stringify.mock.results.reduce((sum, { value }) => sum + String(value).length, 0);
   stringify.mockRestore();
   const worded = built.history.filter((part) => !before.has(part)).length + built.tail.length;
-  return { written, worded, estimated: counted.estimated, messages: request.messages.length, fault };
+  return { written, worded, estimated: counts.estimated, messages: request.messages.length, fault };
 }
 
 describe('the next request of an agent', () => {
   it('the next request costs work for new entries only, however long the history is (ASSEMBLE-3)', () => {
-    const [short, long] = [nextOf(longLife(3)), nextOf(longLife(300))];
+    const [short, long] = [costOfNext(logOfTurns(3)), costOfNext(logOfTurns(300))];
     expect([short.messages, long.messages]).toEqual([8, 602]);
     expect([short.fault, long.fault]).toEqual([null, null]);
     expect([long.written, long.worded, long.estimated]).toEqual([short.written, 1, short.estimated]);

@@ -3,17 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { jsonElements } from '../../../src/agents/requests/json-bytes.ts';
 import { anyCharacter } from '../../support/characters.ts';
 
-const made = (values: readonly object[]) => Buffer.concat(jsonElements(values));
-/** What any program does. */
-const plain = (values: readonly object[]) =>
+const encoded = (values: readonly object[]) => Buffer.concat(jsonElements(values));
+/** The expected bytes, by JSON.stringify. */
+const expectedBytes = (values: readonly object[]) =>
   Buffer.from(values.map((value) => `,${JSON.stringify(value)}`).join(''));
 
-function expectPlain(values: readonly object[]): void {
-  // Compared as bytes: the text of both may be the same where the bytes are not.
-  expect(made(values).equals(plain(values))).toBe(true);
+function expectSameBytes(values: readonly object[]): void {
+  // Compared as bytes: two texts may be equal although their bytes differ.
+  expect(encoded(values).equals(expectedBytes(values))).toBe(true);
 }
 
-/** Characters that JSON, UTF-8 or surrogates treat in some way of their own, among plain ones. */
+/** Characters that JSON, UTF-8 or surrogates treat specially, and ordinary ones. */
 const UNITS = [
   'a',
   ' ',
@@ -54,7 +54,8 @@ describe('JSON encoded directly into bytes', () => {
       const character = String.fromCharCode(unit);
       for (const before of ['', 'a', 'ab', 'abc']) {
         const content = `${before}${character}xyz and as much as makes it a long one`;
-        if (!made([{ content }]).equals(plain([{ content }]))) expect.fail(`U+${unit.toString(16)}`);
+        if (!encoded([{ content }]).equals(expectedBytes([{ content }])))
+          expect.fail(`U+${unit.toString(16)}`);
       }
     }
   });
@@ -62,7 +63,7 @@ describe('JSON encoded directly into bytes', () => {
   it('the bytes of any text equal those of JSON.stringify in UTF-8', () => {
     fc.assert(
       fc.property(text, text, (content, more) => {
-        expectPlain([{ role: 'user', content }, { content: more + content }]);
+        expectSameBytes([{ role: 'user', content }, { content: more + content }]);
       }),
       { numRuns: 500 },
     );
@@ -71,7 +72,9 @@ describe('JSON encoded directly into bytes', () => {
   it('the bytes of any plain data equal those of JSON.stringify in UTF-8', () => {
     const field = fc.oneof(fc.jsonValue(), text, fc.constant(undefined));
     fc.assert(
-      fc.property(fc.array(fc.dictionary(text, field), { maxLength: 4 }), (values) => expectPlain(values)),
+      fc.property(fc.array(fc.dictionary(text, field), { maxLength: 4 }), (values) =>
+        expectSameBytes(values),
+      ),
     );
   });
 
@@ -79,7 +82,7 @@ describe('JSON encoded directly into bytes', () => {
     'the bytes are correct for texts of %d code units',
     (length) => {
       for (const word of ['a', '"', '—', '😀', 'a😀', 'abc😀', '\ud83d', 'x\u001f'])
-        expectPlain([{ content: word.repeat(length).slice(0, length) }, { content: word }]);
+        expectSameBytes([{ content: word.repeat(length).slice(0, length) }, { content: word }]);
     },
   );
 
@@ -90,8 +93,8 @@ describe('JSON encoded directly into bytes', () => {
       content: number % 3 === 0 ? null : '"—'.repeat(number % 50),
       tool_calls: Array.from({ length: number % 4 }, () => call),
     }));
-    expectPlain(values);
-    expectPlain([{ content: '\u0001'.repeat(300_000), flags: Array(150_000).fill(true) }]);
+    expectSameBytes(values);
+    expectSameBytes([{ content: '\u0001'.repeat(300_000), flags: Array(150_000).fill(true) }]);
   });
 
   it('returned buffers are not written to again (JSON-BYTES-2)', () => {
@@ -99,7 +102,7 @@ describe('JSON encoded directly into bytes', () => {
     const first = jsonElements(long);
     const short = jsonElements([{ content: 'a short one' }]);
     jsonElements([{ content: 'second '.repeat(100_000) }]);
-    expect(Buffer.concat(first).equals(plain(long))).toBe(true);
+    expect(Buffer.concat(first).equals(expectedBytes(long))).toBe(true);
     expect(Buffer.concat(short).toString()).toBe(',{"content":"a short one"}');
   });
 
@@ -110,7 +113,7 @@ describe('JSON encoded directly into bytes', () => {
       },
     };
     expect(() => jsonElements([{ content: 'before' }, unreadable])).toThrow('unreadable');
-    expectPlain([{ content: 'next' }]);
+    expectSameBytes([{ content: 'next' }]);
   });
 
   it('no values give no bytes', () => {

@@ -16,7 +16,7 @@ import type { Team } from '../conversation/team.ts';
 import { applyStep, teamOf, teamSizes, teamSteps } from '../conversation/team-life.ts';
 import { partsOf } from './support.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const TOOL: WireTool = {
@@ -28,7 +28,7 @@ const RUN_CONTEXT = [
   { role: 'user', content: 'NODE_BRIEF build it' },
 ] as const;
 
-/** An agent for each preset, by the same way that the daemon goes. */
+/** An agent for each preset, configured as the daemon does it. */
 async function setups(): Promise<RequestSources['agents']> {
   const models = PRESET_NAMES.map((name) => `  ${name}: { profile: ${name}, baseURL: "http://h/v1" }\n`);
   const agents = PRESET_NAMES.map((name) => [`agents/${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
@@ -39,8 +39,8 @@ async function setups(): Promise<RequestSources['agents']> {
   return requestSources(await load(files), { definitions: () => new Map() }).agents;
 }
 
-/** What one agent is sent by one provider while the log grows; the bytes are kept from one request to the next. */
-class Kept {
+/** The requests of one agent to one provider while the log grows; the assembler keeps its bytes. */
+class IncrementalRequests {
   private readonly setup: AgentSetup;
   private readonly agent: string;
   private readonly entries: readonly Entry[];
@@ -64,10 +64,10 @@ class Kept {
   }
 }
 
-/** The team's log as it grows, with thoughts for most answers; begun anew when a crash lost entries. */
-class Watched {
+/** The team's log as it grows, with reasoning in most answers; it restarts when a crash loses entries. */
+class ObservedLog {
   entries: Entry[] = [];
-  private kept = new Map<string, Kept>();
+  private kept = new Map<string, IncrementalRequests>();
 
   follow(log: readonly Entry[]): void {
     const last = this.entries.at(-1);
@@ -75,23 +75,28 @@ class Watched {
       this.entries = [];
       this.kept = new Map();
     }
-    for (const entry of log.slice(this.entries.length)) this.entries.push(withThoughts(entry));
+    for (const entry of log.slice(this.entries.length)) this.entries.push(withReasoning(entry));
   }
 
-  of(preset: PresetName, setup: AgentSetup, agent: string): Kept {
+  of(preset: PresetName, setup: AgentSetup, agent: string): IncrementalRequests {
     const key = `${preset} ${agent}`;
-    const found = this.kept.get(key) ?? new Kept(setup, agent, this.entries);
+    const found = this.kept.get(key) ?? new IncrementalRequests(setup, agent, this.entries);
     this.kept.set(key, found);
     return found;
   }
 }
 
-function withThoughts(entry: Entry): Entry {
+function withReasoning(entry: Entry): Entry {
   if (entry.type !== 'message' || entry.role !== 'assistant' || entry.index % 3 === 0) return entry;
   return { ...entry, reasoning: `because of ${entry.index}` };
 }
 
-function check(team: Team, watched: Watched, agents: RequestSources['agents'], reached: Set<string>): void {
+function checkRequests(
+  team: Team,
+  watched: ObservedLog,
+  agents: RequestSources['agents'],
+  reached: Set<string>,
+): void {
   watched.follow(team.entries);
   for (const { agent } of team.calls) {
     for (const preset of PRESET_NAMES) {
@@ -120,10 +125,10 @@ describe('requests of any conversation', () => {
     fc.assert(
       fc.property(teamSizes, teamSteps, (sizes, steps) => {
         const team = teamOf(sizes, false);
-        const watched = new Watched();
+        const watched = new ObservedLog();
         for (const step of steps) {
           applyStep(team, step);
-          check(team, watched, agents, reached);
+          checkRequests(team, watched, agents, reached);
         }
       }),
       { numRuns: runs(20) },

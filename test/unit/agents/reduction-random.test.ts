@@ -5,7 +5,7 @@ import { runs } from '../../support/runs.ts';
 import { stepsArbitrary, take } from '../conversation/random-steps.ts';
 import { TightWorld } from './tight-world.ts';
 
-// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+// The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 /** Any interleaving of posts, turns and crashes, with messages of any length, in a window of any size. */
@@ -16,7 +16,7 @@ const limits = fc.record({
   maxChars: fc.option(fc.integer({ min: 50, max: 20_000 }), { freq: 3 }),
 });
 
-function tightLife(numRuns: number, check: (world: TightWorld) => void): void {
+function checkRandomRuns(numRuns: number, check: (world: TightWorld) => void): void {
   fc.assert(
     fc.property(
       windows,
@@ -36,29 +36,29 @@ function tightLife(numRuns: number, check: (world: TightWorld) => void): void {
 
 it('L13 V17: every request fits its window and is valid, or it is not sent and the log records the reason', () => {
   let reduced = 0;
-  tightLife(120, (world) => {
+  checkRandomRuns(120, (world) => {
     reduced += world.reductions.length;
     world.expectAllSentFit();
     world.expectRefusalsSaid();
   });
-  expect(reduced).toBeGreaterThan(20); // or nothing was tested
+  expect(reduced).toBeGreaterThan(20); // Otherwise the test would check nothing.
 });
 
 it('V17: a summary covers whole groups that were shown, and nothing that is open', () => {
-  tightLife(80, (world) => {
+  checkRandomRuns(80, (world) => {
     world.expectLawfulSummaries();
     expect(checkKnowledge(world.entries)).toEqual([]);
   });
 });
 
 it('every entry that the agent knows is shown, summarised or named as left out', () => {
-  tightLife(80, (world) => world.expectAllAccountedFor());
+  checkRandomRuns(80, (world) => world.expectAllAccountedFor());
 });
 
 it('L6: an explanation has the bytes of the request, and names each entry that the agent knows once', () => {
-  tightLife(80, (world) => world.expectExplained());
+  checkRandomRuns(80, (world) => world.expectExplained());
 });
 
 it('a reduction ends, and planning again after it changes nothing', () => {
-  tightLife(60, (world) => world.expectSettled());
+  checkRandomRuns(60, (world) => world.expectSettled());
 });

@@ -23,7 +23,7 @@ const busy: ModelOutcome = {
 };
 const refused: ModelOutcome = { ...busy, code: 'UNAUTHORIZED', message: 'No.', retryable: false };
 
-/** Gives these outcomes one after the other, each behind its deltas. */
+/** Returns these outcomes in order, each after its deltas. */
 function modelThat(...outcomes: { outcome: ModelOutcome; deltas?: ModelDelta[] }[]) {
   const requests: ModelRequest[] = [];
   const model: Model = {

@@ -19,25 +19,25 @@ const isStrict = (parameters: object) => strictTool(toolWith(parameters)).functi
 describe('a strict tool', () => {
   it.each([
     ['no arguments', object({})],
-    ['plain ones', object({ path: { type: 'string', description: 'where' }, deep: { type: 'boolean' } })],
     [
-      'lists and objects in it',
-      object({ all: { type: 'array', items: object({ a: { type: 'integer' } }) } }),
+      'simple arguments',
+      object({ path: { type: 'string', description: 'where' }, deep: { type: 'boolean' } }),
     ],
+    ['lists and objects', object({ all: { type: 'array', items: object({ a: { type: 'integer' } }) } })],
     ['alternatives', object({ a: { anyOf: [{ type: 'string', enum: ['x'] }, { type: 'null' }] } })],
-  ])('is one with %s', (_, parameters) => {
+  ])('a tool with %s is strict', (_, parameters) => {
     expect(isStrict(parameters)).toBe(true);
   });
 
   it.each([
     ['an optional argument', object({ a: { type: 'string' } }, { required: [] })],
-    ['room for more', object({ a: { type: 'string' } }, { additionalProperties: true })],
-    ['nothing said about more', { type: 'object', properties: {} }],
-    ['a keyword that is not known everywhere', object({ a: { type: 'string', minLength: 1 } })],
-    ['an open object deep inside', object({ a: { type: 'array', items: { type: 'object' } } })],
+    ['additional arguments', object({ a: { type: 'string' } }, { additionalProperties: true })],
+    ['no rule for additional arguments', { type: 'object', properties: {} }],
+    ['a keyword that some providers do not know', object({ a: { type: 'string', minLength: 1 } })],
+    ['a nested open object', object({ a: { type: 'array', items: { type: 'object' } } })],
     ['an argument of any type', object({ a: {} })],
-    ['no object at its top', { type: 'string' }],
-  ])('is not strict with %s, and is sent unchanged', (_, parameters) => {
+    ['a schema that is no object', { type: 'string' }],
+  ])('a tool with %s is not strict, and is sent unchanged', (_, parameters) => {
     const tool = toolWith(parameters);
     expect(strictTool(tool)).toBe(tool);
   });

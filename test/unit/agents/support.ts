@@ -13,7 +13,7 @@ import {
   type Entry,
 } from '../../../src/conversation/index.ts';
 
-/** Agents, texts and logs for the tests of requests: as little as a request can be made of. */
+/** Minimal agents, texts and logs for the tests of requests. */
 
 export const PROFILE: ModelProfile = {
   name: 'default',
@@ -66,7 +66,7 @@ export function sourcesOf(...slugs: string[]): RequestSources {
   };
 }
 
-/** Writes a log by hand: each call appends one entry and answers its index. */
+/** Writes a log by hand: each call appends one entry and returns its index. */
 export class Log {
   readonly entries: Entry[] = [];
   private turns = 0;
@@ -83,7 +83,7 @@ export class Log {
     return turnId;
   }
 
-  /** The answer and the end of the turn; answers the index of the former. */
+  /** Appends the answer and the end of the turn, and returns the index of the answer. */
   answer(agent: string, turnId: string, content: string): number {
     const author = this.agent(agent);
     const index = this.add({

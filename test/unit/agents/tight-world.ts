@@ -23,7 +23,7 @@ import { typed } from '../conversation/life.ts';
 import { type CallModel, partsOf, rulesFor, World } from '../conversation/world.ts';
 import { sourcesOf } from './support.ts';
 
-/** A small world whose models have a window: what is too large is reduced before it is asked. */
+/** A small world whose models have a window: a view that is too large is reduced before the model call. */
 
 const SLUGS = ['pm', 'dev'];
 
@@ -31,14 +31,14 @@ interface Sent {
   readonly agent: string;
   readonly assembled: Assembled;
   readonly parts: readonly ViewPart[];
-  /** The log then: a crash may lose its end. */
+  /** The log at that time: a crash may lose its end. */
   readonly log: readonly Entry[];
 }
 
 export class TightWorld extends World {
   readonly sent: Sent[] = [];
   readonly refused: string[] = [];
-  /** Of each request that was refused: what nothing can take out of it comes to, and how much a summary needs. */
+  /** For each refused request: the tokens of what is never taken and of the shortest summary. */
   readonly tokensRefused: number[] = [];
   readonly reductions: PlannedReduction[] = [];
   private readonly length: number;
@@ -77,13 +77,13 @@ export class TightWorld extends World {
     return super.finish(tool, this.long('result;'));
   }
 
-  /** Of any length up to what this world has, the same in each run. */
+  /** A text of any length up to the limit of this world, the same in each run. */
   private long(start: string): string {
     const length = (this.entries.length * 7_919) % this.length;
     return `${start} ${'words and words '.repeat(Math.ceil(length / 16)).slice(0, length)}`;
   }
 
-  /** What the daemon does when a model call is asked for: reduce, refuse, or send. */
+  /** As the daemon does for a model call: reduces, refuses or sends the request. */
   protected override ask(effect: CallModel): void {
     const { agent, turnId } = effect;
     const prepared = this.requestsOf.next(this.conversation, agent, turnId);
@@ -91,7 +91,7 @@ export class TightWorld extends World {
     const upTo = this.entries.length;
     if (prepared.reduction) {
       this.reductions.push(prepared.reduction);
-      expect(this.reductions.length).toBeLessThan(2_000); // it ends
+      expect(this.reductions.length).toBeLessThan(2_000); // Reductions end.
       const reduction = reductionEntry(prepared.reduction, {
         content: prepared.reduction.write(null),
         writtenBy: 'extract',
@@ -130,7 +130,7 @@ export class TightWorld extends World {
     for (const tokens of this.tokensRefused) expect(tokens).toBeGreaterThan(this.room);
   }
 
-  /** V17, by the rules said a second time. */
+  /** V17, as the oracle states it. */
   expectLawfulSummaries(): void {
     for (const summary of typed(this.entries, 'summary')) {
       const before = expectedView(this.entries, summary.agent, summary.index);
@@ -145,7 +145,7 @@ export class TightWorld extends World {
     }
   }
 
-  /** What is covered is the beginning of what stands. */
+  /** The covered entries are the oldest that remain. */
   private expectOldest(summary: EntryOf<'summary'>, history: number[], steps: number[]): void {
     const gone = new Set([...this.takenBefore(summary), ...expand(summary.leftOut ?? [])]);
     const covered = new Set(expand(summary.entries));
@@ -180,7 +180,7 @@ export class TightWorld extends World {
     }
   }
 
-  /** It is never dropped: it stands there, or word for word in a summary. */
+  /** The newest message of a person is never dropped: the view or a summary quotes it. */
   private expectNewestOfAPerson(
     { agent, parts, log }: Pick<Sent, 'agent' | 'parts' | 'log'>,
     known: readonly number[],
@@ -192,13 +192,13 @@ export class TightWorld extends World {
       .findLast((entry) => entry?.type === 'message' && entry.author.kind === 'person');
     if (newest?.type !== 'message') return;
     const text = parts.map((part) => part.message.content ?? '').join('\n');
-    // In full, or as much of it as the window holds beside what is never taken.
+    // In full, or as far as the window has space beside what is never taken.
     const begins = `[${newest.index}] ${newest.author.name}:\n> ${newest.content?.slice(0, 8)}`;
     const isCut = text.includes(begins) && text.includes(`(entry ${newest.index} continues)`);
     expect([agent, isCut || text.includes(newest.content ?? '')]).toEqual([agent, true]);
   }
 
-  /** What was sent is what is explained, and every entry that the rules let this agent know is accounted for. */
+  /** The explanation has the bytes that were sent, and lists every entry that the rules show this agent. */
   expectExplained(): void {
     for (const { agent, assembled, parts, log } of this.sent) {
       const explained = explain(log, 'demo', agent, undefined, this.sources);
@@ -214,7 +214,7 @@ export class TightWorld extends World {
       const known = new Set([...standing, ...behind, ...answered]);
       const accounted = [...report.included, ...report.left_out];
       const own = accounted.filter((index) => log[index]?.type !== 'summary');
-      expect(own.sort((a, b) => a - b)).toEqual([...known].sort((a, b) => a - b)); // and none of them twice
+      expect(own.sort((a, b) => a - b)).toEqual([...known].sort((a, b) => a - b)); // None of them twice.
       expect(report.left_out_as.filter(({ how }) => how === 'empty')).toEqual([]);
       expect(report.waiting.filter((index) => known.has(index))).toEqual([]);
       const isReduced = parts.some((part) => part.kind === 'summary') || report.shortened.length > 0;
@@ -236,8 +236,8 @@ export class TightWorld extends World {
 }
 
 /**
- * L13, exactly: what can never be taken, and of the history and of the turn's older steps the smaller of what stands and
- * a short summary. A request that is refused needs more than the room; equal fits.
+ * L13: the tokens of what is never taken, plus the smaller of the older messages and a short summary, for the history
+ * and for the turn. A refused request needs more than the available tokens; an equal number fits.
  */
 function leastTokens({ parts, tokens }: Assembled, room: number): number {
   expect(tokens).toBeGreaterThan(room);
@@ -262,7 +262,7 @@ function pointer(message: WireMessage): WireMessage {
 }
 
 const TAKEN = new Set(['history', 'summary', 'turn']);
-/** Tokens of the shortest summary that is planned, its message included, and of the quotation in it. */
+/** Tokens of the shortest planned summary, its message included, and of the quotation in it. */
 const SHORT_SUMMARY = 90;
 const SHORT_QUOTATION = 60;
 

@@ -16,8 +16,6 @@ import {
 import type { Answer, CallOutcome, Entry } from '../../../src/conversation/index.ts';
 import { Log, PROFILE, sourcesOf } from './support.ts';
 
-/** WHAT-IF: the requests of a recorded turn, sent again. */
-
 type Calls = readonly (readonly [name: string, args: object])[];
 
 /** A turn of pm that reads two files in one step, writes one in the next, and answers. */
@@ -124,7 +122,7 @@ const WRITE: Calls = [['write', { path: 'c', text: 'x' }]];
 const messagesOf = ({ request }: Assembled) => request.messages;
 
 describe('the recorded turns of an agent', () => {
-  it('are those that called its model, with the definition of each request', () => {
+  it('the recorded turns are those that called the model, with the definition of each request', () => {
     const recording = new Recording();
     recording.answer('dev', recording.start('dev', recording.person('and you?', ['dev'])), 'not of pm');
     const imported = recording.answer('pm', recording.start('pm', recording.person('old')), 'imported');
@@ -139,7 +137,7 @@ describe('the recorded turns of an agent', () => {
 });
 
 describe('a replay of a turn (WHAT-IF)', () => {
-  it('sends the recorded bytes while the model answers as recorded (WHAT-IF-1)', async () => {
+  it('WHAT-IF-1: a replay sends the recorded bytes while the model answers as recorded', async () => {
     const recording = new Recording();
     const { run, requests } = await replayed(recording, [
       answered('Reading.', READS),
@@ -148,7 +146,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     ]);
     const hashes = [2, 5, 7].map((at) => (recording.entries[at] as { requestHash?: string }).requestHash);
     expect(requests.slice(0, 1).map(({ request }) => request.hash)).toEqual(hashes.slice(0, 1));
-    // Only the white space of its arguments differs from the recording.
+    // Only the white space of the arguments differs from the recording.
     expect(requests[2]?.request.messages.map(({ content }) => content)).toEqual(
       explainedAt(recording, 7).map(({ content }) => content),
     );
@@ -159,7 +157,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     });
   });
 
-  it('continues with the words of the model and the recorded results, in whichever order it makes the calls', async () => {
+  it('a replay continues with the new text of the model and the recorded results, in any order of its calls', async () => {
     const { run, requests } = await replayed(new Recording(), [
       answered('Let me see both.', [...READS].reverse()),
       answered(null, [['delete', { path: 'a' }]]),
@@ -181,12 +179,12 @@ describe('a replay of a turn (WHAT-IF)', () => {
     ['fewer calls', READS.slice(0, 1)],
     ['the same call twice', [READS[0], READS[0]] as Calls],
     ['more calls', [...READS, ...WRITE]],
-  ])('ends at %s, which no recorded result answers (WHAT-IF-2)', async (_, calls) => {
+  ])('WHAT-IF-2: a replay ends at %s, which no recorded result answers', async (_, calls) => {
     const { run, requests } = await replayed(new Recording(), [answered('Hm.', calls)]);
     expect([run.outcome, requests.length, run.toolCalls.length]).toEqual(['diverged', 1, calls.length]);
   });
 
-  it('ends with a final answer where the recorded turn called tools', async () => {
+  it('a replay ends with a final answer where the recorded turn called tools', async () => {
     const { run } = await replayed(new Recording(), [
       answered('I know already.', [], { finishReason: 'length' }),
     ]);
@@ -198,7 +196,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     });
   });
 
-  it('ends when the calls of the last recorded step are followed: the turn has no further answer', async () => {
+  it('a replay ends after the calls of the last recorded step, since the turn has no further answer', async () => {
     const recording = new Recording();
     const [turn] = recordedTurns(recording.entries, 'pm');
     const [first] = turn?.steps ?? [];
@@ -207,7 +205,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     expect(run).toMatchObject({ outcome: 'ended', steps: 1 });
   });
 
-  it('can begin at the request that one answer of the turn answers', async () => {
+  it('a replay can begin at the request of one answer of the turn', async () => {
     const recording = new Recording();
     const [turn] = recordedTurns(recording.entries, 'pm');
     const last = fromAnswer(turn as RecordedTurn, 7);
@@ -217,7 +215,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     expect(fromAnswer(turn as RecordedTurn, 3)).toEqual(turn);
   });
 
-  it('changes nothing but the model or the persona', async () => {
+  it('a replay changes nothing but the model or the persona', async () => {
     const recording = new Recording();
     const fields = { model: 'm2', stream: true, max_tokens: 1_000 };
     const model = {
@@ -238,7 +236,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     expect(rest).toEqual(bodyOf(plain).messages.slice(1));
   });
 
-  it('reports a failure of the provider, a limit and an abort, with what was paid before', async () => {
+  it('a replay reports a failure of the provider, a limit and an abort, with the earlier costs', async () => {
     const followed = answered('Reading.', READS);
     const failed = { type: 'model-failed', code: 'RATE_LIMITED', message: 'slow down', partial: '' } as const;
     const { run } = await replayed(new Recording(), [followed, failed]);
@@ -251,7 +249,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     expect(aborted.run).toMatchObject({ outcome: 'interrupted', content: 'They' });
   });
 
-  it('counts the cost of a model without a price as unknown', async () => {
+  it('a replay counts the cost of a model without a price as unknown', async () => {
     const usage = { inputTokens: 5, outputTokens: 2 };
     const { run } = await replayed(new Recording(), [answered('x', [], { usage })]);
     expect(run.used).toMatchObject({ calls: 1, inputTokens: 5, usd: 0, unpricedCalls: 1 });
@@ -259,7 +257,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     expect(none.run.used).toMatchObject({ calls: 1, inputTokens: 0, unpricedCalls: 1 });
   });
 
-  it('fails without a request where the changed request does not fit the window', async () => {
+  it('a replay fails without a request where the changed request does not fit the window', async () => {
     const profile = { ...PROFILE, name: 'tiny', contextTokens: 1_010, maxOutputTokens: 1_000 };
     const viewPolicy = { otherAgentsAs: 'system', includeReasoning: false, awayTokens: 100 } as const;
     const change = { model: { profile, viewPolicy } };
@@ -267,7 +265,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
     expect([run.outcome, run.code, requests.length]).toEqual(['failed', 'CONTEXT_STILL_TOO_LARGE', 0]);
   });
 
-  it('leaves the log as it is (WHAT-IF-3)', async () => {
+  it('WHAT-IF-3: a replay does not change the log', async () => {
     const recording = new Recording();
     const before = JSON.stringify(recording.entries);
     await replayed(recording, [answered('other', READS), answered('words', WRITE), answered('here')]);

@@ -48,7 +48,7 @@ describe('the plain form', () => {
   });
 });
 
-describe('a call that providers would not take back', () => {
+describe('a call that providers would not accept', () => {
   const sent = (name: string, given: string) => {
     const call = { id: 'c1_0', type: 'function' as const, function: { name, arguments: given } };
     return wire({}, { role: 'assistant', content: null, tool_calls: [call] })[0]?.tool_calls?.[0]?.function;
@@ -59,7 +59,7 @@ describe('a call that providers would not take back', () => {
     ['a b\nc', 'a_b_c'],
     ['x'.repeat(65), 'x'.repeat(64)],
     ['fs_read-2', 'fs_read-2'],
-  ])('is sent under a valid name: %j (WIRE-FORM-5)', (name, expected) => {
+  ])('a call with an invalid name is sent under a valid one: %j (WIRE-FORM-5)', (name, expected) => {
     expect(sent(name, '{}')?.name).toBe(expected);
   });
 
@@ -98,7 +98,7 @@ describe('messages that become one', () => {
     expect(merge(...messages)).toEqual(messages);
     const unanswered = [calling(1, 0), said('and'), calling(3, 0)];
     expect(merge(...unanswered).map((message) => message.tool_calls?.length)).toEqual([1, 1]);
-    expect(merge(...unanswered)[0]).toEqual(unanswered[0]); // for the guard to see
+    expect(merge(...unanswered)[0]).toEqual(unanswered[0]); // The guard reports it.
   });
 
   it("an agent's own messages and calls are merged without a marker", () => {
