@@ -91,7 +91,7 @@ function describeRest(
       }
     });
 
-    it('a deletion in a new life of the stream replaces the position of an earlier life', async () => {
+    it('a deletion in a new stream of the same name replaces the position of an earlier one', async () => {
       await current().delete('demo', { stream: 'first', sequence: 7 });
       await current().delete('demo', { stream: 'second', sequence: 2 });
       await reopen();

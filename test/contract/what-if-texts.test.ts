@@ -27,7 +27,7 @@ describe.each<[string, () => WhatIfTexts]>([
   ['files', () => openWhatIfFiles(root)],
   ['memory', createWhatIfTexts],
 ])('the contract of results of what-ifs: %s', (_, create) => {
-  it('a text replaces the one before, and is listed under its conversation alone', async () => {
+  it('a text replaces the previous one, and is listed under its conversation alone', async () => {
     const texts = create();
     await texts.put('demo', 'one', 'first', { durable: false });
     await texts.put('demo', 'one', 'second', { durable: true });
@@ -41,7 +41,7 @@ describe.each<[string, () => WhatIfTexts]>([
     expect(await texts.conversations()).toEqual(['Demo', 'demo']);
   });
 
-  it('a removal takes all texts of one conversation, and can be repeated', async () => {
+  it('a removal deletes all texts of one conversation, and can be repeated', async () => {
     const texts = create();
     await texts.put('demo', 'one', 'x', { durable: true });
     await texts.put('other', 'one', 'y', { durable: true });
@@ -67,14 +67,14 @@ describe.each<[string, () => WhatIfTexts]>([
 describe('files of what-ifs', () => {
   const put = (id: string, text = 'x') => openWhatIfFiles(root).put('Demo', id, text, { durable: true });
 
-  it('only their owner can read them (WHAT-IF-FILES-2)', async () => {
+  it('only the owner can read the files (WHAT-IF-FILES-2)', async () => {
     await put('one');
     expect((await stat(join(root, 'what-if', 'demo+1', 'one.json'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(root, 'what-if', 'demo+1'))).mode & 0o777).toBe(0o700);
     expect(await readdir(join(root, 'what-if', 'demo+1'))).toEqual(['one.json']);
   });
 
-  it('a link is not followed: neither to read, nor to write, nor to remove (WHAT-IF-FILES-2)', async () => {
+  it('the store neither reads nor writes nor removes a file through a link (WHAT-IF-FILES-2)', async () => {
     const secret = join(root, 'secret');
     await writeFile(secret, 'secret');
     await put('one');
@@ -98,10 +98,13 @@ describe('files of what-ifs', () => {
     expect(await readdir(elsewhere)).toEqual(['kept.json']);
   });
 
-  it.each(['../x', 'A', '', 'a.json', '.x', 'x'.repeat(65)])('the id %j names no file', async (id) => {
-    await expect(put(id)).rejects.toMatchObject({ code: 'INVALID_NAME' });
-    expect(await readdir(root)).toEqual([]);
-  });
+  it.each(['../x', 'A', '', 'a.json', '.x', 'x'.repeat(65)])(
+    'the id %j is refused as a file name',
+    async (id) => {
+      await expect(put(id)).rejects.toMatchObject({ code: 'INVALID_NAME' });
+      expect(await readdir(root)).toEqual([]);
+    },
+  );
 
   it('other files in the folder are not listed', async () => {
     await put('one');
