@@ -14,7 +14,7 @@ export interface BatchSite extends Site {
   readonly provider: FakeProvider;
   /** The requests for this conversation so far. */
   requestsOf(conversation: string): readonly FakeRequest[];
-  /** The model gives this many incomplete answers: to its first request, or to the one with the results. */
+  /** Makes the model hang after the headers, at the first request or at the one with the results. */
   silence(conversation: string, request: 'first' | 'second'): void;
   speakAgain(): void;
 }
@@ -24,7 +24,7 @@ const PAM = `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}
 /** Each publisher may approve, as with a managed server. */
 export const EVERYBODY = { approvers: ['*'], ownRequests: true };
 
-/** `env`: of each daemon that is started later. */
+/** `env`: for each daemon that is started later. */
 export async function openBatchSite(
   settings: object = {},
   env: Readonly<Record<string, string>> = {},
@@ -75,7 +75,7 @@ function batchOf(conversation: string) {
 
 const lastOf = (request: FakeRequest) => request.json.messages?.at(-1);
 
-/** Posts the conversation's name, so that the model knows which one it is in. */
+/** The content of the post, which is the name of the conversation. */
 function conversationOf(request: FakeRequest): string {
   return request.json.messages?.findLast(({ role }) => role === 'user')?.content ?? '';
 }
@@ -98,13 +98,13 @@ export async function becomes(
   return followUntil(client, conversation, (known) => known.length >= length && condition(known));
 }
 
-/** The open approval, or the first one to come. */
+/** The newest open approval; without one, the next. */
 export async function nextQuestion(client: ParleyClient, conversation: string): Promise<Question> {
   const entries = await becomes(client, conversation, (known) => openQuestions(known).length > 0);
   return openQuestions(entries).at(-1) as Question;
 }
 
-/** The rules of any provider: each call is followed by its result, in order, with nothing between. */
+/** The rule of every provider: the results of a message's calls follow it directly, in order. */
 export function unpaired(messages: readonly WireMessage[]): string[] {
   const faults: string[] = [];
   let due: string[] = [];

@@ -1,13 +1,13 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findChromium } from '../../scripts/chromium.ts';
 
-/** Headless Chromium of the system; null: there is none, and the tests that need it are skipped visibly. */
+/** Headless Chromium of the system. If null, there is none, and the tests that need it are skipped visibly. */
 export const chromiumPath: string | null = await findChromium(process.env);
 
 /** A page of the console, and every error in it. */
 export interface ConsolePage {
   readonly page: Page;
-  /** Errors, refused resources, violations of the policy, and requests to other hosts than its daemon. */
+  /** Errors, refused resources, policy violations, and requests to hosts other than the daemon. */
   readonly faults: string[];
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { createServer, connect as dial, type Socket } from 'node:net';
 
 /**
- * A connection to a server that can be cut: running transfers break, and new ones fail. Or held: what is sent to
+ * A connection to a server that can be cut: running transfers break, and new ones fail. It can also be held: data for
  * the server arrives late and complete, and the sender notices nothing.
  */
 export interface Cable {

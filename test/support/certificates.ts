@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Certificates for one test, created by `openssl`: two authorities, and what the first of them signed. */
+/** Certificates for one test, created by `openssl`: two authorities, and certificates of the first of them. */
 export interface TestCertificates {
   /** Path of a file in the directory: `ca.pem`, `other.pem`, `server.pem`, `server.key`, `client.pem`, `client.key`. */
   path(name: string): string;

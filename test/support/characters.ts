@@ -14,13 +14,13 @@ export const CHARACTERS = [
   ...['العربية', 'עברית', '上传', 'नि', '“', '”', '$&', '$`', '\\-', '[^', '(?<', '..', '*/'],
 ];
 
-/** Each of them alone or doubled and inside a word, in turn; with PARLEY_FULL=1 both (`runs`). */
+/** Each character alone, or doubled and inside a word, in turn; with PARLEY_FULL=1 both (`runs`). */
 export const CHARACTER_TEXTS = CHARACTERS.flatMap((one, place) => {
   const forms = [one, `${one}${one} x${one}7 ${one}`];
   return runs(1) > 1 ? forms : forms.slice(place % 2).slice(0, 1);
 });
 
-/** Any character, also those that are not assigned; no half of a surrogate pair. Cheaper than `unit: 'binary'`, which lists all. */
+/** Any character, also an unassigned one, but no half of a surrogate pair. Cheaper than `unit: 'binary'`, which lists all. */
 export const anyCharacter = fc
   .integer({ min: 0, max: 0x10_f7ff })
   .map((number) => String.fromCodePoint(number < 0xd800 ? number : number + 0x800));

@@ -3,7 +3,7 @@ import { checkLaws, type Entry } from '../../src/conversation/index.ts';
 
 /**
  * Checks the text of a `log.jsonl` against the laws of any log, by the text alone. Returns one sentence for each
- * violation; none: the log is sound.
+ * violation; a sound log has none.
  */
 export function checkLog(text: string): string[] {
   const faults: string[] = [];

@@ -8,7 +8,7 @@ export interface CliOutcome {
   readonly stdout: string;
   readonly stderr: string;
   /** Each line of stdout, as JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: what a command prints is looked at as a script would
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads the output of a command as a script does
   json(): any[];
 }
 
@@ -17,24 +17,24 @@ export interface CliOptions {
   /** Written to its stdin, which is then closed. */
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends it (SIGTERM) if it still runs. */
+  /** Ends the command (SIGTERM) if it still runs. */
   readonly signal?: AbortSignal;
-  /** For a command that needs long. */
+  /** Overrides the timeout, for a slow command. */
   readonly patienceMs?: number;
   /** The launcher of another package. */
   readonly program?: string;
-  /** Called with each chunk of its stdout. */
+  /** Receives each chunk of its stdout. */
   readonly onOutput?: (soFar: string) => void;
 }
 
 /** The launcher of the package that was built for this test run (`test/support/package.ts`). */
 export const LAUNCHER_VARIABLE = 'PARLEY_TEST_LAUNCHER';
 
-/** Of the package for this test run, or of the checkout if there is none. */
+/** The launcher of the package for this test run, or of the checkout if there is none. */
 export const launcher: string =
   process.env[LAUNCHER_VARIABLE] ?? fileURLToPath(new URL('../../bin/parley.js', import.meta.url));
 
-/** Longer than any command needs: one that hangs fails its test and leaves no process. */
+/** Longer than any command needs: a command that hangs fails its test and leaves no process. */
 const PATIENCE_MS = 45_000;
 
 /**
@@ -62,7 +62,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  child.stdin.on('error', () => undefined); // it may end before it has read everything
+  child.stdin.on('error', () => undefined); // The command may end before it has read everything.
   child.stdin.end(options.input ?? '');
   const tooLong = setTimeout(() => child.kill('SIGKILL'), options.patienceMs ?? PATIENCE_MS);
   const end = () => void child.kill('SIGTERM');

@@ -6,8 +6,8 @@ import { createClusterActors, type ServerActor } from '../../src/chaos/actors/na
 import { isAtLeast } from '../../src/kernel/index.ts';
 
 /**
- * A nats-server on which replicas are safe: that of `NATS_BIN`, otherwise the newest installed one; null: there is
- * none, and what needs one is skipped.
+ * A nats-server on which replicas are safe: that of `NATS_BIN`, otherwise the newest installed one. If null, there is
+ * none, and the tests that need one are skipped.
  */
 export const CLUSTER_SERVER: string | null = await findClusterServer();
 

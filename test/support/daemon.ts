@@ -20,15 +20,15 @@ export interface Site {
   /** Runs one command against this site's data directory, or against the server that `--nats` names. */
   parley(...args: readonly string[]): Promise<CliOutcome>;
   parleyWithInput(input: string, ...args: readonly string[]): Promise<CliOutcome>;
-  /** A client of the daemon that runs here now. */
+  /** A client of the newest daemon here. */
   client(): Promise<ParleyClient>;
-  /** Process of the managed nats-server of this data directory. */
+  /** The process id of the managed nats-server of this data directory. */
   natsServerProcess(): Promise<number>;
   /** The lines of a conversation's log file. */
   logFile(conversation: string): Promise<string>;
   /** Runs when the site is closed, last in, first out. */
   defer(cleanup: () => unknown): void;
-  /** Ends everything that was started here, by its process id, and deletes the directory. */
+  /** Ends every process that was started here, by its id, and deletes the directory. */
   close(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export interface RunningDaemon {
   };
   readonly pid: number;
   /** Its stdout after the ready line, line by line. */
-  // biome-ignore lint/suspicious/noExplicitAny: looked at as a script would
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads the output as a script does
   events(): any[];
   /** Stops reading its stdout and closes it. */
   closeStdout(): void;
@@ -60,7 +60,7 @@ export interface RunningDaemon {
 }
 
 export interface SiteOptions {
-  /** For each daemon, in addition to the caller's environment. HTTP needs no token unless this sets one. */
+  /** For each daemon, added to the caller's environment. HTTP needs no token unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
   /** A running server; otherwise each daemon starts a managed one. */
   readonly nats?: string;
@@ -152,7 +152,7 @@ async function writeConfiguration(root: string, options: SiteOptions): Promise<s
   if (settings) await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
   if (settings || agents) {
     await rm(join(config, 'agents'), { recursive: true, force: true });
-    await rm(join(config, 'workflows'), { recursive: true, force: true }); // their nodes name the shipped agents
+    await rm(join(config, 'workflows'), { recursive: true, force: true }); // Their nodes name the shipped agents.
     await mkdir(join(config, 'agents'));
     for (const [slug, text] of Object.entries(agents ?? TEAM)) {
       await writeFile(join(config, 'agents', `${slug}.md`), `${text}\n`);
@@ -225,7 +225,7 @@ async function endChild(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** A killed daemon leaves its server running. The test that killed it ends the server by its process id. */
+/** Ends the server that a killed daemon left running, by its process id. */
 async function endNatsServer(data: string): Promise<void> {
   const pid = Number(await readFile(join(data, 'nats', 'server.pid'), 'utf8').catch(() => '0'));
   if (!(await servesNats(data, pid))) return;
@@ -239,7 +239,7 @@ export function servesNats(data: string, pid: number): Promise<boolean> {
   return isServerProcess(pid, join(data, 'nats', 'nats-server.conf'), systemHost());
 }
 
-/** The whole log, through the request API. */
+/** The whole log, read through the request API. */
 export async function entriesOf(client: ParleyClient, conversation: string): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (;;) {
@@ -264,7 +264,7 @@ export async function followUntil(
   throw new Error('the following ended');
 }
 
-/** This many turns have ended, and none runs. */
+/** Whether this many turns have ended, and none runs. */
 export function turnsEnded(count: number): (entries: readonly Entry[]) => boolean {
   return (entries) => {
     const ended = new Set(

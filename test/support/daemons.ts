@@ -11,7 +11,7 @@ export interface Crowd {
   readonly provider: FakeProvider;
   /** Connected to the server, so that any daemon may answer. */
   readonly client: ParleyClient;
-  /** A program that knows the server and none of the daemons. */
+  /** A program that knows the server and no daemon. */
   readonly program: NatsConnection;
   /**
    * Posts as that program. Resolves with the sequence when the stream has the post, and rejects if it is refused.
@@ -92,7 +92,7 @@ export async function ownerOf({ client, daemons }: Crowd, conversation: string):
   return found;
 }
 
-/** The daemons that claimed it, in order. */
+/** The daemons that claimed the conversation, in order. */
 export function claimants(entries: readonly Entry[]): string[] {
   return entries.flatMap((entry) => (entry.type === 'claim' ? [entry.daemon] : []));
 }
@@ -108,8 +108,8 @@ export async function streamed({ program }: Crowd, conversation: string): Promis
     const found = await manager.streams
       .getMessage('PARLEY_LOG', { seq, next_by_subj: filter } as never)
       .catch((error: { code?: string; api_error?: { err_code: number } }) => {
-        if (error.api_error?.err_code === NO_MESSAGE) return null; // the last one was read
-        if (error.code === ErrorCode.Timeout) return 'again' as const; // a busy server
+        if (error.api_error?.err_code === NO_MESSAGE) return null; // The last message was read.
+        if (error.code === ErrorCode.Timeout) return 'again' as const; // The server is busy.
         throw error;
       });
     if (found === null) return entries;

@@ -15,7 +15,7 @@ export interface FakeRequest {
   readonly headers: IncomingHttpHeaders;
   /** The exact bytes. */
   readonly body: Buffer;
-  /** Parsed; `{}` if it is no JSON. */
+  /** Parsed; `{}` if it is not JSON. */
   readonly json: {
     readonly stream?: boolean;
     readonly model?: string;
@@ -23,7 +23,7 @@ export interface FakeRequest {
   };
 }
 
-/** When it happens: instead of the headers, after the headers, or after the text (before it is finished). */
+/** When the connection breaks: instead of the headers, after them, or after the text (before it is finished). */
 type FakeMoment = 'before-headers' | 'after-headers' | 'after-text';
 
 export interface FakeReply {
@@ -35,12 +35,12 @@ export interface FakeReply {
   readonly text?: string;
   readonly reasoning?: string;
   readonly toolCalls?: readonly { readonly id?: string; readonly name: string; readonly arguments: string }[];
-  /** Null: neither it nor `[DONE]` is sent. */
+  /** If null, neither the usage nor `[DONE]` is sent. */
   readonly finishReason?: string | null;
   readonly usage?: Readonly<Record<string, unknown>>;
   /** Milliseconds before each piece. */
   readonly delayMs?: number;
-  /** Sends nothing more from there on, until the client disconnects or the provider closes. */
+  /** Sends nothing more from this point, until the client disconnects or the provider closes. */
   readonly hang?: FakeMoment;
   /** Destroys the socket at this point. */
   readonly drop?: FakeMoment;
@@ -65,7 +65,7 @@ export interface FakeProvider {
   close(): Promise<void>;
 }
 
-/** `script`: the n-th request gets the n-th reply, the last one all further requests. */
+/** `script`: the n-th request gets the n-th reply, and the last reply answers all further requests. */
 export async function startFakeProvider(script: FakeHandler | readonly FakeReply[]): Promise<FakeProvider> {
   const handler: FakeHandler =
     typeof script === 'function' ? script : (_, count) => script[Math.min(count, script.length - 1)] ?? {};
@@ -73,7 +73,7 @@ export async function startFakeProvider(script: FakeHandler | readonly FakeReply
   const answers = new Set<ServerResponse>();
   const changed = new EventTarget();
   const closing = new AbortController();
-  setMaxListeners(0, closing.signal); // one for each answer under way
+  setMaxListeners(0, closing.signal); // One listener for each running answer.
   const notify = () => changed.dispatchEvent(new Event('change'));
 
   const server = createServer((incoming, response) => {
@@ -137,7 +137,7 @@ async function answer(
   closing.addEventListener('abort', end, { once: true });
   response.once('close', end);
   const pause = () => delay(reply.delayMs ?? 0, undefined, { signal: ended.signal });
-  /** True: nothing more is sent. */
+  /** Returns true if nothing more is to be sent. */
   const stopsAt = (moment: FakeMoment): boolean => {
     if (reply.drop === moment) response.destroy();
     return reply.drop === moment || reply.hang === moment;
@@ -168,7 +168,7 @@ async function answer(
   }
 }
 
-/** Written data has left this process, as a destroyed socket would drop it. */
+/** Waits until the data has left this process, since a destroyed socket would drop it. */
 function flushed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => response.write(': flushed\n\n', () => setTimeout(resolve, 20)));
 }

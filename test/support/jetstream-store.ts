@@ -5,7 +5,7 @@ import { type JetStreamStoreOptions, openJetStreamStore } from '../../src/persis
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** A store on this server, with a connection of its own that ends with it. */
+/** A store on this server, with a connection of its own that closes with it. */
 export async function openTestStore(
   url: string,
   options: Partial<JetStreamStoreOptions> & { readonly prefix?: string } = {},

@@ -28,9 +28,9 @@ export interface Stage {
   defer(cleanup: () => Promise<unknown>): void;
   start(options?: Partial<ManagedServerOptions>): Promise<ManagedServer>;
   open(server: Pick<ManagedServer, 'url' | 'nkey'>): Promise<NatsConnection>;
-  /** Connects by the files in the directory, as a program beside the daemon would. */
+  /** Connects with the files in the directory, as another program on the host does. */
   openByFiles(): Promise<NatsConnection>;
-  /** A process that starts the server, to be killed; `pid` is the server's. */
+  /** A process that starts the server and that the test kills; `pid` is the server's. */
   daemon(): Promise<{ child: ChildProcess; pid: number }>;
   /** A program that prints the `--version` of a nats-server. */
   fakeServer(version: string, body: string): Promise<string>;
@@ -102,21 +102,21 @@ async function startDaemon(
   );
   const child = spawn(process.execPath, ['--import', 'tsx', script, directory, binary], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true, // its own process group, which is killed as a whole
+    detached: true, // Its own process group, which is killed as a whole.
   });
   defer(() => kill(child));
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   return { child, pid: JSON.parse(line).pid };
 }
 
-/** A failed test may have left a server whose daemon it killed. */
+/** Ends the server that a killed daemon left after a failed test. */
 async function endLeftServer(directory: string): Promise<void> {
   const configuration = join(directory, 'nats-server.conf');
   const pid = Number(await readFile(join(directory, 'server.pid'), 'utf8').catch(() => '0'));
   if (pid > 1 && (await isServerProcess(pid, configuration, systemHost()))) process.kill(pid, 'SIGKILL');
 }
 
-/** Like `kill -9` of the daemon's process group. Resolves when it has ended. */
+/** Kills the daemon's process group with SIGKILL. Resolves when it has ended. */
 export async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
@@ -143,7 +143,7 @@ export async function firstKept(connection: NatsConnection): Promise<string> {
   return (await manager.streams.getMessage('KEPT', { seq: 1 })).string();
 }
 
-/** The next restart of this server. */
+/** Resolves at the next restart of this server. */
 export function restarted(server: ManagedServer): Promise<unknown> {
   return new Promise((resolve) => {
     const forget = server.onRestart((event) => {

@@ -20,12 +20,12 @@ const FORGETFUL: EventStore = {
 export interface McpHttpServer {
   readonly url: string;
   readonly port: number;
-  /** Of every request, in order. */
+  /** The headers of every request, in order. */
   readonly headers: readonly IncomingHttpHeaders[];
-  /** What happened to calls: `hanging`, `cancelled`. */
+  /** Marks of calls: `hanging`, `cancelled`. */
   readonly marks: readonly string[];
   readonly openSessions: number;
-  /** As after a restart: every session is unknown. */
+  /** Forgets every session, as a restart does. */
   forgetSessions(): void;
   /** Adds a tool to every session and notifies the clients. */
   grow(): void;

@@ -13,7 +13,7 @@ import {
 
 const PROGRAM = fileURLToPath(new URL('./mcp-program.mjs', import.meta.url));
 
-/** The tools of servers in their own folder, as the daemon has them. */
+/** The tools of servers in a directory of their own, created as the daemon creates them. */
 export interface McpStage {
   readonly directory: string;
   readonly tools: McpToolbox;
@@ -57,7 +57,7 @@ export async function setMcpStage(
   };
 }
 
-/** The faulty program. */
+/** The settings of the faulty program. */
 export function program(directory: string, env: Readonly<Record<string, string>> = {}): McpServerSettings {
   return nodeProgram(PROGRAM, [], { MARKS: marksIn(directory), ...env });
 }

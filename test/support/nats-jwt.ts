@@ -3,13 +3,13 @@ import { connect, credsAuthenticator, nkeys } from 'nats';
 import type { Account, Permissions } from '../../src/bus/index.ts';
 
 /**
- * An operator whose accounts and users a nats-server knows by JWTs alone (`operator:` in its configuration): what `nsc` issues,
- * made here, with keys that live as long as the test. https://github.com/nats-io/jwt has the claims, version 2.
+ * An operator whose accounts and users a nats-server knows by JWTs alone (`operator:` in its configuration). Issues what
+ * `nsc` issues, with keys for one test. The claims, version 2: https://github.com/nats-io/jwt
  */
 export interface JwtOperator {
   /** With JetStream, and without exports or imports. */
   account(name: string): JwtAccount;
-  /** Of one tenant, by the names of its accounts; the first one has JetStream. */
+  /** The accounts of one tenant, by name; the first one has JetStream. */
   accounts(described: readonly Account[]): ReadonlyMap<string, JwtAccount>;
   /** Lines of a server's configuration: the operator, and every account that was made before. */
   config(): string;
@@ -19,8 +19,8 @@ export interface JwtAccount {
   /** Content of a `.creds` file. */
   user(name: string, permissions: Permissions, key?: UserKey, options?: JwtUserOptions): string;
   /**
-   * Tells a running server, as `nsc push` does, that everything which was issued to these users until now is void. It must know
-   * the account already, by a user that connected: else it skips the news, and reads what it was started with.
+   * Revokes everything that was issued to these users, on a running server, as `nsc push` does. A user of the account must
+   * have connected before: else the server ignores the update and keeps the claims of its start.
    */
   revoke(url: string, ...users: readonly UserKey[]): Promise<void>;
 }
@@ -59,7 +59,7 @@ export function createJwtOperator(): JwtOperator {
     preload.set(account.getPublicKey(), claims());
     return { account, claims };
   };
-  const system = make('SYS', UNLIMITED); // without JetStream: the server wants it so
+  const system = make('SYS', UNLIMITED); // Without JetStream, as the server requires.
   const everything: Permissions = { publish: ['>'], subscribe: ['>'], answers: false };
   const systemUser = credsAuthenticator(
     Buffer.from(credentials(system.account, 'system', everything, createUserKey(), {})),
@@ -95,7 +95,7 @@ export function createJwtOperator(): JwtOperator {
           system_account: system.account.getPublicKey(),
         })}`,
         'resolver: MEMORY',
-        'max_control_line: 16KB', // the JWT of a daemon is longer than the 4 KB of the default
+        'max_control_line: 16KB', // The JWT of a daemon is longer than the default of 4 KB.
         'resolver_preload {',
         ...[...preload].map(([key, jwt]) => `  ${key}: ${jwt}`),
         '}',
@@ -114,7 +114,7 @@ const UNLIMITED = {
   leaf: -1,
 };
 
-/** As docs/guides/shared-server.md has it for `nsc edit account`: no memory. */
+/** The values of `nsc edit account` in docs/guides/shared-server.md: no memory. */
 const JETSTREAM = {
   mem_storage: 0,
   disk_storage: 1024 ** 3,
@@ -125,7 +125,7 @@ const JETSTREAM = {
   max_ack_pending: -1,
 };
 
-/** As claims: what docs/guides/shared-server.md gives to `nsc add export` and `nsc add import`. */
+/** The claims of `nsc add export` and `nsc add import` in docs/guides/shared-server.md. */
 function exchangesOf({ exports, imports }: Account, keys: ReadonlyMap<string, KeyPair>): object {
   return {
     exports: exports.map(({ kind, subject, isAnsweredByMany }) => ({

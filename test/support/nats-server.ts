@@ -10,21 +10,21 @@ export interface TestNatsServer {
   readonly url: string;
   /** Holds the store; deleted by `stop`. */
   readonly directory: string;
-  /** SIGKILL, as a crash; the store stays. */
+  /** SIGKILL, as in a crash; the store stays. */
   kill9(): Promise<void>;
-  /** SIGSTOP: it keeps its connections and answers nothing until it is resumed or ended. */
+  /** SIGSTOP: the server keeps its connections and answers nothing until it is resumed or ended. */
   freeze(): void;
   thaw(): void;
-  /** Starts it again on the same port and store (ends it first if it runs). */
+  /** Starts the server again on the same port and store (ends it first if it runs). */
   restart(): Promise<void>;
-  /** Ends it and deletes its directory. May be repeated. */
+  /** Ends the server and deletes its directory. May be repeated. */
   stop(): Promise<void>;
 }
 
 export interface TestNatsServerOptions {
   /** Further lines of its configuration file, e.g. `max_payload: 65536`. */
   readonly config?: string;
-  /** Without JetStream. */
+  /** Disables JetStream. */
   readonly plain?: boolean;
 }
 
@@ -42,7 +42,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     if (!ending || ending.exitCode !== null || ending.signalCode !== null) return;
     const exited = once(ending, 'exit');
     ending.kill(signal);
-    ending.kill('SIGCONT'); // a frozen one gets no other signal
+    ending.kill('SIGCONT'); // A stopped process receives no other signal.
     await exited;
   };
   return {
@@ -71,13 +71,13 @@ async function launch(configuration: string): Promise<ChildProcess> {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` },
   });
-  const endWithUs = () => child.kill('SIGKILL'); // no server outlives the tests
+  const endWithUs = () => child.kill('SIGKILL'); // No server outlives the tests.
   process.once('exit', endWithUs);
   child.once('exit', () => process.removeListener('exit', endWithUs));
   await new Promise<void>((resolve, reject) => {
     let output = '';
     child.stderr?.on('data', (chunk: Buffer) => {
-      if (output.includes('Server is ready')) return; // read on, so that its pipe never fills
+      if (output.includes('Server is ready')) return; // Keep reading, so that its pipe never fills.
       output += chunk.toString();
       if (output.includes('Server is ready')) resolve();
     });

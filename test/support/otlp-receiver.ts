@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty: a root. */
+  /** Empty for a root span. */
   readonly parentId: string;
   readonly name: string;
   readonly kind: number;
@@ -24,12 +24,12 @@ export interface OtlpReceiver {
   readonly spans: ReceivedSpan[];
   /** The headers of each request. */
   readonly requests: IncomingMessage['headers'][];
-  /** The status of the next answers; default: 200. */
+  /** The status of the next answers, 200 by default. */
   status: number;
   close(): Promise<void>;
 }
 
-/** `port` 0: any free one. */
+/** `port` 0 selects any free port. */
 export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const requests: IncomingMessage['headers'][] = [];
@@ -59,7 +59,7 @@ export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
   return receiver;
 }
 
-/** One span for each id: what a backend shows after repeated exports. */
+/** One span for each id, as a backend shows after repeated exports. */
 export function distinct(spans: readonly ReceivedSpan[]): ReceivedSpan[] {
   return [...new Map(spans.map((span) => [span.spanId, span])).values()];
 }

@@ -22,15 +22,15 @@ const DOCUMENTS = [
 ];
 
 export interface Page {
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly path: string;
   readonly text: string;
 }
 
 export interface Block {
-  /** Of a fenced block, such as `sh`; empty for a block that is indented or names none. */
+  /** The language of a fenced block, such as `sh`; empty for a block that is indented or names none. */
   readonly language: string;
-  /** What the fence says after the language: `title=config/parley.yaml`. */
+  /** The text after the language: `title=config/parley.yaml`. */
   readonly title: string;
   readonly text: string;
   readonly line: number;

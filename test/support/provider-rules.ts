@@ -52,7 +52,7 @@ const roles =
   ({ messages }) =>
     at(messages, 'an unknown role', ({ role }) => !known.includes(role));
 
-/** Every protocol of this family: the results of a message's calls follow it directly, and nothing else. */
+/** In every protocol of this family the results of a message's calls, and nothing else, follow it directly. */
 const pairs: Rule = ({ messages }) => {
   const wrong: string[] = [];
   let open: string[] = [];
@@ -165,7 +165,7 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
   llamacpp: TEMPLATE,
 };
 
-/** The errors of the request for the provider of this preset; empty: none. */
+/** The errors of the request for the provider of this preset. */
 export function refusalsOf(preset: PresetName, body: Body): string[] {
   return RULES[preset].flatMap((rule) => rule(body));
 }

@@ -8,7 +8,7 @@ import { tenantsOf } from '../../src/daemon/offline/nsc-commands.ts';
 import { runCli } from './cli.ts';
 import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
 
-/** bcrypt of `<name>-pw`, at the least cost. */
+/** bcrypt of `<name>-pw`, with the lowest cost. */
 export const HASHES: Record<string, string> = {
   daemon: '$2b$05$OqYf59qOieyemJBcDoK4o.F8PGb2Rp/.mWzzxZESkJ5KnwFOgBQM.',
   alice: '$2b$05$APeRjghrTeblf/4MurCAR.Um7JPj5dWT6/1URxUjnqFrzUSC9dQzK',
@@ -25,11 +25,11 @@ export interface ServerUsers {
   /** Lines of the server's configuration. */
   readonly config: string;
   options(name: string, url: string): NatsOptions;
-  /** The same for a command of Parley. */
+  /** The same as options of a command of Parley. */
   flags(name: string, url: string): string[];
 }
 
-/** `tenants`: roles of users by name, as in `users.yaml`. A password is that of the name's last part. */
+/** `tenants`: roles of users by name, as in `users.yaml`. The last part of a name selects its password. */
 export async function describeUsers(
   directory: string,
   kind: UserKind,
@@ -68,7 +68,7 @@ export async function describeUsers(
   };
 }
 
-/** Of the description that `parley nats-config` reads, with the same mapping from roles to subjects. */
+/** Issues credentials for the description that `parley nats-config` reads, with the same mapping from roles to subjects. */
 async function issueCredentials(
   file: string,
   keys: ReadonlyMap<string, UserKey>,
@@ -114,7 +114,7 @@ export interface Connections {
   connect(options: NatsOptions): Promise<NatsConnection>;
   /** All further messages on a subject. */
   listen(options: NatsOptions, subject: string): Promise<string[]>;
-  /** The given subjects on which the server refuses this user's publishes and subscriptions. */
+  /** The subjects, of those given, on which the server refuses this user's publishes and subscriptions. */
   refused(options: NatsOptions, publish: readonly string[], subscribe: readonly string[]): Promise<string[]>;
   close(): Promise<void>;
 }

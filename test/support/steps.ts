@@ -20,12 +20,12 @@ export interface Steps {
     readonly env: Readonly<Record<string, string>>;
     readonly trustReadOnlyHint: boolean;
   };
-  /** Calls of this name wait before or after their effect. */
+  /** Holds calls of this name before or after their effect. */
   hold(name: string, moment: 'before' | 'after'): void;
   release(name: string): void;
   /** How often a call of this name began. */
   entered(name: string): Promise<number>;
-  /** How often it took effect. */
+  /** How often a call of this name took effect. */
   effects(name: string): Promise<number>;
   /** Resolves when no program of a killed daemon runs. */
   gone(): Promise<void>;
@@ -51,7 +51,7 @@ export function createSteps(): Steps {
   };
 }
 
-/** Longer than any wait: what never happens fails its test. */
+/** Longer than any wait: an event that never happens fails its test. */
 const PATIENCE_MS = 45_000;
 
 /** Resolves when the condition is true. */

@@ -13,7 +13,7 @@ export function saidBy(entries: readonly Entry[], agent: string): [string | null
     .map((entry) => [entry.content, (entry.tool_calls ?? []).map((call) => call.function.name)]);
 }
 
-/** The agent's turn has waited for another agent or a person. */
+/** Whether a turn of the agent has waited for another agent or a person. */
 export function hasWaited(entries: readonly Entry[], agent: string): boolean {
   return ofType(entries, 'turn-ended').some((entry) => entry.agent === agent && entry.outcome === 'waiting');
 }
@@ -39,7 +39,7 @@ export function outcomesOf(entries: readonly Entry[], agent: string): string[] {
     .map(({ outcome }) => outcome);
 }
 
-/** This many turns have ended for good. */
+/** Whether this many turns have ended, not counting waits. */
 export function finished(count: number): (entries: readonly Entry[]) => boolean {
   return (entries) =>
     ofType(entries, 'turn-ended').filter((entry) => entry.outcome !== 'waiting').length >= count;

@@ -11,7 +11,7 @@ export interface Terminal {
   /** The screen output so far; `exit N` after the program has ended. */
   screen(): string;
   tell(what: { type: string } | { close: true }): void;
-  /** Ends it if it still runs. */
+  /** Ends the program if it still runs. */
   end(): Promise<void>;
 }
 

@@ -1,8 +1,8 @@
 import type { Entry, MessageEntry } from '../../src/conversation/index.ts';
 
 /**
- * What an agent must be shown, stated a second time: from the whole log at once, without a fold. Each entry gets a
- * sort key by the rules V1 to V5 and V11. Written from the rules alone, so that its errors are independent.
+ * An independent statement of what an agent must be shown: from the whole log at once, without a fold. Each entry gets a
+ * sort key by the rules V1 to V5 and V11. It shares no code with the view, so that its errors are independent.
  */
 
 export interface Expected {
@@ -13,7 +13,7 @@ export interface Expected {
   readonly steps: number[];
   /** For each own assistant entry with calls: the first result of each call. */
   readonly results: Map<number, (number | undefined)[]>;
-  /** By others, allowed in a view, not shown yet. */
+  /** Entries by others that a view may contain and that were not shown yet. */
   readonly unshown: number[];
 }
 
@@ -26,11 +26,11 @@ interface Span {
 
 interface Place {
   readonly index: number;
-  /** The start of the turn it belongs to, or its own index. */
+  /** The start of the turn to which the entry belongs, or its own index. */
   readonly anchor: number;
-  /** 0 trigger, 1 what the turn did, 2 messages of others meanwhile. */
+  /** 0: trigger; 1: what the turn did; 2: messages of others during the turn. */
   readonly rank: 0 | 1 | 2;
-  /** The entry that placed it there. */
+  /** The entry that determined this position. */
   readonly at: number;
   /** The index from which on a request of this agent contains it. */
   readonly visible: number;
@@ -153,7 +153,7 @@ export function expectedView(
   const visibleFrom = new Map<number, number>(places.map((place) => [place.index, place.visible]));
   for (const [index, at] of behind) visibleFrom.set(index, at);
 
-  // V3: what a request contained was shown once an own assistant entry came after it.
+  // V3: what a request contained counts as shown once an own assistant entry follows.
   const ownWords = log.filter((entry) => isOwn(entry, agent)).map((entry) => entry.index);
   const shownBefore = (index: number, limit: number): boolean => {
     const since = visibleFrom.get(index);
@@ -183,7 +183,7 @@ export function expectedView(
 }
 
 /**
- * V17: the same without what the agent's summaries replaced. A summary is at the place of the first entry it names.
+ * V17: the view without what the agent's summaries replaced. A summary is at the position of the first entry it names.
  */
 export function expectedReduced(
   entries: readonly Entry[],
@@ -200,7 +200,7 @@ export function expectedReduced(
   for (const summary of summaries)
     for (const index of [...named(summary.entries), ...named(summary.leftOut ?? [])])
       newestFor.set(index, summary.index);
-  /** A summary may be merged into a later one, and that one too. */
+  /** A summary may be merged into a later one, and that one again. */
   const standsFor = (index: number): number => {
     const by = newestFor.get(index);
     return by === undefined ? index : standsFor(by);
