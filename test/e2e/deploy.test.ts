@@ -51,6 +51,21 @@ describe('the image', () => {
     }
   });
 
+  it('the image of a project and its service differ from those of Parley only in their files', async () => {
+    const project = async (name: string) => readFile(join(ROOT, 'templates/common', name), 'utf8');
+    const rights = (dockerfile: string) =>
+      dockerfile.slice(dockerfile.indexOf('USER ')).replace(/PARLEY_CONFIG=\S+/, '');
+    expect(rights(await project('Dockerfile'))).toBe(rights(await read('Dockerfile')));
+    const { build, volumes, ...own } = parse(await project('compose.yaml')).services.parley;
+    const {
+      build: _build,
+      volumes: _volumes,
+      ...ofParley
+    } = (await service('compose.yaml', 'parley')) as object as Record<string, unknown>;
+    expect({ build, volumes }).toEqual({ build: '.', volumes: ['data:/data'] });
+    expect(own).toEqual(ofParley);
+  });
+
   it('runs a daemon with the command of the image and the environment of compose.yaml, and its health check follows it', async () => {
     const dockerfile = await read('Dockerfile');
     const [command, ...args] = instruction(dockerfile, 'CMD');

@@ -25,9 +25,12 @@ describe('init', () => {
     expect(files.sort()).toEqual(written.files.map((file) => join(directory, 'a-team', file)).sort());
     expect(written.files).toEqual(
       expect.arrayContaining([
+        '.dockerignore',
         '.env.example',
         '.gitignore',
+        'Dockerfile',
         'README.md',
+        'compose.yaml',
         'config/parley.yaml',
         'package.json',
       ]),
