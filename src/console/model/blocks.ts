@@ -29,7 +29,15 @@ export type Block =
       readonly agent: string | null;
       readonly title: string;
       readonly content: string;
+      /** A turn that needs a person to continue. */
+      readonly ended: EndedTurn | null;
     };
+
+/** How a person continues after a turn that ended early. */
+export interface EndedTurn {
+  readonly turnId: string;
+  readonly outcome: 'failed' | 'limited';
+}
 
 type BandTone = 'phase' | 'mode' | 'run' | 'stop';
 type NoteTone = 'note' | 'fault' | 'summary';
@@ -69,6 +77,7 @@ export interface Approval {
   /** Null while it is pending. */
   readonly answer: string | null;
   readonly by: string | null;
+  readonly reason: string | null;
 }
 
 export interface Question {
@@ -222,7 +231,14 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
 }
 
 function noteOf(entry: NoteEntry): Block | null {
-  const note = (tone: NoteTone, agent: string | null, title: string, content: string): Block => ({
+  const note = (
+    tone: NoteTone,
+    agent: string | null,
+    title: string,
+    content: string,
+    ended: EndedTurn | null = null,
+  ): Block => ({
+    ended,
     kind: 'note',
     index: entry.index,
     tone,
@@ -232,7 +248,7 @@ function noteOf(entry: NoteEntry): Block | null {
   });
   switch (entry.type) {
     case 'turn-ended':
-      return isNews(entry) ? note('fault', entry.agent, OUTCOMES[entry.outcome], '') : null;
+      return isNews(entry) ? note('fault', entry.agent, OUTCOMES[entry.outcome], '', endedTurn(entry)) : null;
     case 'summary':
       return note('summary', entry.agent, reductionOf(entry), entry.content);
     case 'limit-reached':
@@ -271,6 +287,10 @@ const OUTCOMES: Readonly<Record<EntryOf<'turn-ended'>['outcome'], string>> = {
 
 function isNews({ outcome }: EntryOf<'turn-ended'>): boolean {
   return outcome === 'failed' || outcome === 'aborted' || outcome === 'limited';
+}
+
+function endedTurn({ turnId, outcome }: EntryOf<'turn-ended'>): EndedTurn | null {
+  return outcome === 'failed' || outcome === 'limited' ? { turnId, outcome } : null;
 }
 
 function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string) => string): string {

@@ -36,6 +36,7 @@ export class Thread {
   /** People and agents by id, in the order in which they first spoke. */
   readonly authors = new Map<string, string>();
   readonly #blockOfEntry = new Map<number, number>();
+  readonly #newestTurn = new Map<string, string>();
   readonly #openCalls = new Map<string, CallPlace>();
   readonly #nameOf: (slug: string) => string;
   title: string | null = null;
@@ -64,7 +65,12 @@ export class Thread {
   }
 
   stateOf(slug: string): AgentState {
-    return this.agents.get(slug) ?? NEW_AGENT;
+    return this.agents.get(slug) ?? { ...NEW_AGENT, isStopped: this.isStopped };
+  }
+
+  /** False: the agent began another turn since, so this one needs no action. */
+  isNewest(agent: string, turnId: string): boolean {
+    return this.#newestTurn.get(agent) === turnId;
   }
 
   /** The position of the block with this entry, or of the last block before it; -1: there is none. */
@@ -103,6 +109,7 @@ export class Thread {
         this.#message(entry);
         break;
       case 'turn-started':
+        this.#newestTurn.set(entry.agent, entry.turnId);
         this.#setAgent(entry.agent, { status: 'running', since: entry.createdAt });
         break;
       case 'turn-ended':
@@ -188,7 +195,7 @@ export class Thread {
       return;
     }
     this.isStopped = isStopped;
-    if (!isStopped) for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
+    for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
   }
 
   /** The entry does not name its call: it is the open call that requested this phase. */
@@ -235,14 +242,19 @@ export class Thread {
     const { approvalId, index, risk, mayHaveRun, why = null } = entry;
     this.#change(entry.call, (call) => ({
       ...call,
-      approval: { approvalId, index, risk, mayHaveRun, why, answer: null, by: null },
+      approval: { approvalId, index, risk, mayHaveRun, why, answer: null, by: null, reason: null },
     }));
   }
 
   #answer(entry: EntryOf<'approval-answered'>): void {
     this.#change(entry.call, (call) => ({
       ...call,
-      approval: call.approval && { ...call.approval, answer: entry.answer, by: entry.author.name },
+      approval: call.approval && {
+        ...call.approval,
+        answer: entry.answer,
+        by: entry.author.name,
+        reason: entry.reason ?? null,
+      },
     }));
   }
 

@@ -145,11 +145,11 @@ function leave(): boolean {
   return true;
 }
 
-/** Starts a message to an agent. */
-export function writeTo(slug: string): void {
+/** Starts a message to an agent; `otherwise` is its text if none is written yet. */
+export function writeTo(slug: string, otherwise = ''): void {
   const field = document.getElementById('composer');
   if (!(field instanceof HTMLTextAreaElement)) return;
-  const text = `@${slug} ${field.value}`;
+  const text = `@${slug} ${field.value || otherwise}`;
   Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set?.call(field, text);
   field.dispatchEvent(new Event('input', { bubbles: true }));
   field.focus();

@@ -1,11 +1,13 @@
 import { finishNotice } from '../../conversation/log/finish-reason.ts';
 import type { Block } from '../model/blocks.ts';
+import { splitFailure } from '../model/failure.ts';
 import { clockTime, duration } from '../model/format.ts';
 import { nameOf, opened } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
 import { linkTo, type Panel } from '../state/route.ts';
 import { isOperator } from '../state/session.ts';
 import { CallRow } from './call-row.tsx';
+import { FailedTurnActions, FailureText } from './failure-view.tsx';
 import { Markdown } from './markdown.tsx';
 import { Avatar, Fold, Name } from './parts.tsx';
 
@@ -61,6 +63,7 @@ function Message({
   const { author } = entry;
   const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
   const notice = finishNotice(entry.finishReason);
+  const { text, failure } = splitFailure(entry);
   const to = entry.role === 'user' ? (entry.to ?? []) : [];
   return (
     <>
@@ -79,11 +82,12 @@ function Message({
           </span>
         </p>
         {entry.reasoning && (
-          <Fold summary={<span class="muted">thought about it</span>}>
+          <Fold name={`thought ${index}`} summary={<span class="muted">thought about it</span>}>
             <p class="reasoning">{entry.reasoning}</p>
           </Fold>
         )}
-        {entry.content && <Markdown text={entry.content} isTyped={author.kind === 'person'} />}
+        {text && <Markdown text={text} isTyped={author.kind === 'person'} />}
+        {failure && <FailureText failure={failure} />}
         {notice !== null && <p class="fault">({notice})</p>}
         {calls.some(({ isTold }) => !isTold) && (
           <div class="calls">
@@ -159,16 +163,23 @@ function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }
 }
 
 function Note({ block }: { readonly block: Extract<Block, { kind: 'note' }> }) {
-  const { agent, title, content } = block;
+  const { agent, title, content, ended, index } = block;
   const heading = (
     <>
       {agent && <Name id={agent} />}
       <span>{title}</span>
     </>
   );
-  if (content === '') return <p class="note-line">{heading}</p>;
+  if (content === '') {
+    return (
+      <>
+        <p class="note-line">{heading}</p>
+        {agent && ended && <FailedTurnActions agent={agent} ended={ended} index={index} />}
+      </>
+    );
+  }
   return (
-    <Fold summary={heading}>
+    <Fold summary={heading} name={`note ${index}`}>
       <Markdown text={content} />
     </Fold>
   );

@@ -1,120 +1,90 @@
-import { useState } from 'preact/hooks';
-import { escapeHidden, visibleText } from '../../kernel/hidden.ts';
+import { escapeHidden } from '../../kernel/hidden.ts';
 import { requests } from '../api/requests.ts';
-import { type Approval, type Call, type Question, questionOf } from '../model/blocks.ts';
+import { type Call, type Question, questionOf } from '../model/blocks.ts';
+import { type Failure, resultFailure } from '../model/failure.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../model/format.ts';
 import { opened } from '../state/conversation.ts';
+import { useKeptText } from '../state/kept.ts';
 import { attempt, sender } from '../state/session.ts';
+import { ApprovalCard } from './approval-card.tsx';
+import { FailureText } from './failure-view.tsx';
 import { Fold, Icon } from './parts.tsx';
+import { VisibleText } from './visible-text.tsx';
 
 /** One tool call with arguments, result and duration: folded, unless it needs a person. */
 export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const question = questionOf(call, agent);
   if (question) return <QuestionCard question={question} />;
+  const status = statusOf(call);
+  const failure = failureOf(call);
+  const heading = (
+    <>
+      <code class="tool">{escapeHidden(call.tool)}</code>
+      <span class="muted preview">{argumentsLine(call.arguments)}</span>
+      <span class="meta">{wordOf(call)}</span>
+    </>
+  );
   return (
-    <div class={`call ${statusOf(call)}`}>
-      <Fold
-        summary={
-          <>
-            <code class="tool">{escapeHidden(call.tool)}</code>
-            <span class="muted preview">{argumentsLine(call.arguments)}</span>
-            <span class="meta">{wordOf(call)}</span>
-          </>
-        }
-      >
-        <h4>Arguments</h4>
-        <pre>{argumentsBlock(call.arguments)}</pre>
-        {call.result && (
-          <>
-            <h4>Result</h4>
-            <pre>{pretty(call.result.content)}</pre>
-            {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
-          </>
-        )}
-      </Fold>
+    <div class={`call ${status}`}>
+      {status === 'waiting' ? (
+        <p class="call-line">{heading}</p>
+      ) : (
+        <Fold name={`call ${call.place.index} ${call.place.position}`} summary={heading}>
+          <h4>Arguments</h4>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+          <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+          {call.result && (
+            <>
+              <h4>Result</h4>
+              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+              <pre tabIndex={0}>
+                <VisibleText text={pretty(call.result.content)} isOutput />
+              </pre>
+              {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
+            </>
+          )}
+        </Fold>
+      )}
+      {failure && <FailureText failure={failure} />}
       {call.approval && call.approval.answer === null && !call.result && (
-        <ApprovalCard approval={call.approval} call={call} />
+        <ApprovalCard approval={call.approval} call={call} agent={agent} />
       )}
       {call.approval?.answer && (
         <p class="muted answered">
           {call.approval.answer} by {call.approval.by}
+          {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
         </p>
       )}
     </div>
   );
 }
 
+/** A denied call did what the person wanted. */
+function failureOf({ result, approval }: Call): Failure | null {
+  return result && approval?.answer !== 'deny' ? resultFailure(result.content) : null;
+}
+
 function statusOf(call: Call): string {
   if (call.approval && call.approval.answer === null && !call.result) return 'waiting';
+  if (failureOf(call)) return 'failed';
   return call.status;
 }
 
 function wordOf(call: Call): string {
+  const took = call.result?.duration ?? null;
+  if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;
   if (call.result) return call.result.duration === null ? 'done' : duration(call.result.duration);
   if (statusOf(call) === 'waiting') return 'waits for a person';
   return call.status === 'running' ? 'runs' : 'asked';
 }
 
-function ApprovalCard({ approval, call }: { readonly approval: Approval; readonly call: Call }) {
-  const [isBusy, setBusy] = useState(false);
-  const [reason, setReason] = useState('');
-  const say = (answer: string) => async () => {
-    setBusy(true);
-    const more = answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason };
-    await attempt(() => requests.answer(approval.approvalId, answer, { ...more, ...sender() }));
-    setBusy(false);
-  };
-  const choices = approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS;
-  return (
-    <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
-      <p>
-        {approval.mayHaveRun
-          ? 'The daemon ended while this call was running. It may have taken effect.'
-          : 'This call may change something outside. May it run?'}
-        {approval.why && <span class="muted"> {escapeHidden(approval.why)}</span>}
-      </p>
-      <code class="tool">{visibleText(call.tool)}</code>
-      <pre>{argumentsBlock(call.arguments)}</pre>
-      <input
-        aria-label={approval.mayHaveRun ? 'What it gave' : 'Reason'}
-        placeholder={approval.mayHaveRun ? 'its result, if you know it' : 'reason (optional)'}
-        value={reason}
-        onInput={(event) => setReason(event.currentTarget.value)}
-      />
-      <div class="buttons">
-        {choices.map(({ answer, label, kind }) => (
-          <button
-            type="button"
-            key={answer}
-            class={kind}
-            disabled={isBusy}
-            onClick={() => void say(answer)()}
-          >
-            {label}
-          </button>
-        ))}
-      </div>
-    </fieldset>
-  );
-}
-
-const BEFORE_IT_RUNS = [
-  { answer: 'approve', label: 'Approve', kind: 'primary' },
-  { answer: 'deny', label: 'Deny', kind: '' },
-];
-const AFTER_A_CRASH = [
-  { answer: 'rerun', label: 'Run it again', kind: 'primary' },
-  { answer: 'failed', label: 'It failed', kind: '' },
-  { answer: 'result', label: 'It gave this', kind: '' },
-];
-
 function QuestionCard({ question: { call, agent, question, options } }: { readonly question: Question }) {
-  const [text, setText] = useState('');
+  const [text, setText] = useKeptText(`${call.id}/answer`);
   const id = opened.value?.id ?? '';
-  const say = (content: string) =>
-    attempt(() =>
-      requests.post(id, { id: crypto.randomUUID(), content, to: [agent], replyTo: call.id, ...sender() }),
-    );
+  const say = async (content: string) => {
+    const post = { id: crypto.randomUUID(), content, to: [agent], replyTo: call.id, ...sender() };
+    if (await attempt(() => requests.post(id, post))) setText('');
+  };
   return (
     <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
       <p>

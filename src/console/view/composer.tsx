@@ -1,7 +1,8 @@
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../conversation/index.ts';
 import { keepDraft, readDraft } from '../api/session.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
+import { useThread } from '../state/conversation.ts';
 import { agents, identity, publisher, sign, signature } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
 
@@ -31,6 +32,7 @@ export function Composer({ onPost, place }: ComposerProps) {
       }}
     >
       <Suggestions writing={writing} />
+      {place !== '' && <StopNotice />}
       <div class="field">
         <textarea
           id="composer"
@@ -82,6 +84,17 @@ export function Composer({ onPost, place }: ComposerProps) {
   );
 }
 
+function StopNotice() {
+  const thread = useThread()?.thread;
+  if (!thread?.isStopped) return null;
+  return (
+    <p class="muted stop-notice">
+      The conversation is stopped: agents read this after you resume them. A message that names an agent with
+      @ resumes it.
+    </p>
+  );
+}
+
 function Signature() {
   const own = identity.value?.name;
   if (own)
@@ -117,6 +130,9 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   const mention = isDismissed ? null : mentionAt(text, cursor);
   const suggested = mention ? candidates(agents.value, mention.typed).slice(0, 8) : [];
 
+  useEffect(() => {
+    if (place === '') field.current?.focus();
+  }, []);
   const write = (next: string) => {
     setText(next);
     keepDraft(place, next);

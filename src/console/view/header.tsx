@@ -3,7 +3,7 @@ import type { Mode } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { useThread } from '../state/conversation.ts';
 import { linkTo, route } from '../state/route.ts';
-import { attempt, phases, sender, workflows } from '../state/session.ts';
+import { agents, attempt, phases, sender, workflows } from '../state/session.ts';
 import { DeleteMenu } from './delete-menu.tsx';
 import { Icon } from './parts.tsx';
 
@@ -96,20 +96,22 @@ function StopButton() {
   const here = useThread();
   if (!here) return null;
   const { id, thread } = here;
+  // A message that names an agent resumes that agent alone: then there is something to stop again.
+  const isStopped = thread.isStopped && agents.value.every(({ slug }) => thread.stateOf(slug).isStopped);
   const act = async () => {
     isBusy.value = true;
-    await attempt(() => (thread.isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));
+    await attempt(() => (isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));
     isBusy.value = false;
   };
   return (
     <button
       type="button"
-      class={thread.isStopped ? 'resume' : 'stop'}
+      class={isStopped ? 'resume' : 'stop'}
       disabled={isBusy.value}
       onClick={() => void act()}
     >
-      <Icon name={thread.isStopped ? 'play' : 'stop'} />
-      {thread.isStopped ? 'Resume' : 'Stop'}
+      <Icon name={isStopped ? 'play' : 'stop'} />
+      {isStopped ? 'Resume' : 'Stop'}
     </button>
   );
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { participants } from '../state/conversation.ts';
+import { isUnfolded, keepUnfolded } from '../state/kept.ts';
 
 /** Small components of all pages. */
 
@@ -39,18 +40,25 @@ export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
   );
 }
 
+const isOpenNow = ({ currentTarget }: Event): boolean =>
+  currentTarget instanceof HTMLDetailsElement && currentTarget.open;
+
 /** A native disclosure, which needs no script and supports the keyboard. */
 export function Fold({
   summary,
   children,
   isOpen,
+  name,
 }: {
   readonly summary: ComponentChildren;
   readonly children: ComponentChildren;
   readonly isOpen?: boolean;
+  /** Unique in the conversation: then it stays open when it is scrolled out of sight. */
+  readonly name?: string;
 }) {
+  const keep = name === undefined ? undefined : (event: Event) => keepUnfolded(name, isOpenNow(event));
   return (
-    <details class="fold" open={isOpen}>
+    <details class="fold" open={name === undefined ? isOpen : isUnfolded(name)} onToggle={keep}>
       <summary>
         <Icon name="chevron" />
         {summary}

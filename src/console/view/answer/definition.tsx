@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ExplainedRequest, PartDifference, ReportedDefinition } from '../../../conversation/index.ts';
 import { diffDefinitions } from '../../../conversation/view/definition-diff.ts';
-import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
-import { type MarkedLine, markedLines } from '../../model/changed-words.ts';
+import { markedLines } from '../../model/changed-words.ts';
 import { clockTime, when } from '../../model/format.ts';
 import { type TurnStart, type TurnsAround, turnsAround } from '../../model/turns.ts';
 import { opened } from '../../state/conversation.ts';
+import { Line } from '../diff.tsx';
 import { Fold } from '../parts.tsx';
 import { EntryLinks } from './entry-links.tsx';
 
@@ -189,7 +189,6 @@ async function compare({
 }
 
 const MOST_LINES = 120;
-const WORDS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
 
 function Lines({ part: { hunks } }: { readonly part: PartDifference }) {
   const [isWhole, setWhole] = useState(false);
@@ -224,17 +223,5 @@ function Lines({ part: { hunks } }: { readonly part: PartDifference }) {
         </button>
       )}
     </>
-  );
-}
-
-function Line({ line: { op, text, mark: [from, to] = [0, 0] } }: { readonly line: MarkedLine }) {
-  const Tag = op === 'gone' ? 'del' : op === 'added' ? 'ins' : 'span';
-  return (
-    <Tag class={`line ${op}`}>
-      <span class="unseen">{WORDS[op]}</span>
-      {escapeHidden(text.slice(0, from))}
-      {from < to && <mark>{escapeHidden(text.slice(from, to))}</mark>}
-      {escapeHidden(text.slice(to))}
-    </Tag>
   );
 }

@@ -1,0 +1,17 @@
+import { escapeHidden } from '../../kernel/hidden.ts';
+import type { MarkedLine } from '../model/changed-words.ts';
+
+const WORDS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
+
+/** A line of a diff, with its changed part marked. */
+export function Line({ line: { op, text, mark: [from, to] = [0, 0] } }: { readonly line: MarkedLine }) {
+  const Tag = op === 'gone' ? 'del' : op === 'added' ? 'ins' : 'span';
+  return (
+    <Tag class={`line ${op}`}>
+      <span class="unseen">{WORDS[op]}</span>
+      {escapeHidden(text.slice(0, from))}
+      {from < to && <mark>{escapeHidden(text.slice(from, to))}</mark>}
+      {escapeHidden(text.slice(to))}
+    </Tag>
+  );
+}

@@ -1,0 +1,72 @@
+import { useState } from 'preact/hooks';
+import { escapeHidden } from '../../kernel/hidden.ts';
+import { requests } from '../api/requests.ts';
+import type { EndedTurn } from '../model/blocks.ts';
+import type { Failure } from '../model/failure.ts';
+import { nameOf, useThread } from '../state/conversation.ts';
+import { jumpTo } from '../state/jump.ts';
+import { writeTo } from '../state/keys.ts';
+import { agents, attempt, identity, isOperator, sender } from '../state/session.ts';
+
+/** Why a call of a tool or a model failed, in words, with its code for a search. */
+export function FailureText({ failure: { code, message } }: { readonly failure: Failure }) {
+  return (
+    <p class="failure">
+      <bdi>{escapeHidden(message)}</bdi> <code>{escapeHidden(code)}</code>
+    </p>
+  );
+}
+
+interface ActionsProps {
+  readonly agent: string;
+  readonly ended: EndedTurn;
+  readonly index: number;
+}
+
+/** What a person can do after a failed turn, until the agent begins another one. */
+export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
+  const here = useThread();
+  const [isChoosing, choose] = useState(false);
+  if (!here?.thread.isNewest(agent, ended.turnId) || identity.value?.role === 'read') return null;
+  const { id, thread } = here;
+  const others = agents.value.filter(({ slug }) => slug !== agent);
+  const again = () =>
+    attempt(() =>
+      ended.outcome === 'limited'
+        ? requests.resume(id, { agent, ...sender() })
+        : requests.post(id, { id: crypto.randomUUID(), content: 'Continue.', to: [agent], ...sender() }),
+    );
+  const reason = thread.entries.findLast(
+    (entry) => entry.index < index && entry.turnId === ended.turnId && entry.type !== 'turn-started',
+  );
+  return (
+    <div class="buttons">
+      {(ended.outcome === 'failed' || isOperator.value) && (
+        <button type="button" onClick={() => void again()}>
+          {ended.outcome === 'limited' ? 'Resume' : 'Try again'}
+        </button>
+      )}
+      {others.length > 0 && (
+        <button type="button" aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
+          Ask another agent
+        </button>
+      )}
+      {reason && (
+        <button type="button" onClick={() => jumpTo(reason.index)}>
+          Open the reason
+        </button>
+      )}
+      {isChoosing &&
+        others.map(({ slug }) => (
+          <button
+            key={slug}
+            type="button"
+            class="quiet"
+            onClick={() => writeTo(slug, `please continue for ${nameOf(agent)}`)}
+          >
+            {nameOf(slug)}
+          </button>
+        ))}
+    </div>
+  );
+}

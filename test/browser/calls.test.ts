@@ -1,0 +1,187 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS } from './team.ts';
+
+const calls = (...tools: (readonly [string, object])[]) => ({
+  tool_calls: tools.map(([name, parameters]) => ({ name, arguments: parameters })),
+});
+
+/** Longer than a line, with its risk at the end. */
+const COMMAND = `echo ${'harmless '.repeat(20)}\nrm -rf /the/end`;
+const EDIT = { path: '@project/plan.md', find: 'one\ntwo\nthree', replace: 'one\n2\nthree' };
+
+const SCRIPT = {
+  rules: [
+    { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
+    { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
+    {
+      when: { last: '/^write/' },
+      reply: calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }]),
+    },
+    {
+      when: { last: '/other arguments/' },
+      reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
+    },
+    {
+      when: { tool: 'fs_write', last: '/DENIED/' },
+      reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
+    },
+    { when: { last: '/^read/' }, reply: calls(['fs_read', { path: '@project/none.md' }]) },
+    { when: { last: '/^colours/' }, reply: calls(['fs_read', { path: '@project/colours.log' }]) },
+    {
+      when: { last: '/^shout/' },
+      reply: { text: 'So far so good', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
+    },
+    { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
+    { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
+    { reply: { text: 'Noted: {{last}}' } },
+  ],
+};
+
+describe.skipIf(chromiumPath === null)('calls, failures and stops in the console', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    const lead = AGENTS.lead.replace('fs_write, fs_read', 'fs_write, fs_read, fs_edit, shell');
+    stage = await openStage({
+      settings: scriptedSettings({ tools: { project: 'project' }, approvals: { ownRequests: true } }),
+      agents: { ...AGENTS, lead },
+      files: { 'script.yaml': SCRIPT },
+      before: async ({ root }) => {
+        await mkdir(join(root, 'project'));
+        await writeFile(join(root, 'project/plan.md'), 'one\ntwo\nthree\n');
+        await writeFile(join(root, 'project/colours.log'), '\u001b[31mred\u001b[0m and \u202edetrevni\n');
+      },
+    });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+
+  it('an approval shows the whole command, why it is needed, and no answer as the primary one', async () => {
+    await post('command', 'shell');
+    const page = await stage.look('#/c/command');
+    const card = page.locator('.ask-card');
+    expect(await textOf(card.locator('pre').first())).toBe(COMMAND);
+    expect(await textOf(card)).toContain('shell may change something outside this conversation');
+    expect(await card.locator('button.primary').count()).toBe(0);
+    await card.getByText('Always allow', { exact: false }).click();
+    expect(await textOf(card.locator('.rule'))).toContain('tool: shell');
+    expect(await textOf(card.locator('.rule'))).toContain('parley reload');
+  });
+
+  it('an approval of an edit shows the changed lines, and of a write the content with hidden characters', async () => {
+    await post('edit', 'edit');
+    const page = await stage.look('#/c/edit');
+    const card = page.locator('.ask-card');
+    await card.locator('.diff .gone').waitFor();
+    expect(await card.locator('.diff .gone').innerText()).toContain('two');
+    expect(await card.locator('.diff .added').innerText()).toContain('2');
+    expect(await textOf(card)).toContain('@project/plan.md');
+    await post('wrote', 'write');
+    await page.evaluate("location.hash = '#/c/wrote'");
+    await expect.poll(() => card.locator('pre').first().innerText()).toBe('# A\n\n\\u202ehidden');
+    expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
+  });
+
+  it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {
+    await post('changed', 'write');
+    const page = await stage.look('#/c/changed');
+    const card = page.locator('.ask-card');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    const field = card.getByLabel('New arguments');
+    await field.fill('{"path": "@project/b.md", "content": ');
+    expect(await card.getByRole('button', { name: 'Request this call' }).isDisabled()).toBe(true);
+    await field.fill('{"path": "@project/b.md", "content": "B"}');
+    await card.getByRole('button', { name: 'Request this call' }).click();
+    await expect.poll(() => card.innerText()).toContain('@project/b.md');
+    expect(await textOf(page.locator('.call').first())).toMatch(/deny by .*@project\/b\.md/s);
+    await card.getByRole('button', { name: 'Approve' }).click();
+    await message(page, 'Noted:').waitFor();
+  });
+
+  it('a typed reason, a typed answer and a draft are kept over switching, the timeline and a reload', async () => {
+    await post('reasons', 'shell');
+    await post('elsewhere', 'hello');
+    const page = await stage.look('#/c/reasons');
+    await page.getByLabel('Reason').fill('not on a Friday');
+    await page.getByLabel('Message').fill('half a sentence');
+    const isKept = async () => {
+      await expect.poll(() => page.getByLabel('Reason').inputValue()).toBe('not on a Friday');
+      await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('half a sentence');
+    };
+    await page.getByRole('link', { name: 'Timeline' }).click();
+    await page.locator('.timeline svg').first().waitFor();
+    await page.getByRole('link', { name: 'Thread', exact: true }).click();
+    await isKept();
+    await page.evaluate("location.hash = '#/c/elsewhere'");
+    await message(page, 'Noted: hello').waitFor();
+    await page.evaluate("location.hash = '#/c/reasons'");
+    await isKept();
+    await page.reload();
+    await isKept();
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await message(page, 'Noted:').waitFor();
+    expect(
+      await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft")).length'),
+    ).toBe(1);
+  });
+
+  it('a failed tool is red and says why, and its output shows no control characters', async () => {
+    await post('failed', 'read');
+    const page = await stage.look('#/c/failed');
+    const row = page.locator('.call.failed');
+    expect(await textOf(row)).toMatch(/NOT_FOUND|no such|none\.md/);
+    expect(await textOf(row.locator('.failure'))).toMatch(/none\.md/);
+    await post('failed', 'colours');
+    const read = page.locator('.call.done');
+    await read.locator('summary').first().click();
+    const output = await textOf(read.locator('pre').last());
+    expect(output).toContain('red and \\u202edetrevni');
+    for (const hidden of ['\u001b', '\u202e', '[31m']) expect(output).not.toContain(hidden);
+  });
+
+  it('a failed turn is red, says why in words, and can be tried again or given to another agent', async () => {
+    await post('fault', 'shout');
+    const page = await stage.look('#/c/fault');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    await failed.waitFor();
+    expect(await page.locator('.thread').innerText()).not.toContain('LLM_ERROR');
+    const answer = message(page, 'So far so good');
+    expect(await textOf(answer.locator('.failure'))).toMatch(/Ask less often\.\s*RATE_LIMITED/);
+    await failed.getByRole('button', { name: 'Ask another agent' }).click();
+    await failed.getByRole('button', { name: /Dev/ }).click();
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toMatch(/^@dev /);
+    await page.getByLabel('Message').fill('');
+    await failed.getByRole('button', { name: 'Open the reason' }).click();
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain('So far so good');
+    await failed.getByRole('button', { name: 'Try again' }).click();
+    await message(page, 'I am back.').waitFor();
+    await failed.getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
+  });
+
+  it('after a stop each agent is marked as stopped, and the header offers what fits the agents', async () => {
+    await post('stopped', 'hello');
+    const page = await stage.look('#/c/stopped');
+    await message(page, 'Noted: hello').waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.locator('.people .chip.stopped', { hasText: 'Lena' }).waitFor();
+    expect(await page.locator('.people .chip.stopped').count()).toBe(2);
+    await page.getByText('The conversation is stopped').waitFor();
+    await write(page, 'are you there?');
+    await message(page, 'are you there?').waitFor();
+    expect(await page.locator('.people .chip.stopped').count()).toBe(2);
+    await write(page, '@lead speak up');
+    await message(page, 'Noted: ').last().waitFor();
+    await page.getByRole('button', { name: 'Resume', exact: true }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(2);
+    await page.getByRole('button', { name: 'Resume', exact: true }).click();
+    await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(0);
+  });
+});
