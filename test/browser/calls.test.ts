@@ -105,7 +105,14 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await message(page, 'Noted:').waitFor();
   });
 
-  it('a typed reason, a typed answer and a draft are kept over switching, the timeline and a reload', async () => {
+  it('a new conversation has the focus in its message field', async () => {
+    const page = await stage.look();
+    await page.locator('.row').first().waitFor();
+    await page.keyboard.press('n');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
+  });
+
+  it('a typed reason and a draft are kept over switching, the timeline and a reload', async () => {
     await post('reasons', 'shell');
     await post('elsewhere', 'hello');
     const page = await stage.look('#/c/reasons');

@@ -3,8 +3,8 @@ import { keepDraft, readDraft } from '../api/session.ts';
 import { opened } from './conversation.ts';
 
 /**
- * What a person left in a conversation: unsent texts (until the tab is closed), unfolded parts and the scroll position
- * (until the page is loaded again).
+ * What a person left in a conversation: unsent texts (until the tab is closed) and unfolded parts (until the page is loaded
+ * again).
  */
 
 /** A text field whose text is kept; an empty text is forgotten. */
@@ -32,11 +32,3 @@ export function keepUnfolded(name: string, isOpen: boolean): void {
   if (isOpen) unfolded.add(key);
   else unfolded.delete(key);
 }
-
-/** The first visible block, and how far it is scrolled out. Absent: the end of the thread. */
-export interface ScrollPlace {
-  readonly index: number;
-  readonly offset: number;
-}
-
-export const scrollPlaces = new Map<string, ScrollPlace>();

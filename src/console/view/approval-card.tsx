@@ -129,7 +129,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
   }
   return (
     <div class="argument">
-      <h4>{escapeHidden(view.name)}</h4>
+      <p class="muted">{escapeHidden(view.name)}</p>
       {view.kind === 'text' ? (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
         <pre tabIndex={0}>

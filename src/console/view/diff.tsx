@@ -1,5 +1,5 @@
-import { escapeHidden } from '../../kernel/hidden.ts';
 import type { MarkedLine } from '../model/changed-words.ts';
+import { VisibleText } from './visible-text.tsx';
 
 const WORDS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
 
@@ -9,9 +9,13 @@ export function Line({ line: { op, text, mark: [from, to] = [0, 0] } }: { readon
   return (
     <Tag class={`line ${op}`}>
       <span class="unseen">{WORDS[op]}</span>
-      {escapeHidden(text.slice(0, from))}
-      {from < to && <mark>{escapeHidden(text.slice(from, to))}</mark>}
-      {escapeHidden(text.slice(to))}
+      <VisibleText text={text.slice(0, from)} />
+      {from < to && (
+        <mark>
+          <VisibleText text={text.slice(from, to)} />
+        </mark>
+      )}
+      <VisibleText text={text.slice(to)} />
     </Tag>
   );
 }
