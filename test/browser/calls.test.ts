@@ -72,6 +72,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await card.locator('button.primary').count()).toBe(0);
     await card.getByText('Always allow', { exact: false }).click();
     expect(await textOf(card.locator('.rule'))).toContain('tool: shell');
+    expect(await textOf(card.locator('.rule'))).toContain('every call of shell');
     expect(await textOf(card.locator('.rule'))).toContain('parley reload');
   });
 
@@ -87,6 +88,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.evaluate("location.hash = '#/c/wrote'");
     await expect.poll(() => card.locator('pre').first().innerText()).toBe('# A\n\n\\u202ehidden');
     expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
+    await card.getByText('Always allow', { exact: false }).click();
+    expect(await textOf(card.locator('.rule'))).toContain('with this path and any other arguments');
   });
 
   it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {

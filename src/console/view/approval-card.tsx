@@ -188,9 +188,9 @@ function parsed(text: string): unknown {
 /** Policies are part of the configuration, which the API does not change. */
 function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const rule = policyRule(agent, call.tool, argumentsOf(call));
-  const scope = rule.includes('match:')
-    ? 'exactly these arguments'
-    : `every call of ${escapeHidden(call.tool)}`;
+  const named = ['command', 'path'].filter((name) => rule.includes(`\n        ${name}: `));
+  const limit = named.length > 0 ? ` with this ${named.join(' and ')} and any other arguments` : '';
+  const scope = `every call of ${escapeHidden(call.tool)}${limit}`;
   return (
     <Fold name={`rule ${call.place.index} ${call.place.position}`} summary={<span>Always allow this…</span>}>
       <div class="rule">
