@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -28,12 +29,16 @@ const SECRET_FILES = ['connection.json', 'http-token', 'nats/user.nk'];
 /** In the daemon's environment: other processes on the machine may have variables of other daemons. */
 const MARK = `mark-${randomUUID()}`;
 
+/** Processes of root with fewer capabilities, such as tools of other daemons, are a limit (docs/threat-model.md). */
+const RIGHTS = /^CapPrm:\s+\w+$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[0] ?? '';
 /** Run by `npm test`, which the policy allows. */
 const ATTACK = `
 env | grep PARLEY && echo variable found
 for file in ${SECRET_FILES.join(' ')}; do cat "$DATA/$file"; done
 ls -la "$DATA"
 for process in /proc/[0-9]*; do
+  grep -q "^${RIGHTS}$" "$process/status" || continue
+  echo searched "$process"
   tr '\\0' '\\n' < "$process/environ" | grep MARK
   for file in ${SECRET_FILES.join(' ')}; do cat "$process/root$DATA/$file" "$process/cwd/data/$file"; done
 done
@@ -237,6 +242,7 @@ describe('a tool of an agent', () => {
       expect(result).toMatch(/^\[exit code 3\]/);
       const found = await readFile(join(site.root, 'found.txt'), 'utf8');
       expect(found).toMatch(/searched\n$/);
+      expect(found).toContain(`searched /proc/${daemon.pid}\n`);
       for (const secret of [token, seed, MARK, 'variable found']) expect(found).not.toContain(secret);
       expect(JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'))).toMatchObject({
         httpToken: token,
