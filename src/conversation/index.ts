@@ -40,6 +40,12 @@ export {
   finishReasonOf,
 } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
+export {
+  failedAnswer,
+  type ModelFailure,
+  splitFailedAnswer,
+  splitMessage,
+} from './log/model-failure.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { teamChangeText } from './log/team-change.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';

@@ -2,6 +2,7 @@ import {
   type Entry,
   type EntryOf,
   type MessageEntry,
+  splitFailedAnswer,
   type Usage,
   wireCallId,
 } from '../conversation/index.ts';
@@ -115,7 +116,7 @@ export class LogTraces {
     const span = this.#span({ createdAt: start }, entry, this.lineage.modelCall(turnId, requestHash), {
       kind: 'client',
       name: model ? `${SPAN_NAMES.model} ${model}` : SPAN_NAMES.model,
-      error: entry.partType === 'error' ? errorCode(entry.content, 'LLM_ERROR ') : undefined,
+      error: entry.partType === 'error' ? ownCode(splitFailedAnswer(entry.content).failure?.code) : undefined,
       attributes: {
         ...this.#of(entry, turnId),
         [A.operation]: SPAN_NAMES.model,
@@ -237,14 +238,16 @@ function outputOf({ content, tool_calls: calls = [], finishReason }: MessageEntr
 /** A code of ours, never a text of a tool or provider. */
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
 
-/** The code in `PREFIX{"code":…}` or, without a prefix, in `{"error":{"code":…}}`; undefined: the text is no error. */
-function errorCode(content: string | null, prefix = ''): string | undefined {
-  const json = prefix === '' ? content : content?.split(prefix).at(-1);
-  if (!json?.includes('"code"')) return undefined;
+function ownCode(code: unknown): string | undefined {
+  return typeof code === 'string' && CODE.test(code) ? code : undefined;
+}
+
+/** The code in `{"error":{"code":…}}`; undefined: the text is no error. */
+function errorCode(content: string | null): string | undefined {
+  if (!content?.includes('"code"')) return undefined;
   try {
-    const value = JSON.parse(json) as { code?: unknown; error?: { code?: unknown } };
-    const code = prefix === '' ? value?.error?.code : value?.code;
-    return typeof code === 'string' && CODE.test(code) ? code : undefined;
+    const value = JSON.parse(content) as { error?: { code?: unknown } } | null;
+    return ownCode(value?.error?.code);
   } catch {
     return undefined;
   }

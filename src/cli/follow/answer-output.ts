@@ -1,6 +1,12 @@
-import { cutBy, type Entry, type FollowEvent, finishNotice, type PostAnswer } from '../../client/index.ts';
+import {
+  cutBy,
+  type Entry,
+  type FollowEvent,
+  finishNotice,
+  type PostAnswer,
+  splitMessage,
+} from '../../client/index.ts';
 import type { Context } from '../context.ts';
-import { splitFailure } from '../render/entry.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 
@@ -66,6 +72,6 @@ function endNote(entry: Entry): string[] {
 
 function isCutBeforeWords(entry: Entry): boolean {
   if (entry.type !== 'message' || !cutBy(entry.finishReason)) return false;
-  const { text, failure } = splitFailure(entry);
+  const { text, failure } = splitMessage(entry);
   return failure !== null && text === '';
 }

@@ -1,4 +1,10 @@
-import { type Entry, finishNotice, type MessageEntry } from '../../client/index.ts';
+import {
+  type Entry,
+  finishNotice,
+  type MessageEntry,
+  type ModelFailure,
+  splitMessage,
+} from '../../client/index.ts';
 import { inOneLine, visibleCall, visibleText } from '../../kernel/index.ts';
 import { describeEvent } from './events.ts';
 import { type Palette, voiceOf } from './palette.ts';
@@ -37,35 +43,12 @@ function heading(entry: MessageEntry, palette: Palette): string {
   return who + whom + aside;
 }
 
-export interface ModelFailure {
-  readonly code: string;
-  readonly message: string;
-}
-
-/** The words of a message, and the failure that ended them, if one did (`LLM_ERROR {…}` on its last line). */
-export function splitFailure(entry: MessageEntry): { text: string; failure: ModelFailure | null } {
-  const content = entry.content ?? '';
-  if (entry.partType !== 'error') return { text: content, failure: null };
-  const found = /(?:^|\n)LLM_ERROR (\{.*\})\s*$/s.exec(content);
-  if (!found) return { text: content, failure: null };
-  return { text: content.slice(0, found.index).trimEnd(), failure: parseFailure(found[1] ?? '') };
-}
-
-function parseFailure(text: string): ModelFailure {
-  try {
-    const { code, message } = JSON.parse(text) as Partial<ModelFailure>;
-    return { code: String(code ?? 'LLM_ERROR'), message: String(message ?? '') };
-  } catch {
-    return { code: 'LLM_ERROR', message: text };
-  }
-}
-
 export function renderModelFailure({ code, message }: ModelFailure, palette: Palette): string {
   return palette.red(`✗ ${inOneLine(code)}: ${hang(printable(message))}`);
 }
 
 function messageText(entry: MessageEntry, palette: Palette): string {
-  const { text, failure } = splitFailure(entry);
+  const { text, failure } = splitMessage(entry);
   const parts = [printable(text), failure ? renderModelFailure(failure, palette) : ''];
   return parts.filter((part) => part !== '').join('\n');
 }

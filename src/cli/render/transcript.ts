@@ -1,5 +1,5 @@
-import type { Entry, LiveChunk, MessageEntry } from '../../client/index.ts';
-import { endNotices, oneLine, questions, renderModelFailure, splitFailure, toolCalls } from './entry.ts';
+import { type Entry, type LiveChunk, type MessageEntry, splitMessage } from '../../client/index.ts';
+import { endNotices, oneLine, questions, renderModelFailure, toolCalls } from './entry.ts';
 import { concernsPeople, describeEvent } from './events.ts';
 import type { Palette } from './palette.ts';
 import { HANGING, hang, printable } from './text.ts';
@@ -105,7 +105,7 @@ class StreamingTranscript implements Transcript {
     const agent = entry.author.id;
     const speech = this.#speeches.get(entry.turnId ?? '');
     if (speech) this.#finish(speech);
-    const { text, failure } = splitFailure(entry);
+    const { text, failure } = splitMessage(entry);
     const below = [
       ...(failure ? [renderModelFailure(failure, palette)] : []),
       ...questions(entry, palette),

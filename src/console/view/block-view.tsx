@@ -1,6 +1,6 @@
 import { finishNotice } from '../../conversation/log/finish-reason.ts';
+import { splitMessage } from '../../conversation/log/model-failure.ts';
 import type { Block } from '../model/blocks.ts';
-import { splitFailure } from '../model/failure.ts';
 import { clockTime, duration } from '../model/format.ts';
 import { nameOf, opened } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
@@ -63,7 +63,7 @@ function Message({
   const { author } = entry;
   const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
   const notice = finishNotice(entry.finishReason);
-  const { text, failure } = splitFailure(entry);
+  const { text, failure } = splitMessage(entry);
   const to = entry.role === 'user' ? (entry.to ?? []) : [];
   return (
     <>

@@ -1,7 +1,8 @@
+import type { ModelFailure } from '../../conversation/index.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { requests } from '../api/requests.ts';
 import { type Call, type Question, questionOf } from '../model/blocks.ts';
-import { type Failure, resultFailure } from '../model/failure.ts';
+import { resultFailure } from '../model/failure.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../model/format.ts';
 import { opened } from '../state/conversation.ts';
 import { useKeptText } from '../state/kept.ts';
@@ -60,7 +61,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
 }
 
 /** A denied call did what the person wanted. */
-function failureOf({ result, approval }: Call): Failure | null {
+function failureOf({ result, approval }: Call): ModelFailure | null {
   return result && approval?.answer !== 'deny' ? resultFailure(result.content) : null;
 }
 

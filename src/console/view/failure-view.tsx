@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks';
+import type { ModelFailure } from '../../conversation/index.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { requests } from '../api/requests.ts';
 import type { EndedTurn } from '../model/blocks.ts';
-import type { Failure } from '../model/failure.ts';
 import { nameOf, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
 import { writeTo } from '../state/keys.ts';
 import { agents, attempt, identity, isOperator, sender } from '../state/session.ts';
 
 /** Why a call of a tool or a model failed, in words, with its code for a search. */
-export function FailureText({ failure: { code, message } }: { readonly failure: Failure }) {
+export function FailureText({ failure: { code, message } }: { readonly failure: ModelFailure }) {
   return (
     <p class="failure">
       <bdi>{escapeHidden(message)}</bdi> <code>{escapeHidden(code)}</code>

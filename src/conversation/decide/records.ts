@@ -1,6 +1,6 @@
-import type { Refusal } from '../../kernel/index.ts';
 import { type Risk, SYSTEM_AUTHOR, type ToolCall, type TurnOutcome, wireCallId } from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
+import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
@@ -47,21 +47,14 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
   });
 }
 
-export type Failure = Pick<Refusal, 'code' | 'message'>;
-
-export function errorText({ code, message }: Failure): string {
-  return `LLM_ERROR ${JSON.stringify({ code, message })}`;
-}
-
 /** L16: a failure is an entry with content, so that "continue" has an anchor. */
 export function addFailure(
   builder: DecisionBuilder,
   report: CallReport,
-  failure: Failure,
+  failure: ModelFailure,
   partial = '',
 ): void {
-  const error = errorText(failure);
-  addAnswer(builder, report, { content: partial ? `${partial}\n\n${error}` : error, partType: 'error' });
+  addAnswer(builder, report, { content: failedAnswer(failure, partial), partType: 'error' });
 }
 
 export interface ResultFields {

@@ -2,18 +2,11 @@ import { hasVisible } from '../../kernel/index.ts';
 import { type Entry, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
+import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
-import {
-  addAnswer,
-  addFailure,
-  addLimit,
-  addResult,
-  addSummary,
-  errorText,
-  type Failure,
-} from './records.ts';
+import { addAnswer, addFailure, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
@@ -26,7 +19,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
   if (!turn) return false;
   const failure = failureIn(answer);
   addAnswer(builder, report, {
-    content: failure ? errorText(failure) : answer.content,
+    content: failure ? failedAnswer(failure) : answer.content,
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
     risks: risksOf(builder, turn, answer.toolCalls),
     reasoning: answer.reasoning,
@@ -45,7 +38,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
 }
 
 /** An answer that was cut before any text or call is a failure: it must not look like an empty answer (L16). */
-function failureIn({ content, toolCalls, finishReason }: Answer): Failure | null {
+function failureIn({ content, toolCalls, finishReason }: Answer): ModelFailure | null {
   const cut = cutBy(finishReason);
   return cut && toolCalls.length === 0 && !hasVisible(content ?? '') ? emptyAnswerFailure(cut) : null;
 }

@@ -1,4 +1,5 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import { splitFailedAnswer } from '../log/model-failure.ts';
 
 /** Total usage of model calls. A cost is known where a price is configured and the provider reports usage. */
 export interface Used {
@@ -63,7 +64,7 @@ export function usedTogether(all: Iterable<Used>): Used {
 export function isUnpriced(entry: Entry): boolean {
   if (!isModelCall(entry) || entry.usage?.usd !== undefined) return false;
   const isFailure = entry.type === 'message' && entry.partType === 'error';
-  return entry.usage !== undefined || !isFailure || !entry.content?.startsWith('LLM_ERROR ');
+  return entry.usage !== undefined || !isFailure || splitFailedAnswer(entry.content).text !== '';
 }
 
 /** Adds to the totals of a conversation, which count no calls. */

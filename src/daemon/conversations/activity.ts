@@ -1,5 +1,11 @@
 import type { AnswerOf } from '../../bus/index.ts';
-import { agentState, type ConversationState, type Entry, isStopped } from '../../conversation/index.ts';
+import {
+  agentState,
+  type ConversationState,
+  type Entry,
+  isStopped,
+  splitFailedAnswer,
+} from '../../conversation/index.ts';
 import type { RowActivity } from '../../persistence/index.ts';
 
 /**
@@ -98,7 +104,8 @@ function failureCode(entries: readonly Entry[], agent: string, failedAt: number)
     .slice(Math.max(0, failedAt - FAILURE_WITHIN), failedAt)
     .findLast((entry) => entry.type === 'message' && entry.author.id === agent && entry.partType === 'error');
   if (failure?.type !== 'message') return undefined;
-  return /(?:^|\n)LLM_ERROR \{"code":"(\w{1,64})"[^\n]*$/.exec(failure.content ?? '')?.[1];
+  const code = splitFailedAnswer(failure.content).failure?.code;
+  return code && /^\w{1,64}$/.test(code) ? code : undefined;
 }
 
 /** Entries between the failure and the end of its turn: results of calls that it leaves. */

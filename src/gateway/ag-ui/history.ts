@@ -26,7 +26,7 @@ function messageOf(entry: MessageEntry, name: string, called: Set<string>): Mess
 }
 
 function answerOf(entry: MessageEntry, id: string, called: Set<string>): Message[] {
-  const content = entry.partType === 'error' ? failureOf(entry.content ?? '').partial : (entry.content ?? '');
+  const content = entry.partType === 'error' ? failureOf(entry.content).partial : (entry.content ?? '');
   const toolCalls = (entry.tool_calls ?? []).map(({ function: tool }, position) => ({
     id: wireCallId({ index: entry.index, position }),
     type: 'function' as const,

@@ -14,6 +14,7 @@ import type { Arrival } from '../port.ts';
 import type { Stopped } from '../progress/ask.ts';
 import { IncrementalText } from '../progress/incremental-text.ts';
 import { type OpenCall, OpenCalls } from '../progress/open-calls.ts';
+import { failureOf } from '../progress/utterances.ts';
 
 /**
  * The reply of a conversation to one post, as one text.
@@ -175,13 +176,10 @@ export class Reply {
 
   /** The partial text of a failed call; its error is recorded separately. */
   #failed(entry: MessageEntry): string {
-    const content = entry.content ?? '';
-    const [whole, partial = '', json = ''] =
-      /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
-    const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
+    const { partial, refusal } = failureOf(entry.content);
     // Cut before any text: the protocol reports that as a finish reason, not as an error.
-    this.#failure = cutBy(entry.finishReason) ? null : refusal(String(code), String(message));
-    return whole ? partial : content;
+    this.#failure = cutBy(entry.finishReason) ? null : refusal;
+    return partial;
   }
 
   #turnEnded(entry: EntryOf<'turn-ended'>): void {

@@ -206,7 +206,7 @@ export class Progress {
     else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
       this.#limit = refusal('LIMIT_REACHED', entry.content);
     } else if (entry.type === 'message' && entry.partType === 'error') {
-      this.#failure = failureOf(entry.content ?? '').refusal;
+      this.#failure = failureOf(entry.content).refusal;
     }
   }
 

@@ -1,5 +1,5 @@
 import type { LiveChunk } from '../../bus/port.ts';
-import type { Entry, MessageEntry } from '../../conversation/index.ts';
+import { type Entry, type MessageEntry, splitFailedAnswer } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 
 /**
@@ -43,8 +43,8 @@ function nameAfter(turnId: string, index: number): string {
 }
 
 /** The partial text of a failed call, and its error. */
-export function failureOf(content: string): { readonly partial: string; readonly refusal: Refusal } {
-  const [whole, partial = '', json = ''] = /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
-  const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
-  return { partial: whole ? partial : content, refusal: refusal(String(code), String(message)) };
+export function failureOf(content: string | null): { readonly partial: string; readonly refusal: Refusal } {
+  const { text, failure } = splitFailedAnswer(content);
+  const { code, message } = failure ?? { code: 'MODEL_FAILED', message: 'the agent failed' };
+  return { partial: text, refusal: refusal(code, message) };
 }

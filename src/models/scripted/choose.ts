@@ -1,4 +1,5 @@
 import type { ModelRequest, WireMessage } from '../../agents/model-port.ts';
+import { splitFailedAnswer } from '../../conversation/index.ts';
 import type { Rule, Script } from './script.ts';
 import type { Values } from './template.ts';
 
@@ -48,7 +49,7 @@ export function choose(script: Script, request: ModelRequest, errorsBefore: numb
 
 /** Counts the uses that led to an earlier answer. */
 function replay(script: Script, counts: Counts, situation: Situation, answer: WireMessage): void {
-  const isFailure = /(^|\n)LLM_ERROR \{/.test(answer.content ?? '');
+  const isFailure = splitFailedAnswer(answer.content).failure !== null;
   // CHOOSE-3: at most as many errors as there are rules can precede an answer.
   for (let tries = 0; tries <= script.rules.length; tries += 1) {
     const choice = use(script, counts, situation);

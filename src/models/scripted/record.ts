@@ -1,5 +1,5 @@
 import { parse, stringify } from 'yaml';
-import type { Entry, MessageEntry } from '../../conversation/index.ts';
+import { type Entry, type MessageEntry, splitFailedAnswer } from '../../conversation/index.ts';
 
 /**
  * The script that repeats the answers of a conversation.
@@ -53,13 +53,6 @@ function asObject(text: string): object | null {
 
 /** An entry of a failed call: its partial text, and the failure on its last line. */
 function failureIn(content: string) {
-  const [, text = '', json] = /^([\s\S]*?)(?:^|\n\n)LLM_ERROR (\{.*\})$/.exec(content) ?? [];
-  if (json === undefined) return { text: content };
-  try {
-    const { code, message } = JSON.parse(json) as Record<string, unknown>;
-    // This status is not retried.
-    return { text, error: { code: String(code), message: String(message), status: 400 } };
-  } catch {
-    return { text: content };
-  }
+  const { text, failure } = splitFailedAnswer(content);
+  return failure ? { text, error: { ...failure, status: 400 } } : { text }; // This status is not retried.
 }
