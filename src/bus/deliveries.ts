@@ -70,3 +70,29 @@ export interface RefusedRuns {
   /** First and last sequence of each run; all posts of this publisher in a run were refused. In ascending order. */
   readonly runs: readonly (readonly [number, number])[];
 }
+
+/** Posts of a life of the ingress stream of which nothing is known to be settled (`settled.ts`, SETTLED-7). */
+export interface OldPosts {
+  /** The name of the ingress stream. */
+  readonly stream: string;
+  readonly count: number;
+  /** When the stream stored the first and the last of them: milliseconds since the epoch. */
+  readonly from: number;
+  readonly to: number;
+  /** The sequence of the last one. */
+  readonly last: number;
+}
+
+/** The last post that a store does not answer: the newest now, one by its sequence, or the newest of a time in milliseconds. */
+export type SkipUntil =
+  | { readonly kind: 'now' }
+  | { readonly kind: 'sequence'; readonly sequence: number }
+  | { readonly kind: 'time'; readonly time: number };
+
+/** Posts that a store does not answer, although nothing is known to have settled them. */
+export interface SkippedPosts {
+  /** Reading continues after it. */
+  readonly position: StreamPosition;
+  /** By publisher. */
+  readonly posts: ReadonlyMap<string, RefusedRuns>;
+}

@@ -26,7 +26,7 @@ export {
   VERBS,
   type Verb,
 } from './contract.ts';
-export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
+export { MAX_ORIGINAL_BYTES, type Repost, repostOf, SKIPPED } from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
 export { type Arrival, Follower } from './follower.ts';
 export {

@@ -3,8 +3,11 @@ import type { Refusal } from '../kernel/index.ts';
 import type {
   Delivery,
   DeliveryHead,
+  OldPosts,
   Reading,
   RefusedRuns,
+  SkippedPosts,
+  SkipUntil,
   StreamPosition,
   UnreadPosts,
 } from './deliveries.ts';
@@ -22,7 +25,18 @@ import type { PostMarks } from './subjects.ts';
  * BUS-PORT-3 A failed publish is dropped silently only where the contract says best effort (the feeds).
  */
 
-export type { Delivery, DeliveryHead, LiveChunk, Reading, RefusedRuns, StreamPosition, UnreadPosts };
+export type {
+  Delivery,
+  DeliveryHead,
+  LiveChunk,
+  OldPosts,
+  Reading,
+  RefusedRuns,
+  SkippedPosts,
+  SkipUntil,
+  StreamPosition,
+  UnreadPosts,
+};
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {
@@ -44,11 +58,15 @@ export type ApiAnswer =
   | { readonly ok: false; readonly refusal: Refusal };
 export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
 
-export interface IngressOptions {
-  /** The store's own position (exclusive); null: it has none. A position of another life of the stream counts as null. */
+/** A store that reads posts. */
+export interface ReadingStore {
+  /** Its own position (exclusive); null: it has none. A position of another life of the stream counts as null. */
   readonly after: StreamPosition | null;
   /** The store that posts go to. Posts that other stores settled are skipped (`settled.ts`). */
   readonly owner: Owner;
+}
+
+export interface IngressOptions extends ReadingStore {
   /** Every post of the stream is delivered, also settled ones. */
   readonly isReplay?: boolean;
   /** Maximum of deliveries that are not settled yet. */
@@ -214,6 +232,10 @@ export interface Bus {
   readonly maxPayload: number;
   /** False while no server of the broker can be reached. */
   readonly isConnected: boolean;
+  /** The ingress stream as the store finds it: its life, and its posts if they need a decision first (SETTLED-7). */
+  ingressStart(store: ReadingStore): Promise<{ readonly life: string; readonly old: OldPosts | null }>;
+  /** The posts up to there that are not settled. Null: daemons that share the posts have a position that cannot be moved. */
+  unsettledUntil(store: ReadingStore, until: SkipUntil): Promise<SkippedPosts | null>;
   startIngress(options: IngressOptions): Promise<void>;
   /** Accepts no new deliveries; resolves when those in flight are settled. */
   stopIngress(): Promise<void>;

@@ -10,6 +10,8 @@ import type { StreamPosition } from './deliveries.ts';
  * SETTLED-4  Another store skips all that is settled, and settles what is not.
  * SETTLED-5  A low-water mark never passes a message that is under way, and never decreases.
  * SETTLED-6  It is the newest message up to which everything opened is settled.
+ * SETTLED-7  A store that has no position in this life of the stream, on a server without a record of it, answers none of its
+ *            posts before a person has decided on them (`OLD_POSTS`).
  */
 
 /** Every post up to `upTo` but those in `open`, which is in ascending order. */
@@ -60,6 +62,16 @@ interface StartQuery {
   /** Nothing is skipped. */
   readonly isReplay: boolean;
   readonly stream: { readonly created: string; readonly last: number };
+}
+
+/**
+ * Whether it is known which posts of this life of the stream are settled. If not, each of them may have an answer. `record`:
+ * as the server has it, also if the stream lost its end since.
+ */
+export function knowsStream({ own, owner, record, stream }: Omit<StartQuery, 'isReplay'>): boolean {
+  if (own?.stream === stream.created) return true;
+  if (record?.stream !== stream.created) return false;
+  return record.by.id === owner.id || record.settled.upTo <= stream.last;
 }
 
 /** `record` is of this stream as it is now (SETTLED-2); the caller has compared `last`. */

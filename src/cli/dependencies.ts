@@ -1,7 +1,7 @@
 import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
 import type { ClientOptions, Entry, ParleyClient, View } from '../client/index.ts';
 import type { Config, Environment, LoadOptions, Secret } from '../config/index.ts';
-import type { Faults } from '../daemon/index.ts';
+import type { Faults, SkipUntil } from '../daemon/index.ts';
 import type { Log } from './output/logging.ts';
 
 /** The other modules that commands use. Tests replace them. */
@@ -33,6 +33,7 @@ export interface DaemonModule {
     log: Log;
     telemetry?: (event: TelemetryEvent) => void;
     isReplay?: boolean;
+    skipUntil?: SkipUntil;
     mayInstall?: boolean;
     /** For tests. */
     faults?: Faults;

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Bus } from '../bus/index.ts';
+import type { Bus, SkipUntil } from '../bus/index.ts';
 import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import { type Config, Secret } from '../config/index.ts';
 import type { GatewayPort } from '../gateway/index.ts';
@@ -27,6 +27,7 @@ import { SOLE_OWNER } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory, ownHttpToken } from './data-directory.ts';
+import { decideOnOldPosts } from './ingress/old-posts.ts';
 import { type Gauges, Metrics } from './metrics.ts';
 import { Reloader } from './reload/reloader.ts';
 import type { Log, Runtime } from './runtime.ts';
@@ -55,6 +56,8 @@ export interface DaemonOptions extends Given {
   readonly telemetry?: TelemetrySink | undefined;
   /** Answers every post of the stream that is not in the logs of this store. */
   readonly isReplay?: boolean;
+  /** Answers no post up to there. `isReplay` has precedence. */
+  readonly skipUntil?: SkipUntil | undefined;
   /** Whether a missing nats-server may be installed; default: yes. */
   readonly mayInstall?: boolean | undefined;
   /** For tests. */
@@ -113,10 +116,11 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, load, log, telemetry, isReplay = false, mayInstall = true, faults = {}, ...given }: DaemonOptions,
+  { config, load, log, telemetry, mayInstall = true, faults = {}, ...more }: DaemonOptions,
   releasers: Releasers,
   onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {
+  const { isReplay = false, skipUntil, ...given } = more;
   const startedAt = new Date().toISOString();
   if (!given.simulation) await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
@@ -132,6 +136,8 @@ async function start(
   const { url, address } = await composition.server();
 
   await bus.claim(); // DAEMON-DAEMON-1
+  const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
+  await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
   const membership = composeMembership(config, store, bus, log);
   const watchers = new Watchers(membership?.follow);
@@ -146,9 +152,8 @@ async function start(
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? SOLE_OWNER,
-    ...{ bus, watchers, remote, log },
+    ...{ bus, watchers, remote, log, traces },
     toolbox: await tools.open(config),
-    traces,
     ...(gateway ? metrics.sinks(telemetry) : { telemetry }), // only HTTP reads the counts
     shutdown: signal,
     reach: faults.reach ?? (() => undefined),
@@ -163,7 +168,6 @@ async function start(
   await startTraces(traces, releasers);
 
   if (!given.store) await warnOfHidden(composition, store);
-  const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   const reloader = new Reloader({
     ...{ runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),

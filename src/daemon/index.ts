@@ -17,6 +17,7 @@
  *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, traces, nats-config
  */
 
+export type { SkipUntil } from '../bus/index.ts';
 export { checkJetStream, recordedScript } from './compose/compose.ts';
 export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';

@@ -241,7 +241,7 @@ export interface ConversationStore {
   saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void>;
 
   ingressPosition(): Promise<IngressPosition | null>;
-  /** May lag the logs, never lead them. */
+  /** May lag the logs, never lead them. The first one of a life of the stream is saved before it resolves. */
   saveIngressPosition(position: IngressPosition): Promise<void>;
 
   ingressAttempts(): Promise<IngressAttempts | null>;

@@ -75,6 +75,7 @@ export function createMemoryBus({
     url: 'memory:',
     maxPayload,
     isConnected: true,
+    ingressStart: async () => ({ life: stream, old: null }),
     async startIngress(options) {
       await options.onBegin?.();
       ingress = options;
@@ -83,7 +84,7 @@ export function createMemoryBus({
       await delivering;
       ingress = null;
     },
-    ingressLag: async () => null,
+    ...{ ingressLag: async () => null, unsettledUntil: async () => null },
     async post(publisher, conversation, body, { origin: _, ...marks } = {}): Promise<StreamPosition> {
       const made = delivery(publisher, conversation, body, marks);
       delivering = delivering.then(() => deliver(made));

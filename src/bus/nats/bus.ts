@@ -19,7 +19,7 @@ import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing, originHeaders } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
-import { beginReading } from './ingress/begin-reading.ts';
+import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
 import { CapacityGuard, capacityIn } from './ingress/capacity-guard.ts';
 import { createDeadLetters } from './ingress/dead-letter-box.ts';
 import { type DeadLetterOptions, publishDead, publishRefusedRuns } from './ingress/dead-letters.ts';
@@ -129,6 +129,11 @@ class NatsBus implements Bus {
   get maxPayload(): number {
     return this.#connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD;
   }
+
+  ingressStart: Bus['ingressStart'] = (store) => ingressStart(this.#ingressSources(), store);
+
+  unsettledUntil: Bus['unsettledUntil'] = (store, until) =>
+    unsettledUntil(this.#ingressSources(), store, until);
 
   async startIngress(ingress: IngressOptions): Promise<void> {
     this.#refuseWhenClosed();

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NAME_PATTERN } from '../../client/index.ts';
 import type { ConfigFlags } from '../../config/index.ts';
+import type { SkipUntil } from '../../daemon/index.ts';
 import { DURATION_FORM, durationOf } from '../../kernel/index.ts';
 
 /** The options of every command, and parsers of single values. An invalid value exits with 2. */
@@ -86,6 +87,17 @@ export function publisherName(value: string): string {
 export function entryIndex(value: string): number {
   if (/^\d{1,15}$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Give the index of an entry: a whole number from 0.');
+}
+
+/** A number is a sequence, never a year. */
+export function skipUntil(value: string): SkipUntil {
+  if (value === 'now') return { kind: 'now' };
+  if (/^\d{1,15}$/.test(value)) return { kind: 'sequence', sequence: Number(value) };
+  const time = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN;
+  if (!Number.isNaN(time)) return { kind: 'time', time };
+  throw new InvalidArgumentError(
+    'Give a sequence of the ingress stream, an ISO time such as 2026-11-24T09:30:00Z, or now.',
+  );
 }
 
 export function slugs(value: string): string[] {

@@ -185,9 +185,13 @@ export class LatestPosition {
     return this.#newest ?? ((await this.#documents.get(KEY)) as IngressPosition | null);
   }
 
-  set(position: IngressPosition): void {
+  async set(position: IngressPosition): Promise<void> {
+    const isOfNewStream = this.#newest?.stream !== position.stream;
     this.#newest = { ...position };
     this.#saving = this.#save();
+    if (!isOfNewStream) return;
+    const isNew = (known: unknown) => (known as IngressPosition | null)?.stream !== position.stream;
+    await this.#documents.change(KEY, (known) => (isNew(known) ? position : null)); // another daemon may be further
   }
 
   /** Saves the newest position. */

@@ -231,7 +231,7 @@ class JetStreamStore implements ConversationStore {
 
   async saveIngressPosition(position: IngressPosition): Promise<void> {
     this.#admit();
-    this.#position.set(position);
+    await this.#position.set(position);
   }
 
   async ingressAttempts(): Promise<IngressAttempts | null> {

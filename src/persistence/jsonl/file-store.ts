@@ -221,8 +221,10 @@ class FileStore implements ConversationStore {
 
   async saveIngressPosition(position: IngressPosition): Promise<void> {
     this.#admit();
+    const isOfNewStream = this.#ingress?.stream !== position.stream;
     this.#ingress = { ...position };
     this.#parts.ingress.change(() => this.#ingress);
+    if (isOfNewStream) await this.#parts.ingress.flush().catch(() => undefined); // retried and reported
   }
 
   async ingressAttempts(): Promise<IngressAttempts | null> {

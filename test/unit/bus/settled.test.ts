@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   covers,
   isAhead,
+  knowsStream,
   LowWaterMark,
   markOf,
   parseSettledRecord,
@@ -85,6 +86,28 @@ describe('the position at which a store starts to read posts', () => {
   it('the start position of a replay is the oldest post, whatever is settled', () => {
     const start = begin({ own: at(12), record: record(upTo(50)), isReplay: true });
     expect(start).toEqual({ position: null, skip: null, before: null, elsewhere: null });
+  });
+});
+
+describe('whether it is known which posts of a stream are settled', () => {
+  const earlier = { stream: 'earlier', sequence: 40 };
+  type Known = Partial<Pick<Parameters<typeof knowsStream>[0], 'own' | 'record'>>;
+  it.each<[boolean, string, Known]>([
+    [false, 'no position and no record: an empty data directory on a server with posts', {}],
+    [true, 'a position: a restart, with or without posts that arrived meanwhile', { own: at(4) }],
+    [true, 'a position after the end: the server lost its newest posts', { own: at(400) }],
+    [false, 'a position in an earlier life: the stream was created again', { own: earlier }],
+    [true, 'a record of another store: its posts are skipped', { record: record(upTo(10)) }],
+    [true, 'a record, and a position in an earlier life', { own: earlier, record: record(upTo(10)) }],
+    [false, 'a record of an earlier life', { record: record(upTo(10), { stream: 'earlier' }) }],
+    [
+      false,
+      'a record of another store on a server that lost its newest posts',
+      { record: record(upTo(101)) },
+    ],
+    [true, 'a record of this store: a copy of its logs', { record: record(upTo(101), { by: B }) }],
+  ])('%s: %s', (isKnown, _, known) => {
+    expect(knowsStream({ own: null, record: null, owner: B, stream, ...known })).toBe(isKnown);
   });
 });
 

@@ -202,8 +202,8 @@ describe('projections', () => {
   it('close reports projections that cannot be saved, and succeeds', () =>
     withScene(async ({ session, path, events }) => {
       await session(async (store) => {
-        await store.saveIngressPosition({ stream: 's', sequence: 3 });
         await mkdir(path('ingress.json.tmp'));
+        await store.saveIngressPosition({ stream: 's', sequence: 3 });
       });
       expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('ingress.json') }]);
       await session(async (store) => expect(await store.ingressPosition()).toBeNull());

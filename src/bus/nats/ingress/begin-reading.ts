@@ -1,10 +1,22 @@
 import type { StreamInfo } from 'nats';
-import type { StreamPosition } from '../../deliveries.ts';
-import { markOf, type Owner, type SeenPost, type Settled, type Start, startOf } from '../../settled.ts';
+import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil } from '../../deliveries.ts';
+import type { BusLog, ReadingStore } from '../../port.ts';
+import {
+  covers,
+  knowsStream,
+  markOf,
+  type Owner,
+  type SeenPost,
+  type Settled,
+  type Start,
+  startOf,
+} from '../../settled.ts';
 import { apiErrorCode, brokerError, CONSUMER_NOT_FOUND } from '../streams/broker-error.ts';
 import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
 import { SettledKeeper } from './settled-keeper.ts';
 import { timeOf } from './stored-posts.ts';
+import { StreamConsumer } from './stream-consumer.ts';
+import { type StreamMessage, senderOf } from './stream-message.ts';
 
 /** Finds the position at which a daemon starts to read posts, from the record of settled posts (`../settled.ts`). */
 
@@ -13,10 +25,7 @@ const SHARED_NAME = 'daemons with --store jetstream';
 export const LOST_END =
   'the ingress stream lost its newest posts when its server crashed, and other posts have their sequences now: reading it from its start';
 
-export interface BeginningOptions {
-  readonly owner: Owner;
-  /** The store's own position. */
-  readonly after: StreamPosition | null;
+export interface BeginningOptions extends ReadingStore {
   readonly isReplay?: boolean;
   /** Reads by the consumer that daemons share (KEEPER-3). */
   readonly isShared: boolean;
@@ -105,4 +114,100 @@ async function warnOfElsewhere({ manager, subjects, log }: IngressSources, start
     { posts, by, stream: subjects.ingressStream },
     'these posts were settled with another data directory or store and are not answered again; to answer them, start `parley up --replay`',
   );
+}
+
+/** `beginReading` reports the problems of the record. */
+const QUIET: BusLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+/** Posts that are requested at once. */
+const PAGE = 1_000;
+
+/** SETTLED-7. Changes nothing. */
+export async function ingressStart(
+  sources: IngressSources,
+  store: ReadingStore,
+): Promise<{ readonly life: string; readonly old: OldPosts | null }> {
+  const { info, isKnown } = await survey(sources, store);
+  const life = info.created;
+  const { messages: count, first_ts, last_ts, last_seq: last } = info.state;
+  if (isKnown || count === 0) return { life, old: null };
+  const [from, to] = [Date.parse(`${first_ts}`), Date.parse(`${last_ts}`)];
+  return { life, old: { stream: info.config.name, count, from, to, last } };
+}
+
+/** Reads the posts without their bodies. */
+export async function unsettledUntil(
+  sources: IngressSources,
+  store: ReadingStore,
+  until: SkipUntil,
+): Promise<SkippedPosts | null> {
+  const { connection, manager, subjects } = sources;
+  const { info, position, skip, isShared } = await survey(sources, store);
+  if (isShared) return null;
+  const { created: stream, state } = info;
+  const isSettled = skip ? covers(skip) : () => false;
+  const posts = new Map<string, RefusedRuns>();
+  let end = position.sequence;
+  let isOver = false;
+  const take = (message: StreamMessage) => {
+    isOver ||= isAfter(message, until) || message.sequence > state.last_seq;
+    if (isOver) return;
+    end = message.sequence;
+    if (isSettled(end)) return;
+    const { publisher } = senderOf(subjects, message);
+    posts.set(publisher, withPost(posts.get(publisher), stream, message));
+  };
+  const from = position.sequence + 1;
+  const consumer = await StreamConsumer.open(connection, manager, subjects.ingressStream, from, {
+    isHeadersOnly: true,
+  });
+  try {
+    while (consumer.pending > 0 && !isOver) {
+      const pull = await consumer.pull(Math.min(PAGE, consumer.pending), take);
+      if (pull.kind === 'broken')
+        throw brokerError(new Error(pull.reason), `read stream ${info.config.name}`);
+    }
+  } finally {
+    consumer.close();
+  }
+  return { position: { stream, sequence: end }, posts };
+}
+
+function isAfter({ sequence, time }: StreamMessage, until: SkipUntil): boolean {
+  if (until.kind === 'sequence') return sequence > until.sequence;
+  return until.kind === 'time' && Number(time / 1_000_000n) > until.time;
+}
+
+function withPost(known: RefusedRuns | undefined, stream: string, message: StreamMessage): RefusedRuns {
+  const { sequence, size } = message;
+  const to = Number(message.time / 1_000_000n);
+  const { count, bytes, from, runs } = known ?? { count: 0, bytes: 0, from: to, runs: [] };
+  const first = runs[0]?.[0] ?? sequence;
+  return { stream, count: count + 1, bytes: bytes + size, from, to, runs: [[first, sequence]] };
+}
+
+/** `position`: where the store would begin to read. `isShared`: daemons read by a consumer, which has a position. */
+async function survey(sources: IngressSources, { owner, after: own }: ReadingStore) {
+  const { watch, manager, subjects } = sources;
+  const keeper = new SettledKeeper({ ...sources, log: QUIET }, owner);
+  await watch.connected(CONNECTION_TIMEOUT_MS);
+  const info = await sources.stream();
+  await keeper.read();
+  const { record } = keeper;
+  const stream = { created: info.created, last: info.state.last_seq };
+  const start = { stream: info.created, sequence: 0 };
+  const known = (await keeper.hasLostEnd(info)) ? start : own;
+  const { position, skip } = startOf({ own: known, owner, record: keeper.record, isReplay: false, stream });
+  const isShared = await hasSharedConsumer();
+  const isKnown = isShared || knowsStream({ own, owner, record, stream });
+  return { info, position: position?.stream === info.created ? position : start, skip, isShared, isKnown };
+
+  async function hasSharedConsumer(): Promise<boolean> {
+    try {
+      await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER);
+      return true;
+    } catch (error) {
+      if (apiErrorCode(error) === CONSUMER_NOT_FOUND) return false;
+      throw brokerError(error, `read stream ${subjects.ingressStream}`);
+    }
+  }
 }

@@ -120,7 +120,8 @@ export class Ingress {
       await this.#options.onBegin?.();
       const cursor = await this.#locate();
       const position = { stream: cursor.life, sequence: cursor.last };
-      if (this.#options.onRead) cursor.wasRefused ??= await refusedRunsAfter(this.#sources, position);
+      const { onRead, isReplay } = this.#options;
+      if (onRead) cursor.wasRefused ??= await refusedRunsAfter(this.#sources, position, isReplay);
       const { connection, manager, subjects } = this.#sources;
       const { ingressStream: stream } = subjects;
       const consumer = await StreamConsumer.open(connection, manager, stream, cursor.last + 1, this.#bodies);
@@ -290,8 +291,9 @@ export class Ingress {
     if (cursor?.life === info.created) {
       // The lost sequences may belong to other posts now, so nothing counts as settled until it is read again.
       await this.#beginning.keeper.hasLostEnd(info);
-      this.#options.onPosition({ stream: info.created, sequence: 0 });
     }
+    if (this.#cursor || cursor?.life === info.created)
+      this.#options.onPosition({ stream: info.created, sequence: 0 }); // SETTLED-7
     this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
   }

@@ -1,5 +1,5 @@
 import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
-import { decodeDeadLetter } from '../../dead-letter.ts';
+import { decodeDeadLetter, SKIPPED } from '../../dead-letter.ts';
 import type { DeadLetter, Delivery, StreamPosition } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
@@ -158,10 +158,11 @@ async function readSince(
 /** Whether a dead letter of many posts includes this post. */
 export type WasRefused = (publisher: string, sequence: number, takenAt: number) => boolean;
 
-/** Reads the dead letters of many posts, for the posts after this position. */
+/** Reads the dead letters of many posts, for the posts after this position. A replay answers posts that were skipped. */
 export async function refusedRunsAfter(
   sources: Sources,
   { stream, sequence }: StreamPosition,
+  isReplay = false,
 ): Promise<WasRefused> {
   const { manager, subjects } = sources;
   const known = new Map<string, NamedRun[]>();
@@ -175,9 +176,9 @@ export async function refusedRunsAfter(
     await manager.streams.getMessage(subjects.deadStream, { last_by_subj: filter }); // usually throws: no such letter
     await readSince(sources, filter, time.getTime(), (subject, position, at, data) => {
       const names = subjects.parseDead(subject);
-      const letter =
-        names && decodeDeadLetter({ sequence: position, at: at.toISOString(), ...names }, data).refused;
-      if (letter?.stream !== stream) return;
+      const found = names && decodeDeadLetter({ sequence: position, at: at.toISOString(), ...names }, data);
+      const letter = found?.refused;
+      if (letter?.stream !== stream || (isReplay && found?.code === SKIPPED)) return;
       const runs = known.get(names?.publisher ?? '') ?? [];
       known.set(names?.publisher ?? '', runs);
       for (const [first, last] of letter.runs)

@@ -1,13 +1,14 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { type Config, FAULT_VARIABLES } from '../../../config/index.ts';
-import type { Faults } from '../../../daemon/index.ts';
+import type { Faults, SkipUntil } from '../../../daemon/index.ts';
 import type { Act, Context } from '../../context.ts';
 import type { Readiness, RunningDaemon } from '../../dependencies.ts';
 import { startWarnings } from '../../doctor/permissions.ts';
 import type { Io } from '../../io.ts';
 import { loadConfig } from '../../load-config.ts';
 import { commandLine } from '../../options/command-line.ts';
+import { skipUntil } from '../../options/options.ts';
 import { createLog } from '../../output/logging.ts';
 import { createConsoleTelemetry } from '../../output/telemetry.ts';
 import { type Palette, voiceOf, wantsColour } from '../../render/palette.ts';
@@ -22,6 +23,7 @@ interface UpOptions {
   readonly httpToken?: string;
   readonly watch?: boolean;
   readonly replay?: boolean;
+  readonly skipUntil?: SkipUntil;
   readonly install?: boolean;
   readonly allowCrashPoints?: boolean;
 }
@@ -44,6 +46,11 @@ export function addUp(program: Command, act: Act): void {
     .option('--http-token <token>', 'or none; visible in process lists (PARLEY_HTTP_TOKEN is safer)')
     .option('--watch', 'reload when a file of the configuration changes; `parley reload` does it once')
     .option('--replay', 'answer all posts that the server still has and these logs do not')
+    .addOption(
+      new Option('--skip-until <where>', 'answer no post up to a sequence, an ISO time or `now`')
+        .argParser(skipUntil)
+        .conflicts('replay'),
+    )
     .option('--no-install', 'do not install a missing nats-server; print the command instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
     .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));
@@ -74,6 +81,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     log,
     telemetry: telemetry?.emit,
     isReplay: options.replay,
+    skipUntil: options.skipUntil,
     mayInstall: options.install,
     faults,
   });

@@ -1,0 +1,64 @@
+import { type Bus, type OldPosts, type Owner, SKIPPED, type SkipUntil } from '../../bus/index.ts';
+import { messageOf, ParleyError, refusal } from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
+import type { Log } from '../runtime.ts';
+
+export interface OldPostsParts {
+  readonly bus: Pick<Bus, 'ingressStart' | 'unsettledUntil' | 'publishRefusedRuns'>;
+  readonly store: Pick<ConversationStore, 'ingressPosition' | 'saveIngressPosition'>;
+  readonly owner: Owner;
+  readonly log: Log;
+  /** Every post is answered that is not in the logs. */
+  readonly isReplay: boolean;
+  /** Posts up to there are not answered. */
+  readonly skipUntil?: SkipUntil | undefined;
+}
+
+/**
+ * Binds the store to the ingress stream before it reads posts (SETTLED-7). Throws `OLD_POSTS` if nothing is known about the
+ * posts of the stream and the caller decided nothing.
+ */
+export async function decideOnOldPosts(parts: OldPostsParts): Promise<void> {
+  const { bus, store, owner, log, isReplay, skipUntil } = parts;
+  if (isReplay) return;
+  if (skipUntil) return skip(parts, skipUntil);
+  const after = await store.ingressPosition();
+  const { life, old } = await bus.ingressStart({ after, owner });
+  if (old) throw oldPosts(old, owner);
+  if (after?.stream === life) return;
+  await store.saveIngressPosition({ stream: life, sequence: 0 }).catch((error: unknown) => {
+    log.warn({ error: messageOf(error) }, 'the position in the ingress stream was not saved');
+  });
+}
+
+/** The letters are stored before the position: a crash between them writes them once more. */
+async function skip({ bus, store, owner, log }: OldPostsParts, until: SkipUntil): Promise<void> {
+  const skipped = await bus.unsettledUntil({ after: await store.ingressPosition(), owner }, until);
+  if (skipped === null) {
+    log.warn({}, '--skip-until has no effect: the daemons with these logs continue where they stopped');
+    return;
+  }
+  const { position, posts } = skipped;
+  for (const [publisher, runs] of posts) {
+    const message = `${runs.count} posts of ${publisher} were skipped by --skip-until`;
+    const hint = 'while the stream has them, `parley up --replay` answers them';
+    await bus.publishRefusedRuns(publisher, runs, refusal(SKIPPED, message, hint));
+  }
+  await store.saveIngressPosition(position);
+  const count = [...posts.values()].reduce((sum, { count }) => sum + count, 0);
+  log.warn(
+    { posts: count, upTo: position.sequence },
+    'posts were skipped by --skip-until; start without it next time',
+  );
+}
+
+function oldPosts({ stream, count, from, to, last }: OldPosts, { name }: Owner): ParleyError {
+  const [first, newest] = [new Date(from).toISOString(), new Date(to).toISOString()];
+  return new ParleyError(
+    'OLD_POSTS',
+    `stream ${stream} has old posts (${count}, stored from ${first} to ${newest}): neither the server nor ${name} knows which are answered`,
+    {
+      hint: `answer them with \`parley up --replay\`, or skip them with \`parley up --skip-until ${last}\` (a sequence, an ISO time, or now)`,
+    },
+  );
+}
