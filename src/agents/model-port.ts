@@ -46,6 +46,8 @@ export interface ModelRequest {
   readonly hash: string;
   /** Additional headers, such as the session. */
   readonly headers: Readonly<Record<string, HeaderValue>>;
+  /** When the log requested this call, before a restart of the daemon: milliseconds since the epoch. Absent: just now. */
+  readonly askedAt?: number;
 }
 
 /** A value that may be shown, or one that only the adapter reveals. */

@@ -45,6 +45,7 @@ export interface Team {
 }
 
 /** How long a turn of this agent waits for its program to connect; null: it does not wait. */
-export function absentMsOf({ agents }: Pick<Team, 'agents'>, slug: string): number | null {
-  return agents.get(slug)?.absentMs ?? null;
+export function absentMsOf({ agents, limits }: Pick<Team, 'agents' | 'limits'>, slug: string): number | null {
+  const absentMs = agents.get(slug)?.absentMs ?? null;
+  return absentMs && Math.min(absentMs, limits.turnSeconds * 1_000);
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   entriesOf,
@@ -78,5 +79,17 @@ describe.each(['file', 'jetstream'] as const)(
       const entries = await entriesOf(await site.client(), 'c');
       expect(JSON.stringify(entries)).toContain('AGENT_NOT_CONNECTED');
     }, 30_000);
+
+    it('a restart of the daemon does not begin its wait anew', async () => {
+      const daemon = await stage('absent: wait\nabsentSeconds: 20\n');
+      const begun = performance.now();
+      await site.parley('say', 'c', '@critic look');
+      await expect.poll(waiting, { timeout: 10_000 }).toEqual(WAITS);
+      await sleep(10_000);
+      await daemon.kill9();
+      await site.up('--store', store);
+      await followUntil(await site.client(), 'c', turnsEnded(1));
+      expect(performance.now() - begun).toBeLessThan(29_000); // 10 s, a start, and 10 s; anew it takes more than 30 s
+    }, 90_000);
   },
 );

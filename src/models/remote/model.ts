@@ -21,7 +21,9 @@ import { RemoteSession } from './session.ts';
  * REMOTE-MODEL-4 After silence the turn is offered again, `MAX_OFFERS` times at most. Then the call fails as content, with the
  *    partial answer (L16).
  * REMOTE-MODEL-5 A session ends with its turn, and its agent is notified.
- * REMOTE-MODEL-6 A turn of an agent with `absentMs` is offered again until its program connects, at most for that time.
+ * REMOTE-MODEL-6 A turn of an agent with `absentMs` is offered again until its program connects, at most for that time. It
+ *    begins when the log requested the call, so that a restart of the daemon does not extend it, except that a program that
+ *    restarts too has `RECONNECT_MS`.
  */
 export interface RemoteModelOptions {
   readonly openChannel: OpenRemoteChannel;
@@ -46,6 +48,8 @@ export interface RemoteModel extends Model {
 const ACCEPT_MS = 5_000;
 /** Between two offers to an agent that is not connected. */
 const ABSENT_RETRY_MS = 1_000;
+/** REMOTE-MODEL-6 */
+const RECONNECT_MS = 10_000;
 
 type Offered =
   | { readonly kind: 'session'; readonly session: RemoteSession }
@@ -77,7 +81,12 @@ class OfferedTurns implements RemoteModel {
       const offered: Offered =
         offers === 0 && continued
           ? { kind: 'session', session: continued }
-          : await this.#offerWhenConnected(request, lowest, signal);
+          : await this.#offerWhenConnected(
+              request,
+              lowest,
+              signal,
+              offers === 0 ? request.askedAt : undefined,
+            );
       tries += 1;
       if (signal.aborted) return this.#aborted(request, partial);
       last = offered;
@@ -122,8 +131,15 @@ class OfferedTurns implements RemoteModel {
   }
 
   /** REMOTE-MODEL-6 */
-  async #offerWhenConnected(request: ModelRequest, lowest: number, signal: AbortSignal): Promise<Offered> {
-    const deadline = performance.now() + this.#waitMs(request);
+  async #offerWhenConnected(
+    request: ModelRequest,
+    lowest: number,
+    signal: AbortSignal,
+    absentSince = lowest,
+  ): Promise<Offered> {
+    const waitMs = this.#waitMs(request);
+    const waitedMs = Math.max(0, lowest - absentSince);
+    const deadline = performance.now() + Math.max(waitMs - waitedMs, Math.min(waitMs, RECONNECT_MS));
     try {
       for (;;) {
         const offered = await this.#offer(request, lowest, signal);

@@ -128,6 +128,23 @@ describe('a turn that is offered to a remote agent', () => {
     expect(model.isAbsent('t')).toBe(false);
   });
 
+  it.each([
+    ['what is left of the time', 40_000, 20_000],
+    ['10 seconds, in which a program that restarts too can connect', 3_600_000, 10_000],
+    ['the whole time after the clock was set back', -3_600_000, 60_000],
+  ])('REMOTE-MODEL-6: after a restart the wait takes %s', async (_, agoMs, leftMs) => {
+    const now = () => 10_000_000;
+    const absentMs = () => 60_000;
+    model = createRemoteModel({ openChannel, silenceMs: SILENCE_MS, heartbeatMs: 100, absentMs, now });
+    outcomes = Array.from({ length: 99 }, () => ({ kind: 'no-responder' as const }));
+    const calling = call({ ...requestOf(), askedAt: now() - agoMs });
+    await vi.advanceTimersByTimeAsync(leftMs - 100);
+    expect(model.isAbsent('t')).toBe(true);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(model.isAbsent('t')).toBe(false);
+    expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED' });
+  });
+
   it('REMOTE-MODEL-6: a stop ends the wait for a program', async () => {
     model = createRemoteModel({
       openChannel,

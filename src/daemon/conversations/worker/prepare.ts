@@ -173,11 +173,13 @@ function ready(
   reservation: Reservation,
 ): ReadyCall {
   const { effect, setup, upTo, context } = preparing;
-  const turn = context.conversation.state.agents[effect.agent]?.turn;
+  const { state, entries } = context.conversation;
+  const turn = state.agents[effect.agent]?.turn;
+  const asking = turn && entries[turn.askedAt];
   return {
     kind: 'ready',
     setup,
-    request,
+    request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
     upTo,
     estimatedTokens,
     number: (turn?.modelCalls ?? 0) + 1,
