@@ -73,6 +73,18 @@ export class Lineage {
     return { traceId: cause.traceId, spanId, parentId: cause.spanId, links };
   }
 
+  /** The `traceparent` of the post that caused the turn, for daemons that record no spans. Null: it has none. */
+  caller(turnId: string): string | null {
+    for (const index of this.#starts.get(turnId)?.trigger ?? []) {
+      const entry = this.#entries[index];
+      const maker = this.#maker(entry);
+      const found =
+        entry?.type === 'message' ? (entry.traceparent ?? null) : maker && this.caller(maker.turnId);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
   post({ id, createdAt, copiedFrom, traceparent }: MessageEntry): Placed {
     const names = [copiedFrom ?? this.#conversation, id, createdAt];
     const spanId = spanIdOf('post', ...names);
@@ -122,26 +134,25 @@ export class Lineage {
 
   /** The span of a trigger. Null: none. */
   #cause(entry: Entry | undefined): TraceContext | null {
-    switch (entry?.type) {
-      case 'message':
-        return this.post(entry);
-      case 'handoff':
-      case 'delegation-requested':
-        return this.#madeBy(entry.turnId, entry.call, entry.index);
-      case 'node-entered': {
-        const before = this.#entries[entry.index - 1]; // the result of `complete_node`
-        return before?.type === 'message' ? this.#madeBy(before.turnId, before.call, entry.index) : null;
-      }
-      default:
-        return null;
-    }
+    if (entry?.type === 'message') return this.post(entry);
+    const { turnId, call } = this.#maker(entry) ?? {};
+    if (turnId === undefined) return null;
+    return call ? this.toolCall(turnId, call) : this.turn(turnId);
   }
 
-  /** `at`: a turn that starts later cannot be the cause, so that a damaged log gives no endless chain. */
-  #madeBy(turnId: string | undefined, call: CallPlace | undefined, at: number): TraceContext | null {
-    const start = turnId === undefined ? undefined : this.#starts.get(turnId);
-    if (!start || start.index >= at) return null;
-    return call ? this.toolCall(start.turnId, call) : this.turn(start.turnId);
+  /** The turn that made a trigger, and its call. Null: none. */
+  #maker(entry: Entry | undefined): { readonly turnId: string; readonly call: CallPlace | undefined } | null {
+    if (entry === undefined) return null;
+    const before = this.#entries[entry.index - 1];
+    const by =
+      entry.type === 'node-entered' && before?.type === 'message' // the result of `complete_node`
+        ? before
+        : entry.type === 'handoff' || entry.type === 'delegation-requested'
+          ? entry
+          : null;
+    const start = by?.turnId === undefined ? undefined : this.#starts.get(by.turnId);
+    // A turn that starts later cannot be the cause, so that a damaged log gives no endless chain.
+    return start && start.index < entry.index ? { turnId: start.turnId, call: by?.call } : null;
   }
 }
 

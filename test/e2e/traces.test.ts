@@ -164,6 +164,33 @@ describe('traces of daemons that share their logs', () => {
 });
 
 describe('traces of one daemon', () => {
+  it('without an exporter, models, MCP servers and bus agents get the traceparent of the post, and nothing without one', async () => {
+    crowd = await startCrowd({
+      count: 1,
+      agents: AGENTS,
+      handler: (request) => team(request),
+      settings: { tools: settings().tools },
+    });
+    const carried: (string | undefined)[] = [];
+    await crowd.client.agent('critic', (turn) => {
+      carried.push(turn.traceparent);
+      return 'it is fine';
+    });
+    await crowd.client.post({ conversation: 'plain', publisher: 'alice', content: 'hello' });
+    await followUntil(crowd.client, 'plain', isAnswered);
+    await crowd.client.post({
+      ...{ conversation: 'demo', publisher: 'alice', content: 'hello' },
+      traceparent: TRACEPARENT,
+    });
+    await followUntil(crowd.client, 'demo', isAnswered);
+    expect(carried).toEqual([undefined, TRACEPARENT]);
+    const requested = crowd.provider.requests.map(({ headers }) => headers.traceparent);
+    expect(requested).toEqual([...Array(4).fill(undefined), ...Array(4).fill(TRACEPARENT)]);
+    const called = mcp.headers.flatMap(({ traceparent }) => traceparent ?? []);
+    expect(called).toEqual([TRACEPARENT]);
+    expect(otlp.spans).toEqual([]);
+  }, 60_000);
+
   it('a post continues the trace of its publisher, over NATS and over HTTP', async () => {
     crowd = await startCrowd({ count: 1, settings: settings() });
     const [site] = crowd.sites;

@@ -251,7 +251,7 @@ export class Effects {
     const abort = this.#begin(turnId);
     const startedAt = this.#runtime.elapsed();
     try {
-      const traceparent = this.#traceparent((lineage) => lineage.toolCall(turnId, call));
+      const traceparent = this.#traceparent(turnId, (lineage) => lineage.toolCall(turnId, call));
       const ran = await runTool(
         this.#conversation,
         { ...effect, ...traceparent },
@@ -271,14 +271,21 @@ export class Effects {
     const { turnId, hash, headers } = request;
     return {
       ...request,
-      headers: { ...headers, ...this.#traceparent((lineage) => lineage.modelCall(turnId, hash)) },
+      headers: { ...headers, ...this.#traceparent(turnId, (lineage) => lineage.modelCall(turnId, hash)) },
     };
   }
 
-  /** The header that makes the other program's work a part of this trace; empty without traces. */
-  #traceparent(spanIn: (lineage: Lineage) => TraceContext): { readonly traceparent?: string } {
-    if (this.#runtime.traces === null) return {};
-    return { traceparent: traceparentOf(spanIn(new Lineage(this.#conversation, this.#entries()))) };
+  /** The header that makes the other program's work a part of the trace. Without an exporter: that of the post, unchanged. */
+  #traceparent(
+    turnId: string,
+    spanIn: (lineage: Lineage) => TraceContext,
+  ): { readonly traceparent?: string } {
+    const entries = this.#entries();
+    const isTraced = this.#runtime.traces !== null;
+    if (!isTraced && !entries.some((entry) => entry.type === 'message' && entry.traceparent)) return {};
+    const lineage = new Lineage(this.#conversation, entries);
+    const traceparent = isTraced ? traceparentOf(spanIn(lineage)) : lineage.caller(turnId);
+    return traceparent === null ? {} : { traceparent };
   }
 
   #begin(turnId: string): LinkedAbort {
