@@ -49,6 +49,21 @@ describe('lists after a daemon was killed', () => {
     await until(async () => (await crowd.client.request('status', {})).conversations === 6);
   });
 
+  it('the status shows no turn of the killed daemon as running before another one continues it', async () => {
+    await stage({ count: 3, handler: () => ({ text: 'half', hang: 'after-text' }) });
+    const conversations = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const id of conversations) await crowd.publish(id, id);
+    await crowd.provider.waitForRequests(6);
+    await (await ownerOf(crowd, 'a')).kill9();
+    for (let running = 0; running < 6; ) {
+      const status = await crowd.client.request('status', {});
+      const owned = status.daemons.flatMap(({ owns }) => owns?.first ?? []);
+      const rows = status.running.first.map(({ conversation }) => conversation);
+      expect(rows.filter((id) => !owned.includes(id))).toEqual([]);
+      running = status.daemons.length === 2 ? rows.length : 0;
+    }
+  });
+
   it('a deleted conversation is not listed by other daemons that have read it', async () => {
     await stage({ count: 1 });
     const all = await converse('a');
