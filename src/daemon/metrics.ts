@@ -15,6 +15,7 @@ export interface Gauges {
   readonly ingressLag: IngressLag | null;
   /** Absent or null in the following: unknown, and not reported. */
   readonly approvals?: number | null;
+  readonly questions?: number | null;
   readonly waitingAgents?: number | null;
   readonly deadLetters?: number | null;
   readonly spans?: SpanCounts | null;
@@ -94,6 +95,7 @@ export class Metrics {
       gauge('parley_ingress_unsettled', 'Posts read that are not settled yet', gauges.ingressUnsettled),
       ...lagGauges(gauges.ingressLag, Date.now()),
       ...known('parley_approvals_open', 'Calls that wait for the approval of a person', gauges.approvals),
+      ...known('parley_questions_open', 'Questions of agents that wait for a person', gauges.questions),
       ...known(
         'parley_agents_waiting',
         'Agents whose turn waits for a person or another agent',

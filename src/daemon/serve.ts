@@ -144,14 +144,16 @@ export function gaugesOf(
   const letters = createLagMeter(() => bus.deadLetters.count(), monotonicClock);
   const waiting = createLagMeter(async () => {
     const rows = await workers.rows();
-    return rows.reduce((sum, row) => sum + (row.waiting?.length ?? 0), 0);
+    const questions = rows.flatMap(({ activity = [] }) => activity.filter((one) => one.for === 'question'));
+    return { agents: rows.flatMap((row) => row.waiting ?? []).length, questions: questions.length };
   }, monotonicClock);
   return async () => ({
     openConversations: workers.size,
     ingressUnsettled: posts.underWay,
     ingressLag: await lag(),
     approvals: (await workers.approvals()).length,
-    waitingAgents: await waiting(),
+    waitingAgents: (await waiting())?.agents ?? null,
+    questions: (await waiting())?.questions ?? null,
     deadLetters: await letters(),
     spans: traces?.counts ?? null,
   });

@@ -22,6 +22,8 @@ beforeAll(async () => {
       text: 'done',
       usage: { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 40 } },
     },
+    { text: 'hello' },
+    { toolCalls: [{ name: 'ask', arguments: '{"question":"Which one?"}' }] },
   ]);
   otlp = await startOtlpReceiver();
   const price = { inputPerMillion: 1, cachedInputPerMillion: 0.5, outputPerMillion: 10 };
@@ -33,6 +35,7 @@ beforeAll(async () => {
   const agents = {
     pm: '---\nname: Pam\ntools: [fs_list]\n---\nPERSONA OF PAM',
     dev: '---\nname: Dev\nmodel: unpriced\n---\nPERSONA OF DEV',
+    lea: '---\nname: Lea\nmodel: unpriced\ntools: [ask]\n---\nPERSONA OF LEA',
   };
   site = await openSite({ settings: { ...settings, models }, agents });
   const daemon = await site.up('--http', '127.0.0.1:0', '--http-token', 'none');
@@ -41,6 +44,10 @@ beforeAll(async () => {
   await followUntil(client, 'demo', turnsEnded(1));
   await client.post({ conversation: 'demo', publisher: 'alice', content: '@dev hello' });
   await followUntil(client, 'demo', turnsEnded(2));
+  await client.post({ conversation: 'asked', publisher: 'alice', content: '@lea decide' });
+  await followUntil(client, 'asked', (entries) =>
+    entries.some((entry) => entry.type === 'turn-ended' && entry.outcome === 'waiting'),
+  );
   await vi.waitFor(() => expect(otlp.spans.length).toBeGreaterThan(3), { timeout: 15_000, interval: 50 });
   text = await (await fetch(`${daemon.ready.http}/metrics`)).text();
 }, 60_000);
@@ -100,7 +107,11 @@ describe('the metrics of a daemon', () => {
         .reduce((a, b) => a + b, 0),
     );
     expect(counted.every((count) => count > 0)).toBe(true);
-    expect(values('parley_view_window_ratio_count')).toEqual(['{agent="pm"} 2', '{agent="dev"} 1']);
+    expect(values('parley_view_window_ratio_count')).toEqual([
+      '{agent="pm"} 2',
+      '{agent="dev"} 1',
+      '{agent="lea"} 1',
+    ]);
     const [last] = values('parley_turn_seconds_bucket').filter((line) => line.includes('le="+Inf"'));
     expect(last).toBe('{agent="pm",outcome="completed",le="+Inf"} 1');
   });
@@ -111,9 +122,10 @@ describe('the metrics of a daemon', () => {
     expect(values('parley_unpriced_calls_total')).toContain('{agent="dev",model="unpriced"} 1');
   });
 
-  it('open approvals, waiting agents and dead letters are reported', () => {
+  it('open approvals and questions, waiting agents and dead letters are reported', () => {
     expect(values('parley_approvals_open')).toEqual([' 0']);
-    expect(values('parley_agents_waiting')).toEqual([' 0']);
+    expect(values('parley_questions_open')).toEqual([' 1']);
+    expect(values('parley_agents_waiting')).toEqual([' 1']);
     expect(values('parley_dead_letters')).toEqual([' 0']);
   });
 });
