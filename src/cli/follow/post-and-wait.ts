@@ -62,16 +62,18 @@ export async function postAndWait(
       output.event(one);
     };
     const show: Show = { ...output, event };
-    let asking: readonly string[] = [];
+    const noteAsking = createAskingNotes(context, message.conversation);
     try {
-      const answered = await showUntilSettled(events, watch, show, client, answer, context);
-      if (answered !== null) asking = await showOpenQuestions(context, client, answer.conversation, answered);
+      const answered = await showUntilSettled(events, watch, show, client, answer, context, noteAsking);
+      const asking =
+        answered === null ? [] : await showOpenQuestions(context, client, answer.conversation, answered);
+      noteAsking([...asking, ...watch.asking]);
     } finally {
       waiting.hide();
       show.end();
       await events.return();
     }
-    const code = outcome(context, message.conversation, watch, asking, abort.signal);
+    const code = outcome(context, message.conversation, watch, abort.signal);
     if (message.workflow === undefined || abort.signal.aborted) return code;
     return await runOutcome(context, client, message, ended);
   } catch (error) {
@@ -125,6 +127,7 @@ async function showUntilSettled(
   client: ParleyClient,
   answer: PostAnswer,
   context: Context,
+  noteAsking: (agents: readonly string[]) => void,
 ): Promise<number | null> {
   const lengthAtRest = () => restingLength(client, answer.conversation);
   let answered: number | null = null;
@@ -136,6 +139,7 @@ async function showUntilSettled(
     show.event(event);
     if (event.kind === 'live') continue;
     watch.observe(event.entry);
+    noteAsking(watch.asking); // other turns may run for long
     if (event.entry.type === 'approval-requested') await waiting.requested(event.entry);
     else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
     else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
@@ -148,6 +152,19 @@ async function showUntilSettled(
     }
   }
   return answered;
+}
+
+/** Names each agent that waits for an answer once, while it waits, with the command that answers it. */
+function createAskingNotes(context: Context, conversation: string): (agents: readonly string[]) => void {
+  let noted: readonly string[] = [];
+  return (agents) => {
+    for (const agent of new Set(agents)) {
+      if (noted.includes(agent)) continue;
+      const command = context.command(`say ${conversation} "…" --to ${agent} --wait`);
+      context.note(`${agent} waits for your answer: ${command}`);
+    }
+    noted = agents;
+  };
 }
 
 /** Prints the unanswered questions of the entry at this index; returns the agents that wait for an answer. */
@@ -178,13 +195,7 @@ function interrupted(context: Context, conversation: string): number {
 }
 
 /** A turn that failed, was cut off or reached a limit has no complete answer. One that a person aborted is a success. */
-function outcome(
-  context: Context,
-  conversation: string,
-  watch: TurnWatch,
-  asking: readonly string[],
-  signal: AbortSignal,
-): number {
+function outcome(context: Context, conversation: string, watch: TurnWatch, signal: AbortSignal): number {
   if (signal.aborted && !watch.quiet) return interrupted(context, conversation);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
   for (const { agent, outcome, cut, limit } of watch.unfinished) {
@@ -197,11 +208,6 @@ function outcome(
   }
   for (const { agent, by } of watch.cut)
     context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);
-  for (const agent of new Set([...asking, ...watch.asking])) {
-    context.note(
-      `${agent} waits for your answer: ${context.command(`say ${conversation} "…" --to ${agent} --wait`)}`,
-    );
-  }
   return failed.length + watch.cut.length > 0 ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
+import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { agent, ended, entryOf, fakeDaemon, parley, person, posted, started } from './support.ts';
+import { agent, ended, entryOf, fakeDaemon, parley, person, posted, start, started } from './support.ts';
 
 describe('say --wait', () => {
   it('say --wait prints the second question and its agent if the message answered one of two', async () => {
@@ -26,6 +27,28 @@ describe('say --wait', () => {
       out: '? Round?\n  - yes\n  - no\n',
       err: waits,
     });
+  });
+
+  it('say --wait prints once that an agent waits for an answer, while another agent still works', async () => {
+    const given = { id: 'call_0', type: 'function' as const };
+    const ask = { ...given, function: { name: 'ask', arguments: '{"question":"Red?"}' } };
+    const daemon = fakeDaemon();
+    daemon.onPost = (message) => {
+      daemon.say(person(0, message.content), started(1, 'pm', [0]), started(2, 'dev', [0]));
+      daemon.say(agent(3, 'pm', 'One thing.', { tool_calls: [ask] }), ended(4, 'pm', 'waiting'));
+      return posted(message, 0, ['pm', 'dev']);
+    };
+    const stderr = new PassThrough();
+    let noted = '';
+    stderr.on('data', (text) => {
+      noted += text;
+    });
+    const running = start(['say', 'c', 'go', '--wait'], { daemon, io: { stderr } });
+    const note = 'pm waits for your answer: parley say c "…" --to pm --wait\n';
+    await expect.poll(() => noted).toContain(note);
+    daemon.say(agent(5, 'dev', 'Done.'), ended(6, 'dev'));
+    expect(await running.done).toMatchObject({ code: 0, out: expect.stringContaining('Done.') });
+    expect(noted.split('waits for your answer')).toHaveLength(2);
   });
 
   it('say --wait prints a call that needs approval as `parley approvals` does', async () => {
