@@ -25,6 +25,7 @@ import {
   tools,
 } from './answers.ts';
 import { postShape, slugShape } from './post.ts';
+import { searchAnswer, searchRequest } from './search.ts';
 import { MOST_STATUS_ROWS, status } from './status.ts';
 import { whatIfId, whatIfList, whatIfRequest, whatIfResult, whatIfSummary } from './what-if.ts';
 
@@ -68,6 +69,8 @@ export const CONTRACT = {
     answer: page,
     isRepeatable: true,
   },
+  /** Words in the messages of all conversations. */
+  search: { request: searchRequest, answer: searchAnswer, isRepeatable: true },
   view: {
     request: z.strictObject({
       conversation,

@@ -3,7 +3,8 @@
  * pure; `nats/` is the adapter, `memory/` the one for tests.
  *
  * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
- * contract.ts      request and answer of each verb of the request API; answers.ts, status.ts, what-if.ts: the longer ones
+ * contract.ts      request and answer of each verb of the request API; answers.ts, search.ts, status.ts, what-if.ts: the longer
+ *                  ones
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
  * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
@@ -70,6 +71,7 @@ export {
   type ToolResults,
   type TurnOffer,
 } from './remote-turns.ts';
+export { FOUND } from './search.ts';
 export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
 export { MOST_STATUS_ROWS, STATUS_ROWS, type StatusGroups } from './status.ts';

@@ -146,6 +146,10 @@ const LISTS = {
     approvals: z.array(z.looseObject({ approvalId: z.string() })),
     more: z.number().optional(),
   }),
+  search: z.looseObject({
+    hits: z.array(z.looseObject({ conversation: z.string(), index: z.number(), score: z.number() })),
+    pending: z.number(),
+  }),
   status: z.looseObject({ daemons: z.array(z.looseObject({ daemon: z.string().nullable() })) }),
 };
 export type SharedList = keyof typeof LISTS;

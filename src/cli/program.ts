@@ -13,6 +13,7 @@ import { addRecord } from './commands/conversations/record.ts';
 import { addRm } from './commands/conversations/rm.ts';
 import { addRun } from './commands/conversations/run.ts';
 import { addSay } from './commands/conversations/say.ts';
+import { addSearch } from './commands/conversations/search.ts';
 import { addShow } from './commands/conversations/show.ts';
 import { addResume, addStop } from './commands/conversations/stop.ts';
 import { addTail } from './commands/conversations/tail.ts';
@@ -115,7 +116,7 @@ export function createProgram(io: Io, act: Act): Command {
 
 /** By heading of `parley --help`. */
 const COMMANDS = {
-  Talk: [addChat, addSay, addRun, addLs, addShow, addTail],
+  Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail],
   Explain: [addExplain, addTraces, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addReload, addStatus, addAgents, addDead, addToken, addDoctor],

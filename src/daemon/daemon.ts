@@ -20,7 +20,7 @@ import {
   composeStore,
 } from './compose/compose.ts';
 import type { Faults } from './compose/faults.ts';
-import type { Given } from './compose/given.ts';
+import { type Given, searchPathOf } from './compose/given.ts';
 import { storeName, warnOfHidden } from './compose/hidden-conversations.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SOLE_OWNER } from './conversations/ownership.ts';
@@ -175,7 +175,7 @@ async function start(
   const place = { nats: url, http: gateway?.url ?? null, daemon: membership?.daemon ?? null };
   const facts = factsOf(config, { ...place, startedAt });
   const serving = { runtime, workers, bus, membership, releasers, grace, reloader, facts };
-  const { api, posts } = await serve({ ...serving, reading });
+  const { api, posts } = await serve({ ...serving, reading, searchPath: searchPathOf(given, config) });
   onReloader(reloader);
   given.simulation?.onReady(workers);
   releasers.add('retention', startRetention(config, { ...serving, api }));

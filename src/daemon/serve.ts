@@ -12,6 +12,7 @@ import { Posts } from './ingress/posts.ts';
 import type { Gauges } from './metrics.ts';
 import type { Reloader } from './reload/reloader.ts';
 import type { Runtime } from './runtime.ts';
+import { Search } from './search/search.ts';
 import type { Grace } from './shutdown.ts';
 import type { TraceExporter } from './traces/exporter.ts';
 
@@ -35,6 +36,7 @@ export interface Serving {
   readonly grace: Grace;
   readonly reloader: Reloader;
   readonly facts: DaemonFacts;
+  readonly searchPath: string | null;
   readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }
 
@@ -48,11 +50,14 @@ export async function serve({
   reading,
   reloader,
   facts,
+  searchPath,
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const erasure = new Erasure(bus.eraser, runtime);
-  const api = new Api(runtime, workers, posts, bus, { erasure, reloader, facts });
+  const search = new Search(runtime, workers, searchPath);
+  releasers.add('search', () => search.close());
+  const api = new Api(runtime, workers, posts, bus, { erasure, search, reloader, facts });
   releasers.add('ingress', () => {
     stopping.abort(); // do not wait for posts that cannot be made durable: they are redelivered
     return grace.within(membership ? membership.stopIngress() : bus.stopIngress());

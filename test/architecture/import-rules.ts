@@ -41,6 +41,7 @@ const MODULES: Readonly<Record<string, Module>> = {
   gateway: { modules: ['kernel', 'conversation'], files: [ALL_PORTS, FOLLOWER] },
   client: { modules: ['kernel', 'conversation', 'bus'] },
   traces: { modules: ['kernel', 'conversation'] },
+  search: { modules: ['kernel', 'conversation'] },
   daemon: {
     modules: [
       'kernel',
@@ -54,6 +55,7 @@ const MODULES: Readonly<Record<string, Module>> = {
       'gateway',
       'client',
       'traces',
+      'search',
     ],
   },
   chaos: {
@@ -105,6 +107,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   lowdb: ['persistence'],
   'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],
+  'node-sqlite3-wasm': ['search'],
   openai: ['models/openai'],
   picocolors: ['cli'],
   pino: ['cli'],

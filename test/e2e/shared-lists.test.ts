@@ -64,6 +64,26 @@ describe('lists after a daemon was killed', () => {
     }
   });
 
+  it('a search finds each message once, whichever daemon works on its conversation, and none of a deleted one', async () => {
+    await stage({ count: 2 });
+    const ids = ['a', 'b', 'c', 'd'];
+    for (const id of ids) await crowd.publish(id, `hello-${id}`);
+    for (const id of ids) await followUntil(crowd.client, id, turnsEnded(1));
+    const found = async () => {
+      const { hits } = await crowd.client.request('search', { q: 'hello', person: 'alice' });
+      return hits.map(({ conversation, index }) => `${conversation}/${index}`).sort();
+    };
+    const first = await Promise.all(
+      ids.map(async (id) => {
+        const entries = await entriesOf(crowd.client, id);
+        return `${id}/${entries.find(({ type }) => type === 'message')?.index}`;
+      }),
+    );
+    for (let n = 0; n < 4; n++) expect(await found()).toEqual(first);
+    await crowd.client.request('delete', { conversation: 'a' });
+    for (let n = 0; n < 4; n++) expect(await found()).toEqual(first.slice(1));
+  });
+
   it('a deleted conversation is not listed by other daemons that have read it', async () => {
     await stage({ count: 1 });
     const all = await converse('a');

@@ -39,7 +39,7 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 /** The HTTP role that each verb of the request API needs. */
 const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
-  ...needs('read', 'what-ifs what-if-result status'),
+  ...needs('read', 'what-ifs what-if-result status search'),
   post: 'post',
   answer: 'approve',
   ...needs('operate', 'delete phase mode fork hire dismiss reload what-if what-if-stop stop resume'),

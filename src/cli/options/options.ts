@@ -105,3 +105,8 @@ export function slugs(value: string): string[] {
   if (found.every((slug) => slug !== '')) return found;
   throw new InvalidArgumentError('Give slugs of agents, separated by commas: pm,dev.');
 }
+
+export function wholeNumber(value: string): number {
+  if (/^[1-9]\d{0,14}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('Give a whole number from 1.');
+}

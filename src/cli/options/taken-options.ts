@@ -40,7 +40,7 @@ const DAEMON: Taken = {
 };
 
 const OF_DAEMONS =
-  'chat say run ls show tail record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm status agents dead';
+  'chat say run ls show tail record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm search status agents dead';
 
 const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ...OF_DAEMONS.split(' ').map((name) => [name, EITHER] as const),

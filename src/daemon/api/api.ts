@@ -18,6 +18,7 @@ import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Search } from '../search/search.ts';
 import { listAgents, listTools } from './agents.ts';
 import {
   approvalsPage,
@@ -48,6 +49,7 @@ const PAYLOAD_SHARE = 0.9;
 
 /** What operators do beyond one conversation. */
 interface Admin {
+  readonly search: Pick<Search, 'search' | 'forget'>;
   readonly erasure: Pick<Erasure, 'erase'>;
   readonly reloader: Pick<Reloader, 'reload'>;
   readonly facts: DaemonFacts;
@@ -59,6 +61,7 @@ export class Api {
     entries: (request) => this.#entries(request),
     conversation: ({ conversation }) => this.#document(conversation),
     conversations: (request) => this.#list(request),
+    search: (request) => this.#admin.search.search(request),
     view: (request) => this.#view(request),
     delete: (request, { upTo }) => this.#delete(request, upTo),
     phase: (request, caller) => this.#phase(request, caller),
@@ -190,6 +193,7 @@ export class Api {
     const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
+    await this.#admin.search.forget(id); // MESSAGE-SEARCH-3
     const { left, ...onBus } = await this.#admin.erasure.erase({ conversation: id, ...upToPost });
     const { store } = this.runtime;
     const notReached = beyondReach(store);

@@ -18,6 +18,7 @@ import { isMovedCode } from '../conversations/ownership.ts';
 import { type ListedRow, limitIn, mergeConversations } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
+import { mergeSearch } from '../search/search.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 
@@ -78,6 +79,11 @@ export class SharedApi {
       case 'conversations':
         return this.#gather('conversations', request, (pages, missing) => ({
           ...mergeConversations(pages, request.body),
+          ...(missing.length > 0 && { incomplete: missing }),
+        }));
+      case 'search':
+        return this.#gather('search', request, (pages, missing) => ({
+          ...mergeSearch(pages, limitIn(request.body) ?? undefined),
           ...(missing.length > 0 && { incomplete: missing }),
         }));
       case 'status':

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Model, Toolbox } from '../../agents/index.ts';
 import type { Bus } from '../../bus/index.ts';
 import { type Config, didYouMean, nearest } from '../../config/index.ts';
@@ -50,6 +51,11 @@ export function timeOf({ simulation }: Given): Time {
 
 export function whatIfTextsOf({ simulation }: Given, config: Config): WhatIfTexts {
   return simulation ? createWhatIfTexts() : composeWhatIfTexts(config.daemon.data);
+}
+
+/** The file of the search index; null: it is kept in memory. */
+export function searchPathOf({ simulation }: Given, config: Config): string | null {
+  return simulation ? null : join(config.daemon.data, 'search', 'index.sqlite');
 }
 
 /** Throws `MODEL_UNKNOWN`: a name that no agent can use is a typing error. */

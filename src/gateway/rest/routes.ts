@@ -133,6 +133,15 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: 'get',
+    path: '/api/search',
+    verb: 'search',
+    role: 'read',
+    summary:
+      'Words in the messages of all conversations, best first; words in quotation marks occur in this order',
+    query: ['q', 'conversation', 'agent', 'person', 'phase', 'after', 'before', 'limit'],
+  },
+  {
+    method: 'get',
     path: '/api/approvals',
     verb: 'approvals',
     role: 'read',

@@ -35,6 +35,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   resolve: ['a', '--rerun'],
   rm: ['c'],
   record: ['c'],
+  search: ['word'],
   status: [],
   agents: [],
   dead: ['show', '1'],

@@ -32,6 +32,7 @@ import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
+import { Search } from '../../../src/daemon/search/search.ts';
 import type { Team } from '../../../src/daemon/team.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
@@ -194,7 +195,13 @@ export function createWorld(options: WorldOptions = {}) {
   const bus = handBus(options, () => posts);
   const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
   const erasure = new Erasure(bus.bus.eraser, runtime);
-  const api = new Api(runtime, workers, posts, bus.bus, { erasure, reloader: NO_RELOADER, facts: FACTS });
+  const search = new Search(runtime, workers, null);
+  const api = new Api(runtime, workers, posts, bus.bus, {
+    erasure,
+    search,
+    reloader: NO_RELOADER,
+    facts: FACTS,
+  });
   return {
     ...{ runtime, store, workers, posts, api, erasure, bus, shutdown, faults },
     /** From now on the daemon has this team. */
@@ -224,6 +231,7 @@ export function createWorld(options: WorldOptions = {}) {
     /** As an ordinary stop whose grace is over. */
     async end() {
       await erasure.stop();
+      await search.close();
       const drained = workers.drain();
       shutdown.abort();
       await drained;

@@ -26,6 +26,7 @@ describe('the REST routes', () => {
     ['GET', '/api/conversations', undefined, 'conversations', {}],
     ['GET', '/api/conversations?after=a&limit=2', undefined, 'conversations', { after: 'a', limit: 2 }],
     ['GET', '/api/status?limit=2', undefined, 'status', { limit: 2 }],
+    ['GET', '/api/search?q=a+b&agent=dev&limit=2', undefined, 'search', { q: 'a b', agent: 'dev', limit: 2 }],
     ['GET', '/api/conversations/demo', undefined, 'conversation', { conversation: 'demo' }],
     ['DELETE', '/api/conversations/demo', undefined, 'delete', { conversation: 'demo' }],
     [
@@ -210,6 +211,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/what-ifs/{id}',
       '/api/conversations/{conversation}/what-ifs/{id}/stop',
       '/api/conversations/{conversation}/approvals',
+      '/api/search',
       '/api/approvals',
       '/api/approvals/{approvalId}',
       '/api/agents',

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import {
   type DeadLetterDetail,
   type DeadLetterSummary,
@@ -7,7 +7,7 @@ import {
 } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
-import { conversationId, publisherName } from '../../options/options.ts';
+import { conversationId, publisherName, wholeNumber } from '../../options/options.ts';
 import { renderFailure } from '../../render/failure.ts';
 import type { Palette } from '../../render/palette.ts';
 import { renderTable } from '../../render/table.ts';
@@ -147,11 +147,6 @@ function inOrderOfPosting(letters: readonly DeadLetterSummary[]): DeadLetterSumm
   const isOne = streams.size === 1 && !streams.has(undefined);
   const order = ({ ingress, sequence }: DeadLetterSummary) => (isOne && ingress?.sequence) || sequence;
   return [...letters].sort((a, b) => order(a) - order(b));
-}
-
-function wholeNumber(value: string): number {
-  if (/^[1-9]\d{0,14}$/.test(value)) return Number(value);
-  throw new InvalidArgumentError('Give a whole number from 1.');
 }
 
 function wholeNumbers(value: string, before: number[] | undefined): number[] {

@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import type { Act } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { conversationId, wholeNumber } from '../../options/options.ts';
+import { renderFound } from '../../render/found.ts';
+
+interface Options {
+  readonly in?: string;
+  readonly agent?: string;
+  readonly person?: string;
+  readonly phase?: string;
+  readonly after?: string;
+  readonly before?: string;
+  readonly limit?: number;
+}
+
+export function addSearch(program: Command, act: Act): void {
+  program
+    .command('search <words...>')
+    .description('find messages of all conversations; words in quotation marks occur in this order')
+    .option('--in <conversation>', 'only in this conversation', conversationId)
+    .option('--agent <slug>', 'only messages of this agent')
+    .option('--person <name>', 'only messages of this person: the name or the id')
+    .option('--phase <phase>', 'only messages in this phase')
+    .option('--after <time>', 'only messages from this time on: 2026-01-31, or with a time of day')
+    .option('--before <time>', 'only messages before this time')
+    .option('--limit <n>', 'at most this many messages (default: 20)', wholeNumber)
+    .action((words: string[], { in: conversation, ...options }: Options, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          const found = await client.request('search', { q: words.join(' '), conversation, ...options });
+          if (context.json) context.value(found);
+          else if (found.hits.length === 0) context.note('no message has these words');
+          else context.line(renderFound(found.hits, context.palette));
+          if (found.pending > 0)
+            context.note(
+              `the index is being built: ${found.pending} conversations are missing; search again soon`,
+            );
+          if (found.incomplete?.length)
+            context.note(
+              `the answer may be incomplete: no answer from daemon ${found.incomplete.join(', ')}`,
+            );
+          return 0;
+        }),
+      ),
+    );
+}

@@ -1,0 +1,29 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { messageOf } from '../kernel/index.ts';
+import { openSqliteIndex } from './sqlite-index.ts';
+import type { IndexCalls } from './types.ts';
+
+/** The worker thread of the index. It executes calls in order, and answers each one. */
+
+export interface Call {
+  readonly id: number;
+  readonly name: keyof IndexCalls;
+  readonly argument: unknown;
+}
+
+export type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: string };
+
+const { path }: { path: string | null } = workerData;
+let index: IndexCalls | null = null;
+
+parentPort?.on('message', ({ id, name, argument }: Call) => {
+  try {
+    index ??= openSqliteIndex(path);
+    const run = index[name] as (this: IndexCalls, argument: unknown) => unknown;
+    parentPort?.postMessage({ id, value: run.call(index, argument) } satisfies Answer);
+  } catch (error) {
+    parentPort?.postMessage({ id, error: messageOf(error) } satisfies Answer);
+  }
+});

@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs';
+import { readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CONTRACT } from '../../src/bus/contract.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const READER = 'a-token-that-only-reads-0123456789';
+const OPERATOR = 'a-token-that-operates-0123456789ab';
+
+const variable = (name: string) => `\${${name}}`;
+
+/** The search of a daemon in its own process. */
+describe('search', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let url: string;
+  let daemon: Awaited<ReturnType<Site['up']>>;
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({
+        http: { tokens: { read: variable('READ_KEY'), operate: variable('OPERATE_KEY') } },
+      }),
+      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'The narwhal is noted.' } }] } },
+      env: {
+        READ_KEY: READER,
+        OPERATE_KEY: OPERATOR,
+      },
+    });
+    await start();
+    for (const [conversation, content] of [
+      ['one', 'Where does the quokka live?'],
+      ['two', 'A pangolin, please'],
+    ]) {
+      const answer = await call('POST', `/conversations/${conversation}/messages`, { content }, OPERATOR);
+      expect(answer.status).toBe(201);
+    }
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const start = async () => {
+    daemon = await site.up('--http', '127.0.0.1:0');
+    url = String(daemon.ready.http);
+  };
+  const call = (method: string, path: string, body?: object, token = READER) =>
+    fetch(`${url}/api${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const found = async (query: string) => {
+    const answer = CONTRACT.search.answer.parse(await (await call('GET', `/search?${query}`)).json());
+    return answer.hits.map(({ conversation, index }) => `${conversation}/${index}`);
+  };
+  const file = () => join(site.data, 'search', 'index.sqlite');
+
+  it('a daemon has no index before the first search', async () => {
+    expect(existsSync(join(site.data, 'search'))).toBe(false);
+  });
+
+  it('a token that reads finds messages of people and agents, and no token finds nothing', async () => {
+    expect(await found('q=quokka')).toEqual(['one/0']);
+    await expect.poll(() => found('q=narwhal&agent=lead')).toHaveLength(2);
+    expect((await fetch(`${url}/api/search?q=quokka`)).status).toBe(401);
+    expect((await call('GET', '/search?q=quokka&colour=red')).status).toBe(400);
+  });
+
+  it('other users of the machine cannot read the index', async () => {
+    expect((await stat(join(site.data, 'search'))).mode & 0o077).toBe(0);
+  });
+
+  it('`parley search` prints the place and the words', async () => {
+    const printed = await site.parley('search', 'quokka');
+    expect(printed.stderr).toBe('');
+    expect(printed.stdout).toMatch(/^one 0 {2}.*\n {2}Where does the quokka live\?$/m);
+    const json = await site.parley('search', 'pangolin', '--in', 'two', '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ hits: [{ conversation: 'two', index: 0 }], pending: 0 });
+  });
+
+  it('after a kill and without its file the index is built again', async () => {
+    await daemon.kill9();
+    await start();
+    expect(await found('q=quokka')).toEqual(['one/0']);
+    await daemon.kill9();
+    await rm(join(site.data, 'search'), { recursive: true });
+    await start();
+    expect(await found('q=quokka')).toEqual(['one/0']);
+  });
+
+  it('a deletion removes the texts from the file, also before the first search of a daemon', async () => {
+    expect(await readFile(file(), 'latin1')).toContain('pangolin');
+    await daemon.kill9();
+    await start();
+    expect((await call('DELETE', '/conversations/two', undefined, OPERATOR)).status).toBe(200);
+    expect(await readFile(file(), 'latin1')).not.toContain('pangolin');
+    expect(await found('q=pangolin')).toEqual([]);
+  });
+});

@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  documentsOf,
+  openSearchIndex,
+  type SearchDocument,
+  type SearchIndex,
+} from '../../../src/search/index.ts';
+
+const ada = { kind: 'person', id: 'web/ada', name: 'ada' } as const;
+const dev = { kind: 'agent', id: 'dev', name: 'Developer' } as const;
+
+function document(index: number, text: string, more: Partial<SearchDocument> = {}): SearchDocument {
+  const at = new Date(Date.UTC(2026, 0, 1, 0, 0, index)).toISOString();
+  return { index, at, author: ada, phase: 'plan', text, ...more };
+}
+
+function conversation(id: string, documents: readonly SearchDocument[]) {
+  return { id, length: documents.length, lastId: `${id}-last`, updatedAt: '2026-01-01T00:00:00Z', documents };
+}
+
+describe('the search index', () => {
+  let folder: string;
+  let path: string;
+  let index: SearchIndex;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'parley-search-'));
+    path = join(folder, 'index.sqlite');
+    index = openSearchIndex(path);
+    await index.put([
+      conversation('demo', [
+        document(0, 'Please fix the login page'),
+        document(1, 'The login form misses a xylophone', { author: dev, phase: 'execute' }),
+        document(2, 'Thanks, the page works: café'),
+      ]),
+      conversation('other', [document(7, 'A login of another conversation')]),
+    ]);
+  });
+  afterEach(async () => {
+    await index.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const places = async (text: string, more: object = {}) =>
+    (await index.search({ text, limit: 10, ...more }))
+      .map((hit) => `${hit.conversation}/${hit.index}`)
+      .sort();
+
+  it('every word must occur, and the last one may be the beginning of a word', async () => {
+    expect(await places('login')).toEqual(['demo/0', 'demo/1', 'other/7']);
+    expect(await places('login xylo')).toEqual(['demo/1']);
+    expect(await places('xylo login')).toEqual([]);
+    expect(await places('CAFE')).toEqual(['demo/2']);
+  });
+
+  it('words in quotation marks occur in this order', async () => {
+    expect(await places('"login page"')).toEqual(['demo/0']);
+    expect(await places('"page login"')).toEqual([]);
+    expect(await places('"login page')).toEqual(['demo/0']);
+  });
+
+  it('filters limit the answer to a conversation, an agent, a person, a phase and a time', async () => {
+    expect(await places('login', { conversation: 'other' })).toEqual(['other/7']);
+    expect(await places('login', { agent: 'dev' })).toEqual(['demo/1']);
+    expect(await places('login', { person: 'ada' })).toEqual(['demo/0', 'other/7']);
+    expect(await places('login', { person: 'web/ada', phase: 'plan' })).toEqual(['demo/0', 'other/7']);
+    expect(await places('login', { phase: 'execute' })).toEqual(['demo/1']);
+    expect(await places('login', { after: '2026-01-01T00:00:01Z' })).toEqual(['demo/1', 'other/7']);
+    expect(await places('login', { before: '2026-01-01T00:00:01Z' })).toEqual(['demo/0']);
+  });
+
+  it('a snippet names the places of the words', async () => {
+    const [hit] = await index.search({ text: 'xylophone', limit: 1 });
+    expect(hit?.marks.map(([from, to]) => hit.snippet.slice(from, to))).toEqual(['xylophone']);
+    expect(hit).toMatchObject({ author: dev, phase: 'execute', index: 1 });
+  });
+
+  it.each(['"', '*', 'text:', 'a OR', 'NEAR(', '(', "'; DROP TABLE entry; --", '-login', '\0', '^login'])(
+    'no character of a query is an operator: %j',
+    async (text) => {
+      await index.search({ text, limit: 10, conversation: `x') OR ('` });
+      expect(await places('xylophone')).toEqual(['demo/1']);
+    },
+  );
+
+  it('more entries than ids of one millisecond are all found', async () => {
+    const at = '2026-02-01T00:00:00.000Z';
+    const many = Array.from({ length: 2_100 }, (_, position) =>
+      document(position, `crowd ${position}`, { at }),
+    );
+    await index.put([conversation('crowd', many)]);
+    expect(await places('crowd 2099')).toEqual(['crowd/2099']);
+    expect(await places('crowd 3')).toContain('crowd/3');
+  });
+
+  it('the texts of a removed conversation are neither found nor in the file', async () => {
+    expect(await readFile(path, 'latin1')).toContain('login form misses');
+    await index.remove(['demo']);
+    expect(await places('login')).toEqual(['other/7']);
+    expect((await index.conversations()).map(({ id }) => id)).toEqual(['other']);
+    const file = await readFile(path, 'latin1');
+    expect(file).not.toContain('login form misses');
+    expect(file).not.toContain('xylo');
+  });
+
+  it('an index that was closed is opened again with its texts', async () => {
+    await index.close();
+    index = openSearchIndex(path);
+    expect(await places('xylophone')).toEqual(['demo/1']);
+  });
+
+  it('a file that is no database is replaced by an empty index', async () => {
+    await index.close();
+    await writeFile(path, 'not a database, but long enough to be read as the header of one'.repeat(100));
+    index = openSearchIndex(path);
+    expect(await index.conversations()).toEqual([]);
+  });
+
+  it('the lock of a killed process does not keep the index closed', async () => {
+    await index.close();
+    const { mkdir } = await import('node:fs/promises');
+    await mkdir(`${path}.lock`);
+    index = openSearchIndex(path);
+    expect(await places('xylophone')).toEqual(['demo/1']);
+    expect(existsSync(path)).toBe(true);
+  });
+});
+
+describe('what is searched', () => {
+  it('messages with a text are searched, and other entries are not', () => {
+    const common = { id: 'a', createdAt: '2026-01-01T00:00:00Z', author: ada, phase: 'plan' };
+    const found = documentsOf([
+      { ...common, index: 0, type: 'message', role: 'user', content: 'hello' },
+      { ...common, index: 1, type: 'message', role: 'assistant', content: ' ' },
+      { ...common, index: 2, type: 'phase-entered', from: 'plan', to: 'execute', by: 'ada' },
+    ]);
+    expect(found).toEqual([{ index: 0, at: common.createdAt, author: ada, phase: 'plan', text: 'hello' }]);
+  });
+});
