@@ -12,6 +12,8 @@ import type { StreamPosition } from './deliveries.ts';
  * SETTLED-6  It is the newest message up to which everything opened is settled.
  * SETTLED-7  A store that has no position in this life of the stream, on a server without a record of it, answers none of its
  *            posts before a person has decided on them (`OLD_POSTS`).
+ * SETTLED-8  A store reads again what is after its own record: a server that was restored from an older backup gives these
+ *            sequences to other posts. Ids suppress repetitions.
  */
 
 /** Every post up to `upTo` but those in `open`, which is in ascending order. */
@@ -72,6 +74,13 @@ export function knowsStream({ own, owner, record, stream }: Omit<StartQuery, 'is
   if (own?.stream === stream.created) return true;
   if (record?.stream !== stream.created) return false;
   return record.by.id === owner.id || record.settled.upTo <= stream.last;
+}
+
+/** SETTLED-8. `record` is of this stream as it is now. A position after the end of the stream is left to the reader. */
+export function upToRecord({ own, owner, record, stream }: Omit<StartQuery, 'isReplay'>) {
+  if (own === null || record?.by.id !== owner.id || record.stream !== own.stream) return own;
+  const { upTo } = record.settled;
+  return own.sequence <= upTo || own.sequence > stream.last ? own : { ...own, sequence: upTo };
 }
 
 /** `record` is of this stream as it is now (SETTLED-2); the caller has compared `last`. */

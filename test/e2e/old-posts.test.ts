@@ -176,6 +176,27 @@ describe('old posts of the ingress stream', () => {
     expect(await skipping.stop()).toBe(0);
   }, 120_000);
 
+  it('posts to a server that was restored from an older backup are answered, although their sequences were used before', async () => {
+    await answered('one');
+    const store = join(nats.directory, 'store');
+    const backup = join(nats.directory, 'backup');
+    await nats.kill9();
+    await cp(store, backup, { recursive: true });
+    await nats.restart();
+    await answered('two', 'three');
+    await nats.kill9();
+    await rm(store, { recursive: true });
+    await cp(backup, store, { recursive: true });
+    await nats.restart();
+    await publish('four', 'five', 'six');
+
+    const daemon = await up('a');
+    await expect
+      .poll(() => listed('a'), { timeout: 10_000 })
+      .toEqual(['five', 'four', 'one', 'six', 'three', 'two']);
+    expect(await daemon.stop()).toBe(0);
+  }, 120_000);
+
   it('daemons with --store jetstream stop with OLD_POSTS only if their consumer and the record are gone', async () => {
     await answered('one');
     await loseRecord();

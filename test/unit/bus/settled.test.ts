@@ -11,6 +11,7 @@ import {
   type SettledRecord,
   startOf,
   union,
+  upToRecord,
 } from '../../../src/bus/settled.ts';
 
 const LIFE = '2026-11-22T09:57:09.070717376Z';
@@ -109,6 +110,17 @@ describe('whether it is known which posts of a stream are settled', () => {
   ])('%s: %s', (isKnown, _, known) => {
     expect(knowsStream({ own: null, record: null, owner: B, stream, ...known })).toBe(isKnown);
   });
+});
+
+it('SETTLED-8: a store reads again what is after its own record, and only then', () => {
+  const cut = (own: ReturnType<typeof at> | null, known: SettledRecord | null) =>
+    upToRecord({ own, owner: B, record: known, stream });
+  expect(cut(at(12), record(upTo(10, [4]), { by: B }))).toEqual(at(10));
+  expect(cut(at(9), record(upTo(10), { by: B }))).toEqual(at(9));
+  expect(cut(at(101), record(upTo(10), { by: B }))).toEqual(at(101)); // after the end of the stream
+  expect(cut(at(12), record(upTo(10)))).toEqual(at(12)); // of another store
+  expect(cut(at(12), record(upTo(10), { by: B, stream: 'earlier' }))).toEqual(at(12));
+  expect([cut(at(12), null), cut(null, record(upTo(10), { by: B }))]).toEqual([at(12), null]);
 });
 
 describe('sets of settled posts', () => {

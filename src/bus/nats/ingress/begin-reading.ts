@@ -10,6 +10,7 @@ import {
   type Settled,
   type Start,
   startOf,
+  upToRecord,
 } from '../../settled.ts';
 import { apiErrorCode, brokerError, CONSUMER_NOT_FOUND } from '../streams/broker-error.ts';
 import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
@@ -54,7 +55,8 @@ export async function beginReading(sources: IngressSources, options: BeginningOp
   const { record } = keeper;
   const stream = { created: info.created, last: info.state.last_seq };
   // The store's own position may be in the lost part; ids suppress repeated posts.
-  const known = hasLostEnd ? { stream: info.created, sequence: 0 } : own;
+  const asRecorded = isShared ? own : upToRecord({ own, owner, record, stream }); // shared logs are on the same server
+  const known = hasLostEnd ? { stream: info.created, sequence: 0 } : asRecorded;
   const start = startOf({ own: known, owner, record, isReplay, stream });
   keeper.begin(info.created, start.before);
   return { start, keeper, warnOfSkipped: () => warnOfElsewhere(sources, start) };
@@ -195,7 +197,7 @@ async function survey(sources: IngressSources, { owner, after: own }: ReadingSto
   const { record } = keeper;
   const stream = { created: info.created, last: info.state.last_seq };
   const start = { stream: info.created, sequence: 0 };
-  const known = (await keeper.hasLostEnd(info)) ? start : own;
+  const known = (await keeper.hasLostEnd(info)) ? start : upToRecord({ own, owner, record, stream });
   const { position, skip } = startOf({ own: known, owner, record: keeper.record, isReplay: false, stream });
   const isShared = await hasSharedConsumer();
   const isKnown = isShared || knowsStream({ own, owner, record, stream });
