@@ -32,6 +32,17 @@ export interface Identity {
   readonly name: string | null;
 }
 
+export interface FoundMessage {
+  readonly conversation: string;
+  readonly title: string | null;
+  readonly index: number;
+  readonly at: string;
+  readonly author: { readonly kind: string; readonly id: string; readonly name: string };
+  readonly snippet: string;
+  /** Start and end of each found word in the snippet. */
+  readonly marks: readonly (readonly [number, number])[];
+}
+
 /** The actor, in addition to the token. */
 export interface Sender {
   readonly publisher?: string;
@@ -115,6 +126,8 @@ export const requests = {
     }
     return rows;
   },
+  search: (q: string, more: Readonly<Record<string, string>>) =>
+    ask<{ hits: FoundMessage[]; pending: number }>('GET', `search?${new URLSearchParams({ q, ...more })}`),
   post: (conversation: string, post: Post) => ask('POST', `${of(conversation)}/messages`, post),
   begin: (post: Post) => ask<{ conversation: string }>('POST', 'conversations', post),
   /** `at`: as of this entry; null: now. `texts`: the parts of the definition whose texts the answer contains. */

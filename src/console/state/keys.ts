@@ -14,6 +14,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'g, G', means: 'first, last entry' },
   { keys: 'Enter', means: 'why did it say that? In the list: open' },
   { keys: 'o', means: 'unfold the tools of an entry' },
+  { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
   { keys: '/', means: 'find a conversation' },
   { keys: 'c', means: 'write' },
   { keys: 'n', means: 'new conversation' },
@@ -22,8 +23,19 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: '?', means: 'this list' },
 ];
 
-export function listenToKeys(): () => void {
+/** `search`: opens the palette, also while a person types. */
+export function listenToKeys(search: () => void): () => void {
   const onKey = (event: KeyboardEvent) => {
+    if (
+      event.key.toLowerCase() === 'k' &&
+      (event.ctrlKey || event.metaKey) &&
+      !event.shiftKey &&
+      !event.altKey
+    ) {
+      event.preventDefault(); // browsers use it for their address bar
+      return search();
+    }
+    if (document.querySelector('.palette[open]')) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
     if (isHandled) event.preventDefault();

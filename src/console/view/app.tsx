@@ -4,11 +4,13 @@ import { requests } from '../api/requests.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed, refresh } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { openPalette } from '../state/palette.ts';
 import { go, linkTo, route } from '../state/route.ts';
 import { access, attempt, notice, sender } from '../state/session.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
 import { Icon } from './parts.tsx';
+import { Palette } from './search/palette.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { TokenGate } from './token-gate.tsx';
 
@@ -20,7 +22,7 @@ export function App() {
 
 function Console() {
   useEffect(keepListed, []);
-  useEffect(listenToKeys, []);
+  useEffect(() => listenToKeys(openPalette), []);
   useSignalEffect(() => {
     const at = route.value;
     if (at.page === 'conversation') open(at.id);
@@ -41,6 +43,7 @@ function Console() {
         </main>
       )}
       <NoticeBar />
+      <Palette />
       <Help />
       <div class="unseen" aria-live="polite">
         {announcement}

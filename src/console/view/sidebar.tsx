@@ -1,6 +1,7 @@
 import type { ConversationRow } from '../api/requests.ts';
 import { shortId, when } from '../model/format.ts';
 import { found, isListed, rows, search, sharedTitles } from '../state/conversations.ts';
+import { openPalette } from '../state/palette.ts';
 import { linkTo, route } from '../state/route.ts';
 import { agents } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
@@ -17,6 +18,15 @@ export function Sidebar() {
         <h1>
           <a href={linkTo.list}>Parley</a>
         </h1>
+        <button
+          type="button"
+          class="quiet search"
+          aria-label="Search"
+          title="Search everything (Ctrl+K)"
+          onClick={openPalette}
+        >
+          <Icon name="search" />
+        </button>
         <a class="button quiet" href={linkTo.new} aria-label="New conversation" title="New conversation (n)">
           <Icon name="plus" />
         </a>

@@ -1,0 +1,47 @@
+/** What a person types to search, as the fields of a request. Pure. */
+
+export interface SearchQuery {
+  readonly q: string;
+  readonly filters: Readonly<Record<string, string>>;
+}
+
+/** The prefix that a person types, and the field of the request. */
+const FIELDS: Readonly<Record<string, string>> = {
+  agent: 'agent',
+  person: 'person',
+  phase: 'phase',
+  in: 'conversation',
+  after: 'after',
+  before: 'before',
+};
+
+export const FILTERS = Object.keys(FIELDS);
+
+/** `login agent:dev` searches for `login` in messages of `dev`. */
+export function searchQueryOf(text: string): SearchQuery {
+  const filters: Record<string, string> = {};
+  const q = text.replace(/(^|\s)([a-z]+):(\S+)/gu, (whole, _blank: string, prefix: string, value: string) => {
+    const field = Object.hasOwn(FIELDS, prefix) ? FIELDS[prefix] : undefined;
+    if (field === undefined) return whole;
+    filters[field] = value;
+    return '';
+  });
+  return { q: q.trimStart(), filters };
+}
+
+/** A snippet in parts; the found words are marked. */
+export function partsOf(
+  snippet: string,
+  marks: readonly (readonly [number, number])[],
+): { readonly text: string; readonly isFound: boolean }[] {
+  const parts: { text: string; isFound: boolean }[] = [];
+  let end = 0;
+  for (const [from, to] of marks) {
+    parts.push(
+      { text: snippet.slice(end, from), isFound: false },
+      { text: snippet.slice(from, to), isFound: true },
+    );
+    end = to;
+  }
+  return [...parts, { text: snippet.slice(end), isFound: false }].filter(({ text }) => text !== '');
+}

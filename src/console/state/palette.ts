@@ -1,0 +1,137 @@
+import { batch, computed, effect, signal } from '@preact/signals';
+import { type FoundMessage, requests } from '../api/requests.ts';
+import { searchQueryOf } from '../model/search-query.ts';
+import { opened } from './conversation.ts';
+import { rows } from './conversations.ts';
+import { jumpTo } from './jump.ts';
+import { writeTo } from './keys.ts';
+import { go, linkTo, route } from './route.ts';
+import { agents, identity } from './session.ts';
+
+/** The palette: jumps to conversations, agents and messages. */
+
+const MOST_CONVERSATIONS = 6;
+const MOST_AGENTS = 3;
+const MOST_MESSAGES = 20;
+/** After the last key, before the daemon is asked. */
+const PAUSE_MS = 150;
+const AGAIN_MS = 1_000;
+
+export type Choice =
+  | { readonly kind: 'agent'; readonly slug: string; readonly name: string; readonly description: string }
+  | { readonly kind: 'conversation'; readonly id: string; readonly title: string; readonly at: string }
+  | { readonly kind: 'message'; readonly hit: FoundMessage };
+
+export const isPaletteOpen = signal(false);
+export const typed = signal('');
+/** The messages of the newest answer, and whether another one is awaited. */
+export const answer = signal<{
+  readonly hits: readonly FoundMessage[];
+  readonly pending: number;
+  readonly failure: string | null;
+}>({ hits: [], pending: 0, failure: null });
+export const isSearching = signal(false);
+export const chosen = signal(0);
+
+export const choices = computed<readonly Choice[]>(() => {
+  const { q, filters } = searchQueryOf(typed.value);
+  const wanted = q.trim().toLowerCase();
+  const fits = (...texts: readonly string[]) => texts.join(' ').toLowerCase().includes(wanted);
+  const hasFilter = Object.keys(filters).length > 0;
+  const mayPost = identity.value?.role === 'operate' || identity.value?.role === 'post';
+  const team =
+    wanted === '' || hasFilter || !mayPost ? [] : agents.value.filter(({ slug, name }) => fits(slug, name));
+  const listed = hasFilter ? [] : rows.value.filter(({ id, title }) => fits(id, title ?? ''));
+  const newest = [...listed].sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
+  return [
+    ...team.slice(0, MOST_AGENTS).map((agent): Choice => ({ kind: 'agent', ...agent })),
+    ...newest.slice(0, MOST_CONVERSATIONS).map(
+      ({ id, title, updatedAt }): Choice => ({
+        kind: 'conversation',
+        id,
+        title: title ?? id,
+        at: updatedAt,
+      }),
+    ),
+    ...answer.value.hits.map((hit): Choice => ({ kind: 'message', hit })),
+  ];
+});
+
+export function openPalette(): void {
+  batch(() => {
+    typed.value = '';
+    chosen.value = 0;
+    answer.value = { hits: [], pending: 0, failure: null };
+    isPaletteOpen.value = true;
+  });
+}
+
+export function choose(choice: Choice): void {
+  isPaletteOpen.value = false;
+  if (choice.kind === 'conversation') go(linkTo.conversation(choice.id));
+  else if (choice.kind === 'agent')
+    whenReady(
+      linkTo.new,
+      () => document.getElementById('composer') !== null,
+      () => writeTo(choice.slug),
+    );
+  else showMessage(choice.hit);
+}
+
+function showMessage({ conversation, index }: FoundMessage): void {
+  const isShown = () => opened.value?.id === conversation && opened.value.thread.placeOf(index) >= 0;
+  whenReady(linkTo.conversation(conversation), isShown, () => jumpTo(index));
+}
+
+const READY_EVERY_MS = 50;
+const READY_WITHIN_MS = 10_000;
+
+/** Goes to a page, and acts when it is loaded, unless the person has left it. */
+function whenReady(link: string, isReady: () => boolean, action: () => void): void {
+  go(link);
+  const givenUp = performance.now() + READY_WITHIN_MS;
+  const timer = setInterval(() => {
+    const hasLeft = location.hash !== link;
+    if (!hasLeft && !isReady() && performance.now() < givenUp) return;
+    clearInterval(timer);
+    if (!hasLeft && isReady()) requestAnimationFrame(action);
+  }, READY_EVERY_MS);
+}
+
+/** Asks the daemon for messages while the palette is open. Runs until the returned function is called. */
+export function keepSearching(): () => void {
+  return effect(() => {
+    const { q, filters } = searchQueryOf(typed.value);
+    void route.value;
+    if (!isPaletteOpen.value || q.trim().length < 2) {
+      batch(() => {
+        isSearching.value = false;
+        answer.value = { hits: [], pending: 0, failure: null };
+      });
+      return;
+    }
+    isSearching.value = true;
+    let [isOver, timer]: [boolean, ReturnType<typeof setTimeout> | undefined] = [false, undefined];
+    const ask = async () => {
+      const found = await requests
+        .search(q, { ...filters, limit: String(MOST_MESSAGES) })
+        .then((page) => ({ ...page, failure: null }))
+        .catch((error: unknown) => ({
+          hits: [],
+          pending: 0,
+          failure: error instanceof Error ? error.message : String(error),
+        }));
+      if (isOver) return;
+      batch(() => {
+        answer.value = found;
+        isSearching.value = false;
+      });
+      if (found.pending > 0) timer = setTimeout(ask, AGAIN_MS);
+    };
+    timer = setTimeout(ask, PAUSE_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  });
+}

@@ -1,0 +1,82 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** The palette: jumps to conversations, agents and messages. */
+describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+    for (const [conversation, content] of [
+      ['zoo', 'Where does the quokka live? <b>now</b>'],
+      ['garden', 'Plant a magnolia'],
+    ])
+      await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const open = async (hash?: string) => {
+    const page = await stage.look(hash);
+    await page.locator('.row').first().waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: /Search/ }).waitFor();
+    return page;
+  };
+
+  it('a person finds a message with the keyboard, and its entry is selected', async () => {
+    const page = await open();
+    await page.keyboard.type('quok');
+    const option = page.getByRole('option', { name: /Alice|alice/ }).filter({ hasText: 'quokka' });
+    expect(await textOf(option.first())).toContain('Where does the quokka live? <b>now</b>');
+    expect(await option.first().locator('mark').innerText()).toBe('quokka');
+    for (let n = 0; n < 10 && (await option.first().getAttribute('aria-selected')) !== 'true'; n++)
+      await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await message(page, 'Where does the quokka live?').first().waitFor();
+    expect(page.url()).toMatch(/#\/c\/zoo$/);
+    await expect
+      .poll(() => page.evaluate('document.activeElement.closest("article")?.innerText ?? ""'))
+      .toContain('Where does the quokka');
+  });
+
+  it('a filter limits the messages to those of an agent', async () => {
+    const page = await open();
+    await page.keyboard.type('magnolia agent:lead');
+    const options = page.getByRole('option');
+    await expect.poll(async () => (await options.allInnerTexts()).join()).toContain('Lena Lead');
+    expect(await options.count()).toBe(1);
+  });
+
+  it('a person jumps to a conversation and writes to an agent', async () => {
+    const page = await open('#/c/zoo');
+    await page.keyboard.type('magnolia');
+    await page
+      .getByRole('option', { name: /Plant a magnolia/ })
+      .first()
+      .click();
+    await message(page, 'Plant a magnolia').first().waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('lena');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('@lead ');
+  });
+
+  it('Esc closes it, other keys of the page do nothing while it is open, and it says when nothing fits', async () => {
+    const page = await open('#/c/zoo');
+    await page.keyboard.type('nothingfitsthis');
+    await page.getByText('Nothing fits.').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('combobox', { name: /Search/ }).waitFor({ state: 'detached' });
+    expect(page.url()).toMatch(/#\/c\/zoo$/);
+  });
+
+  it('it fits 320 pixels', async () => {
+    const page = await stage.look('', { viewport: { width: 320, height: 640 } });
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    await page.keyboard.type('quokka');
+    await page.locator('.palette mark').first().waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+  });
+});

@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { partsOf, searchQueryOf } from '../../../src/console/model/search-query.ts';
+
+describe('what a person types to search', () => {
+  it('filters are taken out of the words', () => {
+    expect(searchQueryOf('in:demo login agent:dev page')).toEqual({
+      q: 'login page',
+      filters: { agent: 'dev', conversation: 'demo' },
+    });
+  });
+
+  it('a word with a colon that is no filter is searched', () => {
+    expect(searchQueryOf('https://example.org constructor:x')).toEqual({
+      q: 'https://example.org constructor:x',
+      filters: {},
+    });
+  });
+
+  it('the last word may be unfinished, so a blank at the end is kept', () => {
+    expect(searchQueryOf('the ').q).toBe('the ');
+  });
+
+  it('a snippet is split at its found words', () => {
+    expect(partsOf('a login page', [[2, 7]])).toEqual([
+      { text: 'a ', isFound: false },
+      { text: 'login', isFound: true },
+      { text: ' page', isFound: false },
+    ]);
+  });
+});
