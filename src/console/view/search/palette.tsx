@@ -1,5 +1,4 @@
-import { useSignalEffect } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { when } from '../../model/format.ts';
 import { FILTERS, partsOf } from '../../model/search-query.ts';
 import {
@@ -39,10 +38,6 @@ export function Palette() {
     };
     dialog.current?.addEventListener('click', onClick);
   }, []);
-  useSignalEffect(() => {
-    if (isPaletteOpen.value) dialog.current?.showModal();
-    else dialog.current?.close();
-  });
   return (
     <dialog
       ref={dialog}
@@ -61,6 +56,11 @@ function Search() {
   const found = choices.value;
   const at = Math.min(chosen.value, found.length - 1);
   const list = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const dialog = list.current?.closest('dialog');
+    dialog?.showModal(); // only now: it focuses the field that it contains
+    return () => dialog?.close();
+  }, []);
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
