@@ -95,7 +95,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     const page = await stage.look('#/c/edited');
     const panel = await openPanel(page, 'Noted: second');
     await panel.getByRole('link', { name: 'Fork from here' }).click();
-    expect(await textOf(panel)).toContain('a copy of the entries 0 to 8');
+    await expect.poll(() => textOf(panel)).toContain('a copy of the entries 0 to 8');
     const field = panel.getByLabel('Id of the new conversation');
     expect(await field.inputValue()).toBe('edited-8');
     await field.fill('no such id!');

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../conversation/index.ts';
 import { keepDraft, readDraft } from '../api/session.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
@@ -112,7 +112,7 @@ function Signature() {
         placeholder="your name"
         maxLength={60}
         value={signature.value}
-        onChange={(event) => sign(event.currentTarget.value)}
+        onInput={(event) => sign(event.currentTarget.value)}
       />
     </label>
   );
@@ -122,6 +122,7 @@ type Writing = ReturnType<typeof useWriting>;
 
 function useWriting(place: string, onPost: (content: string) => Promise<boolean>) {
   const field = useRef<HTMLTextAreaElement>(null);
+  const caret = useRef<number | null>(null);
   const [text, setText] = useState(() => readDraft(place));
   const [cursor, setCursor] = useState(0);
   const [isPosting, setPosting] = useState(false);
@@ -133,6 +134,12 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   useEffect(() => {
     if (place === '') field.current?.focus();
   }, []);
+  useLayoutEffect(() => {
+    if (caret.current === null) return; // before the next key: a later frame would move what is typed meanwhile
+    field.current?.focus();
+    field.current?.setSelectionRange(caret.current, caret.current);
+    caret.current = null;
+  }, [text]);
   const write = (next: string) => {
     setText(next);
     keepDraft(place, next);
@@ -153,10 +160,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
     const after = completed(text, mention, slug);
     write(after.text);
     setCursor(after.cursor);
-    requestAnimationFrame(() => {
-      field.current?.focus();
-      field.current?.setSelectionRange(after.cursor, after.cursor);
-    });
+    caret.current = after.cursor;
   };
   const onInput = (event: { readonly currentTarget: HTMLTextAreaElement }) => {
     write(event.currentTarget.value);
