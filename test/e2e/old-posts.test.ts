@@ -1,4 +1,4 @@
-import { cp, rm } from 'node:fs/promises';
+import { cp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
@@ -152,7 +152,10 @@ describe('old posts of the ingress stream', () => {
     const daemon = await up('a');
     await say('a', 'one');
     await recreateStream();
-    await expect.poll(() => daemon.stderr(), { timeout: 60_000 }).toContain('another one than before');
+    const created = await withStreams(async (streams) => (await streams.info('PARLEY_IN')).created);
+    const position = () => readFile(join(directory('a'), 'ingress.json'), 'utf8');
+    await expect.poll(position, { timeout: 60_000 }).toContain(created);
+    expect(daemon.stderr()).toContain('another one than before');
     await daemon.kill9();
     await loseRecord();
     await publish('two');
