@@ -71,13 +71,13 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       await message(page, 'number 0').waitFor();
       for (let round = 0; round < 3; round++) {
         cable.cut();
-        await page.locator('.connection', { hasText: 'Offline, reconnecting' }).waitFor();
+        await page.locator('.away', { hasText: 'Not connected' }).waitFor();
         for (let n = 1; n <= 3; n++)
           await post('cut', `number ${round * 3 + n}`, { includeInContext: false });
         cable.mend();
         await message(page, `number ${round * 3 + 3}`).waitFor();
       }
-      await page.locator('.connection').waitFor({ state: 'detached' });
+      await page.locator('.away').waitFor({ state: 'detached' });
       const numbers = await page.locator('article.message .prose').allInnerTexts();
       expect(numbers).toEqual(Array.from({ length: 10 }, (_, n) => `number ${n}`));
       await stage.endOfTest(/net::ERR_/);
@@ -184,10 +184,10 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       const page = await stage.look('#/c/away', {}, cable.url);
       await message(page, 'hello').waitFor();
       cable.cut();
-      const lost = page.locator('.connection', { hasText: 'Offline, reconnecting' });
+      const lost = page.locator('.away', { hasText: 'Not connected' });
       await lost.waitFor();
-      await write(page, 'nobody hears this');
-      await page.getByRole('alert').waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      expect(await textOf(page.getByRole('alert'))).toMatch(/The daemon does not answer/);
       cable.mend();
       await lost.waitFor({ state: 'detached' });
       await page.getByRole('alert').waitFor({ state: 'detached', timeout: 1_000 });

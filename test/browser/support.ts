@@ -15,6 +15,10 @@ export interface Stage {
   api<T = unknown>(method: string, path: string, body?: object): Promise<T>;
   /** Closes the pages of one test. Fails if one had an unexpected error. */
   endOfTest(expected?: RegExp): Promise<void>;
+  /** Ends the daemon with SIGKILL. */
+  kill(): Promise<void>;
+  /** Starts the daemon again, on the same port. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -32,7 +36,7 @@ export async function openStage({ before, token, ...options }: StageOptions): Pr
     ...options,
   });
   await before?.(site);
-  const daemon = await site.up('--http', '127.0.0.1:0');
+  let daemon = await site.up('--http', '127.0.0.1:0');
   const url = String(daemon.ready.http);
   const browser = await launchBrowser();
   const pages: Awaited<ReturnType<typeof openConsole>>[] = [];
@@ -62,6 +66,10 @@ export async function openStage({ before, token, ...options }: StageOptions): Pr
       for (const one of opened) await one.close();
       const faults = opened.flatMap((one) => one.faults);
       expect(faults.filter((fault) => !expected?.test(fault))).toEqual([]);
+    },
+    kill: () => daemon.kill9(),
+    async restart() {
+      daemon = await site.up('--http', new URL(url).host);
     },
     async close() {
       await browser.close();

@@ -71,6 +71,16 @@ export class RequestError extends Error {
   }
 }
 
+/** The daemon did not answer, or answered that it cannot at present. The same request may succeed later. */
+export class Unreachable extends Error {}
+
+/** Statuses of a daemon that starts, stops or has no server, and of a proxy without a daemon. */
+const RETRYABLE: readonly number[] = [429, 502, 503, 504];
+
+export function isRetryable(error: unknown): boolean {
+  return error instanceof Unreachable || (error instanceof RequestError && RETRYABLE.includes(error.status));
+}
+
 export function headers(): Record<string, string> {
   const token = readToken();
   return token === null ? {} : { authorization: `Bearer ${token}` };
@@ -79,19 +89,29 @@ export function headers(): Record<string, string> {
 /** Exchanges the one-time code of an address for the daemon's token. */
 export async function tokenFor(code: string): Promise<string> {
   const headers = { authorization: `Code ${code}` };
-  const response = await fetch('api/console-token', { method: 'POST', headers });
+  const response = await reach('api/console-token', { method: 'POST', headers });
   if (!response.ok) throw await refusalOf(response);
   return ((await response.json()) as { token: string }).token;
 }
 
-async function ask<T>(method: string, path: string, body?: object): Promise<T> {
-  const response = await fetch(`api/${path}`, {
+async function ask<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+  const response = await reach(`api/${path}`, {
     method,
     headers: { ...headers(), ...(body && { 'content-type': 'application/json' }) },
     ...(body && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
   });
   if (!response.ok) throw await refusalOf(response);
   return (await response.json()) as T;
+}
+
+/** `fetch`, whose own error differs by browser. */
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, init);
+  } catch (cause) {
+    throw new Unreachable('The daemon does not answer', { cause });
+  }
 }
 
 export async function refusalOf(response: Response): Promise<RequestError> {
@@ -103,6 +123,9 @@ export async function refusalOf(response: Response): Promise<RequestError> {
   const code = text('code', `HTTP_${response.status}`);
   return new RequestError(response.status, code, text('detail', response.statusText), text('hint', ''));
 }
+
+/** Longer than the daemon waits for its server. */
+const POST_TIMEOUT_MS = 30_000;
 
 const of = (conversation: string) => `conversations/${encodeURIComponent(conversation)}`;
 
@@ -128,8 +151,9 @@ export const requests = {
   },
   search: (q: string, more: Readonly<Record<string, string>>) =>
     ask<{ hits: FoundMessage[]; pending: number }>('GET', `search?${new URLSearchParams({ q, ...more })}`),
-  post: (conversation: string, post: Post) => ask('POST', `${of(conversation)}/messages`, post),
-  begin: (post: Post) => ask<{ conversation: string }>('POST', 'conversations', post),
+  /** A post without an answer may be sent again with its id. */
+  post: (conversation: string, post: Post) =>
+    ask('POST', `${of(conversation)}/messages`, post, AbortSignal.timeout(POST_TIMEOUT_MS)),
   /** `at`: as of this entry; null: now. `texts`: the parts of the definition whose texts the answer contains. */
   view(conversation: string, agent: string, at: number | null, texts: readonly string[] = []) {
     const query = new URLSearchParams({ agent, ...(at !== null && { at: String(at) }) });

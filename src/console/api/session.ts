@@ -2,6 +2,7 @@
 
 const TOKEN = 'parley.token';
 const DRAFT = 'parley.draft.';
+const OUTBOX = 'parley.outbox';
 const NAME = 'parley.name';
 
 export function readToken(): string | null {
@@ -37,4 +38,14 @@ export function readDraft(place: string): string {
 export function keepDraft(place: string, text: string): void {
   if (text === '') sessionStorage.removeItem(DRAFT + place);
   else sessionStorage.setItem(DRAFT + place, text);
+}
+
+/** The posts that are not confirmed, as JSON, stored until the tab is closed. */
+export function readOutbox(): string {
+  return sessionStorage.getItem(OUTBOX) ?? '[]';
+}
+
+export function keepOutbox(posts: readonly object[]): void {
+  if (posts.length === 0) sessionStorage.removeItem(OUTBOX);
+  else sessionStorage.setItem(OUTBOX, JSON.stringify(posts));
 }

@@ -7,7 +7,7 @@ import { type Chunk, type Drafts, NO_DRAFTS, withChunk, withoutSaid } from '../m
 import { type Participant, participantsOf } from '../model/people.ts';
 import { Thread } from '../model/thread.ts';
 import { refresh } from './conversations.ts';
-import { access, agents, reachedAgain } from './session.ts';
+import { access, agents, isAway } from './session.ts';
 
 /** The open conversation: its thread, its streamed text, and the state of the connection. */
 
@@ -85,7 +85,7 @@ export function open(id: string): void {
     },
     onConnection(state) {
       connection.value = state;
-      if (state.kind === 'live') reachedAgain();
+      if (state.kind === 'live') isAway.value = false;
       if (state.kind === 'lost') drafts.value = NO_DRAFTS;
       if (state.kind === 'over' && state.code === 'UNAUTHORIZED') access.value = 'token-needed';
     },

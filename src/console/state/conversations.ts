@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals';
-import { type ConversationRow, requests } from '../api/requests.ts';
+import { type ConversationRow, requests, Unreachable } from '../api/requests.ts';
+import { isAway } from './session.ts';
 
 /** The list of conversations, polled while the page is visible. */
 
@@ -26,8 +27,9 @@ export async function refresh(): Promise<void> {
   try {
     rows.value = await requests.conversations();
     isListed.value = true;
-  } catch {
-    // The thread reports that the daemon does not answer; the list stays unchanged.
+    isAway.value = false;
+  } catch (error) {
+    isAway.value ||= error instanceof Unreachable; // the list stays unchanged
   }
 }
 

@@ -6,6 +6,7 @@ import {
   requests,
   type Sender,
   tokenFor,
+  Unreachable,
 } from '../api/requests.ts';
 import { keepName, keepToken, readName, readToken } from '../api/session.ts';
 
@@ -31,6 +32,12 @@ export interface Notice {
 /** The failure of the last action. */
 export const notice = signal<Notice | null>(null);
 
+/** The daemon does not answer. The page shows it once, not for each request. */
+export const isAway = signal(false);
+isAway.subscribe((isNow) => {
+  if (!isNow && notice.peek()?.isUnreachable) notice.value = null;
+});
+
 /** Loads the user and the agents; asks for a token if one is required. */
 export async function enter(): Promise<void> {
   try {
@@ -45,6 +52,7 @@ export async function enter(): Promise<void> {
     phases.value = table.phases;
     workflows.value = runs.workflows;
     access.value = 'granted';
+    isAway.value = false;
   } catch (error) {
     const isRefused = error instanceof RequestError && error.status === 401;
     if (isRefused) keepToken(null);
@@ -95,15 +103,17 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
     notice.value = null;
     return true;
   } catch (error) {
-    if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
-    const isUnreachable = !(error instanceof RequestError);
-    const hint = isUnreachable ? 'check that the daemon is running' : error.hint;
-    notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
+    report(error);
     return false;
   }
 }
 
-/** Call it when the connection is restored. */
-export function reachedAgain(): void {
-  if (notice.value?.isUnreachable) notice.value = null;
+/** Shows why a request failed. */
+export function report(error: unknown): void {
+  if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
+  const isUnreachable = error instanceof Unreachable;
+  if (isUnreachable) isAway.value = true;
+  const hint =
+    error instanceof RequestError ? error.hint : isUnreachable ? 'Try again when it is connected.' : '';
+  notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
 }

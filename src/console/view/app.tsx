@@ -1,14 +1,15 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { requests } from '../api/requests.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed, refresh } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { send } from '../state/outbox.ts';
 import { openPalette } from '../state/palette.ts';
 import { go, linkTo, route } from '../state/route.ts';
-import { access, attempt, notice, sender } from '../state/session.ts';
+import { access, isAway, notice } from '../state/session.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
+import { AwayBanner } from './outbox-view.tsx';
 import { Icon } from './parts.tsx';
 import { Palette } from './search/palette.tsx';
 import { Sidebar } from './sidebar.tsx';
@@ -30,25 +31,28 @@ function Console() {
   });
   const { page } = route.value;
   return (
-    <div class={`console at-${page}`}>
-      <Sidebar />
-      {page === 'conversation' && <ConversationPage />}
-      {page === 'new' && <NewPage />}
-      {page === 'list' && (
-        <main class="empty">
-          <p>Choose a conversation, or start one.</p>
-          <p class="muted">
-            Press <kbd>?</kbd> for the keys.
-          </p>
-        </main>
-      )}
-      <NoticeBar />
-      <Palette />
-      <Help />
-      <div class="unseen" aria-live="polite">
-        {announcement}
+    <>
+      <AwayBanner />
+      <div class={`console at-${page} ${isAway.value ? 'is-away' : ''}`}>
+        <Sidebar />
+        {page === 'conversation' && <ConversationPage />}
+        {page === 'new' && <NewPage />}
+        {page === 'list' && (
+          <main class="empty">
+            <p>Choose a conversation, or start one.</p>
+            <p class="muted">
+              Press <kbd>?</kbd> for the keys.
+            </p>
+          </main>
+        )}
+        <NoticeBar />
+        <Palette />
+        <Help />
+        <div class="unseen" aria-live="polite">
+          {announcement}
+        </div>
       </div>
-    </div>
+    </>
   );
 }
 
@@ -115,12 +119,13 @@ function Help() {
 }
 
 function NewPage() {
-  const begin = (content: string) =>
-    attempt(async () => {
-      const { conversation } = await requests.begin({ id: crypto.randomUUID(), content, ...sender() });
-      void refresh();
-      go(linkTo.conversation(conversation));
-    });
+  const begin = async (content: string) => {
+    const conversation = crypto.randomUUID().replaceAll('-', '');
+    if (!(await send(conversation, { content }))) return false;
+    void refresh();
+    go(linkTo.conversation(conversation));
+    return true;
+  };
   return (
     <main class="page new">
       <header class="head">

@@ -1,13 +1,13 @@
 import { useEffect } from 'preact/hooks';
 import type { DeliveryMode } from '../../conversation/index.ts';
-import { requests } from '../api/requests.ts';
 import { connection, opened, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
+import { send } from '../state/outbox.ts';
 import { route } from '../state/route.ts';
-import { attempt, sender } from '../state/session.ts';
 import { AnswerPanel } from './answer/panel.tsx';
 import { Composer } from './composer.tsx';
 import { Header } from './header.tsx';
+import { KeptPosts } from './outbox-view.tsx';
 import { People } from './people.tsx';
 import { ThreadView } from './thread-view.tsx';
 import { Timeline } from './timeline.tsx';
@@ -23,8 +23,7 @@ export function ConversationPage() {
   const at = route.value;
   const here = opened.value;
   if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
-  const post = (content: string, delivery: DeliveryMode) =>
-    attempt(() => requests.post(at.id, { id: crypto.randomUUID(), content, delivery, ...sender() }));
+  const post = (content: string, delivery: DeliveryMode) => send(at.id, { content, delivery });
   return (
     <>
       <main class="page">
@@ -33,6 +32,7 @@ export function ConversationPage() {
         <ConnectionBar />
         <WaitingBar />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
+        <KeptPosts place={at.id} />
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
       </main>
       {at.panel && <AnswerPanel id={at.id} panel={at.panel} />}
@@ -59,19 +59,10 @@ function WaitingBar() {
 
 function ConnectionBar() {
   const state = connection.value;
-  if (state.kind === 'lost') {
-    return (
-      <p class="connection" role="status">
-        Offline, reconnecting. Nothing is lost.
-      </p>
-    );
-  }
-  if (state.kind === 'over') {
-    return (
-      <p class="connection" role="status">
-        {state.message}
-      </p>
-    );
-  }
-  return null;
+  if (state.kind !== 'over') return null;
+  return (
+    <p class="connection" role="status">
+      {state.message}
+    </p>
+  );
 }

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { access, enter, enterWith, notice } from '../state/session.ts';
 
 /** Asks for the token, which is stored until the tab is closed. */
@@ -39,14 +39,18 @@ function TokenForm() {
   );
 }
 
+const RETRY_MS = 2_000;
+
 function Unreachable() {
+  useEffect(() => {
+    const timer = setInterval(() => void enter(), RETRY_MS);
+    return () => clearInterval(timer);
+  }, []);
   return (
-    <div>
+    <div role="status">
       <h1>Parley</h1>
-      <p>The daemon does not answer. Check that it is running.</p>
-      <button type="button" onClick={() => void enter()}>
-        Try again
-      </button>
+      <p>Not connected. Trying again…</p>
+      <p class="muted">Check that the daemon is running.</p>
     </div>
   );
 }

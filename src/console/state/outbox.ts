@@ -1,0 +1,107 @@
+import { effect, signal } from '@preact/signals';
+import { isRetryable, type Post, requests, Unreachable } from '../api/requests.ts';
+import { keepOutbox, readOutbox } from '../api/session.ts';
+import { access, isAway, report, sender } from './session.ts';
+
+/**
+ * The posts of this tab that the daemon has not confirmed.
+ *
+ * OUTBOX-1 A post is stored with its id before it is sent. The daemon appends a post that it gets twice once.
+ * OUTBOX-2 Posts are sent one at a time, and those of a conversation in the order in which they were written.
+ * OUTBOX-3 A post without an answer is sent again until there is one. A refused post is kept until the person decides.
+ */
+
+export interface KeptPost {
+  readonly conversation: string;
+  readonly post: Post;
+  /** `sending`: for the first time. */
+  readonly state: 'sending' | 'waiting' | 'refused';
+  /** Why it was not accepted. */
+  readonly reason?: string;
+}
+
+const RETRY_MS = 2_000;
+
+export const outbox = signal<readonly KeptPost[]>(
+  (JSON.parse(readOutbox()) as readonly KeptPost[]).map((kept) =>
+    kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept,
+  ),
+);
+let passes = Promise.resolve();
+let retry: ReturnType<typeof setTimeout> | undefined;
+
+/** False: the daemon refused the post, and the person sees the reason. */
+export async function send(conversation: string, message: Omit<Post, 'id'>): Promise<boolean> {
+  const post = { id: crypto.randomUUID(), ...message, ...sender() };
+  store([...outbox.value, { conversation, post, state: isAway.value ? 'waiting' : 'sending' }]); // OUTBOX-1
+  const isTried = flush();
+  if (isAway.value) return true;
+  await isTried;
+  if (keptOf(post.id)?.state !== 'refused') return true;
+  discard(post.id);
+  return false;
+}
+
+export function sendAgain(id: string): void {
+  change(id, 'waiting');
+  void flush();
+}
+
+export function discard(id: string): void {
+  store(outbox.value.filter(({ post }) => post.id !== id));
+}
+
+/** Sends what waits, now and as long as it waits. */
+effect(() => {
+  if (access.value === 'granted' && !isAway.value) void flush();
+});
+
+function flush(): Promise<void> {
+  passes = passes.then(sendAll); // OUTBOX-2
+  return passes;
+}
+
+async function sendAll(): Promise<void> {
+  clearTimeout(retry);
+  const blocked = new Set<string>();
+  for (const { conversation, post } of outbox.peek()) {
+    const kept = keptOf(post.id);
+    if (!kept || kept.state === 'refused' || blocked.has(conversation)) continue;
+    const error = await failureOf(requests.post(conversation, post));
+    if (error === null) {
+      discard(post.id);
+      isAway.value = false;
+    } else if (isRetryable(error)) {
+      blocked.add(conversation); // OUTBOX-2
+      change(post.id, 'waiting', error instanceof Unreachable ? undefined : error.message);
+      isAway.value ||= error instanceof Unreachable;
+      if (error instanceof Unreachable) break;
+    } else {
+      change(post.id, 'refused', error.message);
+      report(error);
+    }
+  }
+  if (outbox.peek().some(({ state }) => state !== 'refused')) retry = setTimeout(flush, RETRY_MS); // OUTBOX-3
+}
+
+const failureOf = (request: Promise<unknown>): Promise<Error | null> =>
+  request.then(
+    () => null,
+    (error: Error) => error,
+  );
+
+const keptOf = (id: string) => outbox.peek().find(({ post }) => post.id === id);
+
+function change(id: string, state: KeptPost['state'], reason?: string): void {
+  store(
+    outbox.peek().map((kept) => {
+      const { conversation, post } = kept;
+      return post.id === id ? { conversation, post, state, ...(reason && { reason }) } : kept;
+    }),
+  );
+}
+
+function store(posts: readonly KeptPost[]): void {
+  outbox.value = posts;
+  keepOutbox(posts);
+}

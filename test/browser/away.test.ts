@@ -1,0 +1,105 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** What the console shows and keeps while the daemon does not answer. */
+describe.skipIf(chromiumPath === null)('the console of a daemon that was killed', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+  });
+  afterEach(() => stage.endOfTest(/net::ERR_|status of 503/));
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const contentsOf = async (conversation: string) => {
+    const { entries } = await stage.api<{ entries: { content?: string; author: { kind: string } }[] }>(
+      'GET',
+      `conversations/${conversation}/entries`,
+    );
+    return entries.filter(({ author }) => author.kind === 'person').map(({ content }) => content);
+  };
+
+  it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
+    await post('away', 'hello');
+    const page = await stage.look('#/c/away');
+    await message(page, 'Noted: hello').waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await write(page, 'first while away');
+    await write(page, 'second while away');
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('');
+    const kept = page.locator('.kept-posts li');
+    await expect.poll(() => kept.count()).toBe(2);
+    expect(await textOf(page.locator('.away'))).toContain('2 messages are sent when the daemon answers');
+    expect(await page.locator('.row').count()).toBeGreaterThan(0);
+    expect(await page.locator('body').innerText()).not.toMatch(/Failed to fetch|NetworkError/);
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await stage.restart();
+    await message(page, 'Noted: second while away').waitFor({ timeout: 20_000 });
+    await page.locator('.away').waitFor({ state: 'detached' });
+    await expect.poll(() => kept.count()).toBe(0);
+    expect(await contentsOf('away')).toEqual(['hello', 'first while away', 'second while away']);
+  });
+
+  it('a post whose answer was lost is sent again with its id after a reload, and appended once', async () => {
+    await post('unanswered', 'hello');
+    const page = await stage.look('#/c/unanswered');
+    await message(page, 'Noted: hello').waitFor();
+    const ids: string[] = [];
+    await page.route('**/messages', async (route) => {
+      ids.push(route.request().postDataJSON().id);
+      if (ids.length === 1) await route.fetch();
+      await route.abort();
+    });
+    await write(page, 'did it arrive?');
+    await message(page, 'Noted: did it arrive?').waitFor();
+    await page.locator('.kept-posts li', { hasText: 'did it arrive?' }).waitFor();
+    await page.reload();
+    await page.locator('.kept-posts li', { hasText: 'did it arrive?' }).waitFor();
+    await page.unroute('**/messages');
+    await page.locator('.kept-posts').waitFor({ state: 'detached' });
+    expect(new Set(ids).size).toBe(1);
+    expect(await contentsOf('unanswered')).toEqual(['hello', 'did it arrive?']);
+    expect(await page.evaluate('sessionStorage.getItem("parley.outbox")')).toBe(null);
+  });
+
+  it('a kept post that is refused later says why, and can be sent again or discarded', async () => {
+    await post('late', 'hello');
+    const page = await stage.look('#/c/late');
+    await message(page, 'Noted: hello').waitFor();
+    let isRefused = false;
+    await page.route('**/messages', (route) =>
+      isRefused
+        ? route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } })
+        : route.abort(),
+    );
+    await write(page, 'one');
+    await write(page, 'two');
+    const kept = page.locator('.kept-posts li');
+    await expect.poll(() => kept.count()).toBe(2);
+    isRefused = true;
+    const refused = kept.filter({ hasText: 'Not sent: it is too late' });
+    await expect.poll(() => refused.count(), { timeout: 10_000 }).toBe(2);
+    await kept.filter({ hasText: 'one' }).getByRole('button', { name: 'Discard' }).click();
+    await page.unroute('**/messages');
+    await kept.filter({ hasText: 'two' }).getByRole('button', { name: 'Send again' }).click();
+    await message(page, 'Noted: two').waitFor();
+    expect(await contentsOf('late')).toEqual(['hello', 'two']);
+    await stage.endOfTest(/net::ERR_|status of 409/);
+  });
+
+  it('a first post to a killed daemon opens the conversation, which begins after the restart', async () => {
+    const page = await stage.look('#/new');
+    await page.getByLabel('Message').waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await write(page, 'begin later');
+    await page.locator('.kept-posts li', { hasText: 'begin later' }).waitFor();
+    await stage.restart();
+    await message(page, 'Noted: begin later').waitFor({ timeout: 20_000 });
+    expect(await contentsOf(page.url().split('/').at(-1) ?? '')).toEqual(['begin later']);
+  });
+});
