@@ -40,6 +40,12 @@ export const activity = fields({
       'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, its own program, the first message of a run',
     ),
   of: z.string().optional().describe('The tool, the other agent, or the code of the failure'),
+  entry: index
+    .optional()
+    .describe(
+      'The entry that requests the approval, asks the question, names the limit or says why the turn failed',
+    ),
+  position: index.optional().describe('Of a question: the position of its call in that entry'),
 });
 
 const summary = {

@@ -96,6 +96,9 @@ export interface RowActivity {
   /** What it waits for, and which one: the tool, the other agent. */
   readonly for?: string;
   readonly of?: string;
+  /** The entry to show for it, and the position of a question's call there; absent in older rows. */
+  readonly entry?: number;
+  readonly position?: number;
 }
 
 /** How far the ingress stream was read: every post up to `sequence` is in a log or was refused. */

@@ -3,6 +3,7 @@ import {
   agentState,
   type ConversationState,
   type Entry,
+  type EntryOf,
   isStopped,
   splitFailedAnswer,
 } from '../../conversation/index.ts';
@@ -56,18 +57,24 @@ export function runningActivity(
 
 function waits(state: ConversationState, agent: string, entries: readonly Entry[]): Activity[] {
   const { turn } = agentState(state, agent);
-  const waiting = (since: string | null, what: Activity['for'], of?: string): Activity => {
-    return { agent, status: 'waiting', since, for: what, ...(of === undefined ? {} : { of }) };
+  const waiting = (since: string | null, what: Partial<Activity>): Activity => {
+    return { agent, status: 'waiting', since, ...what };
   };
   if (!turn && statusOf(state, agent) === 'waiting')
-    return [waiting(timeOf(entries, state.run?.enteredAt ?? -1), 'input')];
-  return (turn?.openCalls ?? []).flatMap(({ approval, name, place, arguments: given }) => {
-    if (approval?.status === 'pending')
-      return [waiting(approval.requestedAt, approval.mayHaveRun ? 'outcome' : 'approval', name)];
+    return [waiting(timeOf(entries, state.run?.enteredAt ?? -1), { for: 'input' })];
+  return (turn?.openCalls ?? []).flatMap(({ approval, name: of, place, arguments: given }) => {
+    if (approval?.status === 'pending') {
+      const entry = requestOf(entries, approval.id);
+      return [
+        waiting(approval.requestedAt, { for: approval.mayHaveRun ? 'outcome' : 'approval', of, entry }),
+      ];
+    }
     const since = timeOf(entries, place.index);
-    if (name === 'ask') return [waiting(since, 'question')];
-    if (name !== 'delegate' || turn?.status === 'running') return [];
-    return [waiting(since, 'agent', delegateOf(given))];
+    if (of === 'ask')
+      return [waiting(since, { for: 'question', entry: place.index, position: place.position })];
+    if (of !== 'delegate' || turn?.status === 'running') return [];
+    const to = delegateOf(given);
+    return [waiting(since, { for: 'agent', ...(to === undefined ? {} : { of: to }) })];
   });
 }
 
@@ -75,12 +82,15 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
 function halted(state: ConversationState, agent: string, entries: readonly Entry[]): Activity[] {
   const { limitedBy, failedAt } = agentState(state, agent);
   const status = statusOf(state, agent);
-  if (status === 'limited') return [{ agent, status, since: timeOf(entries, limitedBy ?? -1) }];
+  if (status === 'limited' && limitedBy !== null)
+    return [{ agent, status, since: timeOf(entries, limitedBy), entry: limitedBy }];
   if (status === 'stopped' && hasWork(state, agent))
     return [{ agent, status, since: stoppedSince(entries, agent) }];
   if (status !== 'failed' || failedAt === null) return [];
-  const code = failureCode(entries, agent, failedAt);
-  return [{ agent, status, since: timeOf(entries, failedAt), ...(code === undefined ? {} : { of: code }) }];
+  const failure = failureBefore(entries, agent, failedAt);
+  const of = failure && codeOf(failure);
+  const entry = failure?.index ?? failedAt;
+  return [{ agent, status, since: timeOf(entries, failedAt), ...(of === undefined ? {} : { of }), entry }];
 }
 
 function agentsOf({ agents, run }: ConversationState): string[] {
@@ -98,13 +108,32 @@ function stoppedSince(entries: readonly Entry[], agent: string): string | null {
   return entries.findLast(stops)?.createdAt ?? null;
 }
 
-/** The code in the answer before the end of a failed turn. */
-function failureCode(entries: readonly Entry[], agent: string, failedAt: number): string | undefined {
+/** An entry of the log shows it: the row names that. */
+export function hasEntry({ status, for: what }: RowActivity): boolean {
+  if (what !== undefined) return ['approval', 'outcome', 'question'].includes(what);
+  return status === 'limited' || status === 'failed';
+}
+
+/** The index of the entry that requests this approval. */
+function requestOf(entries: readonly Entry[], approvalId: string): number | undefined {
+  return entries.findLast((entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId)
+    ?.index;
+}
+
+/** The answer before the end of a failed turn that says why. */
+function failureBefore(
+  entries: readonly Entry[],
+  agent: string,
+  failedAt: number,
+): EntryOf<'message'> | undefined {
   const failure = entries
     .slice(Math.max(0, failedAt - FAILURE_WITHIN), failedAt)
     .findLast((entry) => entry.type === 'message' && entry.author.id === agent && entry.partType === 'error');
-  if (failure?.type !== 'message') return undefined;
-  const code = splitFailedAnswer(failure.content).failure?.code;
+  return failure?.type === 'message' ? failure : undefined;
+}
+
+function codeOf({ content }: EntryOf<'message'>): string | undefined {
+  const code = splitFailedAnswer(content).failure?.code;
   return code && /^\w{1,64}$/.test(code) ? code : undefined;
 }
 

@@ -9,7 +9,7 @@ import {
   type Workflows,
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
-import { type Activity, hasWork, statusOf, storedActivity, withStatus } from './activity.ts';
+import { type Activity, hasEntry, hasWork, statusOf, storedActivity, withStatus } from './activity.ts';
 
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
@@ -64,7 +64,8 @@ export function listedRow(row: ConversationRow, current: readonly Activity[] = [
 
 /** The row has all fields of this version. */
 export function isComplete({ waiting, limited, stopped, activity }: ConversationRow): boolean {
-  return [waiting, limited, stopped, activity].every((field) => field !== undefined);
+  const isNew = [waiting, limited, stopped, activity].every((field) => field !== undefined);
+  return isNew && (activity ?? []).every((one) => one.entry !== undefined || !hasEntry(one));
 }
 
 /** The answer of endpoint `phases`. */

@@ -101,6 +101,8 @@ function parseActivity(value: unknown): RowActivity[] {
       since: one.since === null ? null : text(one, 'since'),
       ...(one.for === undefined ? {} : { for: text(one, 'for') }),
       ...(one.of === undefined ? {} : { of: text(one, 'of') }),
+      ...(one.entry === undefined ? {} : { entry: count(one, 'entry') }),
+      ...(one.position === undefined ? {} : { position: count(one, 'position') }),
     };
   });
 }

@@ -51,11 +51,18 @@ describe('the activity of a conversation', () => {
       ended('waiting'),
     );
     expect(stored(entries)).toEqual([
-      { agent: 'pm', status: 'waiting', since: at(2), for: 'question' },
+      { agent: 'pm', status: 'waiting', since: at(2), for: 'question', entry: 2, position: 0 },
       { agent: 'pm', status: 'waiting', since: at(2), for: 'agent', of: 'dev' },
-      { agent: 'pm', status: 'waiting', since: at(3), for: 'approval', of: 'shell' },
+      { agent: 'pm', status: 'waiting', since: at(3), for: 'approval', of: 'shell', entry: 3 },
     ]);
     expect(runningActivity(stateOf(entries), entries, never)).toEqual([]);
+  });
+
+  it('names the entry of the limit that ended a turn', () => {
+    const limit = { type: 'limit-reached', limit: 'turn.steps', agent: 'pm', turnId: 't', content: 'Stop' };
+    expect(stored(log(person, started, limit, ended('limited')))).toEqual([
+      { agent: 'pm', status: 'limited', since: at(2), entry: 2 },
+    ]);
   });
 
   it('names a failed last turn with its code until the next turn of that agent begins', () => {
@@ -64,7 +71,9 @@ describe('the activity of a conversation', () => {
       content: 'LLM_ERROR {"code":"FAKE"}\n\nLLM_ERROR {"code":"RATE_LIMITED","message":"slow down"}',
     };
     const failed = log(person, started, failure, ended('failed'));
-    expect(stored(failed)).toEqual([{ agent: 'pm', status: 'failed', since: at(3), of: 'RATE_LIMITED' }]);
+    expect(stored(failed)).toEqual([
+      { agent: 'pm', status: 'failed', since: at(3), of: 'RATE_LIMITED', entry: 2 },
+    ]);
     const again = log(person, started, failure, ended('failed'), person, {
       ...started,
       turnId: 'u',
@@ -94,5 +103,8 @@ describe('the activity of a conversation', () => {
     expect(rows[0]?.activity).toHaveLength(1);
     const { activity: _, ...older } = row;
     expect([isComplete(row), isComplete(older)]).toEqual([true, false]);
+    const [question] = row.activity ?? [];
+    const { entry: _entry, ...without } = question ?? { agent: 'pm', status: 'waiting', since: null };
+    expect(isComplete({ ...row, activity: [without] })).toBe(false);
   });
 });
