@@ -11,6 +11,7 @@ import { KeptPosts } from './outbox-view.tsx';
 import { People } from './people.tsx';
 import { ThreadView } from './thread-view.tsx';
 import { Timeline } from './timeline.tsx';
+import { UnknownConversation } from './unknown.tsx';
 
 export function ConversationPage() {
   const title = useThread()?.thread.title;
@@ -31,11 +32,12 @@ export function ConversationPage() {
         <People />
         <ConnectionBar />
         <WaitingBar />
+        <UnknownConversation />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
         <KeptPosts place={at.id} />
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
       </main>
-      {at.panel && <AnswerPanel id={at.id} panel={at.panel} />}
+      {at.panel && <AnswerPanel key={at.id} id={at.id} panel={at.panel} />}
     </>
   );
 }

@@ -1,8 +1,10 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { nameOf, opened, version } from '../../state/conversation.ts';
+import { jumpTo } from '../../state/jump.ts';
 import { go, linkTo, type Panel } from '../../state/route.ts';
 import { isOperator } from '../../state/session.ts';
 import { Avatar, Icon } from '../parts.tsx';
+import { UnknownEntry } from '../unknown.tsx';
 import { Fork } from './fork.tsx';
 import { WhatIfs } from './what-if.tsx';
 import { Why } from './why.tsx';
@@ -21,6 +23,9 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   const { kind, index } = panel;
   useEffect(() => heading.current?.focus(), [index, kind]);
   const entry = opened.value?.thread.entries[index];
+  useEffect(() => {
+    if (entry && !isInSight(opened.value?.thread.placeOf(index) ?? -1)) jumpTo(index, { keepFocus: true });
+  }, [index, entry?.id]);
   const agent = entry?.type === 'message' && entry.author.kind === 'agent' ? entry.author.id : null;
   return (
     <aside class={`answer-panel ${kind}`} aria-labelledby="answer">
@@ -37,8 +42,16 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
       {kind === 'why' && agent && <Why key={index} id={id} index={index} agent={agent} />}
       {kind === 'what-if' && agent && <WhatIfs key={index} id={id} index={index} agent={agent} />}
       {kind === 'fork' && entry && <Fork key={index} id={id} index={index} />}
+      {!(kind === 'fork' ? entry : agent) && (
+        <UnknownEntry index={index} what={kind === 'fork' ? 'an entry' : 'an answer of an agent'} />
+      )}
     </aside>
   );
+}
+
+function isInSight(place: number): boolean {
+  const { top, bottom } = document.querySelector(`[data-place="${place}"]`)?.getBoundingClientRect() ?? {};
+  return top !== undefined && bottom !== undefined && bottom > 0 && top < innerHeight;
 }
 
 const HEADINGS: Readonly<Record<Panel['kind'], (name: string) => string>> = {

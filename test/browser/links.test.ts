@@ -1,0 +1,83 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** Addresses of conversations, entries and panels. */
+describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  interface Line {
+    readonly index: number;
+    readonly content?: string;
+  }
+  const entriesOf = async (conversation: string) =>
+    (await stage.api<{ entries?: Line[] }>('GET', `conversations/${conversation}/entries`)).entries ?? [];
+  /** The index of the answer to each post. */
+  const talk = async (conversation: string, ...contents: string[]) => {
+    const answers: number[] = [];
+    for (const content of contents) {
+      await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+      const isAnswer = ({ content: text }: Line) => text === `Noted: ${content}`;
+      await expect.poll(async () => (await entriesOf(conversation)).some(isAnswer)).toBe(true);
+      answers.push((await entriesOf(conversation)).find(isAnswer)?.index ?? -1);
+    }
+    return answers;
+  };
+  const lines = (name: string) =>
+    Array.from({ length: 12 }, (_, n) => `${name} ${n} ${'words '.repeat(40)}end`);
+
+  it('the address of an explanation opens it and shows its entry, whichever conversation was open before', async () => {
+    const [, second = -1] = await talk('target', ...lines('target'));
+    await talk('other', ...lines('other'));
+    for (const from of ['#/c/other', '#/', `#/c/other/why/${second}`]) {
+      const page = await stage.look(from);
+      await page.locator('.row').first().waitFor();
+      if (from !== '#/')
+        await message(page, /other \d+ words/)
+          .first()
+          .waitFor();
+      await page.evaluate(`location.hash = '#/c/target/why/${second}'`);
+      await page.locator('.answer-panel .account').waitFor();
+      expect(await textOf(page.locator('.answer-panel'))).toContain('target 1');
+      expect(await textOf(page.locator('.answer-panel'))).not.toContain('other');
+      const entry = message(page, /Noted: target 1 words/);
+      await expect.poll(() => entry.isVisible()).toBe(true);
+      await expect.poll(() => entry.evaluate((one) => one.getBoundingClientRect().top)).toBeGreaterThan(0);
+      expect(await page.evaluate('document.activeElement.id')).toBe('answer');
+    }
+    const page = await stage.look(`#/c/target/why/${second}`);
+    await expect.poll(() => message(page, /Noted: target 1 words/).isVisible()).toBe(true);
+  });
+
+  it('the address of no conversation says so, and offers the list or to begin it', async () => {
+    await talk('known', 'hello');
+    const page = await stage.look('#/c/nowhere');
+    const said = page.getByRole('status').filter({ hasText: 'There is no conversation nowhere' });
+    await said.waitFor();
+    await page.getByLabel('Message').fill('begin');
+    await page.getByLabel('Message').press('Enter');
+    await message(page, 'Noted: begin').waitFor();
+    await said.waitFor({ state: 'detached' });
+    await page.evaluate("location.hash = '#/c/nothing'");
+    await page.getByText('There is no conversation nothing').waitFor();
+    await page.getByRole('link', { name: 'Open the list' }).click();
+    expect(page.url()).toMatch(/#\/$/);
+  });
+
+  it('the address of an entry that does not exist, or is not an answer, says so', async () => {
+    await talk('short', 'hello');
+    const page = await stage.look('#/c/short/why/4000');
+    await page.locator('.answer-panel').getByText('This conversation has no entry 4000.').waitFor();
+    await page.evaluate("location.hash = '#/c/short/why/0'");
+    await page.locator('.answer-panel').getByText('Entry 0 is not an answer of an agent.').waitFor();
+    await page.locator('.answer-panel').getByRole('link', { name: 'Open the conversation' }).click();
+    await page.locator('.answer-panel').waitFor({ state: 'detached' });
+    await message(page, 'Noted: hello').waitFor();
+  });
+});
