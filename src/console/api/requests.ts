@@ -1,4 +1,5 @@
-import type { DeliveryMode, ExplainedRequest, Mode } from '../../conversation/index.ts';
+import type { DeliveryMode, Entry, ExplainedRequest, Mode } from '../../conversation/index.ts';
+import type { Activity } from '../model/inbox.ts';
 import { readToken } from './session.ts';
 import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
@@ -15,7 +16,7 @@ export interface ConversationRow {
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
   readonly stopped: readonly string[];
-  readonly activity?: readonly { readonly agent: string; readonly status: string; readonly for?: string }[];
+  readonly activity?: readonly Activity[];
 }
 
 export interface AgentCard {
@@ -149,6 +150,8 @@ export const requests = {
     }
     return rows;
   },
+  entries: (conversation: string, from: number, limit: number) =>
+    ask<{ entries: Entry[] }>('GET', `${of(conversation)}/entries?from=${from}&limit=${limit}`),
   search: (q: string, more: Readonly<Record<string, string>>) =>
     ask<{ hits: FoundMessage[]; pending: number }>('GET', `search?${new URLSearchParams({ q, ...more })}`),
   /** A post without an answer may be sent again with its id. */

@@ -30,6 +30,20 @@ export function keepName(name: string): void {
   localStorage.setItem(NAME, name);
 }
 
+/** A list of texts, stored on this machine. */
+export function readList(name: string): readonly string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(name) ?? '[]');
+    return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+
+export function keepList(name: string, texts: readonly string[]): void {
+  localStorage.setItem(name, JSON.stringify(texts));
+}
+
 /** The unsent text, stored until the tab is closed. `place`: a conversation, or empty for a new one. */
 export function readDraft(place: string): string {
   return sessionStorage.getItem(DRAFT + place) ?? '';

@@ -22,6 +22,8 @@ export const sharedTitles = computed<ReadonlySet<string>>(() => {
 });
 
 const EVERY_MS = 2_500;
+/** Of a hidden page, whose title and notifications tell what needs a person. */
+const HIDDEN_EVERY_MS = 15_000;
 
 export async function refresh(): Promise<void> {
   try {
@@ -38,12 +40,20 @@ export function keepListed(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const again = async () => {
-    if (document.visibilityState === 'visible') await refresh();
-    if (!isOver) timer = setTimeout(again, EVERY_MS);
+    await refresh();
+    clearTimeout(timer);
+    if (!isOver)
+      timer = setTimeout(again, document.visibilityState === 'visible' ? EVERY_MS : HIDDEN_EVERY_MS);
   };
+  const onShown = () => {
+    clearTimeout(timer);
+    timer = setTimeout(again);
+  };
+  document.addEventListener('visibilitychange', onShown);
   void again();
   return () => {
     isOver = true;
+    document.removeEventListener('visibilitychange', onShown);
     clearTimeout(timer);
   };
 }

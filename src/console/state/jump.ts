@@ -1,5 +1,6 @@
 import { opened, selected, version } from './conversation.ts';
 import { focusSelected } from './keys.ts';
+import { go, linkTo } from './route.ts';
 
 /** Scrolls to an entry in the thread and selects it. */
 export function jumpTo(index: number, { keepFocus = false } = {}): void {
@@ -11,4 +12,25 @@ export function jumpTo(index: number, { keepFocus = false } = {}): void {
   selected.value = place;
   version.value++;
   if (!keepFocus) focusSelected();
+}
+
+/** Opens a conversation at an entry. */
+export function showEntry(conversation: string, index: number): void {
+  const isLoaded = () => opened.value?.id === conversation && opened.value.thread.entries.length > index;
+  whenReady(linkTo.conversation(conversation), isLoaded, () => jumpTo(index));
+}
+
+const READY_EVERY_MS = 50;
+const READY_WITHIN_MS = 10_000;
+
+/** Goes to a page, and acts when it is loaded, unless the person has left it. */
+export function whenReady(link: string, isReady: () => boolean, action: () => void): void {
+  go(link);
+  const givenUp = performance.now() + READY_WITHIN_MS;
+  const timer = setInterval(() => {
+    const hasLeft = location.hash !== link;
+    if (!hasLeft && !isReady() && performance.now() < givenUp) return;
+    clearInterval(timer);
+    if (!hasLeft && isReady()) requestAnimationFrame(action);
+  }, READY_EVERY_MS);
 }

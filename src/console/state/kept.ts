@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks';
+import { createContext } from 'preact';
+import { useContext, useState } from 'preact/hooks';
 import { keepDraft, readDraft } from '../api/session.ts';
 import { opened } from './conversation.ts';
 
@@ -7,9 +8,16 @@ import { opened } from './conversation.ts';
  * again).
  */
 
+/** The conversation of the parts inside; null: the open one. */
+export const InConversation = createContext<string | null>(null);
+
+export function useConversation(): string {
+  return useContext(InConversation) ?? opened.value?.id ?? '';
+}
+
 /** A text field whose text is kept; an empty text is forgotten. */
 export function useKeptText(field: string): readonly [string, (text: string) => void] {
-  const place = `${opened.value?.id ?? ''}/${field}`;
+  const place = `${useConversation()}/${field}`;
   const [text, setText] = useState(() => readDraft(place));
   return [
     text,
@@ -23,12 +31,12 @@ export function useKeptText(field: string): readonly [string, (text: string) => 
 const unfolded = new Set<string>();
 
 /** `name`: unique in the conversation. */
-export function isUnfolded(name: string): boolean {
-  return unfolded.has(`${opened.value?.id}/${name}`);
+export function isUnfolded(conversation: string, name: string): boolean {
+  return unfolded.has(`${conversation}/${name}`);
 }
 
-export function keepUnfolded(name: string, isOpen: boolean): void {
-  const key = `${opened.value?.id}/${name}`;
+export function keepUnfolded(conversation: string, name: string, isOpen: boolean): void {
+  const key = `${conversation}/${name}`;
   if (isOpen) unfolded.add(key);
   else unfolded.delete(key);
 }

@@ -14,6 +14,10 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'g, G', means: 'first, last entry' },
   { keys: 'Enter', means: 'why did it say that? In the list: open' },
   { keys: 'o', means: 'unfold the tools of an entry' },
+  { keys: 'i', means: 'inbox: what needs you' },
+  { keys: 'a, d', means: 'approve or deny the call of the selected entry' },
+  { keys: '1 to 9, r', means: 'choose an option, or write an answer' },
+  { keys: 'x', means: 'dismiss a failure in the inbox' },
   { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
   { keys: '/', means: 'find a conversation' },
   { keys: 'c', means: 'write' },
@@ -66,6 +70,7 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
   o: () => unfold(),
   '/': () => focusOn('search'),
   c: () => focusOn('composer'),
+  i: () => visit(linkTo.inbox),
   n: () => visit(linkTo.new),
   t: () => switchView(),
   Escape: () => leave(),
@@ -76,12 +81,24 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
 };
 
 function act(event: KeyboardEvent): boolean {
-  return ACTIONS[event.key]?.(event) ?? false;
+  return (pressShortcut(event) || ACTIONS[event.key]?.(event)) ?? false;
+}
+
+/** The control of the selected entry that has this key, if it is the only one. */
+function pressShortcut({ key, repeat }: KeyboardEvent): boolean {
+  const entry = document.activeElement;
+  if (repeat || !entry?.matches('article') || !/^[a-z1-9]$/.test(key)) return false;
+  const [control, ...others] = entry.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
+  if (!control || others.length > 0) return false;
+  if (control instanceof HTMLInputElement) control.focus();
+  else control.click();
+  return true;
 }
 
 function move(by: number): boolean {
   const inList = document.activeElement?.closest('.rows');
-  if (inList || route.value.page !== 'conversation') return moveInList(by);
+  if (!inList && route.value.page === 'inbox') return moveAmong('.inbox-entry', by);
+  if (inList || route.value.page !== 'conversation') return moveAmong('.rows .row', by);
   const last = (opened.value?.thread.blocks.length ?? 0) - 1;
   return moveTo(selected.value === null ? last : selected.value + by);
 }
@@ -97,8 +114,8 @@ function moveTo(place: number): boolean {
   return true;
 }
 
-function moveInList(by: number): boolean {
-  const rows = [...document.querySelectorAll<HTMLElement>('.rows .row')];
+function moveAmong(selector: string, by: number): boolean {
+  const rows = [...document.querySelectorAll<HTMLElement>(selector)];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   rows[Math.min(rows.length - 1, Math.max(0, at + by))]?.focus();
   return rows.length > 0;
@@ -115,7 +132,7 @@ export function focusSelected(tries = 20): void {
 /** On a link or a button the key keeps its usual function. */
 function explain({ target }: KeyboardEvent): boolean {
   if (!(target instanceof Element) || !target.matches('article')) return false;
-  const link = target.querySelector<HTMLAnchorElement>('a.why');
+  const link = target.querySelector<HTMLAnchorElement>('a.why, a.opens');
   link?.click();
   return link !== null;
 }

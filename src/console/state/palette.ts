@@ -1,9 +1,8 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { type FoundMessage, requests } from '../api/requests.ts';
 import { searchQueryOf } from '../model/search-query.ts';
-import { opened } from './conversation.ts';
 import { rows } from './conversations.ts';
-import { jumpTo } from './jump.ts';
+import { showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';
 import { go, linkTo, route } from './route.ts';
 import { agents, identity } from './session.ts';
@@ -75,27 +74,7 @@ export function choose(choice: Choice): void {
       () => document.getElementById('composer') !== null,
       () => writeTo(choice.slug),
     );
-  else showMessage(choice.hit);
-}
-
-function showMessage({ conversation, index }: FoundMessage): void {
-  const isShown = () => opened.value?.id === conversation && opened.value.thread.placeOf(index) >= 0;
-  whenReady(linkTo.conversation(conversation), isShown, () => jumpTo(index));
-}
-
-const READY_EVERY_MS = 50;
-const READY_WITHIN_MS = 10_000;
-
-/** Goes to a page, and acts when it is loaded, unless the person has left it. */
-function whenReady(link: string, isReady: () => boolean, action: () => void): void {
-  go(link);
-  const givenUp = performance.now() + READY_WITHIN_MS;
-  const timer = setInterval(() => {
-    const hasLeft = location.hash !== link;
-    if (!hasLeft && !isReady() && performance.now() < givenUp) return;
-    clearInterval(timer);
-    if (!hasLeft && isReady()) requestAnimationFrame(action);
-  }, READY_EVERY_MS);
+  else showEntry(choice.hit.conversation, choice.hit.index);
 }
 
 /** Asks the daemon for messages while the palette is open. Runs until the returned function is called. */

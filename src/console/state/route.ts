@@ -4,6 +4,7 @@ import { signal } from '@preact/signals';
 export type Route =
   | { readonly page: 'list' }
   | { readonly page: 'new' }
+  | { readonly page: 'inbox' }
   | {
       readonly page: 'conversation';
       readonly id: string;
@@ -22,7 +23,7 @@ const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['ki
 
 function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
-  if (first === 'new') return { page: 'new' };
+  if (first === 'new' || first === 'inbox') return { page: first };
   if (first !== 'c' || id === '') return { page: 'list' };
   const isPanel = PANELS.includes(view) && /^\d+$/.test(at);
   const panel = isPanel ? { kind: view as Panel['kind'], index: Number(at) } : null;
@@ -40,6 +41,7 @@ function decoded(text: string): string {
 export const linkTo = {
   list: '#/',
   new: '#/new',
+  inbox: '#/inbox',
   conversation: (id: string) => `#/c/${encodeURIComponent(id)}`,
   timeline: (id: string) => `#/c/${encodeURIComponent(id)}/timeline`,
   panel: (id: string, { kind, index }: Panel) => `#/c/${encodeURIComponent(id)}/${kind}/${index}`,

@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { keepAlerting } from '../state/alerts.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed, refresh } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
@@ -9,6 +10,7 @@ import { go, linkTo, route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
+import { InboxPage } from './inbox/inbox-page.tsx';
 import { AwayBanner } from './outbox-view.tsx';
 import { Icon } from './parts.tsx';
 import { Palette } from './search/palette.tsx';
@@ -23,6 +25,7 @@ export function App() {
 
 function Console() {
   useEffect(keepListed, []);
+  useEffect(keepAlerting, []);
   useEffect(() => listenToKeys(openPalette), []);
   useSignalEffect(() => {
     const at = route.value;
@@ -37,6 +40,7 @@ function Console() {
         <Sidebar />
         {page === 'conversation' && <ConversationPage />}
         {page === 'new' && <NewPage />}
+        {page === 'inbox' && <InboxPage />}
         {page === 'list' && (
           <main class="empty">
             <p>Choose a conversation, or start one.</p>

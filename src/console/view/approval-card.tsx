@@ -16,10 +16,11 @@ interface ApprovalProps {
   readonly approval: Approval;
   readonly call: Call;
   readonly agent: string;
+  readonly onDone?: () => void;
 }
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
-export function ApprovalCard({ approval, call, agent }: ApprovalProps) {
+export function ApprovalCard({ approval, call, agent, onDone }: ApprovalProps) {
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(`${approval.approvalId}/reason`);
   const [edited, setEdited] = useKeptText(`${approval.approvalId}/arguments`);
@@ -32,6 +33,7 @@ export function ApprovalCard({ approval, call, agent }: ApprovalProps) {
     if (!isDone) return;
     setReason('');
     setEdited('');
+    onDone?.();
   };
   const withReason = (answer: string) =>
     say(answer, answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
@@ -53,8 +55,14 @@ export function ApprovalCard({ approval, call, agent }: ApprovalProps) {
         onInput={(event) => setReason(event.currentTarget.value)}
       />
       <div class="buttons">
-        {(approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label }) => (
-          <button type="button" key={answer} disabled={isBusy} onClick={() => void withReason(answer)}>
+        {(approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
+          <button
+            type="button"
+            key={answer}
+            disabled={isBusy}
+            aria-keyshortcuts={key}
+            onClick={() => void withReason(answer)}
+          >
             {label}
           </button>
         ))}
@@ -77,13 +85,13 @@ export function ApprovalCard({ approval, call, agent }: ApprovalProps) {
 }
 
 const BEFORE_IT_RUNS = [
-  { answer: 'approve', label: 'Approve' },
-  { answer: 'deny', label: 'Deny' },
+  { answer: 'approve', label: 'Approve', key: 'a' },
+  { answer: 'deny', label: 'Deny', key: 'd' },
 ];
 const AFTER_A_CRASH = [
-  { answer: 'rerun', label: 'Run it again' },
-  { answer: 'failed', label: 'It failed' },
-  { answer: 'result', label: 'It gave this' },
+  { answer: 'rerun', label: 'Run it again', key: undefined },
+  { answer: 'failed', label: 'It failed', key: undefined },
+  { answer: 'result', label: 'It gave this', key: undefined },
 ];
 
 /** An approval is bound to the arguments, so the agent makes a new call, which is judged again. */

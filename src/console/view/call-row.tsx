@@ -4,8 +4,7 @@ import { requests } from '../api/requests.ts';
 import { type Call, type Question, questionOf } from '../model/blocks.ts';
 import { resultFailure } from '../model/failure.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../model/format.ts';
-import { opened } from '../state/conversation.ts';
-import { useKeptText } from '../state/kept.ts';
+import { useConversation, useKeptText } from '../state/kept.ts';
 import { attempt, sender } from '../state/session.ts';
 import { ApprovalCard } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
@@ -79,12 +78,19 @@ function wordOf(call: Call): string {
   return call.status === 'running' ? 'runs' : 'asked';
 }
 
-function QuestionCard({ question: { call, agent, question, options } }: { readonly question: Question }) {
+interface QuestionProps {
+  readonly question: Question;
+  readonly onDone?: () => void;
+}
+
+export function QuestionCard({ question: { call, agent, question, options }, onDone }: QuestionProps) {
   const [text, setText] = useKeptText(`${call.id}/answer`);
-  const id = opened.value?.id ?? '';
+  const id = useConversation();
   const say = async (content: string) => {
     const post = { id: crypto.randomUUID(), content, to: [agent], replyTo: call.id, ...sender() };
-    if (await attempt(() => requests.post(id, post))) setText('');
+    if (!(await attempt(() => requests.post(id, post)))) return;
+    setText('');
+    onDone?.();
   };
   return (
     <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
@@ -102,13 +108,19 @@ function QuestionCard({ question: { call, agent, question, options } }: { readon
             if (text.trim() !== '') void say(text.trim());
           }}
         >
-          {options.map((option) => (
-            <button type="button" key={option} onClick={() => void say(option)}>
+          {options.map((option, place) => (
+            <button
+              type="button"
+              key={option}
+              aria-keyshortcuts={String(place + 1)}
+              onClick={() => void say(option)}
+            >
               {option}
             </button>
           ))}
           <input
             aria-label="Your answer"
+            aria-keyshortcuts="r"
             placeholder="or type your answer"
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}

@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import type { DeliveryMode } from '../../conversation/index.ts';
+import { heading } from '../state/alerts.ts';
 import { connection, opened, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
 import { send } from '../state/outbox.ts';
@@ -16,9 +17,9 @@ import { UnknownConversation } from './unknown.tsx';
 export function ConversationPage() {
   const title = useThread()?.thread.title;
   useEffect(() => {
-    document.title = title ? `${title} · Parley` : 'Parley';
+    heading.value = title ?? '';
     return () => {
-      document.title = 'Parley';
+      heading.value = '';
     };
   }, [title]);
   const at = route.value;

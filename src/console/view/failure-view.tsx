@@ -17,6 +17,15 @@ export function FailureText({ failure: { code, message } }: { readonly failure: 
   );
 }
 
+/** False: it was refused. */
+export function continueTurn(id: string, agent: string, outcome: EndedTurn['outcome']): Promise<boolean> {
+  return attempt(() =>
+    outcome === 'limited'
+      ? requests.resume(id, { agent, ...sender() })
+      : requests.post(id, { id: crypto.randomUUID(), content: 'Continue.', to: [agent], ...sender() }),
+  );
+}
+
 interface ActionsProps {
   readonly agent: string;
   readonly ended: EndedTurn;
@@ -30,19 +39,13 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   if (!here?.thread.isNewest(agent, ended.turnId) || identity.value?.role === 'read') return null;
   const { id, thread } = here;
   const others = agents.value.filter(({ slug }) => slug !== agent);
-  const again = () =>
-    attempt(() =>
-      ended.outcome === 'limited'
-        ? requests.resume(id, { agent, ...sender() })
-        : requests.post(id, { id: crypto.randomUUID(), content: 'Continue.', to: [agent], ...sender() }),
-    );
   const reason = thread.entries.findLast(
     (entry) => entry.index < index && entry.turnId === ended.turnId && entry.type !== 'turn-started',
   );
   return (
     <div class="buttons">
       {(ended.outcome === 'failed' || isOperator.value) && (
-        <button type="button" onClick={() => void again()}>
+        <button type="button" onClick={() => void continueTurn(id, agent, ended.outcome)}>
           {ended.outcome === 'limited' ? 'Resume' : 'Try again'}
         </button>
       )}

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { participants } from '../state/conversation.ts';
-import { isUnfolded, keepUnfolded } from '../state/kept.ts';
+import { isUnfolded, keepUnfolded, useConversation } from '../state/kept.ts';
 
 /** Small components of all pages. */
 
@@ -57,9 +57,11 @@ export function Fold({
   /** Unique in the conversation: then it stays open when it is scrolled out of sight. */
   readonly name?: string;
 }) {
-  const keep = name === undefined ? undefined : (event: Event) => keepUnfolded(name, isOpenNow(event));
+  const conversation = useConversation();
+  const keep =
+    name === undefined ? undefined : (event: Event) => keepUnfolded(conversation, name, isOpenNow(event));
   return (
-    <details class="fold" open={name === undefined ? isOpen : isUnfolded(name)} onToggle={keep}>
+    <details class="fold" open={name === undefined ? isOpen : isUnfolded(conversation, name)} onToggle={keep}>
       <summary>
         <Icon name="chevron" />
         {summary}

@@ -1,6 +1,7 @@
 import type { ConversationRow } from '../api/requests.ts';
 import { shortId, when } from '../model/format.ts';
 import { found, isListed, rows, search, sharedTitles } from '../state/conversations.ts';
+import { inbox } from '../state/inbox.ts';
 import { openPalette } from '../state/palette.ts';
 import { linkTo, route } from '../state/route.ts';
 import { agents } from '../state/session.ts';
@@ -31,6 +32,7 @@ export function Sidebar() {
           <Icon name="plus" />
         </a>
       </header>
+      <InboxLink />
       <input
         id="search"
         type="search"
@@ -49,6 +51,20 @@ export function Sidebar() {
       {more > 0 && <p class="muted aside">{more} more: narrow the search</p>}
       {isListed.value && rows.value.length === 0 && <p class="muted aside">No conversations yet.</p>}
     </nav>
+  );
+}
+
+function InboxLink() {
+  const { length } = inbox.value;
+  return (
+    <a
+      class="inbox-link"
+      href={linkTo.inbox}
+      aria-current={route.value.page === 'inbox' ? 'page' : undefined}
+    >
+      Inbox
+      <span class={`count ${length > 0 ? 'some' : ''}`}>{length}</span>
+    </a>
   );
 }
 

@@ -1,0 +1,141 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { escapeHidden } from '../../../kernel/hidden.ts';
+import { when } from '../../model/format.ts';
+import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/inbox.ts';
+import { WORDS } from '../../state/alerts.ts';
+import { nameOf } from '../../state/conversation.ts';
+import { dismiss, leaveOut, readEntry } from '../../state/inbox.ts';
+import { showEntry } from '../../state/jump.ts';
+import { InConversation } from '../../state/kept.ts';
+import { linkTo } from '../../state/route.ts';
+import { identity } from '../../state/session.ts';
+import { ApprovalCard } from '../approval-card.tsx';
+import { QuestionCard } from '../call-row.tsx';
+import { continueTurn, FailureText } from '../failure-view.tsx';
+import { Avatar, Name } from '../parts.tsx';
+
+interface EntryProps {
+  readonly item: InboxItem;
+}
+
+/** One thing that needs a person, with its answers. */
+export function InboxEntry({ item }: EntryProps) {
+  const { conversation, title, agent, kind, since, entry } = item;
+  const [content, setContent] = useState<InboxContent | null>(null);
+  const article = useRef<HTMLElement>(null);
+  useEffect(() => {
+    let isOver = false;
+    void readEntry(item).then((entry) => {
+      if (!isOver) setContent(contentOf(item, entry));
+    });
+    return () => {
+      isOver = true;
+    };
+  }, [item.key]);
+  /** The next item is selected by a key, so that a second press answers nothing that was not read. */
+  const leave = () => article.current?.closest('main')?.querySelector('h2')?.focus();
+  const onDone = () => {
+    leave();
+    leaveOut(item);
+  };
+  const open = (event: Event) => {
+    if (entry === null) return;
+    event.preventDefault();
+    showEntry(conversation, entry);
+  };
+  return (
+    <li>
+      <article
+        ref={article}
+        class={`inbox-entry ${isDecision(item) ? '' : 'ended'}`}
+        tabIndex={-1}
+        aria-label={`${WORDS[kind]}: ${nameOf(agent)} in ${title}`}
+        aria-busy={content === null}
+      >
+        <p class="by">
+          <Avatar id={agent} size="small" />
+          <Name id={agent} />
+          <span class="kind">{WORDS[kind]}</span>
+          <a class="opens" href={linkTo.conversation(conversation)} onClick={open}>
+            <bdi>{title}</bdi>
+          </a>
+          <time class="muted" dateTime={since}>
+            {when(since, Date.now())}
+          </time>
+        </p>
+        <InConversation.Provider value={conversation}>
+          <fieldset disabled={!mayAnswer(item)}>
+            {content && <Content {...{ item, content, onDone }} />}
+          </fieldset>
+        </InConversation.Provider>
+        {!mayAnswer(item) && <p class="muted">Your token may not answer this.</p>}
+        {!isDecision(item) && (
+          <button
+            type="button"
+            class="quiet"
+            aria-keyshortcuts="x"
+            onClick={() => {
+              leave();
+              dismiss([item]);
+            }}
+          >
+            Dismiss
+          </button>
+        )}
+      </article>
+    </li>
+  );
+}
+
+const ROLES: Readonly<Record<InboxItem['kind'], string>> = {
+  approval: 'approve',
+  outcome: 'approve',
+  question: 'post',
+  failed: 'post',
+  limited: 'operate',
+};
+
+function mayAnswer({ kind }: InboxItem): boolean {
+  const role = identity.value?.role;
+  return role === 'operate' || role === ROLES[kind];
+}
+
+interface ContentProps extends EntryProps {
+  readonly content: InboxContent;
+  readonly onDone: () => void;
+}
+
+function Content({ item: { kind, conversation, agent }, content, onDone }: ContentProps) {
+  switch (content.kind) {
+    case 'approval':
+      return <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />;
+    case 'question':
+      return <QuestionCard question={content.question} onDone={onDone} />;
+    case 'elsewhere':
+    case 'ended':
+      if (kind !== 'failed' && kind !== 'limited')
+        return <p class="muted">Open the conversation to answer.</p>;
+      return (
+        <>
+          {content.kind === 'ended' && <Reason {...content} />}
+          <button
+            type="button"
+            aria-keyshortcuts="r"
+            onClick={() =>
+              void continueTurn(conversation, agent, kind).then((isDone) => (isDone ? onDone() : undefined))
+            }
+          >
+            {kind === 'limited' ? 'Resume' : 'Try again'}
+          </button>
+        </>
+      );
+  }
+}
+
+function Reason({ text, code }: { readonly text: string; readonly code: string | null }) {
+  return code === null ? (
+    <p class="failure">{escapeHidden(text)}</p>
+  ) : (
+    <FailureText failure={{ code, message: text }} />
+  );
+}

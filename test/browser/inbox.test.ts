@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+const RULES = [
+  {
+    when: { last: '/^fail/' },
+    reply: { text: '', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
+  },
+  { when: { last: '/^Continue/' }, reply: { text: 'I am back.' } },
+  ...SCRIPT.rules,
+];
+
+/** The list is asked for every 2.5 seconds. */
+const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
+
+/** A page that is not looked at, in a browser that allows notifications. */
+const FAKE_ALERTS = `
+  window.told = [];
+  document.hasFocus = () => false;
+  window.Notification = class {
+    static permission = 'granted';
+    static requestPermission = async () => 'granted';
+    constructor(title, { body }) { window.told.push(title + ': ' + body); }
+  };
+  const start = OscillatorNode.prototype.start;
+  OscillatorNode.prototype.start = function (at) { if (this.frequency.value === 880) window.told.push('sound'); return start.call(this, at); };
+`;
+
+/** What needs a person, of all conversations. */
+describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const entries = async (conversation: string) => {
+    const path = `conversations/${conversation}/entries`;
+    const page = await stage.api<{ entries: { type: string; content?: string }[] }>('GET', path);
+    return page.entries.map(({ type, content }) => `${type} ${content ?? ''}`).join('\n');
+  };
+  const item = (page: Awaited<ReturnType<Stage['look']>>, title: string) =>
+    page.locator('.inbox-entry').filter({ hasText: title });
+
+  it('a person approves and denies calls of other conversations by keyboard', async () => {
+    const page = await stage.look();
+    await page.locator('.inbox-link').waitFor();
+    expect(await textOf(page.locator('.inbox-link .count'))).toBe('0');
+    await post('one', 'write it, first');
+    await until(() => page.title()).toBe('(1) Parley');
+    expect(await page.locator('link[rel="icon"]').getAttribute('href')).toContain('icon-marked');
+    await post('two', 'write it, second');
+    await until(() => textOf(page.locator('.inbox-link .count'))).toBe('2');
+    await page.keyboard.press('i');
+    await item(page, 'second').getByRole('button', { name: 'Approve' }).waitFor();
+    expect(await textOf(item(page, 'first'))).toContain('@project/note.md');
+    await page.keyboard.press('j');
+    await page.keyboard.press('d');
+    await item(page, 'first').waitFor({ state: 'detached' });
+    await page.keyboard.press('a'); // no item is selected: it answers nothing
+    await page.keyboard.press('j');
+    await page.keyboard.press('a');
+    await item(page, 'second').waitFor({ state: 'detached' });
+    await page.getByText('Nothing needs you.').waitFor();
+    await until(() => page.title()).toBe('Parley');
+    expect(await page.locator('link[rel="icon"]').getAttribute('href')).not.toContain('icon-marked');
+    await until(() => entries('two')).toContain('That is what came of it');
+    expect(await entries('one')).toContain('DENIED');
+  });
+
+  it('a person answers a question with an option, and another one with a text', async () => {
+    await post('red', 'ask me in red');
+    await post('own', 'ask me in my words');
+    const page = await stage.look('#/inbox');
+    await item(page, 'in red').getByText('Which colour?').waitFor();
+    await item(page, 'my words').getByText('Which colour?').waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('1');
+    await item(page, 'in red').waitFor({ state: 'detached' });
+    await until(() => entries('red')).toContain('So it is red.');
+    await page.keyboard.press('j');
+    await page.keyboard.press('r');
+    await page.keyboard.type('a dark green');
+    await page.keyboard.press('Enter');
+    await until(() => entries('own')).toContain('So it is a dark green.');
+    await page.getByText('Nothing needs you.').waitFor();
+  });
+
+  it('a failed turn says why, and is retried or dismissed; what is dismissed stays away after a reload', async () => {
+    await post('again', 'fail, then retry');
+    await post('never', 'fail, then forget');
+    const page = await stage.look('#/inbox');
+    expect(await textOf(item(page, 'then retry'))).toContain('Ask less often.');
+    await item(page, 'then retry').getByRole('button', { name: 'Try again' }).click();
+    await item(page, 'then retry').waitFor({ state: 'detached' });
+    await until(() => entries('again')).toContain('I am back.');
+    await item(page, 'then forget').getByRole('button', { name: 'Dismiss' }).click();
+    await item(page, 'then forget').waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByText('Nothing needs you.').waitFor();
+  });
+
+  it('the title of an item opens its conversation at the entry', async () => {
+    await post('far', 'ask me from afar');
+    const page = await stage.look('#/inbox');
+    await page.getByRole('link', { name: 'ask me from afar', exact: true }).click();
+    await until(() => page.url()).toMatch(/#\/c\/far$/);
+    await until(() => page.evaluate('document.activeElement.closest("article")?.innerText ?? ""')).toContain(
+      'One thing first.',
+    );
+    const count = page.locator('.inbox-link .count');
+    const before = Number(await textOf(count));
+    await page.getByRole('button', { name: 'red' }).click();
+    await until(() => textOf(count)).toBe(String(before - 1));
+  });
+
+  it('a person who chose it gets one notification and one sound for all tabs, of new items alone', async () => {
+    const page = await stage.look();
+    const tabs = [page, await page.context().newPage()];
+    for (const tab of tabs) {
+      await tab.addInitScript(FAKE_ALERTS);
+      await tab.goto(`${stage.url}/#/inbox`);
+      await tab.reload();
+      await tab.getByLabel('Notify me').waitFor();
+    }
+    await page.getByLabel('Notify me').check();
+    await page.getByLabel('Sound').check();
+    for (const tab of tabs) {
+      await tab.reload();
+      await tab.locator('.inbox-body').waitFor();
+      await until(() => tab.locator('main.inbox').getAttribute('aria-busy')).toBe('false');
+    }
+    await post('late', 'ask me late');
+    for (const tab of tabs) await item(tab, 'ask me late').waitFor();
+    const told = await Promise.all(tabs.map((tab) => tab.evaluate<string[]>('window.told')));
+    expect(told.flat().sort()).toEqual(['Answer needed: ask me late', 'sound']);
+  });
+
+  it('it fits 320 pixels, and the list leads to it and back', async () => {
+    await post('narrow', 'write it, narrow');
+    const page = await stage.look('', { viewport: { width: 320, height: 640 } });
+    await page.locator('.inbox-link').click();
+    await item(page, 'write it, narrow').getByRole('button', { name: 'Approve' }).waitFor();
+    for (const part of ['html', '.inbox-body'])
+      expect(await page.evaluate(`document.querySelector('${part}').scrollWidth`)).toBe(320);
+    await page.getByRole('link', { name: 'Back to the list' }).click();
+    await page.locator('.row').first().waitFor();
+  });
+});
