@@ -5,11 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Entry } from '../src/conversation/index.ts';
-import { entryFrame, GREETING, liveFrame } from '../src/gateway/events/frames.ts';
+import { GREETING, ONE_CONVERSATION } from '../src/gateway/events/frames.ts';
 import type { Arrival } from '../src/gateway/index.ts';
 import { createFakeDoor, messageEntry, openGateway } from '../test/unit/gateway/support.ts';
 import type { Told } from './support/listeners.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
+
+const { entry, live } = ONE_CONVERSATION;
 
 /**
  * What an event costs the server when many read one live thread: processor time of this process, per event. The readers
@@ -72,13 +74,13 @@ const { gateway } = await openGateway({ heartbeatMs: 600_000 }, door);
 function entries(): { stage: () => Stage; event: (n: number) => Uint8Array } {
   const next = () => door.append(CONVERSATION, WORDS)[0] as Entry;
   return {
-    event: (n) => entryFrame(messageEntry(n, WORDS)),
+    event: (n) => entry(messageEntry(n, WORDS), 'demo'),
     stage: () => {
       const from = door.logs.get(CONVERSATION)?.length ?? 0;
       return {
         url: `${gateway.url}/api/conversations/${CONVERSATION}/events?from=${from}`,
         before: GREETING.length,
-        send: () => entryFrame(next()).length,
+        send: () => entry(next(), 'demo').length,
       };
     },
   };
@@ -88,12 +90,12 @@ function chunks(): { stage: () => Stage; event: (n: number) => Uint8Array } {
   const chunk = (n: number) => ({ turnId: 't', call: 'c', n, type: 'text' as const, delta: 'word ' });
   const arrival = (n: number): Arrival => ({ kind: 'live', agent: 'pm', chunk: chunk(n) });
   return {
-    event: (n) => liveFrame('pm', chunk(n)),
+    event: (n) => live('pm', chunk(n), 'demo'),
     stage: () => ({
       ...entries().stage(),
       send(n) {
         door.publish(CONVERSATION, arrival(n));
-        return liveFrame('pm', chunk(n)).length;
+        return live('pm', chunk(n), 'demo').length;
       },
     }),
   };

@@ -95,7 +95,13 @@ const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 /** Every route except health, the console's files and the A2A cards. */
 const GUARDED = [
   ...ROUTES.map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, 'demo')] as const),
-  ...['/api/identity', '/api/openapi.json', '/api/conversations/demo/events', '/metrics'].map(get),
+  ...[
+    '/api/identity',
+    '/api/openapi.json',
+    '/api/conversations/demo/events',
+    '/api/events?follow=demo',
+    '/metrics',
+  ].map(get),
   ...['/v1/models', '/v1/models/dev', '/a2a', '/nothing', '/api', '/data/connection.json'].map(get),
   ...['/v1/chat/completions', '/mcp', '/ag-ui/dev', '/a2a/dev'].map((path) => ['POST', path] as const),
 ];
@@ -108,7 +114,7 @@ async function ask(method: string, path: string, headers: Record<string, string>
   const body = method === 'POST' ? { body: '{}' } : {};
   const sent = { ...(method === 'POST' && { 'content-type': 'application/json' }), ...headers };
   const response = await fetch(`${url}${path}`, { method, headers: sent, ...body });
-  const text = path.endsWith('/events') && response.ok ? '' : await response.text();
+  const text = path.includes('/events') && response.ok ? '' : await response.text();
   if (text === '') await response.body?.cancel();
   return { status: response.status, text };
 }

@@ -1,7 +1,7 @@
 import type { Received } from '../../bus/follower.ts';
 import type { Entry } from '../../conversation/index.ts';
 import type { Arrival, GatewayPort } from '../port.ts';
-import { entryFrame, liveFrame } from './frames.ts';
+import type { Framing } from './frames.ts';
 
 /**
  * Shares one subscription to a conversation among its readers.
@@ -29,12 +29,17 @@ type Frames = WeakMap<Entry | Arrival, Uint8Array>;
 
 export class Channels {
   readonly #shared = new Map<string, Shared>();
+  readonly framing: Framing;
+
+  constructor(framing: Framing) {
+    this.framing = framing;
+  }
 
   join(daemon: GatewayPort, conversation: string, listener: Listener): Channel {
     const shared = this.#shared.get(conversation) ?? this.#open(daemon, conversation);
     shared.listeners.add(listener);
     return {
-      framesOf: (received) => framesOf(shared.frames, received),
+      framesOf: (received) => this.#framesOf(conversation, shared.frames, received),
       leave: () => {
         shared.listeners.delete(listener);
         if (shared.listeners.size > 0 || this.#shared.get(conversation) !== shared) return;
@@ -53,12 +58,13 @@ export class Channels {
     this.#shared.set(conversation, shared);
     return shared;
   }
-}
 
-function framesOf(frames: Frames, received: Received): Uint8Array[] {
-  if (received.kind === 'live')
-    return [encoded(frames, received, () => liveFrame(received.agent, received.chunk))];
-  return received.entries.map((entry) => encoded(frames, entry, () => entryFrame(entry)));
+  #framesOf(conversation: string, frames: Frames, received: Received): Uint8Array[] {
+    const { live, entry } = this.framing;
+    if (received.kind === 'live')
+      return [encoded(frames, received, () => live(received.agent, received.chunk, conversation))];
+    return received.entries.map((one) => encoded(frames, one, () => entry(one, conversation)));
+  }
 }
 
 function encoded(frames: Frames, key: Entry | Arrival, encode: () => Uint8Array): Uint8Array {

@@ -1,23 +1,50 @@
 import type { LiveChunk } from '../../bus/port.ts';
 import type { Entry } from '../../conversation/index.ts';
+import type { ParleyError } from '../../kernel/index.ts';
 
 /** Encodes server-sent events. JSON has no line break, so one `data:` line is enough. */
 
 const encoder = new TextEncoder();
 
-/** The id is the entry's index, returned by clients in `Last-Event-ID`. */
-export function entryFrame(entry: Entry): Uint8Array {
-  return encoder.encode(`id: ${entry.index}\nevent: entry\ndata: ${JSON.stringify(entry)}\n\n`);
+function frame(event: string, data: object): Uint8Array {
+  return encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** Without an id: live text is not stored and cannot be requested again. */
-export function liveFrame(agent: string, chunk: LiveChunk): Uint8Array {
-  return encoder.encode(`event: live\ndata: ${JSON.stringify({ agent, ...chunk })}\n\n`);
+/** How a stream encodes what a conversation publishes. */
+export interface Framing {
+  entry(entry: Entry, conversation: string): Uint8Array;
+  /** Without an id: live text is not stored and cannot be requested again. */
+  live(agent: string, chunk: LiveChunk, conversation: string): Uint8Array;
+  /** After the first read of the log up to its end; null: not sent. */
+  current(length: number, conversation: string): Uint8Array | null;
+  /** Nothing more comes of the conversation. */
+  over(error: ParleyError, conversation: string): Uint8Array;
+}
+
+/** The stream of one conversation. The id is the entry's index, returned by clients in `Last-Event-ID`. */
+export const ONE_CONVERSATION: Framing = {
+  entry: (entry) => encoder.encode(`id: ${entry.index}\nevent: entry\ndata: ${JSON.stringify(entry)}\n\n`),
+  live: (agent, chunk) => frame('live', { agent, ...chunk }),
+  current: () => null,
+  over: ({ code, message }) => farewellFrame(code, message),
+};
+
+/** The stream of several conversations: each event names its conversation. */
+export const SEVERAL_CONVERSATIONS: Framing = {
+  entry: (entry, conversation) => frame('entry', { conversation, entry }),
+  live: (agent, chunk, conversation) => frame('live', { conversation, agent, ...chunk }),
+  current: (length, conversation) => frame('current', { conversation, length }),
+  over: ({ code, message }, conversation) => frame('over', { conversation, code, message }),
+};
+
+/** A change of the conversation list. */
+export function listFrame(change: object): Uint8Array {
+  return frame('list', change);
 }
 
 /** The reason for the end of the stream. */
 export function farewellFrame(code: string, message: string): Uint8Array {
-  return encoder.encode(`event: end\ndata: ${JSON.stringify({ code, message })}\n\n`);
+  return frame('end', { code, message });
 }
 
 export const HEARTBEAT: Uint8Array = encoder.encode(': still here\n\n');

@@ -1,39 +1,35 @@
-import { Follower, type Received } from '../../bus/follower.ts';
-import { ParleyError } from '../../kernel/index.ts';
-import type { GatewayPort } from '../port.ts';
-import { publicErrorOf } from '../problem.ts';
-import { sourceOf } from '../progress/arrivals.ts';
-import type { Channel, Channels } from './channel.ts';
 import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 
 /**
- * One client that reads a conversation's events (`Follower`), as bytes.
+ * One client of an event stream: the frames of its feeds, as bytes.
  *
  * EVENTS-READER-1 A client that does not read is disconnected; it can reconnect and read the log.
  * EVENTS-READER-2 It wakes on data and on a heartbeat: only a write detects a broken connection.
+ * EVENTS-READER-3 A feed is asked for its next frames only after the frames before were taken.
  */
 
+export interface Feed {
+  /** The next frames; null: nothing more comes. `too-slow`: frames were lost (EVENTS-READER-1). */
+  take(): Promise<readonly Uint8Array[] | 'too-slow' | null>;
+  /** Idempotent. */
+  close(): void;
+}
+
 export interface ReaderOptions {
-  readonly daemon: GatewayPort;
-  readonly channels: Channels;
-  readonly conversation: string;
-  /** The first index wanted. */
-  readonly from: number;
+  readonly feeds: readonly Feed[];
   readonly heartbeatMs: number;
   readonly closing: AbortSignal;
-  /** Called with bugs; the client sees only that there was one. */
-  readonly onFault: (error: unknown) => void;
 }
 
 export class Reader {
   readonly #options: ReaderOptions;
-  readonly #follower: Follower;
   readonly #heart: NodeJS.Timeout;
-  #channel: Channel | null = null;
+  /** Feeds that were not asked for their next frames. */
+  readonly #idle: Set<Feed>;
+  /** The number of feeds from which more may come. */
+  #open: number;
   /** Frames to send. */
   #queued: Uint8Array[] = [GREETING];
-  /** Whether the follower was asked for the next arrival. */
-  #isTaking = false;
   /** Nothing was sent since the last heartbeat. */
   #isQuiet = false;
   #isOver = false;
@@ -41,14 +37,9 @@ export class Reader {
   readonly #end = () => this.#finish('STOPPING', 'the daemon stops');
 
   constructor(options: ReaderOptions) {
-    const { daemon, channels, conversation, from } = options;
     this.#options = options;
-    const source = sourceOf(daemon, conversation, (onArrival) => {
-      this.#channel = channels.join(daemon, conversation, onArrival);
-      return this.#channel.leave;
-    });
-    this.#follower = new Follower(source, { whenFull: 'end' });
-    this.#follower.begin(from, from); // a client that reconnects has seen the entries before
+    this.#idle = new Set(options.feeds);
+    this.#open = options.feeds.length;
     this.#heart = setInterval(() => this.#beat(), options.heartbeatMs);
     options.closing.addEventListener('abort', this.#end, { once: true });
     if (options.closing.aborted) this.#end();
@@ -59,7 +50,7 @@ export class Reader {
     for (;;) {
       if (this.#queued.length > 0) return this.#taken();
       if (this.#isOver) return null;
-      if (!this.#isTaking) void this.#receive();
+      for (const feed of this.#idle) void this.#receive(feed); // EVENTS-READER-3
       await new Promise<void>((wake) => {
         this.#wake = wake;
       });
@@ -71,27 +62,25 @@ export class Reader {
     this.#isOver = true;
     clearInterval(this.#heart);
     this.#options.closing.removeEventListener('abort', this.#end);
-    this.#follower.close();
+    for (const feed of this.#options.feeds) feed.close();
     this.#wake();
   }
 
-  async #receive(): Promise<void> {
-    this.#isTaking = true;
-    try {
-      let received = await this.#follower.take();
-      for (; received; received = this.#follower.takeQueued()) this.#put(received);
-    } catch (error) {
-      this.#fail(error);
-    } finally {
-      this.#isTaking = false;
-      this.#wake();
-    }
+  async #receive(feed: Feed): Promise<void> {
+    this.#idle.delete(feed);
+    const frames = await feed.take();
+    if (this.#isOver) return;
+    if (frames === 'too-slow') return this.close();
+    if (frames === null) this.#open--;
+    else this.#put(frames, feed);
+    if (this.#open === 0) return this.close();
+    this.#wake();
   }
 
-  #put(received: Received): void {
-    if (this.#isOver) return;
-    this.#queued.push(...(this.#channel?.framesOf(received) ?? []));
-    this.#isQuiet = false;
+  #put(frames: readonly Uint8Array[], feed: Feed): void {
+    this.#idle.add(feed);
+    this.#queued.push(...frames);
+    if (frames.length > 0) this.#isQuiet = false;
   }
 
   #taken(): Uint8Array {
@@ -108,13 +97,6 @@ export class Reader {
     if (this.#isQuiet || this.#queued.length > 0) this.#queued.push(HEARTBEAT); // EVENTS-READER-2
     this.#isQuiet = true;
     this.#wake();
-  }
-
-  #fail(error: unknown): void {
-    const { code, message } = publicErrorOf(error, this.#options.onFault);
-    if (code === 'TOO_SLOW')
-      this.close(); // EVENTS-READER-1
-    else this.#finish(code, message);
   }
 
   #finish(code: string, message: string): void {
@@ -137,16 +119,4 @@ export function bodyOf(reader: Reader): ReadableStream<Uint8Array> {
     },
     { highWaterMark: 0 },
   );
-}
-
-/** The start index: after the last seen event, else from the query, else 0. */
-export function startOf(lastEventId: string | undefined, from: string | undefined): number {
-  const lastSeen = lastEventId || undefined;
-  const text = lastSeen ?? from ?? '0';
-  if (!/^\d{1,15}$/.test(text)) {
-    throw new ParleyError('BAD_REQUEST', `${JSON.stringify(text)} is not the index of an entry`, {
-      hint: 'Last-Event-ID takes the id of an event, ?from= the first index wanted',
-    });
-  }
-  return lastSeen === undefined ? Number(text) : Number(text) + 1;
 }

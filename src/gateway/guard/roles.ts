@@ -27,6 +27,7 @@ const DECLARED: Readonly<Record<string, Needed>> = {
   'GET /api/openapi.json': 'read',
   'GET /api/identity': 'read',
   'GET /api/conversations/:conversation/events': 'read',
+  'GET /api/events': 'read',
 
   'GET /v1/models': 'read',
   'GET /v1/models/:model': 'read',

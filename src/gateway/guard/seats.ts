@@ -10,6 +10,7 @@ import type { Application, Request } from '../context.ts';
 /** By method and path, as the router has them. */
 const STAYING: readonly (readonly [string, string])[] = [
   ['GET', '/api/conversations/:conversation/events'],
+  ['GET', '/api/events'],
   ['POST', '/v1/chat/completions'],
   ['POST', '/ag-ui/:agent'],
   ['POST', '/a2a/:agent'],

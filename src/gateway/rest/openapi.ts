@@ -33,6 +33,7 @@ export function openApiDocument(version: string): Json {
     paths[route.path] = { ...paths[route.path], [route.method]: operation(route) };
   }
   paths['/api/conversations/{conversation}/events'] = { get: events() };
+  paths['/api/events'] = { get: severalEvents() };
   paths['/api/identity'] = { get: identityOperation() };
   Object.assign(paths, otherRoutes());
   return {
@@ -84,6 +85,31 @@ function events(): Json {
       parameter('path', 'conversation', fields),
       parameter('query', 'from', fields),
       { in: 'header', name: 'Last-Event-ID', schema: { type: 'integer', minimum: 0 } },
+    ],
+    responses: {
+      200: { description: 'Server-sent events', content: { 'text/event-stream': {} } },
+      default: { $ref: '#/components/responses/problem' },
+    },
+  };
+}
+
+function severalEvents(): Json {
+  const text = (name: string, description: string) => ({
+    in: 'query',
+    name,
+    description,
+    schema: { type: 'string' },
+  });
+  return {
+    operationId: 'followSeveral',
+    summary: 'Follow several conversations and the conversation list in one stream',
+    description: 'Needs the role `read`.',
+    parameters: [
+      text(
+        'follow',
+        'Conversations as `ID@INDEX`, separated by commas; INDEX: the first index wanted, by default 0',
+      ),
+      text('list', 'The `version` of the last `list` event, or `1`: the whole list'),
     ],
     responses: {
       200: { description: 'Server-sent events', content: { 'text/event-stream': {} } },

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeRequest } from '../../../src/bus/index.ts';
-import { startOf } from '../../../src/gateway/events/reader.ts';
+import { startOf } from '../../../src/gateway/events/routes.ts';
 import { identify } from '../../../src/gateway/guard/access.ts';
 import { checkHost, checkOrigin } from '../../../src/gateway/guard/hosts.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';

@@ -221,6 +221,7 @@ describe('the REST routes', () => {
       '/api/phases',
       '/api/workflows',
       '/api/conversations/{conversation}/events',
+      '/api/events',
       '/api/identity',
       '/api/console-token',
     ]);

@@ -40,6 +40,7 @@ describe('a request that stays open', () => {
     ];
     const refused = { status: 429, code: 'TOO_MANY_READERS', hint: expect.stringMatching(/http\.readers/) };
     expect(await ask('alice')).toMatchObject([429, refused, '1']);
+    expect(await ask('alice', '/api/events?list=1')).toMatchObject([429, refused, '1']);
     expect(await ask('alice', '/v1/chat/completions', 'POST')).toMatchObject([
       429,
       { error: { type: 'rate_limit_error', code: 'TOO_MANY_READERS' } },

@@ -1,0 +1,166 @@
+import type { AnswerOf } from '../../bus/contract.ts';
+import { monotonicClock, ParleyError } from '../../kernel/index.ts';
+import type { GatewayPort } from '../port.ts';
+import { ask } from '../progress/ask.ts';
+import { listFrame } from './frames.ts';
+import type { Feed } from './reader.ts';
+
+/**
+ * The conversation list for all readers of a daemon.
+ *
+ * LIST-FEED-1 It reads the list while it has readers, once for all of them, and sends the rows that changed.
+ * LIST-FEED-2 Reading takes at most 1/20 of the time: a long list is read less often.
+ * LIST-FEED-3 A reader names the version that it got last, and gets what changed since; else it gets the whole list.
+ */
+
+type Page = AnswerOf<'conversations'>;
+type Row = Page['conversations'][number];
+
+interface Known {
+  /** Null: the conversation was deleted. */
+  readonly row: Row | null;
+  readonly json: string;
+  /** Of its last change. */
+  readonly version: number;
+}
+
+export interface ListFeedOptions {
+  readonly daemon: () => GatewayPort;
+  readonly newId: () => string;
+  /** Called with bugs. The read is repeated. */
+  readonly onFault: (error: unknown) => void;
+}
+
+const READ_EVERY_MS = 1_000;
+const READ_SOON_MS = 50;
+const IDLE_FACTOR = 19;
+/** A reader that reconnects within this time gets only changes. */
+const KEEP_MS = 60_000;
+
+export class ListFeed {
+  readonly #options: ListFeedOptions;
+  /** By reader: wakes it. */
+  readonly #readers = new Set<() => void>();
+  readonly #rows = new Map<string, Known>();
+  /** Names the state of `#rows`, whose versions count from 1. */
+  #epoch = '';
+  #version = 0;
+  #reading: Promise<void> | null = null;
+  /** The duration of the last read. */
+  #cost = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** The next read is brought forward; further news do not delay it. */
+  #isHurried = false;
+
+  constructor(options: ListFeedOptions) {
+    this.#options = options;
+  }
+
+  /** `since`: the `version` of the last `list` event (LIST-FEED-3). */
+  join(since: string): Feed {
+    const reader = { position: since, isClosed: false, wake: () => {} };
+    const wake = () => reader.wake();
+    this.#readers.add(wake);
+    const first = this.#read();
+    return {
+      take: async () => {
+        await first;
+        for (;;) {
+          if (reader.isClosed) return null;
+          const now = `${this.#epoch}-${this.#version}`;
+          if (this.#version > 0 && reader.position !== now) {
+            const frame = this.#since(reader.position);
+            reader.position = now;
+            return [frame];
+          }
+          await new Promise<void>((woken) => {
+            reader.wake = woken;
+          });
+        }
+      },
+      close: () => {
+        reader.isClosed = true;
+        this.#readers.delete(wake);
+        wake();
+        if (this.#readers.size === 0) this.#plan();
+      },
+    };
+  }
+
+  /** Something has probably changed. */
+  hurry(): void {
+    if (this.#readers.size === 0 || this.#reading || this.#isHurried) return;
+    this.#isHurried = true;
+    this.#plan(READ_SOON_MS);
+  }
+
+  #plan(wanted = READ_EVERY_MS): void {
+    clearTimeout(this.#timer);
+    const isRead = this.#readers.size > 0;
+    const next = isRead ? () => void this.#read() : () => this.#forget();
+    const wait = isRead ? Math.max(wanted, this.#cost * IDLE_FACTOR) : KEEP_MS; // LIST-FEED-2
+    this.#timer = setTimeout(next, wait).unref();
+  }
+
+  #forget(): void {
+    this.#rows.clear();
+    this.#version = 0;
+  }
+
+  /** LIST-FEED-1 */
+  #read(): Promise<void> {
+    this.#reading ??= this.#readOnce()
+      .catch((error: unknown) => {
+        if (!(error instanceof ParleyError)) this.#options.onFault(error); // a refusal passes
+      })
+      .finally(() => {
+        this.#reading = null;
+        this.#isHurried = false;
+        this.#plan();
+      });
+    return this.#reading;
+  }
+
+  async #readOnce(): Promise<void> {
+    const begun = monotonicClock();
+    const rows = new Map<string, Row>();
+    let isWhole = true;
+    for (let after: string | null = ''; after !== null; ) {
+      const page: Page = await ask(this.#options.daemon(), 'conversations', after === '' ? {} : { after });
+      for (const row of page.conversations) rows.set(row.id, row);
+      isWhole &&= page.incomplete === undefined;
+      after = page.next;
+    }
+    if (this.#update(rows, isWhole)) for (const wake of this.#readers) wake();
+    this.#cost = monotonicClock() - begun;
+  }
+
+  /** Whether anything changed. */
+  #update(rows: ReadonlyMap<string, Row>, isWhole: boolean): boolean {
+    const isFirst = this.#version === 0;
+    if (isFirst) this.#epoch = this.#options.newId();
+    const version = this.#version + 1;
+    let hasChanged = isFirst;
+    const set = (id: string, row: Row | null, json: string) => {
+      if ((this.#rows.get(id)?.json ?? '') === json) return;
+      this.#rows.set(id, { row, json, version });
+      hasChanged = true;
+    };
+    for (const [id, row] of rows) set(id, row, JSON.stringify(row));
+    for (const id of isWhole ? this.#rows.keys() : []) if (!rows.has(id)) set(id, null, '');
+    if (hasChanged) this.#version = version;
+    return hasChanged;
+  }
+
+  #since(position: string): Uint8Array {
+    const [epoch, version = ''] = position.split('-');
+    const known = epoch === this.#epoch ? Number(version) : 0;
+    const changed = [...this.#rows].filter(([, one]) => one.version > known);
+    return listFrame({
+      version: `${this.#epoch}-${this.#version}`,
+      whole: known === 0,
+      conversations: changed.flatMap(([, { row }]) => row ?? []),
+      deleted: known === 0 ? [] : changed.flatMap(([id, { row }]) => (row ? [] : [id])),
+    });
+  }
+}
