@@ -115,7 +115,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     );
     const count = page.locator('.inbox-link .count');
     const before = Number(await textOf(count));
-    await page.getByRole('button', { name: 'red' }).click();
+    await page.getByRole('button', { name: 'red', exact: true }).click();
     await until(() => textOf(count)).toBe(String(before - 1));
   });
 

@@ -1,23 +1,9 @@
 import type { DeliveryMode, Entry, ExplainedRequest, Mode } from '../../conversation/index.ts';
-import type { Activity } from '../model/inbox.ts';
+import type { ConversationRow } from '../model/list.ts';
 import { readToken } from './session.ts';
 import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
-
-export interface ConversationRow {
-  readonly id: string;
-  readonly title: string | null;
-  readonly phase: string;
-  readonly mode: string;
-  readonly length: number;
-  readonly updatedAt: string;
-  readonly running: readonly string[];
-  readonly waiting: readonly string[];
-  readonly limited: readonly string[];
-  readonly stopped: readonly string[];
-  readonly activity?: readonly Activity[];
-}
 
 export interface AgentCard {
   readonly slug: string;

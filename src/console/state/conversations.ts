@@ -1,18 +1,12 @@
 import { computed, signal } from '@preact/signals';
-import { type ConversationRow, requests, Unreachable } from '../api/requests.ts';
+import { requests, Unreachable } from '../api/requests.ts';
+import type { ConversationRow } from '../model/list.ts';
 import { isAway } from './session.ts';
 
 /** The list of conversations, polled while the page is visible. */
 
 export const rows = signal<readonly ConversationRow[]>([]);
 export const isListed = signal(false);
-export const search = signal('');
-
-export const found = computed(() => {
-  const wanted = search.value.trim().toLowerCase();
-  const fits = ({ id, title }: ConversationRow) => `${title ?? ''} ${id}`.toLowerCase().includes(wanted);
-  return rows.value.filter(fits).sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
-});
 
 /** Titles of more than one conversation; their ids are shown too. */
 export const sharedTitles = computed<ReadonlySet<string>>(() => {

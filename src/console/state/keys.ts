@@ -18,6 +18,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'a, d', means: 'approve or deny the call of the selected entry' },
   { keys: '1 to 9, r', means: 'choose an option, or write an answer' },
   { keys: 'x', means: 'dismiss a failure in the inbox' },
+  { keys: 'm', means: 'in the list: pin, mark as unread' },
   { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
   { keys: '/', means: 'find a conversation' },
   { keys: 'c', means: 'write' },
@@ -84,10 +85,11 @@ function act(event: KeyboardEvent): boolean {
   return (pressShortcut(event) || ACTIONS[event.key]?.(event)) ?? false;
 }
 
-/** The control of the selected entry that has this key, if it is the only one. */
+/** The control of the selected entry or conversation that has this key, if it is the only one. */
 function pressShortcut({ key, repeat }: KeyboardEvent): boolean {
-  const entry = document.activeElement;
-  if (repeat || !entry?.matches('article') || !/^[a-z1-9]$/.test(key)) return false;
+  const entry = document.activeElement?.closest('article, .rows li');
+  if (repeat || !entry || !document.activeElement?.matches('article, .row') || !/^[a-z1-9]$/.test(key))
+    return false;
   const [control, ...others] = entry.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control || others.length > 0) return false;
   if (control instanceof HTMLInputElement) control.focus();

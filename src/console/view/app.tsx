@@ -4,6 +4,7 @@ import { keepAlerting } from '../state/alerts.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed, refresh } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { keepMarks } from '../state/marks.ts';
 import { send } from '../state/outbox.ts';
 import { openPalette } from '../state/palette.ts';
 import { go, linkTo, route } from '../state/route.ts';
@@ -11,10 +12,11 @@ import { access, isAway, notice } from '../state/session.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
 import { InboxPage } from './inbox/inbox-page.tsx';
+import { RowMenu } from './list/row-menu.tsx';
+import { Sidebar } from './list/sidebar.tsx';
 import { AwayBanner } from './outbox-view.tsx';
 import { Icon } from './parts.tsx';
 import { Palette } from './search/palette.tsx';
-import { Sidebar } from './sidebar.tsx';
 import { TokenGate } from './token-gate.tsx';
 
 export function App() {
@@ -25,6 +27,7 @@ export function App() {
 
 function Console() {
   useEffect(keepListed, []);
+  useEffect(keepMarks, []);
   useEffect(keepAlerting, []);
   useEffect(() => listenToKeys(openPalette), []);
   useSignalEffect(() => {
@@ -51,6 +54,7 @@ function Console() {
         )}
         <NoticeBar />
         <Palette />
+        <RowMenu />
         <Help />
         <div class="unseen" aria-live="polite">
           {announcement}

@@ -1,6 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Block } from '../model/blocks.ts';
 import type { LiveDraft } from '../model/live.ts';
 import { readMarkers } from '../model/thread.ts';
@@ -8,6 +7,7 @@ import { drafts, selected, useThread } from '../state/conversation.ts';
 import { BlockView } from './block-view.tsx';
 import { Markdown } from './markdown.tsx';
 import { Avatar, Name } from './parts.tsx';
+import { useVirtualList } from './virtual-list.ts';
 
 /** Within this distance of the end, the view follows new entries. */
 const NEAR_END = 60;
@@ -125,30 +125,4 @@ function DraftView({ draft }: { readonly draft: LiveDraft }) {
       </div>
     </article>
   );
-}
-
-/** Renders only visible blocks, so that a long thread costs as much as a short one. */
-function useVirtualList(options: {
-  readonly count: number;
-  readonly scrolled: () => HTMLElement | null;
-  readonly keyOf: (place: number) => string | number;
-  readonly estimate: (place: number) => number;
-}): Virtualizer<HTMLElement, HTMLElement> {
-  const [, show] = useState(0);
-  const all = {
-    count: options.count,
-    getScrollElement: options.scrolled,
-    getItemKey: options.keyOf,
-    estimateSize: options.estimate,
-    overscan: 6,
-    observeElementRect,
-    observeElementOffset,
-    scrollToFn: elementScroll,
-    onChange: () => show((shown) => shown + 1),
-  };
-  const [list] = useState(() => new Virtualizer<HTMLElement, HTMLElement>(all));
-  list.setOptions(all);
-  useEffect(() => list._didMount(), [list]);
-  useLayoutEffect(() => list._willUpdate());
-  return list;
 }

@@ -1,0 +1,104 @@
+import type { Activity } from './inbox.ts';
+
+/** Which conversations the list shows, and in which order. */
+
+/** Of `GET /api/conversations`. */
+export interface ConversationRow {
+  readonly id: string;
+  readonly title: string | null;
+  readonly phase: string;
+  readonly mode: string;
+  readonly length: number;
+  readonly updatedAt: string;
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+  readonly limited: readonly string[];
+  readonly stopped: readonly string[];
+  readonly activeAgent: string | null;
+  readonly activity?: readonly Activity[];
+  /** Those that took part; absent from an older daemon. */
+  readonly agents?: readonly string[];
+  readonly usd?: number;
+  readonly unpricedCalls?: number;
+}
+
+export const SHOWN = {
+  all: 'All',
+  unread: 'Unread',
+  waiting: 'Waiting',
+  running: 'Running',
+  failed: 'Failed',
+} as const;
+export type Shown = keyof typeof SHOWN;
+
+export interface ListFilter {
+  readonly shown: Shown;
+  /** Empty: any. */
+  readonly agent: string;
+  readonly phase: string;
+  /** In the title or the id. */
+  readonly text: string;
+}
+
+/** What this browser knows about conversations. */
+export interface Known {
+  readonly pins: ReadonlySet<string>;
+  isUnread(row: ConversationRow): boolean;
+}
+
+export const hasFailed = ({ activity = [] }: ConversationRow): boolean =>
+  activity.some(({ status }) => status === 'failed');
+
+/** Pinned ones first, then the newest. */
+export function listed(
+  rows: readonly ConversationRow[],
+  filter: ListFilter,
+  known: Known,
+): readonly ConversationRow[] {
+  const wanted = filter.text.trim().toLowerCase();
+  const fits = (row: ConversationRow) =>
+    isShown(row, filter.shown, known) &&
+    (filter.phase === '' || row.phase === filter.phase) &&
+    (filter.agent === '' || agentsOf(row).includes(filter.agent)) &&
+    `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted);
+  const rank = ({ id }: ConversationRow) => (known.pins.has(id) ? 0 : 1);
+  return rows.filter(fits).sort((a, b) => rank(a) - rank(b) || (a.updatedAt < b.updatedAt ? 1 : -1));
+}
+
+function isShown(row: ConversationRow, shown: Shown, known: Known): boolean {
+  switch (shown) {
+    case 'all':
+      return true;
+    case 'unread':
+      return known.isUnread(row);
+    case 'waiting':
+      return row.waiting.length > 0;
+    case 'running':
+      return row.running.length > 0;
+    case 'failed':
+      return hasFailed(row);
+  }
+}
+
+/** Those that took part; of an older daemon, those that do something now. */
+function agentsOf({ agents, activity = [], running, activeAgent }: ConversationRow): readonly string[] {
+  return agents ?? [...activity.map(({ agent }) => agent), ...running, activeAgent ?? ''];
+}
+
+/** The entries that a person has seen of each conversation, and since when they are counted. */
+export interface Seen {
+  /** ISO 8601. Older conversations count as read. */
+  readonly since: string;
+  readonly lengths: Readonly<Record<string, number>>;
+}
+
+export function isUnread({ id, length, updatedAt }: ConversationRow, { since, lengths }: Seen): boolean {
+  const seen = Object.hasOwn(lengths, id) ? lengths[id] : undefined;
+  return seen === undefined ? updatedAt > since : length > seen;
+}
+
+/** The newest come last; of more than `most`, the oldest are forgotten. */
+export function withSeen({ since, lengths }: Seen, id: string, length: number, most = 10_000): Seen {
+  const others = Object.entries(lengths).filter(([other]) => other !== id);
+  return { since, lengths: Object.fromEntries([...others.slice(1 - most), [id, length]]) };
+}

@@ -1,0 +1,20 @@
+import { computed, signal } from '@preact/signals';
+import { type ListFilter, listed } from '../model/list.ts';
+import { rows } from './conversations.ts';
+import { isNew, pins } from './marks.ts';
+
+/** The list of conversations as it is shown. */
+
+export const filter = signal<ListFilter>({ shown: 'all', agent: '', phase: '', text: '' });
+
+export function narrow(change: Partial<ListFilter>): void {
+  filter.value = { ...filter.value, ...change };
+}
+
+export const found = computed(() => listed(rows.value, filter.value, { pins: pins.value, isUnread: isNew }));
+
+/** The filters besides the text. */
+export const isFiltered = computed(() => {
+  const { shown, agent, phase } = filter.value;
+  return shown !== 'all' || agent !== '' || phase !== '';
+});

@@ -1,0 +1,71 @@
+import { effect, signal } from '@preact/signals';
+import { keepList, readList } from '../api/session.ts';
+import { type ConversationRow, isUnread, type Seen, withSeen } from '../model/list.ts';
+import { opened, version } from './conversation.ts';
+
+/** What this browser keeps about conversations: pins, and how far they were read. All tabs share it. */
+
+const PINS = 'parley.pins';
+const SEEN = 'parley.seen';
+
+export const pins = signal<ReadonlySet<string>>(new Set(readList(PINS)));
+const seen = signal<Seen>(readSeen());
+
+export function pin(id: string, isPinned: boolean): void {
+  const others = [...pins.value].filter((one) => one !== id);
+  pins.value = new Set(isPinned ? [...others, id] : others);
+  keepList(PINS, [...pins.value]);
+}
+
+/** The open conversation is read while it is looked at. */
+export function isNew(row: ConversationRow): boolean {
+  return row.id !== opened.value?.id && isUnread(row, seen.value);
+}
+
+export function markUnread({ id, length }: ConversationRow): void {
+  keepSeen(id, length - 1);
+}
+
+function readSeen(): Seen {
+  try {
+    const kept = JSON.parse(localStorage.getItem(SEEN) ?? '') as Seen;
+    if (typeof kept.since === 'string' && typeof kept.lengths === 'object') return kept;
+  } catch {
+    // the first visit, or another form
+  }
+  const first = { since: new Date().toISOString(), lengths: {} };
+  localStorage.setItem(SEEN, JSON.stringify(first));
+  return first;
+}
+
+function keepSeen(id: string, length: number): void {
+  seen.value = withSeen(readSeen(), id, length); // another tab may have changed it
+  localStorage.setItem(SEEN, JSON.stringify(seen.value));
+}
+
+const AFTER_MS = 500;
+
+/** Runs until the returned function is called. */
+export function keepMarks(): () => void {
+  const planned = new Set<string>();
+  const endSeen = effect(() => {
+    void version.value;
+    const here = opened.value;
+    if (!here || planned.has(here.id)) return;
+    planned.add(here.id);
+    setTimeout(() => {
+      planned.delete(here.id);
+      const { length } = here.thread.entries;
+      if (document.visibilityState === 'visible' && length > 0) keepSeen(here.id, length);
+    }, AFTER_MS);
+  });
+  const onStorage = ({ key }: StorageEvent) => {
+    if (key === SEEN) seen.value = readSeen();
+    if (key === PINS) pins.value = new Set(readList(PINS));
+  };
+  addEventListener('storage', onStorage);
+  return () => {
+    endSeen();
+    removeEventListener('storage', onStorage);
+  };
+}

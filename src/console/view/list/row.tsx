@@ -1,0 +1,89 @@
+import { money, shortId, when } from '../../model/format.ts';
+import { type ConversationRow, hasFailed } from '../../model/list.ts';
+import { sharedTitles } from '../../state/conversations.ts';
+import { isNew, pins } from '../../state/marks.ts';
+import { linkTo, route } from '../../state/route.ts';
+import { agents } from '../../state/session.ts';
+import { Avatar, Icon } from '../parts.tsx';
+import { openRowMenu } from './row-menu.tsx';
+
+/** Pixels; `sidebar.css` has the same number. */
+export const ROW_HEIGHT = 60;
+
+export function ListRow({ row }: { readonly row: ConversationRow }) {
+  const at = route.value;
+  const isOpen = at.page === 'conversation' && at.id === row.id;
+  const isUnread = isNew(row);
+  const title = row.title ?? row.id;
+  return (
+    <>
+      <a
+        class={`row ${isUnread ? 'unread' : ''}`}
+        href={linkTo.conversation(row.id)}
+        title={row.id}
+        aria-current={isOpen ? 'page' : undefined}
+      >
+        <span class="heading">
+          {pins.value.has(row.id) && <Icon name="pin" />}
+          <span class="title">{title}</span>
+          {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
+          {isUnread && (
+            <span class="dot">
+              <span class="unseen">unread</span>
+            </span>
+          )}
+        </span>
+        <span class="meta">
+          <span class="phase">{row.phase}</span>
+          <State row={row} />
+          <Cost {...row} />
+          <time dateTime={row.updatedAt}>{when(row.updatedAt, Date.now())}</time>
+        </span>
+      </a>
+      <button
+        type="button"
+        class="quiet more"
+        aria-label={`More for ${title}`}
+        aria-keyshortcuts="m"
+        onClick={() => openRowMenu(row.id)}
+      >
+        <Icon name="more" />
+      </button>
+    </>
+  );
+}
+
+/** Nothing where no cost is known. */
+function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
+  if (usd === 0) return null;
+  const more = unpricedCalls > 0 ? `, and ${unpricedCalls} calls of unknown cost` : '';
+  return (
+    <span class="cost" title={`Cost of its model calls${more}`}>
+      {money(usd)}
+      {more && '+'}
+    </span>
+  );
+}
+
+/** The agents that are working, waiting, stopped or failed. */
+function State({ row }: { readonly row: ConversationRow }) {
+  const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
+  if (row.running.length > 0) {
+    return (
+      <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>
+        {row.running.map((slug) => (
+          <Avatar key={slug} id={slug} size="small" />
+        ))}
+        <span class="unseen">{row.running.map(name).join(', ')} at work</span>
+        <span class="pulse" aria-hidden="true" />
+      </span>
+    );
+  }
+  const absent = row.activity?.find((one) => one.for === 'program');
+  if (absent) return <span class="waits">{name(absent.agent)} is not connected</span>;
+  if (row.waiting.length > 0) return <span class="waits">answer needed</span>;
+  if (hasFailed(row)) return <span class="waits failed">failed</span>;
+  if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
+  if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
+  return null;
+}

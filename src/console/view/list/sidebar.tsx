@@ -1,0 +1,109 @@
+import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import { isListed, rows } from '../../state/conversations.ts';
+import { inbox } from '../../state/inbox.ts';
+import { filter, found, isFiltered, narrow } from '../../state/list.ts';
+import { openPalette } from '../../state/palette.ts';
+import { linkTo, route } from '../../state/route.ts';
+import { Icon } from '../parts.tsx';
+import { useVirtualList } from '../virtual-list.ts';
+import { Filters } from './filters.tsx';
+import { ListRow, ROW_HEIGHT } from './row.tsx';
+
+export function Sidebar() {
+  const isOpen = useSignal(false);
+  return (
+    <nav class="sidebar" aria-label="Conversations">
+      <header>
+        <h1>
+          <a href={linkTo.list}>Parley</a>
+        </h1>
+        <button
+          type="button"
+          class="quiet search"
+          aria-label="Search"
+          title="Search everything (Ctrl+K)"
+          onClick={openPalette}
+        >
+          <Icon name="search" />
+        </button>
+        <a class="button quiet" href={linkTo.new} aria-label="New conversation" title="New conversation (n)">
+          <Icon name="plus" />
+        </a>
+      </header>
+      <InboxLink />
+      <div class="find">
+        <input
+          id="search"
+          type="search"
+          placeholder="Find a conversation"
+          aria-label="Find a conversation"
+          value={filter.value.text}
+          onInput={(event) => narrow({ text: event.currentTarget.value })}
+        />
+        <button
+          type="button"
+          class={`quiet ${isFiltered.value ? 'is-on' : ''}`}
+          aria-label="Filter"
+          title="Filter"
+          aria-expanded={isOpen.value}
+          onClick={() => {
+            isOpen.value = !isOpen.value;
+          }}
+        >
+          <Icon name="filter" />
+        </button>
+      </div>
+      {(isOpen.value || isFiltered.value) && <Filters />}
+      <Rows />
+      {isListed.value && rows.value.length === 0 && <p class="muted aside">No conversations yet.</p>}
+      {rows.value.length > 0 && found.value.length === 0 && <p class="muted aside">No conversation fits.</p>}
+    </nav>
+  );
+}
+
+function InboxLink() {
+  const { length } = inbox.value;
+  return (
+    <a
+      class="inbox-link"
+      href={linkTo.inbox}
+      aria-current={route.value.page === 'inbox' ? 'page' : undefined}
+    >
+      Inbox
+      <span class={`count ${length > 0 ? 'some' : ''}`}>{length}</span>
+    </a>
+  );
+}
+
+function Rows() {
+  const scroller = useRef<HTMLDivElement>(null);
+  const shown = found.value;
+  const list = useVirtualList({
+    count: shown.length,
+    scrolled: () => scroller.current,
+    keyOf: (place) => shown[place]?.id ?? place,
+    estimate: () => ROW_HEIGHT,
+  });
+  return (
+    <div class="rows" ref={scroller}>
+      <ul style={{ height: `${list.getTotalSize()}px` }}>
+        {list.getVirtualItems().map(({ key, index, start }) => {
+          const row = shown[index];
+          return (
+            row && (
+              <li
+                key={key}
+                style={{ transform: `translateY(${start}px)` }}
+                aria-posinset={index + 1}
+                aria-setsize={shown.length}
+              >
+                <ListRow row={row} />
+              </li>
+            )
+          );
+        })}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,118 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** The list is asked for every 2.5 seconds. */
+const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
+
+const RULES = [
+  { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+  ...SCRIPT.rules,
+];
+
+describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
+    for (const [conversation, content] of [
+      ['calm', 'Hello there'],
+      ['asks', 'ask me'],
+      ['broken', 'fail now'],
+      ['moved', 'hand it over'],
+    ])
+      await post(conversation ?? '', content ?? '');
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
+  const titles = (page: Page) => page.locator('.row .title').allInnerTexts();
+
+  it('a failed turn is marked, and filters show what waits, failed, or belongs to an agent or a phase', async () => {
+    const page = await stage.look();
+    await row(page, 'fail now').getByText('failed', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Failed');
+    await until(() => titles(page)).toEqual(['fail now']);
+    await page.getByLabel('Show').selectOption('Waiting');
+    await until(() => titles(page)).toEqual(['ask me']);
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await until(async () => (await titles(page)).length).toBe(4);
+    await page.getByLabel('Agent').selectOption('dev');
+    await until(() => titles(page)).toEqual(['hand it over']);
+    await page.getByLabel('Agent').selectOption('');
+    await page.getByLabel('Phase').selectOption('execute');
+    await until(() => titles(page)).toEqual(['hand it over']);
+    await page.getByLabel('Find a conversation').fill('nothing like it');
+    await page.getByText('No conversation fits.').waitFor();
+  });
+
+  it('a pinned conversation stays first, also after a reload and beside newer ones', async () => {
+    const page = await stage.look();
+    await row(page, 'Hello there').locator('.row').focus();
+    await page.keyboard.press('m');
+    await page.getByRole('button', { name: 'Pin' }).click();
+    await until(async () => (await titles(page))[0]).toBe('Hello there');
+    await post('newer', 'Newer words');
+    await page.reload();
+    await until(async () => (await titles(page)).slice(0, 2)).toEqual(['Hello there', 'Newer words']);
+    await row(page, 'Hello there').hover();
+    await page.getByRole('button', { name: 'More for Hello there' }).click();
+    await page.getByRole('button', { name: 'Unpin' }).click();
+    await until(async () => (await titles(page))[0]).toBe('Newer words');
+  });
+
+  it('a conversation is unread until it is opened, in all tabs, and can be marked as unread', async () => {
+    const page = await stage.look();
+    await row(page, 'Hello there').waitFor();
+    expect(await page.locator('.row.unread').count()).toBe(0); // from before the first visit
+    await post('calm', 'One more');
+    await until(() => page.locator('.row.unread .title').allInnerTexts()).toEqual(['Hello there']);
+    const other = await page.context().newPage();
+    await other.goto(`${stage.url}/#/c/calm`);
+    await message(other, 'Noted: One more').waitFor();
+    await until(() => page.locator('.row.unread').count()).toBe(0);
+    await page.reload();
+    await row(page, 'Hello there').waitFor();
+    expect(await page.locator('.row.unread').count()).toBe(0);
+    await row(page, 'Hello there').locator('.row').focus();
+    await page.keyboard.press('m');
+    await page.getByRole('button', { name: 'Mark as unread' }).click();
+    await until(() => page.locator('.row.unread').count()).toBe(1);
+  });
+
+  it('10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones', async () => {
+    const page = await stage.look('#/inbox');
+    await page.route('**/api/conversations', (route) => route.fulfill({ json: manyRows(10_000) }));
+    await row(page, 'Conversation 0').first().waitFor();
+    expect(await page.locator('.row').count()).toBeLessThan(40);
+    expect(await page.locator('.rows li').first().getAttribute('aria-setsize')).toBe('10000');
+    expect(await textOf(page.locator('.row .cost').first())).toBe('$0.01');
+    await page.locator('.row').first().focus();
+    for (let n = 0; n < 60; n++) await page.keyboard.press('ArrowDown', { delay: 33 }); // a key that is held
+    expect(await textOf(page.locator('.row:focus .title'))).toBe('Conversation 60');
+    await page.locator('.rows').evaluate((rows) => rows.scrollTo(0, rows.scrollHeight));
+    await row(page, 'Conversation 9999').waitFor();
+    expect(await page.locator('.row').count()).toBeLessThan(40);
+  });
+});
+
+function manyRows(count: number): object {
+  const conversations = Array.from({ length: count }, (_, n) => ({
+    ...{
+      id: `many-${n}`,
+      title: `Conversation ${n}`,
+      phase: 'chat',
+      mode: 'chat',
+      activeAgent: null,
+      length: 4,
+    },
+    ...{ running: [], waiting: [], limited: [], stopped: [], activity: [], usd: 0.0123, unpricedCalls: 0 },
+    updatedAt: new Date(Date.UTC(2026, 0, 1) - n * 1_000).toISOString(),
+  }));
+  return { conversations, next: null };
+}

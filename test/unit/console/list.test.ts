@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { type ConversationRow, isUnread, listed, withSeen } from '../../../src/console/model/list.ts';
+
+const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`;
+const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): ConversationRow => ({
+  ...{ id, title: null, phase: 'chat', mode: 'chat', length: 4, activeAgent: null },
+  ...{ updatedAt: at(minute), running: [], waiting: [], limited: [], stopped: [], ...more },
+});
+const ALL = { shown: 'all', agent: '', phase: '', text: '' } as const;
+const NOTHING = { pins: new Set<string>(), isUnread: () => false };
+const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
+
+describe('the list of conversations', () => {
+  const rows = [
+    row('old', 1, { running: ['pm'] }),
+    row('new', 3, { phase: 'execute', activity: [{ agent: 'dev', status: 'failed', since: null }] }),
+    row('mid', 2, { title: 'Quokka', waiting: ['pm'], agents: ['qa'] }),
+  ];
+
+  it('the newest come first, and pinned ones before them', () => {
+    expect(ids(listed(rows, ALL, NOTHING))).toEqual(['new', 'mid', 'old']);
+    expect(ids(listed(rows, ALL, { ...NOTHING, pins: new Set(['old']) }))).toEqual(['old', 'new', 'mid']);
+  });
+
+  it('each filter leaves what fits it, and they combine', () => {
+    const found = (filter: object) => ids(listed(rows, { ...ALL, ...filter }, NOTHING));
+    expect(found({ shown: 'running' })).toEqual(['old']);
+    expect(found({ shown: 'waiting' })).toEqual(['mid']);
+    expect(found({ shown: 'failed' })).toEqual(['new']);
+    expect(found({ shown: 'unread' })).toEqual([]);
+    expect(found({ agent: 'dev' })).toEqual(['new']);
+    expect(found({ agent: 'qa' })).toEqual(['mid']);
+    expect(found({ phase: 'execute', shown: 'running' })).toEqual([]);
+    expect(found({ text: 'quok' })).toEqual(['mid']);
+  });
+
+  it('a conversation is unread from an entry that was not seen, or if it began after the first visit', () => {
+    const seen = withSeen({ since: at(2), lengths: {} }, 'seen', 4);
+    expect(isUnread(row('seen', 5), seen)).toBe(false);
+    expect(isUnread(row('seen', 5, { length: 5 }), seen)).toBe(true);
+    expect(isUnread(row('other', 1), seen)).toBe(false);
+    expect(isUnread(row('other', 3), seen)).toBe(true);
+    expect(isUnread(row('constructor', 1), seen)).toBe(false);
+  });
+
+  it('of too many, those that were read longest ago are forgotten', () => {
+    const two = withSeen(withSeen({ since: at(0), lengths: {} }, 'a', 1), 'b', 2);
+    expect(withSeen(withSeen(two, 'a', 3, 2), 'c', 4, 2).lengths).toEqual({ a: 3, c: 4 });
+  });
+});
