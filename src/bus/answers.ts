@@ -51,6 +51,7 @@ export const activity = fields({
 const summary = {
   id: z.string(),
   title: z.string().nullable(),
+  archived: z.boolean().optional().describe('Absent where the list is older than this field'),
   phase: z.string(),
   mode: modeSchema,
   activeAgent: agent.nullable(),
@@ -75,6 +76,9 @@ export const page = fields({
       limited: list(agent),
       /** Stopped agents that have outstanding messages or a node of a run; `resume` continues them. */
       stopped: list(agent),
+      /** Agents that took part, and ids of the first 50 persons who wrote; absent where the list is older than these fields. */
+      agents: list(agent).optional(),
+      people: list(z.string()).optional(),
       /** One element for each running turn, each thing that a turn waits for, and each agent that is halted. */
       activity: list(activity).optional(),
     }),

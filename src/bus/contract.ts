@@ -90,6 +90,26 @@ export const CONTRACT = {
     request: z.strictObject({ conversation, lastEntryBefore: z.iso.datetime().optional() }),
     answer: deleted,
   },
+  /** The title, and whether lists show the conversation among the archived ones. */
+  label: {
+    request: z
+      .strictObject({
+        conversation,
+        title: z
+          .string()
+          .max(200)
+          .refine(hasVisible, { error: 'expected at least one visible character' })
+          .optional(),
+        archived: z.boolean().optional(),
+        ...actor,
+      })
+      .refine(({ title, archived }) => title !== undefined || archived !== undefined, {
+        error: 'expected a title, or archived',
+        path: ['title'],
+      }),
+    answer: detail,
+    isRepeatable: true,
+  },
   phase: {
     request: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), ...actor }),
     answer: detail,

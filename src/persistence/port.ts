@@ -83,6 +83,10 @@ export interface ConversationRow {
   readonly waiting?: readonly string[];
   readonly limited?: readonly string[];
   readonly stopped?: readonly string[];
+  /** Absent in older rows. */
+  readonly archived?: boolean;
+  readonly agents?: readonly string[];
+  readonly people?: readonly string[];
   /** What its agents wait for, and which of them are limited, stopped or failed; absent in older rows. */
   readonly activity?: readonly RowActivity[];
 }

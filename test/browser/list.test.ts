@@ -85,6 +85,31 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => page.locator('.row.unread').count()).toBe(1);
   });
 
+  it('a person renames and archives a conversation for all browsers, and finds their own', async () => {
+    await post('long', 'Some first words');
+    const page = await stage.look();
+    await row(page, 'Some first words').locator('.row').focus();
+    await page.keyboard.press('m');
+    await page.getByLabel('Title').fill('A better title');
+    await page.keyboard.press('Enter');
+    await row(page, 'A better title').waitFor();
+    const other = await stage.look('#/c/long');
+    await other.getByRole('heading', { name: 'A better title' }).waitFor();
+    await other.keyboard.press('Escape');
+    await other.getByRole('button', { name: 'More for A better title' }).click();
+    await other.getByRole('button', { name: 'Archive', exact: true }).click();
+    await row(page, 'A better title').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Archived');
+    await until(() => titles(page)).toEqual(['A better title']);
+    await page.getByRole('button', { name: 'More for A better title' }).click();
+    await page.getByRole('button', { name: 'Move out of the archive' }).click();
+    await page.getByText('No conversation fits.').waitFor();
+    await stage.api('POST', 'conversations/own/messages', { content: 'My own words', publisher: 'console' });
+    await page.getByLabel('Show').selectOption('Mine');
+    await until(() => titles(page)).toEqual(['My own words']);
+  });
+
   it('10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones', async () => {
     const page = await stage.look('#/inbox');
     await page.route('**/api/conversations', (route) => route.fulfill({ json: manyRows(10_000) }));

@@ -42,7 +42,7 @@ const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'what-ifs what-if-result status search'),
   post: 'post',
   answer: 'approve',
-  ...needs('operate', 'delete phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
+  ...needs('operate', 'delete label phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
 };
 const MCP_TOOLS: Readonly<Record<string, Role>> = {
   ...Object.fromEntries(['agents', 'list', 'read', 'explain', 'approvals'].map(reads)),
@@ -135,7 +135,7 @@ function bodyOf(verb: string): object {
     answer: { answer: 'deny' },
     fork: { as: 'matrix-fork' },
     hire: { slug: 'scout', persona: 'Look.' },
-    dismiss: { agent: 'scout' },
+    ...{ label: { title: 'Mine' }, dismiss: { agent: 'scout' } },
     'what-if': { agent: 'lead', at: 'all', persona: 'Be brief.' },
     phase: { phase: 'chat' },
     mode: { mode: 'chat' },

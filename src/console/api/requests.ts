@@ -161,6 +161,8 @@ export const requests = {
     ),
   whatIfStop: (conversation: string, id: string) =>
     ask<WhatIf>('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
+  label: (conversation: string, step: Sender & { title?: string; archived?: boolean }) =>
+    ask('POST', `${of(conversation)}/label`, step),
   phase: (conversation: string, step: Sender & { phase: string }) =>
     ask('POST', `${of(conversation)}/phase`, step),
   mode: (conversation: string, step: Sender & { mode: Mode; agent?: string; workflow?: string }) =>

@@ -18,6 +18,8 @@ export interface ConversationRow {
   readonly activity?: readonly Activity[];
   /** Those that took part; absent from an older daemon. */
   readonly agents?: readonly string[];
+  readonly people?: readonly string[];
+  readonly archived?: boolean;
   readonly usd?: number;
   readonly unpricedCalls?: number;
 }
@@ -28,6 +30,8 @@ export const SHOWN = {
   waiting: 'Waiting',
   running: 'Running',
   failed: 'Failed',
+  mine: 'Mine',
+  archived: 'Archived',
 } as const;
 export type Shown = keyof typeof SHOWN;
 
@@ -43,6 +47,8 @@ export interface ListFilter {
 /** What this browser knows about conversations. */
 export interface Known {
   readonly pins: ReadonlySet<string>;
+  /** The id that this person's messages have. */
+  readonly me: string;
   isUnread(row: ConversationRow): boolean;
 }
 
@@ -57,6 +63,7 @@ export function listed(
 ): readonly ConversationRow[] {
   const wanted = filter.text.trim().toLowerCase();
   const fits = (row: ConversationRow) =>
+    (row.archived === true) === (filter.shown === 'archived') &&
     isShown(row, filter.shown, known) &&
     (filter.phase === '' || row.phase === filter.phase) &&
     (filter.agent === '' || agentsOf(row).includes(filter.agent)) &&
@@ -68,7 +75,10 @@ export function listed(
 function isShown(row: ConversationRow, shown: Shown, known: Known): boolean {
   switch (shown) {
     case 'all':
+    case 'archived':
       return true;
+    case 'mine':
+      return row.people?.includes(known.me) === true;
     case 'unread':
       return known.isUnread(row);
     case 'waiting':

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { type ListFilter, listed } from '../model/list.ts';
 import { rows } from './conversations.ts';
 import { isNew, pins } from './marks.ts';
+import { me } from './session.ts';
 
 /** The list of conversations as it is shown. */
 
@@ -11,7 +12,9 @@ export function narrow(change: Partial<ListFilter>): void {
   filter.value = { ...filter.value, ...change };
 }
 
-export const found = computed(() => listed(rows.value, filter.value, { pins: pins.value, isUnread: isNew }));
+export const found = computed(() =>
+  listed(rows.value, filter.value, { pins: pins.value, me: me.value, isUnread: isNew }),
+);
 
 /** The filters besides the text. */
 export const isFiltered = computed(() => {

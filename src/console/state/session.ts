@@ -87,6 +87,12 @@ export const isOperator = computed(() => identity.value?.role === 'operate');
 /** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
+/** The id that this person's messages have. */
+export const me = computed(() => {
+  const name = identity.value?.name ?? signature.value.trim();
+  return name === '' ? publisher.value : `${publisher.value}/${name}`;
+});
+
 /** The author of posts, answers and switches. */
 export function sender(): Sender {
   const name = signature.value.trim();

@@ -128,6 +128,13 @@ export type Command =
       readonly id?: string;
       readonly fullOutputPath?: string;
     }
+  | {
+      readonly type: 'label';
+      /** Absent: unchanged. */
+      readonly title?: string;
+      readonly archived?: boolean;
+      readonly by: Author;
+    }
   | { readonly type: 'set-phase'; readonly phase: string; readonly by: Author; readonly reason?: string }
   | {
       readonly type: 'set-mode';

@@ -3,14 +3,29 @@ import { agentState, type ConversationState, isStopped } from '../state/state.ts
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, isHiredAlready } from './hiring.ts';
+import { titleOf } from './records.ts';
 import { knownWorkflows, startRun, unknownWorkflow } from './runs.ts';
 import { abortDismissed, abortTurn, startTurns } from './turns.ts';
 
-/** Commands of people: phase, mode, hire and dismiss, stop and resume. */
+/** Commands of people: title, phase, mode, hire and dismiss, stop and resume. */
 
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 const DONE: Reply = { kind: 'done' };
+
+/** The title and the place in lists. What is so already adds no entry. */
+export function label(builder: DecisionBuilder, command: CommandOf<'label'>): Reply {
+  const { state } = builder;
+  const title = (command.title ?? titleOf(builder) ?? '').replace(/\s+/gu, ' ').trim();
+  const archived = command.archived ?? state.archived;
+  if (title === '') {
+    const hint = 'give a title with the same request';
+    return { kind: 'refused', refusal: refusal('NO_TITLE', 'this conversation has no title yet', hint) };
+  }
+  if (title === state.title && archived === state.archived) return DONE;
+  builder.add({ type: 'title-set', author: command.by, title, ...(archived && { archived }) });
+  return DONE;
+}
 
 /** A person may force any known phase; the entry records that. */
 export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase'>): Reply {

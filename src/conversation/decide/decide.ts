@@ -4,7 +4,7 @@ import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
 import { claim } from './claims.ts';
 import type { Command, Decision, Reply } from './command.ts';
-import { dismiss, hire, resume, setMode, setPhase, stop } from './controls.ts';
+import { dismiss, hire, label, resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post, seed } from './posting.ts';
@@ -40,6 +40,8 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
       return report(reduceView(builder, command));
     case 'tool-finished':
       return report(toolFinished(builder, command));
+    case 'label':
+      return label(builder, command);
     case 'set-phase':
       return setPhase(builder, command);
     case 'set-mode':

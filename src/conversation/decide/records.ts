@@ -224,7 +224,13 @@ export function cutOf(builder: DecisionBuilder, { lastWords }: Turn): Cut | null
 /** The first exchange gives a conversation its title. */
 export function addTitle(builder: DecisionBuilder): void {
   if (builder.state.title !== null) return;
-  const first = builder.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
-  const title = first?.type === 'message' ? titleFrom(first.content ?? '') : '';
+  const title = titleOf(builder);
   if (title) builder.add({ type: 'title-set', author: SYSTEM_AUTHOR, title });
+}
+
+/** The title, or the one that the first message gives. */
+export function titleOf(builder: DecisionBuilder): string | null {
+  if (builder.state.title !== null) return builder.state.title;
+  const first = builder.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
+  return first?.type === 'message' ? titleFrom(first.content ?? '') : null;
 }

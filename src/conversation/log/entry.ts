@@ -230,7 +230,13 @@ const fields = {
     outcome: z.string(),
     summary: z.string().optional(),
   },
-  'title-set': { ...commonFields, type: z.literal('title-set'), title: z.string() },
+  'title-set': {
+    ...commonFields,
+    type: z.literal('title-set'),
+    title: z.string(),
+    /** Lists show it among the archived ones; absent: they show it among the others. */
+    archived: z.literal(true).optional(),
+  },
   'session-set': {
     ...commonFields,
     type: z.literal('session-set'),

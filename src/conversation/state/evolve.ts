@@ -90,8 +90,9 @@ function applyRunEnded(next: Next, { index, runId }: EntryOf<'run-ended'>): void
   if (next.run?.runId === runId) addSetting(next, index, next.mode, null);
 }
 
-function applyTitleSet(next: Next, { title }: EntryOf<'title-set'>): void {
+function applyTitleSet(next: Next, { title, archived }: EntryOf<'title-set'>): void {
   next.title = title;
+  next.archived = archived === true;
 }
 
 function applySessionSet(next: Next, { agent: slug, sessionId }: EntryOf<'session-set'>): void {
@@ -117,6 +118,7 @@ function applyAgentDismissed(next: Next, { agent: slug }: EntryOf<'agent-dismiss
 
 /** The copied model calls were paid in the other conversation. */
 function applyForked(next: Next): void {
+  next.archived = false;
   next.tokens = 0;
   next.usd = 0;
   next.unpricedCalls = 0;
@@ -193,7 +195,12 @@ function applyMessage(next: Next, entry: MessageEntry): void {
   if (entry.role === 'tool') applyResult(next, entry);
   else if (entry.role === 'assistant' && entry.author.kind === 'agent') applyAnswer(next, entry);
   else addWaiting(next, entry, entry.delivery ?? 'steer', 0);
+  const { kind, id } = entry.author;
+  if (kind === 'person' && next.people.length < MOST_PEOPLE && !next.people.includes(id))
+    next.people = [...next.people, id];
 }
+
+const MOST_PEOPLE = 50;
 
 function applyLimitReached(next: Next, { agent: slug, index }: EntryOf<'limit-reached'>): void {
   if (!slug) return;

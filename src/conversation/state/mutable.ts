@@ -11,6 +11,8 @@ export function mutableCopy(state: ConversationState): Mutable<ConversationState
   return {
     length: state.length,
     title: state.title,
+    archived: state.archived,
+    people: state.people,
     phase: state.phase,
     mode: state.mode,
     run: state.run,

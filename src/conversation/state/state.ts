@@ -155,6 +155,9 @@ export interface Claim {
 export interface ConversationState {
   readonly length: number;
   readonly title: string | null;
+  readonly archived: boolean;
+  /** Ids of the persons who wrote messages, the first `MOST_PEOPLE`. */
+  readonly people: readonly string[];
   readonly phase: string;
   readonly mode: Mode;
   readonly run: Run | null;
@@ -193,6 +196,8 @@ export function noAgents(): Record<string, AgentState> {
 export const EMPTY_STATE: ConversationState = {
   length: 0,
   title: null,
+  archived: false,
+  people: [],
   phase: FIRST_PHASE,
   mode: 'agent',
   run: null,

@@ -36,7 +36,14 @@ import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { collectStatus, type DaemonFacts } from './status.ts';
-import { dismissCommand, hireCommand, resumeCommand, type SteeringVerb, stopCommand } from './steering.ts';
+import {
+  dismissCommand,
+  hireCommand,
+  labelCommand,
+  resumeCommand,
+  type SteeringVerb,
+  stopCommand,
+} from './steering.ts';
 import { pageOf } from './watchers.ts';
 import { whatIfHandlers } from './what-if.ts';
 
@@ -64,6 +71,7 @@ export class Api {
     search: (request) => this.#admin.search.search(request),
     view: (request) => this.#view(request),
     delete: (request, { upTo }) => this.#delete(request, upTo),
+    label: (request, caller) => this.#steer(request, caller, labelCommand),
     phase: (request, caller) => this.#phase(request, caller),
     mode: (request, caller) => this.#mode(request, caller),
     seed: (request, caller) => this.#seed(request, caller),

@@ -3,7 +3,11 @@ import type { Author, Command } from '../../conversation/index.ts';
 
 /** The commands of an operator on a conversation that exists. */
 
-export type SteeringVerb = 'hire' | 'dismiss' | 'stop' | 'resume';
+export type SteeringVerb = 'label' | 'hire' | 'dismiss' | 'stop' | 'resume';
+
+export function labelCommand({ title, archived }: RequestOf<'label'>, by: Author): Command {
+  return { type: 'label', title, archived, by };
+}
 
 export function hireCommand(
   { conversation: _, publisher: __, author: ___, ...agent }: RequestOf<'hire'>,

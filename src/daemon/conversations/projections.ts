@@ -30,8 +30,16 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     waiting: withStatus(state, 'waiting'),
     limited: withStatus(state, 'limited'),
     stopped: withStatus(state, 'stopped').filter((slug) => hasWork(state, slug)),
+    archived: state.archived,
+    agents: Object.keys(state.agents).filter((slug) => hasTakenPart(state, slug)),
+    people: state.people,
     activity: storedActivity(state, entries),
   };
+}
+
+function hasTakenPart(state: ConversationState, slug: string): boolean {
+  const { turn, lastProcessedMessageIndex } = agentState(state, slug);
+  return turn !== null || lastProcessedMessageIndex > 0;
 }
 
 /** The explicit title, else the first words of the first message. */
@@ -63,8 +71,8 @@ export function listedRow(row: ConversationRow, current: readonly Activity[] = [
 }
 
 /** The row has all fields of this version. */
-export function isComplete({ waiting, limited, stopped, activity }: ConversationRow): boolean {
-  const isNew = [waiting, limited, stopped, activity].every((field) => field !== undefined);
+export function isComplete({ waiting, limited, stopped, activity, people }: ConversationRow): boolean {
+  const isNew = [waiting, limited, stopped, activity, people].every((field) => field !== undefined);
   return isNew && (activity ?? []).every((one) => one.entry !== undefined || !hasEntry(one));
 }
 
@@ -111,6 +119,7 @@ export function conversationDocument(
   return {
     id,
     title: titleOf(state, entries),
+    archived: state.archived,
     phase: state.phase,
     mode: state.mode,
     activeAgent: state.activeAgent,

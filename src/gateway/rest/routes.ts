@@ -19,6 +19,7 @@ export interface Route {
 
 /** The verbs of an operator. */
 const STEERING: Partial<Record<Verb, string>> = {
+  label: 'Set the `title`, or with `archived` the place in lists',
   phase: 'Enter a phase',
   mode: 'Switch between chat, agent and run',
   fork: 'Continue a copy of a conversation, up to entry `at`, as the conversation `as`',

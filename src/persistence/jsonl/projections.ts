@@ -87,6 +87,9 @@ function parseRow(value: unknown): ConversationRow {
     ...(value.waiting === undefined ? {} : { waiting: texts(value, 'waiting') }),
     ...(value.limited === undefined ? {} : { limited: texts(value, 'limited') }),
     ...(value.stopped === undefined ? {} : { stopped: texts(value, 'stopped') }),
+    ...(value.archived === undefined ? {} : { archived: value.archived === true }),
+    ...(value.agents === undefined ? {} : { agents: texts(value, 'agents') }),
+    ...(value.people === undefined ? {} : { people: texts(value, 'people') }),
     ...(value.activity === undefined ? {} : { activity: parseActivity(value.activity) }),
   };
 }

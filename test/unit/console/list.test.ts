@@ -7,12 +7,12 @@ const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): C
   ...{ updatedAt: at(minute), running: [], waiting: [], limited: [], stopped: [], ...more },
 });
 const ALL = { shown: 'all', agent: '', phase: '', text: '' } as const;
-const NOTHING = { pins: new Set<string>(), isUnread: () => false };
+const NOTHING = { me: 'ann', pins: new Set<string>(), isUnread: () => false };
 const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
 
 describe('the list of conversations', () => {
   const rows = [
-    row('old', 1, { running: ['pm'] }),
+    row('old', 1, { running: ['pm'], people: ['ann', 'bob'] }),
     row('new', 3, { phase: 'execute', activity: [{ agent: 'dev', status: 'failed', since: null }] }),
     row('mid', 2, { title: 'Quokka', waiting: ['pm'], agents: ['qa'] }),
   ];
@@ -31,7 +31,14 @@ describe('the list of conversations', () => {
     expect(found({ agent: 'dev' })).toEqual(['new']);
     expect(found({ agent: 'qa' })).toEqual(['mid']);
     expect(found({ phase: 'execute', shown: 'running' })).toEqual([]);
+    expect(found({ shown: 'mine' })).toEqual(['old']);
     expect(found({ text: 'quok' })).toEqual(['mid']);
+  });
+
+  it('an archived conversation is listed among the archived ones alone', () => {
+    const both = [row('kept', 1), row('gone', 2, { archived: true })];
+    expect(ids(listed(both, ALL, NOTHING))).toEqual(['kept']);
+    expect(ids(listed(both, { ...ALL, shown: 'archived' }, NOTHING))).toEqual(['gone']);
   });
 
   it('a conversation is unread from an entry that was not seen, or if it began after the first visit', () => {

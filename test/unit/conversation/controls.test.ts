@@ -157,3 +157,37 @@ describe('phases, modes, sessions', () => {
     expect(turn()).toBe('own-1');
   });
 });
+describe('titles and the archive', () => {
+  const state = (world: World) => world.conversation.state;
+
+  it('a person renames and archives a conversation, and each keeps the other', () => {
+    const world = new World();
+    world.post('Rename photos by date');
+    world.do({ type: 'label', archived: true, by: OPERATOR });
+    expect(state(world)).toMatchObject({ title: 'Rename photos by date', archived: true });
+    world.do({ type: 'label', title: ' Photos\n again ', by: OPERATOR });
+    expect(state(world)).toMatchObject({ title: 'Photos again', archived: true });
+    expect(last(world, 'title-set')).toMatchObject({
+      author: OPERATOR,
+      title: 'Photos again',
+      archived: true,
+    });
+    expect(world.do({ type: 'label', title: 'Photos again', by: OPERATOR }).entries).toEqual([]);
+    world.do({ type: 'label', archived: false, by: OPERATOR });
+    expect(state(world)).toMatchObject({ title: 'Photos again', archived: false });
+  });
+
+  it('a title of a person is not replaced by the first answer', () => {
+    const world = new World();
+    world.do({ type: 'label', title: 'Mine', by: OPERATOR });
+    world.post('Hello');
+    expect(state(world).title).toBe('Mine');
+  });
+
+  it('a conversation without a message cannot be archived without a title', () => {
+    expect(new World().do({ type: 'label', archived: true, by: OPERATOR })).toMatchObject({
+      entries: [],
+      reply: { kind: 'refused', refusal: { code: 'NO_TITLE' } },
+    });
+  });
+});

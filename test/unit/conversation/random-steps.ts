@@ -81,6 +81,8 @@ export function take(world: World, step: Step): void {
       abortOne(world, step.pick, step.partial);
       return;
     case 'phase':
+      if (step.pick % 3 === 0)
+        world.do({ type: 'label', title: 'Renamed', archived: step.pick % 2 === 0, by: OPERATOR });
       world.do({ type: 'set-phase', phase: PHASES[step.pick % PHASES.length] ?? 'chat', by: OPERATOR });
       return;
     case 'mode':

@@ -94,6 +94,7 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   claim: 'table',
   answer: 'table',
   'expire-approval': 'table',
+  label: 'other',
   'set-phase': 'other',
   'set-mode': 'other',
   seed: 'other',

@@ -63,6 +63,7 @@ describe('the reconciler', () => {
             limited: [],
             stopped: [],
             activity: [],
+            people: [],
           })),
         refreshRow: async (id: string) => void listed.push(id),
         async current(id: string) {

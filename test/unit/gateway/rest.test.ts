@@ -52,6 +52,13 @@ describe('the REST routes', () => {
     ],
     [
       'POST',
+      '/api/conversations/demo/label',
+      { title: 'New', archived: true },
+      'label',
+      { conversation: 'demo', title: 'New', archived: true, publisher: 'http' },
+    ],
+    [
+      'POST',
       '/api/conversations/demo/phase',
       { phase: 'plan' },
       'phase',
@@ -199,6 +206,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/messages',
       '/api/conversations/{conversation}/entries',
       '/api/conversations/{conversation}/view',
+      '/api/conversations/{conversation}/label',
       '/api/conversations/{conversation}/phase',
       '/api/conversations/{conversation}/mode',
       '/api/conversations/{conversation}/fork',

@@ -1,7 +1,10 @@
 import { signal } from '@preact/signals';
-import { useLayoutEffect, useRef } from 'preact/hooks';
-import { rows } from '../../state/conversations.ts';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { requests } from '../../api/requests.ts';
+import type { ConversationRow } from '../../model/list.ts';
+import { refresh, rows } from '../../state/conversations.ts';
 import { isNew, markUnread, pin, pins } from '../../state/marks.ts';
+import { attempt, isOperator, sender } from '../../state/session.ts';
 
 /** What can be done with a conversation of the list; null: closed. */
 const chosen = signal<string | null>(null);
@@ -12,24 +15,35 @@ export function openRowMenu(id: string): void {
 
 export function RowMenu() {
   const row = rows.value.find(({ id }) => id === chosen.value);
+  return row ? <Menu key={row.id} row={row} /> : null;
+}
+
+function Menu({ row }: { readonly row: ConversationRow }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => {
-    dialog.current?.showModal();
-  }, [chosen.value]);
-  if (!row) return null;
-  const close = () => {
-    chosen.value = null;
-  };
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const isPinned = pins.value.has(row.id);
+  const close = () => dialog.current?.close();
   const then = (action: () => void) => () => {
     action();
-    dialog.current?.close();
+    close();
+  };
+  const label = async (change: { title?: string; archived?: boolean }) => {
+    close();
+    if (await attempt(() => requests.label(row.id, { ...change, ...sender() }))) await refresh();
   };
   return (
-    <dialog ref={dialog} class="row-menu" aria-label="Conversation" onClose={close}>
+    <dialog
+      ref={dialog}
+      class="row-menu"
+      aria-label={`Conversation ${row.title ?? row.id}`}
+      onClose={() => {
+        chosen.value = null;
+      }}
+    >
       <h2>
         <bdi>{row.title ?? row.id}</bdi>
       </h2>
+      {isOperator.value && <Rename title={row.title ?? ''} onRename={(title) => void label({ title })} />}
       <div class="buttons">
         <button type="button" onClick={then(() => pin(row.id, !isPinned))}>
           {isPinned ? 'Unpin' : 'Pin'}
@@ -39,12 +53,43 @@ export function RowMenu() {
             Mark as unread
           </button>
         )}
-      </div>
-      <form method="dialog">
-        <button type="submit" class="quiet">
+        {isOperator.value && (
+          <button type="button" onClick={() => void label({ archived: row.archived !== true })}>
+            {row.archived ? 'Move out of the archive' : 'Archive'}
+          </button>
+        )}
+        <button type="button" class="quiet" onClick={close}>
           Close
         </button>
-      </form>
+      </div>
     </dialog>
+  );
+}
+
+interface RenameProps {
+  readonly title: string;
+  readonly onRename: (title: string) => void;
+}
+
+function Rename({ title, onRename }: RenameProps) {
+  const [text, setText] = useState(title);
+  const wanted = text.trim();
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (wanted !== '') onRename(wanted);
+      }}
+    >
+      <input
+        aria-label="Title"
+        maxLength={200}
+        value={text}
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+      <button type="submit" disabled={wanted === '' || wanted === title}>
+        Rename
+      </button>
+    </form>
   );
 }
