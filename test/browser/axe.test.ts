@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { openStage, type Stage } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+const require = createRequire(import.meta.url);
+const RULES = [
+  { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+  ...SCRIPT.rules,
+];
+const STANDARD = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** Accessibility by axe, WCAG 2.2 AA. */
+describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () => {
+  let stage: Stage;
+  let axe: string;
+  beforeAll(async () => {
+    axe = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
+    for (const [conversation, content] of [
+      ['approval', 'write it'],
+      ['question', 'ask me'],
+      ['failed', 'fail now'],
+      ['calm', 'Hello there'],
+    ])
+      await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const violations = async (page: Page): Promise<string[]> => {
+    await page.evaluate(axe);
+    return page.evaluate<string[]>(`axe
+      .run(document, { runOnly: ${JSON.stringify(STANDARD)} })
+      .then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+        nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 200) + ' ' + failureSummary)))`);
+  };
+
+  const SIZES = { desktop: { width: 1_280, height: 820 }, phone: { width: 320, height: 640 } };
+  const LOOKS = (['light', 'dark'] as const).flatMap((colorScheme) =>
+    (['desktop', 'phone'] as const).map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
+  );
+
+  it.each(LOOKS)('in the inbox, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const page = await stage.look('#/inbox', { colorScheme, viewport });
+    await page.locator('.inbox-entry').nth(2).waitFor();
+    await page.getByText('It is broken.').waitFor();
+    await page.getByText('Which colour?').waitFor();
+    await page.keyboard.press('j');
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it.each(LOOKS)('in the list and its dialog, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const page = await stage.look('', { colorScheme, viewport });
+    await page.locator('.row').nth(3).waitFor();
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Waiting');
+    await page.getByRole('button', { name: 'Show all' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.locator('.row').first().focus();
+    await page.keyboard.press('m');
+    await page.getByLabel('Title').waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+});
