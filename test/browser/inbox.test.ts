@@ -15,6 +15,9 @@ const RULES = [
 /** The list is asked for every 2.5 seconds. */
 const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
 
+const HELD_KEY = `document.activeElement.dispatchEvent(
+  new KeyboardEvent('keydown', { key: 'a', repeat: true, bubbles: true }))`;
+
 /** A page that is not looked at, in a browser that allows notifications. */
 const FAKE_ALERTS = `
   window.told = [];
@@ -60,6 +63,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await item(page, 'second').getByRole('button', { name: 'Approve' }).waitFor();
     expect(await textOf(item(page, 'first'))).toContain('@project/note.md');
     await page.keyboard.press('j');
+    await page.evaluate(HELD_KEY); // a key that is held answers nothing
     await page.keyboard.press('d');
     await item(page, 'first').waitFor({ state: 'detached' });
     await page.keyboard.press('a'); // no item is selected: it answers nothing

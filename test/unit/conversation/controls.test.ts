@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, isStopped } from '../../../src/conversation/index.ts';
+import { type Entry, evolve, isStopped } from '../../../src/conversation/index.ts';
 import { OPERATOR } from './random-steps.ts';
 import { World } from './world.ts';
 
@@ -175,6 +175,22 @@ describe('titles and the archive', () => {
     expect(world.do({ type: 'label', title: 'Photos again', by: OPERATOR }).entries).toEqual([]);
     world.do({ type: 'label', archived: false, by: OPERATOR });
     expect(state(world)).toMatchObject({ title: 'Photos again', archived: false });
+  });
+
+  it('a fork of an archived conversation is not archived, and keeps the title', () => {
+    const world = new World();
+    world.post('Rename photos');
+    world.do({ type: 'label', archived: true, by: OPERATOR });
+    const index = world.entries.length;
+    const common = { id: 'f', index, createdAt: '', author: OPERATOR };
+    const forked = evolve(state(world), { ...common, type: 'forked', from: 'origin', at: index - 1 });
+    expect(forked).toMatchObject({ title: 'Rename photos', archived: false });
+  });
+
+  it('the state names each person who wrote once', () => {
+    const world = new World();
+    for (const by of ['ann', 'bob', 'ann']) world.post('Hello', { by });
+    expect(state(world).people).toHaveLength(2);
   });
 
   it('a title of a person is not replaced by the first answer', () => {
