@@ -267,7 +267,8 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
       'conversations/demo/entries',
     );
     expect(entries.find(({ content }) => content === 'with a token')?.author.id).toBe('alice');
-    expect(await page.evaluate('Object.keys(localStorage).join()')).toBe('');
+    expect(await page.evaluate('Object.keys(localStorage).join()')).toBe('parley.seen');
+    expect(await page.evaluate('localStorage.getItem("parley.seen")')).not.toContain('posts-it');
     expect(await page.evaluate('document.cookie')).toBe('');
     const reader = await stage.look('#/c/demo');
     await reader.getByLabel('This daemon requires a token').fill('reads-it-and-more');

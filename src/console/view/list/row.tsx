@@ -25,7 +25,9 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
       >
         <span class="heading">
           {pins.value.has(row.id) && <Icon name="pin" />}
-          <span class="title">{title}</span>
+          <span class="title" id={`title-${row.id}`}>
+            {title}
+          </span>
           {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
           {isUnread && (
             <span class="dot">
@@ -43,7 +45,8 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
       <button
         type="button"
         class="quiet more"
-        aria-label={`More for ${title}`}
+        aria-label="Organize"
+        aria-describedby={`title-${row.id}`}
         aria-keyshortcuts="m"
         onClick={() => openRowMenu(row.id)}
       >
