@@ -185,9 +185,11 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await page.locator('.call').count()).toBe(0); // What the lines already show needs no row.
     await page.keyboard.press('t');
     await page.locator('.timeline svg').first().waitFor();
+    expect(await page.locator('.lane-picture svg').getAttribute('aria-label')).toBe(
+      '2 agents, 5 turns, 5 model calls, 1 handoff, 1 delegation, 2 posts',
+    );
     const kinds = async (selector: string) => page.locator(`.lane-picture ${selector}`).count();
-    expect(await kinds('.turn')).toBe(5);
-    expect(await kinds('.span.call')).toBe(5);
+    expect([await kinds('.span.turn'), await kinds('.span.call')]).toEqual([2, 2]); // one path for each lane
     expect([await kinds('.passage-line.delegation'), await kinds('.passage-line.handoff')]).toEqual([1, 1]);
     expect(await textOf(page.locator('.spending'))).toMatch(
       /Lena Lead\s+3[\s\S]*Dev <b>Ops<\/b>\s+2[\s\S]*All\s+5/,

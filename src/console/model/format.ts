@@ -41,6 +41,16 @@ export function clockTime(iso: string): string {
     : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 }
 
+/** With seconds. */
+export function clockTimeOf(time: number): string {
+  return new Date(time).toLocaleTimeString([], {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  });
+}
+
 /** Only the parts that differ from now. */
 export function when(iso: string, now: number): string {
   const date = new Date(iso);

@@ -6,7 +6,7 @@ import type { Interval } from './time-scale.ts';
 /**
  * A conversation over time: a lane for each agent, and one for the people.
  *
- * LANES-1 Every span starts and ends at the time of an entry; an open span ends with the log.
+ * LANES-1 Every span starts and ends at the time of an entry; an open span ends now, or with the log.
  * LANES-2 The spans of an agent lie within its turns.
  */
 
@@ -18,6 +18,8 @@ export interface Span extends Interval {
   /** The entry to show for it. */
   readonly index: number;
   readonly label: string;
+  /** True: it has no end yet. */
+  readonly isOpen?: boolean;
 }
 
 /** From one lane to another: a handoff, a delegation, or its answer. */
@@ -53,9 +55,9 @@ export interface Lanes {
 export const PEOPLE = '';
 
 export function lanesOf(entries: readonly Entry[]): Lanes {
-  const builder = new LanesBuilder();
-  for (const entry of entries) builder.add(entry);
-  return builder.finish(timeOf(entries.at(-1)));
+  const lanes = new GrowingLanes();
+  lanes.addNew(entries);
+  return lanes.until(0);
 }
 
 type Open = { readonly from: number; readonly index: number; readonly label: string; readonly lane: string };
@@ -69,7 +71,10 @@ const NOTHING: Spending = {
   toolMs: 0,
 };
 
-class LanesBuilder {
+/** Grows with the log, so that an entry costs the same in a long log as in a short one. */
+export class GrowingLanes {
+  #added = 0;
+  #newest = 0;
   readonly #spans: Span[] = [];
   readonly #passages: Passage[] = [];
   readonly #spending = new Map<string, Spending>();
@@ -77,9 +82,25 @@ class LanesBuilder {
   readonly #waits = new Map<string, Open>();
   readonly #tools = new Map<string, Open>();
   readonly #approvals = new Map<string, Open>();
-  readonly #calls = new Map<number, readonly { readonly name: string }[]>();
+  readonly #calls = new Map<
+    number,
+    { readonly lane: string; readonly tools: readonly { readonly name: string }[] }
+  >();
 
-  add(entry: Entry): void {
+  /** Adds the entries after those that it has. */
+  addNew(entries: readonly Entry[]): void {
+    for (; this.#added < entries.length; this.#added++) {
+      const entry = entries[this.#added];
+      if (entry) this.#add(entry);
+    }
+    this.#newest = timeOf(entries.at(-1));
+  }
+
+  get isWorking(): boolean {
+    return this.#turns.size > 0 || this.#tools.size > 0;
+  }
+
+  #add(entry: Entry): void {
     const at = timeOf(entry);
     const { index } = entry;
     switch (entry.type) {
@@ -141,20 +162,24 @@ class LanesBuilder {
     }
   }
 
-  finish(end: number): Lanes {
-    for (const [open, kind] of [
-      [this.#turns, 'turn'],
-      [this.#waits, 'wait'],
-      [this.#tools, 'tool'],
-      [this.#approvals, 'approval'],
-    ] as const) {
-      for (const key of [...open.keys()]) this.#close(open, key, kind, end); // LANES-1
-    }
+  /** Open spans end at this time, or at the last entry if that is later (LANES-1). */
+  until(now: number): Lanes {
+    const to = Math.max(now, this.#newest);
+    const open = (
+      [
+        [this.#turns, 'turn'],
+        [this.#waits, 'wait'],
+        [this.#tools, 'tool'],
+        [this.#approvals, 'approval'],
+      ] as const
+    ).flatMap(([spans, kind]) =>
+      [...spans.values()].map((span): Span => ({ kind, ...span, to, isOpen: true })),
+    );
     return {
       agents: [...this.#spending.keys()],
-      spans: this.#spans,
-      passages: this.#passages,
-      spending: this.#spending,
+      spans: [...this.#spans, ...open],
+      passages: [...this.#passages],
+      spending: new Map(this.#spending),
     };
   }
 
@@ -170,10 +195,7 @@ class LanesBuilder {
       return;
     }
     const lane = entry.author.id;
-    this.#calls.set(
-      index,
-      (entry.tool_calls ?? []).map((call) => call.function),
-    );
+    this.#calls.set(index, { lane, tools: (entry.tool_calls ?? []).map((call) => call.function) });
     const took = entry.duration ?? 0;
     const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took); // LANES-2
     this.#spans.push({ kind: 'call', lane, from: began, to: at, index, label: entry.model ?? 'model call' });
@@ -192,10 +214,9 @@ class LanesBuilder {
   }
 
   #toolAt(call: { readonly index: number; readonly position: number }, from: number, index: number): Open {
-    const label = this.#calls.get(call.index)?.[call.position]?.name ?? 'tool';
-    const lane =
-      this.#spans.findLast((span) => span.kind === 'call' && span.index === call.index)?.lane ?? PEOPLE;
-    return { from, index: call.index, label, lane: lane || String(index) };
+    const asked = this.#calls.get(call.index);
+    const label = asked?.tools[call.position]?.name ?? 'tool';
+    return { from, index: call.index, label, lane: asked?.lane ?? String(index) };
   }
 
   #close(open: Map<string, Open>, key: string, kind: SpanKind, to: number, outcome?: string): void {

@@ -2,7 +2,8 @@
  * Maps time to a width. Pauses are shortened, so that an answer of a second and a pause of a night fit one picture.
  *
  * TIME-SCALE-1 A later time is never left of an earlier one.
- * TIME-SCALE-2 The width of a pause is a fixed share of the working time, whatever its length.
+ * TIME-SCALE-2 The width of a pause is a fixed share of the working time, whatever its length. All pauses together
+ *              have at most the width of the working time.
  */
 
 export interface Interval {
@@ -11,7 +12,7 @@ export interface Interval {
   readonly to: number;
 }
 
-interface Pause extends Interval {
+export interface Placed extends Interval {
   /** Its position, from 0 to 1. */
   readonly x: number;
   readonly width: number;
@@ -20,7 +21,9 @@ interface Pause extends Interval {
 export interface TimeScale {
   /** From 0 to 1. */
   at(time: number): number;
-  readonly pauses: readonly Pause[];
+  readonly pauses: readonly Placed[];
+  /** What is between the pauses: here, equal times have equal widths. */
+  readonly stretches: readonly Placed[];
   /** Working time in milliseconds. */
   readonly worked: number;
 }
@@ -32,15 +35,20 @@ const SHORTENED = 0.04;
 export function timeScale(intervals: readonly Interval[]): TimeScale {
   const busy = merged(intervals);
   const worked = busy.reduce((sum, { from, to }) => sum + (to - from), 0) || 1;
-  const pieces: (Interval & { width: number; isPause: boolean })[] = [];
-  for (const [place, one] of busy.entries()) {
-    const before = busy[place - 1];
-    if (before) {
-      const length = one.from - before.to;
-      const isPause = length > worked * LONG;
-      pieces.push({ from: before.to, to: one.from, width: isPause ? worked * SHORTENED : length, isPause });
+  const isPause = (length: number) => length > worked * LONG;
+  const gaps = busy.slice(1).map(({ from }, place) => from - (busy[place]?.to ?? from));
+  const pauseWidth = worked * Math.min(SHORTENED, 1 / gaps.filter(isPause).length); // TIME-SCALE-2
+  const pieces: { from: number; to: number; width: number; isPause: boolean }[] = [];
+  for (const { from, to } of busy) {
+    const last = pieces.at(-1);
+    if (!last) pieces.push({ from, to, width: to - from, isPause: false });
+    else if (isPause(from - last.to)) {
+      pieces.push({ from: last.to, to: from, width: pauseWidth, isPause: true });
+      pieces.push({ from, to, width: to - from, isPause: false });
+    } else {
+      last.to = to;
+      last.width = to - last.from;
     }
-    pieces.push({ ...one, width: one.to - one.from, isPause: false });
   }
   const total = pieces.reduce((sum, { width }) => sum + width, 0) || 1;
   let x = 0;
@@ -51,16 +59,27 @@ export function timeScale(intervals: readonly Interval[]): TimeScale {
   });
   return {
     worked,
-    pauses: placed
-      .filter(({ isPause }) => isPause)
-      .map(({ from, to, x: at, width }) => ({ from, to, x: at, width })),
+    pauses: placed.filter((piece) => piece.isPause),
+    stretches: placed.filter((piece) => !piece.isPause),
     at(time) {
-      const piece = placed.find(({ to }) => time <= to);
+      const piece = pieceAt(placed, time);
       if (!piece) return placed.length === 0 ? 0 : 1;
       const inside = Math.max(0, time - piece.from) / (piece.to - piece.from || 1);
       return Math.min(1, piece.x + inside * piece.width);
     },
   };
+}
+
+/** The first one that ends at this time or later. */
+function pieceAt(placed: readonly Placed[], time: number): Placed | undefined {
+  let low = 0;
+  let high = placed.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((placed[middle]?.to ?? 0) < time) low = middle + 1;
+    else high = middle;
+  }
+  return placed[low];
 }
 
 function merged(intervals: readonly Interval[]): Interval[] {

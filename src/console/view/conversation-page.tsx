@@ -11,7 +11,7 @@ import { Header } from './header.tsx';
 import { KeptPosts } from './outbox-view.tsx';
 import { People } from './people.tsx';
 import { ThreadView } from './thread-view.tsx';
-import { Timeline } from './timeline.tsx';
+import { Timeline } from './timeline/timeline.tsx';
 import { UnknownConversation } from './unknown.tsx';
 
 export function ConversationPage() {
