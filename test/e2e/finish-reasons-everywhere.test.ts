@@ -67,7 +67,7 @@ describe('a finish reason that is not the usual one', () => {
   }
 
   /** What a person or program is given through one entry point, and what it must contain. */
-  type EntryPoint = (conversation: string) => Promise<string>;
+  type EntryPoint = (conversation: string, reason: Reason) => Promise<string>;
   const ENTRY_POINTS: readonly [string, EntryPoint, (reason: Reason) => string][] = [
     [
       '`show`',
@@ -87,13 +87,13 @@ describe('a finish reason that is not the usual one', () => {
     ],
     [
       '`tail`',
-      async (id) => {
+      async (id, reason) => {
         await ask(id);
         const enough = new AbortController();
         const tail = await runCli(['tail', id, '--from', '0', '--data', site.data], {
           signal: enough.signal,
           onOutput: (output) => {
-            if (output.includes("pm's turn ended")) enough.abort();
+            if (output.includes(NOTICE[reason])) enough.abort();
           },
         });
         return tail.stdout;
@@ -192,7 +192,8 @@ describe('a finish reason that is not the usual one', () => {
     '%s reports an answer that ended with %s, and its words',
     async (name, reason, read, shown) => {
       handler = ends(reason);
-      const text = await read(`${name.replaceAll(/\W+/g, '-')}-${reason}`.replace(/^-/, 'c'));
+      const conversation = `${name.replaceAll(/\W+/g, '-')}-${reason}`.replace(/^-/, 'c');
+      const text = await read(conversation, reason);
       expect(text).toContain(BEGINNING);
       expect(text).toContain(shown(reason));
     },
