@@ -23,13 +23,14 @@ const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "worker-src 'self'",
   "img-src 'self'",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  'trusted-types dompurify',
+  'trusted-types dompurify parley-worker',
 ].join('; ');
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -1,107 +1,160 @@
+/// <reference path="./worker-address.d.ts" />
 import type { Entry } from '../../conversation/index.ts';
-import { createEventParser, type ServerEvent } from '../model/event-stream.ts';
 import type { Chunk } from '../model/live.ts';
-import { headers, type RequestError, refusalOf } from './requests.ts';
+import type { ToWorker } from './events-worker.ts';
+import workerAddress from './events-worker.ts?sharedworker&url';
+import { ALIVE_EVERY_MS, type Connection, Hub, type ListChange, type Sent, type Wanted } from './hub.ts';
+import { headers } from './requests.ts';
 
 /**
- * Follows one conversation with `fetch`, which can send a token (an EventSource cannot).
+ * What this tab gets of the stream that it shares with the other tabs.
  *
- * API-FOLLOW-1 After a lost connection it continues after the last delivered entry: none is missing and none is repeated.
- * API-FOLLOW-2 It reconnects with increasing pauses up to a limit, until it is stopped or the conversation is over.
- * API-FOLLOW-3 A connection without data or heartbeat for too long counts as lost.
+ * FOLLOW-1 A tab that is hidden for a while releases its conversation, and gets what it missed when it is shown. It keeps
+ *    the list, which costs a shared stream nothing; a stream of its own is released.
  */
-
-export type Connection =
-  | { readonly kind: 'connecting' }
-  | { readonly kind: 'live' }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'over'; readonly code: string; readonly message: string };
 
 export interface Following {
   readonly conversation: string;
-  /** The next index to request. */
+  /** The next index that is needed. */
   readonly next: () => number;
   readonly onEntry: (entry: Entry) => void;
   readonly onChunk: (chunk: Chunk) => void;
+  /** The log had so many entries; 0: there is no such conversation. */
+  readonly onCurrent: (length: number) => void;
   readonly onConnection: (connection: Connection) => void;
   readonly signal: AbortSignal;
 }
 
-const FIRST_WAIT_MS = 300;
-const LONGEST_WAIT_MS = 5_000;
-/** Three heartbeats of the daemon. */
-const SILENCE_MS = 45_000;
-
-export async function follow(following: Following): Promise<void> {
-  let wait = FIRST_WAIT_MS;
-  while (!following.signal.aborted) {
-    const outcome = await readOnce(following);
-    if (outcome.kind === 'over') {
-      following.onConnection(outcome);
-      return;
-    }
-    if (following.signal.aborted) return;
-    following.onConnection({ kind: 'lost' });
-    wait = outcome.kind === 'live' ? FIRST_WAIT_MS : Math.min(LONGEST_WAIT_MS, wait * 2); // API-FOLLOW-2
-    await pause(wait, following.signal);
-  }
+export interface ListListener {
+  readonly onList: (change: ListChange) => void;
+  readonly onConnection: (connection: Connection) => void;
 }
 
-async function readOnce(following: Following): Promise<Connection> {
-  const silence = new AbortController();
-  const leave = () => silence.abort();
-  following.signal.addEventListener('abort', leave, { once: true });
-  let timer = setTimeout(leave, SILENCE_MS);
-  let outcome: Connection = { kind: 'lost' };
-  try {
-    const path = `api/conversations/${encodeURIComponent(following.conversation)}/events?from=${following.next()}`; // API-FOLLOW-1
-    const response = await fetch(path, { headers: headers(), signal: silence.signal, cache: 'no-store' });
-    if (!response.ok || !response.body) return await refused(response);
-    outcome = { kind: 'live' };
-    following.onConnection(outcome);
-    const parser = createEventParser((event) => {
-      outcome = take(event, following) ?? outcome;
-    });
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      clearTimeout(timer);
-      timer = setTimeout(leave, SILENCE_MS); // API-FOLLOW-3
-      parser.push(part.value);
-    }
-    return outcome;
-  } catch {
-    return outcome; // the connection was lost: reconnect
-  } finally {
-    clearTimeout(timer);
-    following.signal.removeEventListener('abort', leave);
-  }
-}
+const RELEASE_MS = 60_000;
 
-/** `lost` is retryable, `over` is not. */
-async function refused(response: Response): Promise<Connection> {
-  const error: RequestError = await refusalOf(response);
-  if (error.status >= 500 || error.status === 429) return { kind: 'lost' };
-  return { kind: 'over', code: error.code, message: error.message };
-}
+let following: Following | null = null;
+let list: ListListener | null = null;
+/** Of the current following. */
+let id = 0;
+let isReleased = false;
+/** Sends what this tab wants; null: nothing. */
+let link: ((wanted: Wanted | null) => void) | null = null;
+let isShared = true;
 
-function take({ event, data }: ServerEvent, following: Following): Connection | null {
-  if (event === 'entry') following.onEntry(JSON.parse(data) as Entry);
-  else if (event === 'live') following.onChunk(JSON.parse(data) as Chunk);
-  else if (event === 'end') {
-    const { code, message } = JSON.parse(data) as { code: string; message: string };
-    return code === 'STOPPING' ? { kind: 'lost' } : { kind: 'over', code, message };
-  }
-  return null;
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, milliseconds);
-    signal.addEventListener('abort', done, { once: true });
+/** Follows until the signal aborts. One conversation at a time. */
+export function follow(next: Following): void {
+  following = next;
+  id++;
+  next.signal.addEventListener('abort', () => {
+    if (following !== next) return;
+    following = null;
+    update();
   });
+  update();
+}
+
+/** Runs until the returned function is called. */
+export function followList(listener: ListListener): () => void {
+  list = listener;
+  const alive = setInterval(update, ALIVE_EVERY_MS);
+  let release: ReturnType<typeof setTimeout> | undefined;
+  const onVisibility = () => {
+    clearTimeout(release);
+    if (document.visibilityState === 'hidden') release = setTimeout(() => setReleased(true), RELEASE_MS);
+    else setReleased(false);
+  };
+  const onHide = () => link?.(null);
+  document.addEventListener('visibilitychange', onVisibility);
+  addEventListener('pagehide', onHide);
+  addEventListener('pageshow', update);
+  update();
+  return () => {
+    list = null;
+    clearInterval(alive);
+    clearTimeout(release);
+    document.removeEventListener('visibilitychange', onVisibility);
+    removeEventListener('pagehide', onHide);
+    removeEventListener('pageshow', update);
+    update();
+  };
+}
+
+/** FOLLOW-1 */
+function setReleased(next: boolean): void {
+  if (isReleased === next) return;
+  isReleased = next;
+  id++;
+  update();
+}
+
+function update(): void {
+  const { conversation } = following ?? {};
+  const isFollowed = conversation !== undefined && !isReleased;
+  const wanted: Wanted = {
+    list: list !== null && (isShared || !isReleased),
+    follow: isFollowed ? { conversation, id, next: following?.next() ?? 0 } : null,
+  };
+  link ??= openLink();
+  link(wanted.list || wanted.follow ? wanted : null);
+}
+
+function receive(batch: readonly Sent[]): void {
+  for (const sent of batch) {
+    if (sent.kind === 'list') list?.onList(sent.change);
+    else if (sent.kind === 'connection' && sent.id === null) {
+      list?.onConnection(sent.connection);
+      following?.onConnection(sent.connection);
+    } else if (sent.id !== id)
+      continue; // of a conversation that was left
+    else if (sent.kind === 'entry') following?.onEntry(sent.entry);
+    else if (sent.kind === 'chunk') following?.onChunk(sent.chunk);
+    else if (sent.kind === 'current') following?.onCurrent(sent.length);
+    else following?.onConnection(sent.connection);
+  }
+}
+
+const address = () => new URL('api/events', document.baseURI).href;
+
+function openLink(): (wanted: Wanted | null) => void {
+  if (typeof SharedWorker === 'undefined') return ownLink();
+  const worker = new SharedWorker(trusted(workerAddress), { name: 'parley' });
+  worker.port.onmessage = ({ data }: MessageEvent<readonly Sent[]>) => receive(data);
+  worker.onerror = () => {
+    link = ownLink();
+    update();
+  };
+  return (wanted) =>
+    worker.port.postMessage({ address: address(), headers: headers(), wanted } satisfies ToWorker);
+}
+
+/** Without a SharedWorker, the tab has a stream of its own. */
+function ownLink(): (wanted: Wanted | null) => void {
+  isShared = false;
+  let hub: { readonly of: Hub; readonly token: string } | null = null;
+  return (wanted) => {
+    const token = JSON.stringify(headers());
+    if (hub?.token !== token) {
+      hub?.of.leave(receive);
+      hub = { of: new Hub({ address: address(), headers: headers() }), token };
+    }
+    if (wanted) hub.of.want(receive, wanted);
+    else hub.of.leave(receive);
+  };
+}
+
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(url: string): string },
+  ): {
+    createScriptURL(url: string): string;
+  };
+}
+
+/** The page's policy allows this script as a worker, and no other. */
+function trusted(url: string): string {
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
+  return (
+    trustedTypes?.createPolicy('parley-worker', { createScriptURL: () => url }).createScriptURL(url) ?? url
+  );
 }

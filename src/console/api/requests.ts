@@ -101,7 +101,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   }
 }
 
-export async function refusalOf(response: Response): Promise<RequestError> {
+async function refusalOf(response: Response): Promise<RequestError> {
   const said = (await response.json().catch(() => ({}))) as Record<string, unknown>;
   const text = (name: string, otherwise: string) => {
     const value = said[name];
@@ -122,20 +122,6 @@ export const requests = {
   agents: () => ask<{ agents: AgentCard[]; models?: string[] }>('GET', 'agents'),
   phases: () => ask<{ phases: { phase: string; description: string }[] }>('GET', 'phases'),
   workflows: () => ask<{ workflows: { id: string }[] }>('GET', 'workflows'),
-  async conversations(): Promise<ConversationRow[]> {
-    const rows: ConversationRow[] = [];
-    let after: string | null = '';
-    while (after !== null) {
-      const query: string = after === '' ? '' : `?after=${encodeURIComponent(after)}`;
-      const page: { conversations: ConversationRow[]; next: string | null } = await ask(
-        'GET',
-        `conversations${query}`,
-      );
-      rows.push(...page.conversations);
-      after = page.next;
-    }
-    return rows;
-  },
   entries: (conversation: string, from: number, limit: number) =>
     ask<{ entries: Entry[] }>('GET', `${of(conversation)}/entries?from=${from}&limit=${limit}`),
   search: (q: string, more: Readonly<Record<string, string>>) =>

@@ -1,13 +1,12 @@
 import { computed, signal } from '@preact/signals';
-import type { Entry } from '../../conversation/index.ts';
-import { type Connection, follow } from '../api/follow.ts';
+import { follow } from '../api/follow.ts';
+import type { Connection } from '../api/hub.ts';
 import type { Block } from '../model/blocks.ts';
 import { oneLine } from '../model/format.ts';
 import { type Chunk, type Drafts, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
 import { type Participant, participantsOf } from '../model/people.ts';
 import { Thread } from '../model/thread.ts';
-import { refresh } from './conversations.ts';
-import { access, agents, isAway } from './session.ts';
+import { agents } from './session.ts';
 
 /** The open conversation: its thread, its streamed text, and the state of the connection. */
 
@@ -21,6 +20,8 @@ export const opened = signal<Opened | null>(null);
 export const version = signal(0);
 export const drafts = signal<Drafts>(NO_DRAFTS);
 export const connection = signal<Connection>({ kind: 'connecting' });
+/** The entries of the log when it was opened; 0: there is no such conversation; null: not known yet. */
+export const loggedLength = signal<number | null>(null);
 /** The position of the block with the keyboard selection. */
 export const selected = signal<number | null>(null);
 /** For screen readers. */
@@ -65,7 +66,7 @@ export function open(id: string): void {
     if (document.visibilityState === 'visible') requestAnimationFrame(show);
     else setTimeout(show, 200);
   };
-  void follow({
+  follow({
     conversation: id,
     signal: left.signal,
     next: () => thread.entries.length,
@@ -76,8 +77,10 @@ export function open(id: string): void {
       if (!isNew) return;
       drafts.value = withoutSaid(pending.splice(0).reduce(withChunk, drafts.value), entry);
       if (connection.value.kind === 'live') announce(thread.blocks.slice(before), entry.createdAt);
-      if (connection.value.kind === 'live' && changesList(entry)) void refresh();
       plan();
+    },
+    onCurrent(length) {
+      loggedLength.value = length;
     },
     onChunk(chunk) {
       pending.push(chunk);
@@ -85,9 +88,7 @@ export function open(id: string): void {
     },
     onConnection(state) {
       connection.value = state;
-      if (state.kind === 'live') isAway.value = false;
       if (state.kind === 'lost') drafts.value = NO_DRAFTS;
-      if (state.kind === 'over' && state.code === 'UNAUTHORIZED') access.value = 'token-needed';
     },
   });
 }
@@ -97,13 +98,9 @@ export function close(): void {
   leave = () => {};
   opened.value = null;
   drafts.value = NO_DRAFTS;
+  loggedLength.value = null;
   selected.value = null;
   connection.value = { kind: 'connecting' };
-}
-
-/** True: refresh the list now, because it shows which agents are working. */
-function changesList(entry: Entry): boolean {
-  return (entry.type === 'turn-started' || entry.type === 'turn-ended') && isNews(entry.createdAt);
 }
 
 function isNews(createdAt: string): boolean {

@@ -1,9 +1,10 @@
-import { computed, signal } from '@preact/signals';
-import { requests, Unreachable } from '../api/requests.ts';
+import { batch, computed, signal } from '@preact/signals';
+import { followList } from '../api/follow.ts';
+import type { ListChange } from '../api/hub.ts';
 import type { ConversationRow } from '../model/list.ts';
-import { isAway } from './session.ts';
+import { access, isAway } from './session.ts';
 
-/** The list of conversations, polled while the page is visible. */
+/** The list of conversations, as the daemon sends its changes. */
 
 export const rows = signal<readonly ConversationRow[]>([]);
 export const isListed = signal(false);
@@ -15,39 +16,28 @@ export const sharedTitles = computed<ReadonlySet<string>>(() => {
   return new Set(titles.filter((title) => seen.has(title) || !seen.add(title)));
 });
 
-const EVERY_MS = 2_500;
-/** Of a hidden page, whose title and notifications tell what needs a person. */
-const HIDDEN_EVERY_MS = 15_000;
-
-export async function refresh(): Promise<void> {
-  try {
-    rows.value = await requests.conversations();
+function change({ whole, conversations, deleted }: ListChange): void {
+  const next = new Map(whole ? [] : rows.value.map((row) => [row.id, row]));
+  for (const row of conversations as readonly ConversationRow[]) next.set(row.id, row);
+  for (const id of deleted) next.delete(id);
+  batch(() => {
+    rows.value = [...next.values()];
     isListed.value = true;
-    isAway.value = false;
-  } catch (error) {
-    isAway.value ||= error instanceof Unreachable; // the list stays unchanged
-  }
+  });
+}
+
+/** Removes a conversation that the person has deleted, before the daemon says so. */
+export function forgetRow(id: string): void {
+  change({ whole: false, conversations: [], deleted: [id] });
 }
 
 /** Runs until the returned function is called. */
 export function keepListed(): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let isOver = false;
-  const again = async () => {
-    await refresh();
-    clearTimeout(timer);
-    if (!isOver)
-      timer = setTimeout(again, document.visibilityState === 'visible' ? EVERY_MS : HIDDEN_EVERY_MS);
-  };
-  const onShown = () => {
-    clearTimeout(timer);
-    timer = setTimeout(again);
-  };
-  document.addEventListener('visibilitychange', onShown);
-  void again();
-  return () => {
-    isOver = true;
-    document.removeEventListener('visibilitychange', onShown);
-    clearTimeout(timer);
-  };
+  return followList({
+    onList: change,
+    onConnection(state) {
+      isAway.value = state.kind === 'lost';
+      if (state.kind === 'over' && state.code === 'UNAUTHORIZED') access.value = 'token-needed';
+    },
+  });
 }

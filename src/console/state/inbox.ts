@@ -3,7 +3,7 @@ import type { Entry } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { keepList, readList } from '../api/session.ts';
 import { type InboxItem, inboxOf } from '../model/inbox.ts';
-import { isListed, refresh, rows } from './conversations.ts';
+import { isListed, rows } from './conversations.ts';
 
 /** What needs a person, and what this person has answered or dismissed. */
 
@@ -21,7 +21,6 @@ export const inbox = computed<readonly InboxItem[]>(() =>
 
 export function leaveOut({ key }: InboxItem): void {
   answered.value = new Set([...answered.value, key]);
-  void refresh();
 }
 
 /** Keys of things that are over are forgotten. */

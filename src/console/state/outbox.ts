@@ -33,9 +33,10 @@ let retry: ReturnType<typeof setTimeout> | undefined;
 /** False: the daemon refused the post, and the person sees the reason. */
 export async function send(conversation: string, message: Omit<Post, 'id'>): Promise<boolean> {
   const post = { id: crypto.randomUUID(), ...message, ...sender() };
-  store([...outbox.value, { conversation, post, state: isAway.value ? 'waiting' : 'sending' }]); // OUTBOX-1
+  const mustWait = isAway.value || outbox.value.some(({ state }) => state === 'waiting');
+  store([...outbox.value, { conversation, post, state: mustWait ? 'waiting' : 'sending' }]); // OUTBOX-1
   const isTried = flush();
-  if (isAway.value) return true;
+  if (mustWait) return true;
   await isTried;
   if (keptOf(post.id)?.state !== 'refused') return true;
   discard(post.id);
@@ -64,18 +65,21 @@ function flush(): Promise<void> {
 async function sendAll(): Promise<void> {
   clearTimeout(retry);
   const blocked = new Set<string>();
+  let isUnreachable = false;
   for (const { conversation, post } of outbox.peek()) {
     const kept = keptOf(post.id);
-    if (!kept || kept.state === 'refused' || blocked.has(conversation)) continue;
+    if (!kept || kept.state === 'refused') continue;
+    if (isUnreachable || blocked.has(conversation)) {
+      if (kept.state === 'sending') change(post.id, 'waiting');
+      continue;
+    }
     const error = await failureOf(requests.post(conversation, post));
     if (error === null) {
       discard(post.id);
-      isAway.value = false;
     } else if (isRetryable(error)) {
       blocked.add(conversation); // OUTBOX-2
-      change(post.id, 'waiting', error instanceof Unreachable ? undefined : error.message);
-      isAway.value ||= error instanceof Unreachable;
-      if (error instanceof Unreachable) break;
+      isUnreachable = error instanceof Unreachable;
+      change(post.id, 'waiting', isUnreachable ? undefined : error.message);
     } else {
       change(post.id, 'refused', error.message);
       report(error);

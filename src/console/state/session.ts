@@ -52,7 +52,6 @@ export async function enter(): Promise<void> {
     phases.value = table.phases;
     workflows.value = runs.workflows;
     access.value = 'granted';
-    isAway.value = false;
   } catch (error) {
     const isRefused = error instanceof RequestError && error.status === 401;
     if (isRefused) keepToken(null);
@@ -118,7 +117,6 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
 export function report(error: unknown): void {
   if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
   const isUnreachable = error instanceof Unreachable;
-  if (isUnreachable) isAway.value = true;
   const hint =
     error instanceof RequestError ? error.hint : isUnreachable ? 'Try again when it is connected.' : '';
   notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };

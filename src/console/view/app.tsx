@@ -2,7 +2,7 @@ import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { keepAlerting } from '../state/alerts.ts';
 import { announcement, close, open } from '../state/conversation.ts';
-import { keepListed, refresh } from '../state/conversations.ts';
+import { keepListed } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
 import { keepMarks } from '../state/marks.ts';
 import { send } from '../state/outbox.ts';
@@ -130,7 +130,6 @@ function NewPage() {
   const begin = async (content: string) => {
     const conversation = crypto.randomUUID().replaceAll('-', '');
     if (!(await send(conversation, { content }))) return false;
-    void refresh();
     go(linkTo.conversation(conversation));
     return true;
   };

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../api/requests.ts';
-import { refresh } from '../state/conversations.ts';
+import { forgetRow } from '../state/conversations.ts';
 import { go, linkTo } from '../state/route.ts';
 import { attempt, isOperator } from '../state/session.ts';
 import { closeOnLeaving } from './menu.ts';
@@ -20,7 +20,7 @@ export function DeleteMenu({ id }: { readonly id: string }) {
     leave();
     if (!(await attempt(() => requests.delete(id)))) return;
     go(linkTo.list);
-    await refresh();
+    forgetRow(id);
   };
   return (
     <details

@@ -1,15 +1,13 @@
 import { oneLine } from '../model/format.ts';
-import { connection, opened } from '../state/conversation.ts';
 import { discard, outbox, sendAgain } from '../state/outbox.ts';
 import { isAway } from '../state/session.ts';
 
 /** One line for the whole page while the daemon does not answer. */
 export function AwayBanner() {
-  const isLost = opened.value !== null && connection.value.kind === 'lost';
   const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
   return (
     <div role="status">
-      {(isAway.value || isLost) && (
+      {isAway.value && (
         <p class="away">
           Not connected. Trying again…
           {waiting === 1 && ' Your message is sent when the daemon answers.'}

@@ -1,14 +1,12 @@
-import { connection, useThread } from '../state/conversation.ts';
-import { isListed, rows } from '../state/conversations.ts';
+import { loggedLength, useThread } from '../state/conversation.ts';
 import { outbox } from '../state/outbox.ts';
 import { linkTo } from '../state/route.ts';
 
-/** The number of entries that the conversation has, at least; null: not known yet. */
+/** The number of entries that the conversation has; null: not known yet. */
 function useLength(): number | null {
   const here = useThread();
-  if (!here || !isListed.value || connection.value.kind !== 'live') return null;
-  const listed = rows.value.find(({ id }) => id === here.id)?.length ?? 0;
-  return Math.max(listed, here.thread.entries.length);
+  if (!here || loggedLength.value === null) return null;
+  return Math.max(loggedLength.value, here.thread.entries.length);
 }
 
 /** Of an address with the id of no conversation. A message begins it. */
@@ -28,7 +26,7 @@ export function UnknownConversation() {
 export function UnknownEntry({ index, what }: { readonly index: number; readonly what: string }) {
   const here = useThread();
   const length = useLength();
-  if (!here || length === null || (index < length && index >= here.thread.entries.length)) return null; // to come
+  if (!here || length === null) return null;
   return (
     <p class="unknown" role="status">
       {index < length ? `Entry ${index} is not ${what}.` : `This conversation has no entry ${index}.`}{' '}

@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/turns.ts';
 import { opened } from '../../state/conversation.ts';
-import { refresh } from '../../state/conversations.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { isOperator, sender } from '../../state/session.ts';
 import { PanelForm } from './panel-form.tsx';
@@ -23,7 +22,6 @@ export function Fork({ id, index }: { readonly id: string; readonly index: numbe
   if (!isOperator.value) return <p class="muted aside">Your token may not fork a conversation.</p>;
   const fork = async () => {
     await requests.fork(id, { as: name.trim(), at, ...sender() });
-    await refresh();
     go(linkTo.conversation(name.trim()));
   };
   return (

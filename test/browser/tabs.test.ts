@@ -1,0 +1,97 @@
+import type { BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { type CountingProxy, startCountingProxy } from '../support/counting-proxy.ts';
+import { message, openStage, type Stage, write } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** Several tabs of one browser, which share one event stream. */
+describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
+  let stage: Stage;
+  let proxy: CountingProxy;
+  let context: BrowserContext;
+  const faults: string[] = [];
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+    proxy = await startCountingProxy(stage.url);
+  });
+  beforeEach(async () => {
+    context = await stage.browser.newContext();
+    context.on('weberror', (error) => faults.push(String(error.error())));
+    context.on('console', (line) => {
+      if (['error', 'warning'].includes(line.type())) faults.push(line.text());
+    });
+  });
+  afterEach(async () => {
+    await context.close();
+    expect(faults.splice(0)).toEqual([]);
+  });
+  afterAll(async () => {
+    await proxy?.close();
+    await stage?.close();
+  });
+
+  const look = async (hash: string): Promise<Page> => {
+    const page = await context.newPage();
+    page.setDefaultTimeout(10_000);
+    await page.goto(`${proxy.url}/${hash}`);
+    return page;
+  };
+  const post = (conversation: string, content: string) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const streams = () => proxy.open(/events(\?|$)/);
+
+  it('eight tabs load, post and see their answers and the whole list over one event stream', async () => {
+    const numbers = Array.from({ length: 8 }, (_, n) => n);
+    const pages: Page[] = [];
+    for (const n of numbers) {
+      pages.push(await look(`#/c/tab-${n}`));
+      await pages[n]?.locator('.composer').waitFor();
+    }
+    await Promise.all(pages.map((page, n) => write(page, `from ${n}`)));
+    for (const [n, page] of pages.entries()) await message(page, `Noted: from ${n}`).waitFor();
+    for (const page of pages) await expect.poll(() => page.locator('.row').count()).toBe(8);
+    await expect.poll(() => streams().length).toBe(1);
+    for (const page of pages.splice(0, 6)) await page.close();
+    await expect
+      .poll(() => new URLSearchParams(streams()[0]?.split('?')[1]).get('follow')?.split(',').length)
+      .toBe(2);
+  });
+
+  it('a tab gets the whole thread that another tab has open, and both get later entries once', async () => {
+    await post('shared', 'hello');
+    const first = await look('#/c/shared');
+    await message(first, 'Noted: hello').waitFor();
+    const second = await look('#/c/shared');
+    await message(second, 'Noted: hello').waitFor();
+    await write(first, 'again');
+    for (const page of [first, second]) {
+      await message(page, 'Noted: again').waitFor();
+      await expect
+        .poll(() => page.locator('article.message .prose').allInnerTexts())
+        .toEqual(['hello', 'Noted: hello', 'again', 'Noted: again']);
+    }
+    await expect.poll(() => streams().length).toBe(1);
+  });
+
+  it('a hidden tab releases its conversation after a while, and catches up when it is shown', async () => {
+    await post('hidden', 'hello');
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(`${proxy.url}/#/c/hidden`);
+    await message(page, 'Noted: hello').waitFor();
+    const other = await look('#/c/other');
+    await expect.poll(() => streams().join()).toMatch(/hidden/);
+    const setVisibility = (state: string) =>
+      page.evaluate(`Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`);
+    await setVisibility('hidden');
+    await page.clock.fastForward(61_000);
+    await expect.poll(() => streams().join()).not.toMatch(/hidden/);
+    await post('hidden', 'while away');
+    await other.locator('.row').first().waitFor();
+    expect(await message(page, 'while away').count()).toBe(0);
+    await setVisibility('visible');
+    await message(page, 'Noted: while away').waitFor();
+  });
+});
