@@ -1,5 +1,4 @@
 import type { DeliveryMode, Entry, ExplainedRequest, Mode } from '../../conversation/index.ts';
-import type { ConversationRow } from '../model/list.ts';
 import { readToken } from './session.ts';
 import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
