@@ -4,7 +4,7 @@ import { chromiumPath } from '../support/browser.ts';
 import { message, openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
-/** The list is asked for every 2.5 seconds. */
+/** The daemon sends changes of the list within a second. */
 const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
 
 const RULES = [
@@ -112,7 +112,11 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
 
   it('10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones', async () => {
     const page = await stage.look('#/inbox');
-    await page.route('**/api/conversations', (route) => route.fulfill({ json: manyRows(10_000) }));
+    await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker
+    await page.route('**/api/events*', (route) =>
+      route.fulfill({ contentType: 'text/event-stream', body: manyRows(10_000) }),
+    );
+    await page.reload();
     await row(page, 'Conversation 0').first().waitFor();
     expect(await page.locator('.row').count()).toBeLessThan(40);
     expect(await page.locator('.rows li').first().getAttribute('aria-setsize')).toBe('10000');
@@ -126,7 +130,8 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
   });
 });
 
-function manyRows(count: number): object {
+/** The first event of a stream. */
+function manyRows(count: number): string {
   const conversations = Array.from({ length: count }, (_, n) => ({
     ...{
       id: `many-${n}`,
@@ -139,5 +144,6 @@ function manyRows(count: number): object {
     ...{ running: [], waiting: [], limited: [], stopped: [], activity: [], usd: 0.0123, unpricedCalls: 0 },
     updatedAt: new Date(Date.UTC(2026, 0, 1) - n * 1_000).toISOString(),
   }));
-  return { conversations, next: null };
+  const list = { version: 'many-1', whole: true, conversations, deleted: [] };
+  return `event: list\ndata: ${JSON.stringify(list)}\n\n`;
 }

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/list.ts';
-import { refresh, rows } from '../../state/conversations.ts';
+import { rows } from '../../state/conversations.ts';
 import { isNew, markUnread, pin, pins } from '../../state/marks.ts';
 import { attempt, isOperator, sender } from '../../state/session.ts';
 
@@ -27,9 +27,9 @@ function Menu({ row }: { readonly row: ConversationRow }) {
     action();
     close();
   };
-  const label = async (change: { title?: string; archived?: boolean }) => {
+  const label = (change: { title?: string; archived?: boolean }) => {
     close();
-    if (await attempt(() => requests.label(row.id, { ...change, ...sender() }))) await refresh();
+    void attempt(() => requests.label(row.id, { ...change, ...sender() }));
   };
   return (
     <dialog
@@ -43,7 +43,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
       <h2>
         <bdi>{row.title ?? row.id}</bdi>
       </h2>
-      {isOperator.value && <Rename title={row.title ?? ''} onRename={(title) => void label({ title })} />}
+      {isOperator.value && <Rename title={row.title ?? ''} onRename={(title) => label({ title })} />}
       <div class="buttons">
         <button type="button" onClick={then(() => pin(row.id, !isPinned))}>
           {isPinned ? 'Unpin' : 'Pin'}
@@ -54,7 +54,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
           </button>
         )}
         {isOperator.value && (
-          <button type="button" onClick={() => void label({ archived: row.archived !== true })}>
+          <button type="button" onClick={() => label({ archived: row.archived !== true })}>
             {row.archived ? 'Move out of the archive' : 'Archive'}
           </button>
         )}
