@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Entry } from '../src/conversation/index.ts';
 import { GREETING, ONE_CONVERSATION } from '../src/gateway/events/frames.ts';
 import type { Arrival } from '../src/gateway/index.ts';
-import { createFakeDoor, messageEntry, openGateway } from '../test/unit/gateway/support.ts';
+import { createFakeDaemon, messageEntry, openGateway } from '../test/unit/gateway/support.ts';
 import type { Told } from './support/listeners.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
 
@@ -68,15 +68,15 @@ async function costOf(listeners: ChildProcess, { url, before, send }: Stage): Pr
 
 const WORDS = 'What the agents said to one another about the plan, and why. '.repeat(16);
 
-const door = createFakeDoor();
-const { gateway } = await openGateway({ heartbeatMs: 600_000 }, door);
+const daemon = createFakeDaemon();
+const { gateway } = await openGateway({ heartbeatMs: 600_000 }, daemon);
 
 function entries(): { stage: () => Stage; event: (n: number) => Uint8Array } {
-  const next = () => door.append(CONVERSATION, WORDS)[0] as Entry;
+  const next = () => daemon.append(CONVERSATION, WORDS)[0] as Entry;
   return {
     event: (n) => entry(messageEntry(n, WORDS), 'demo'),
     stage: () => {
-      const from = door.logs.get(CONVERSATION)?.length ?? 0;
+      const from = daemon.logs.get(CONVERSATION)?.length ?? 0;
       return {
         url: `${gateway.url}/api/conversations/${CONVERSATION}/events?from=${from}`,
         before: GREETING.length,
@@ -94,7 +94,7 @@ function chunks(): { stage: () => Stage; event: (n: number) => Uint8Array } {
     stage: () => ({
       ...entries().stage(),
       send(n) {
-        door.publish(CONVERSATION, arrival(n));
+        daemon.publish(CONVERSATION, arrival(n));
         return live('pm', chunk(n), 'demo').length;
       },
     }),
@@ -137,7 +137,7 @@ function serialisation(event: (n: number) => Uint8Array): number {
   return processorMs(start) / times;
 }
 
-door.append(CONVERSATION, WORDS);
+daemon.append(CONVERSATION, WORDS);
 const listeners = fork(fileURLToPath(new URL('support/listeners.ts', import.meta.url)), {
   execArgv: process.execArgv,
 });
@@ -149,7 +149,7 @@ try {
   ] as const) {
     const measured = await interleave(
       {
-        doors: () => costOf(listeners, stage()),
+        routes: () => costOf(listeners, stage()),
         floor: () => costOf(listeners, floor.stage(event)),
         alone: async () => serialisation(event),
       },
@@ -159,11 +159,11 @@ try {
     report('readers', {
       text,
       readers,
-      ratio: ratioOf(measured.doors, measured.floor),
+      ratio: ratioOf(measured.routes, measured.floor),
       wanted: '<= 2',
-      toSerialisation: ratioOf(measured.doors, measured.alone),
+      toSerialisation: ratioOf(measured.routes, measured.alone),
       floorToSerialisation: ratioOf(measured.floor, measured.alone),
-      eventMs: rounded(median(measured.doors)),
+      eventMs: rounded(median(measured.routes)),
       floorMs: rounded(median(measured.floor)),
       serialisationMs: rounded(median(measured.alone), 5),
     });

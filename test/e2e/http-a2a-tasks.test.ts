@@ -3,8 +3,8 @@ import { type Client, ClientFactory } from '@a2a-js/sdk/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text } from '../support/a2a-client.ts';
 import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { call } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { call } from '../support/route-rules.ts';
 import { ofType } from '../support/team.ts';
 
 /** Task lists and other messages than text, with the official A2A client on a daemon in its own process. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { call } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { call } from '../support/route-rules.ts';
 
 const user = (id: string, content: string) => ({ id, role: 'user', content });
 

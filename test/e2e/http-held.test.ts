@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { message, send, stateOf, wordsOf } from '../support/a2a-client.ts';
 import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { call } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { call } from '../support/route-rules.ts';
 import { until } from '../support/steps.ts';
 
 /**

@@ -3,8 +3,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { EVERYBODY } from '../support/batch.ts';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { call, FAILS, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { call, FAILS, LOOKS } from '../support/route-rules.ts';
 import { finished, ofType } from '../support/team.ts';
 
 /** The MCP route for agents of other programs, with the client of the official SDK. */

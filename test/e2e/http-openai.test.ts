@@ -8,8 +8,8 @@ import {
   scriptedSettings,
   turnsEnded,
 } from '../support/daemon.ts';
-import { call, FAILS, GIVES, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 import { ofType } from '../support/team.ts';
 
 /** The `/v1` routes with the official OpenAI client, on a daemon in its own process. */

@@ -12,8 +12,8 @@ import {
   scriptedSettings,
   turnsEnded,
 } from '../support/daemon.ts';
-import { call } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { call } from '../support/route-rules.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 import { ofType } from '../support/team.ts';
 

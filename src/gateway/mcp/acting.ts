@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
 import { actingAs } from '../guard/access.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
-import { courseOf } from './log.ts';
+import { readUntilQuiet } from './log.ts';
 import { pageOf } from './page.ts';
 import { conversation, waitSeconds } from './reading.ts';
 import { type Tool, tool } from './tool.ts';
@@ -32,27 +32,27 @@ const post = tool({
     waitSeconds,
   }),
   isReading: false,
-  async call({ waitSeconds: seconds, name, ...given }, { door, identity, newId, patiently }) {
+  async call({ waitSeconds: seconds, name, ...given }, { daemon, identity, newId, patiently }) {
     const message = {
       ...given,
       conversation: given.conversation ?? newId(),
       ...(name !== undefined && { author: { name } }),
     };
     const body = actingAs(identity, message, ANONYMOUS);
-    const posted = await ask(door, 'post', body, identity);
+    const posted = await ask(daemon, 'post', body, identity);
     const { index, agents } = posted;
-    const stopped = await stoppedOf(door, posted.conversation, agents);
+    const stopped = await stoppedOf(daemon, posted.conversation, agents);
     const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'no agent'} will answer`;
     if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
     const progress = await patiently(seconds, (enough) =>
-      courseOf(
-        door,
+      readUntilQuiet(
+        daemon,
         { conversation: posted.conversation, from: index, agents, stopped: stopped.agents },
         enough,
       ),
     );
     const { entries, status, paused } = progress;
-    const approvals = status === 'done' ? [] : await approvalsOf(door, posted.conversation);
+    const approvals = status === 'done' ? [] : await approvalsOf(daemon, posted.conversation);
     const facts = { conversation: posted.conversation, length: index + entries.length };
     const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, status, approvals });
     const last =
@@ -76,9 +76,9 @@ const answer = tool({
     result: word.result.describe('With `result`: text or JSON'),
   }),
   isReading: false,
-  async call(given, { door, identity }) {
+  async call(given, { daemon, identity }) {
     const body = actingAs(identity, given, ANONYMOUS);
-    const data = await ask(door, 'answer', body, identity);
+    const data = await ask(daemon, 'answer', body, identity);
     return {
       text: `${given.approvalId}: ${given.answer}. Read the conversation with waitSeconds for what follows.`,
       data,
@@ -101,9 +101,9 @@ const steering = (['stop', 'resume'] as const).map((name) =>
       agent: z.string().optional().describe('The slug of one agent; by default all'),
     }),
     isReading: false,
-    async call(given, { door, identity }) {
+    async call(given, { daemon, identity }) {
       const body = actingAs(identity, given, ANONYMOUS);
-      const data = await ask(door, name, body, identity);
+      const data = await ask(daemon, name, body, identity);
       return { text: `${name}: ${given.agent ?? 'everybody'} in ${given.conversation}`, data };
     },
   }),

@@ -13,7 +13,7 @@ import { readTail } from '../progress/log.ts';
 
 type RunStatus = 'done' | 'waits-for-a-person' | 'running';
 
-export interface Course {
+export interface ReadEntries {
   readonly entries: readonly Entry[];
   readonly status: RunStatus;
   /** Stopped agents with an outstanding turn. */
@@ -31,23 +31,23 @@ export interface Awaited {
 }
 
 /** Every entry from `from` on, until the wait ends (MCP-LOG-2) or the signal aborts. */
-export async function courseOf(
-  door: GatewayPort,
+export async function readUntilQuiet(
+  daemon: GatewayPort,
   { conversation, from, agents, stopped = [] }: Awaited,
   enough: AbortSignal,
-): Promise<Course> {
+): Promise<ReadEntries> {
   const watch = createTurnWatch();
-  for (const entry of await readTail(door, conversation, from)) watch.observe(entry);
+  for (const entry of await readTail(daemon, conversation, from)) watch.observe(entry);
   if (agents) watch.addOutstanding(from, agents);
   watch.markStopped(stopped);
   const entries: Entry[] = [];
   const bell = createBell();
-  const unsubscribe = door.subscribe(conversation, bell.ring);
+  const unsubscribe = daemon.subscribe(conversation, bell.ring);
   enough.addEventListener('abort', bell.ring);
   try {
     for (;;) {
       bell.reset();
-      for (const entry of await readOn(door, conversation, from + entries.length)) {
+      for (const entry of await readOn(daemon, conversation, from + entries.length)) {
         entries.push(entry);
         const isPost = entry.type === 'message' && entry.author.kind === 'person';
         if (!agents && isPost) watch.addOutstanding(entry.index, entry.to ?? []);
@@ -65,11 +65,11 @@ export async function courseOf(
 }
 
 /** All entries of the log from there on. */
-async function readOn(door: GatewayPort, conversation: string, from: number): Promise<Entry[]> {
+async function readOn(daemon: GatewayPort, conversation: string, from: number): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (;;) {
     const next = from + entries.length;
-    const page = await ask(door, 'entries', { conversation, from: next });
+    const page = await ask(daemon, 'entries', { conversation, from: next });
     if (page.length < next) {
       throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted meanwhile');
     }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { ask } from '../progress/ask.ts';
-import { courseOf } from './log.ts';
+import { readUntilQuiet } from './log.ts';
 import { pageOf } from './page.ts';
 import { indented } from './render.ts';
 import { type Asked, type Tool, tool } from './tool.ts';
@@ -34,8 +34,8 @@ export const READING: readonly Tool[] = [
     description: 'The agents that take part in conversations: whom a post can be addressed to.',
     input: z.strictObject({}),
     isReading: true,
-    async call(_, { door }) {
-      const data = await ask(door, 'agents', {});
+    async call(_, { daemon }) {
+      const data = await ask(daemon, 'agents', {});
       const lines = data.agents.map(
         ({ slug, name, description, status }) => `${slug} (${name}, ${status}): ${description}`,
       );
@@ -51,8 +51,8 @@ export const READING: readonly Tool[] = [
       limit: z.int().min(1).max(200).default(50),
     }),
     isReading: true,
-    async call(input, { door }) {
-      const data = await ask(door, 'conversations', input);
+    async call(input, { daemon }) {
+      const data = await ask(daemon, 'conversations', input);
       const lines = data.conversations.map(
         ({ id, title, phase, length }) =>
           `${id}: ${JSON.stringify(title ?? '')}, phase ${phase}, ${length} entries`,
@@ -77,7 +77,7 @@ export const READING: readonly Tool[] = [
     isReading: true,
     async call(input, asked) {
       const { length, entries, status } = await found(input, asked);
-      const approvals = await approvalsOf(asked.door, input.conversation);
+      const approvals = await approvalsOf(asked.daemon, input.conversation);
       const more = { ...(status && { status }), approvals };
       const page = pageOf({ conversation: input.conversation, length }, entries, input.limit, more);
       return { ...page, text: [page.text, ...approvals.map(approvalText)].join('\n') };
@@ -94,8 +94,8 @@ export const READING: readonly Tool[] = [
       at: CONTRACT.view.request.shape.at.describe('As if this entry were the last one'),
     }),
     isReading: true,
-    async call(input, { door }) {
-      const explained = await ask(door, 'view', input);
+    async call(input, { daemon }) {
+      const explained = await ask(daemon, 'view', input);
       const { report, messages } = explained;
       const data = { report, messages };
       if (JSON.stringify(data).length > MOST_EXPLAINED) {
@@ -115,8 +115,8 @@ export const READING: readonly Tool[] = [
     description: 'Calls of tools that wait for a person’s word, in one conversation or in all.',
     input: z.strictObject({ conversation: conversation.optional() }),
     isReading: true,
-    async call(input, { door }) {
-      const approvals = await approvalsOf(door, input.conversation);
+    async call(input, { daemon }) {
+      const approvals = await approvalsOf(daemon, input.conversation);
       return { text: approvals.map(approvalText).join('\n') || '(nothing waits)', data: { approvals } };
     },
   }),
@@ -131,14 +131,14 @@ interface ReadInput {
 
 /** A wait reads the whole log, because it must know which turns are open; otherwise only the shown part is read. */
 async function found({ conversation, from, limit, waitSeconds: seconds }: ReadInput, asked: Asked) {
-  const { door, patiently } = asked;
+  const { daemon, patiently } = asked;
   if (seconds === 0) {
-    const first = from ?? Math.max(0, (await ask(door, 'conversation', { conversation })).length - limit);
-    const page = await ask(door, 'entries', { conversation, from: first, limit });
+    const first = from ?? Math.max(0, (await ask(daemon, 'conversation', { conversation })).length - limit);
+    const page = await ask(daemon, 'entries', { conversation, from: first, limit });
     return { ...page, status: null };
   }
   const { entries, status } = await patiently(seconds, (enough) =>
-    courseOf(door, { conversation, from: 0 }, enough),
+    readUntilQuiet(daemon, { conversation, from: 0 }, enough),
   );
   const first = from ?? Math.max(0, entries.length - limit);
   return { length: entries.length, entries: entries.slice(first), status };

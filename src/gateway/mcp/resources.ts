@@ -27,7 +27,7 @@ const RESOURCE_NOT_FOUND = -32002;
 const ABOUT = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
 
 export interface ResourceOptions {
-  readonly doors: RouteContext;
+  readonly routes: RouteContext;
   readonly read: (conversation: string, gone: AbortSignal) => Promise<string>;
   readonly onFault: (error: unknown, path: string) => void;
 }
@@ -45,7 +45,7 @@ class ProtocolError extends Error {
 }
 
 export function addResources({ server }: McpServer, options: ResourceOptions): void {
-  const { doors, read } = options;
+  const { routes, read } = options;
   server.registerCapabilities({ resources: {} }); // RESOURCE-3
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
     resourceTemplates: [{ name: 'conversation', uriTemplate: `${SCHEME}{conversation}`, ...ABOUT }],
@@ -54,7 +54,7 @@ export function addResources({ server }: McpServer, options: ResourceOptions): v
     guarded(options, async () => {
       const after = params?.cursor === undefined ? {} : { after: positionOf(params.cursor) };
       const body = { ...after, limit: PAGE };
-      const { conversations, next } = await ask(doors.daemon(), 'conversations', body);
+      const { conversations, next } = await ask(routes.daemon(), 'conversations', body);
       const resources = conversations.map(({ id, title }) => ({
         uri: SCHEME + id,
         name: title ?? id,

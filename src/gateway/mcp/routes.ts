@@ -12,14 +12,14 @@ import { createMcpServer, type ServerOptions } from './server.ts';
  */
 export function addMcpRoutes(
   app: Application,
-  doors: RouteContext,
+  routes: RouteContext,
   options: Pick<ServerOptions, 'heartbeatMs' | 'onFault'>,
 ): void {
   app.post('/mcp', async (context) => {
     const { identity } = context.var;
-    const parsedBody = await jsonBody(context, doors);
+    const parsedBody = await jsonBody(context, routes);
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // MCP-ROUTES-1
-    await createMcpServer({ ...options, doors, identity }).connect(transport);
+    await createMcpServer({ ...options, routes, identity }).connect(transport);
     onGone(context, () => void transport.close()); // MCP-ROUTES-2
     return transport.handleRequest(context.req.raw, { parsedBody });
   });

@@ -23,15 +23,15 @@ const INSTRUCTIONS =
   'Conversations of people and several agents. `post` says something (with `waitSeconds` it brings the answer), `read` shows what happened, `agents` says who is there. What waits in `approvals` is answered with `answer`, by a person’s decision.';
 
 export interface ServerOptions {
-  readonly doors: RouteContext;
+  readonly routes: RouteContext;
   readonly identity: Identity;
   readonly heartbeatMs: number;
   readonly onFault: (error: unknown, path: string) => void;
 }
 
 export function createMcpServer(options: ServerOptions): McpServer {
-  const { doors } = options;
-  const server = new McpServer({ name: 'parley', version: doors.version }, { instructions: INSTRUCTIONS });
+  const { routes } = options;
+  const server = new McpServer({ name: 'parley', version: routes.version }, { instructions: INSTRUCTIONS });
   for (const one of TOOLS) {
     const { name, description, input: inputSchema, isReading } = one;
     const annotations = { readOnlyHint: isReading, destructiveHint: false, openWorldHint: false };
@@ -50,7 +50,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
   }
   server.server.registerCapabilities({ tools: { listChanged: false } }); // RESOURCE-3; the SDK announces it
   const read = (conversation: string, gone: AbortSignal) => newestEntries(conversation, options, gone);
-  addResources(server, { doors, read, onFault: options.onFault });
+  addResources(server, { routes, read, onFault: options.onFault });
   return server;
 }
 
@@ -83,24 +83,24 @@ function named(input: Record<string, unknown>): Record<string, unknown> {
   return { ...input, conversation: conversationOf(conversation) };
 }
 
-function askedBy({ doors, identity, heartbeatMs }: ServerOptions, { gone, onBeat }: Line): Asked {
+function askedBy({ routes, identity, heartbeatMs }: ServerOptions, { gone, onBeat }: Line): Asked {
   return {
-    door: doors.daemon(),
+    daemon: routes.daemon(),
     identity,
-    newId: doors.newId,
+    newId: routes.newId,
     async patiently(seconds, use) {
       const enough = new AbortController();
       const end = () => enough.abort();
-      if (seconds === 0 || gone.aborted || doors.closing.aborted) end();
+      if (seconds === 0 || gone.aborted || routes.closing.aborted) end();
       const timer = setTimeout(end, seconds * 1_000);
       const heart = setInterval(onBeat, heartbeatMs);
-      for (const signal of [gone, doors.closing]) signal.addEventListener('abort', end, { once: true }); // GATEWAY-MCP-SERVER-2
+      for (const signal of [gone, routes.closing]) signal.addEventListener('abort', end, { once: true }); // GATEWAY-MCP-SERVER-2
       try {
         return await use(enough.signal);
       } finally {
         clearTimeout(timer);
         clearInterval(heart);
-        for (const signal of [gone, doors.closing]) signal.removeEventListener('abort', end);
+        for (const signal of [gone, routes.closing]) signal.removeEventListener('abort', end);
       }
     },
   };

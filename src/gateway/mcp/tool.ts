@@ -15,7 +15,7 @@ export interface Tool<Input extends z.ZodObject = z.ZodObject> {
 
 /** The caller, and what is needed to answer it. */
 export interface Asked {
-  readonly door: GatewayPort;
+  readonly daemon: GatewayPort;
   readonly identity: Identity;
   readonly newId: () => string;
   /** A signal that aborts after so many seconds or when the caller disconnects; released after `use`. */

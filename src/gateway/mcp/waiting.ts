@@ -7,9 +7,9 @@ import { ask } from '../progress/ask.ts';
 
 type Approvals = AnswerOf<'approvals'>['approvals'];
 
-export async function approvalsOf(door: GatewayPort, conversation: string | undefined): Promise<Approvals> {
+export async function approvalsOf(daemon: GatewayPort, conversation: string | undefined): Promise<Approvals> {
   const body = conversation === undefined ? {} : { conversation };
-  return (await ask(door, 'approvals', body)).approvals;
+  return (await ask(daemon, 'approvals', body)).approvals;
 }
 
 export function approvalText({

@@ -5,8 +5,8 @@ import { openGateway } from '../gateway/support.ts';
 
 describe('the metrics', () => {
   it('are in the text format of Prometheus', async () => {
-    const { gateway, door } = await openGateway();
-    door.measurements = [
+    const { gateway, daemon } = await openGateway();
+    daemon.measurements = [
       {
         name: 'parley_x_total',
         help: 'What\nit is',

@@ -3,7 +3,7 @@ import type { ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { createFakeDoor, messageEntry, openGateway } from './support.ts';
+import { createFakeDaemon, messageEntry, openGateway } from './support.ts';
 
 /**
  * What the A2A routes read, refuse and list, byte by byte. Tasks are tested end to end with the official client.
@@ -15,13 +15,13 @@ describe('the A2A routes', () => {
   });
 
   async function start(options: Partial<GatewayOptions> = {}) {
-    const door = createFakeDoor();
-    const fromLogs = door.answer;
-    door.answer = (request: ApiRequest) => {
+    const daemon = createFakeDaemon();
+    const fromLogs = daemon.answer;
+    daemon.answer = (request: ApiRequest) => {
       if (request.endpoint === 'agents')
         return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: 'leads' }] } };
       if (request.endpoint === 'conversations') {
-        const conversations = [...door.logs].map(([id, log]) => ({
+        const conversations = [...daemon.logs].map(([id, log]) => ({
           id,
           updatedAt: log.at(-1)?.createdAt ?? '',
         }));
@@ -29,11 +29,11 @@ describe('the A2A routes', () => {
       }
       if (request.endpoint !== 'post') return fromLogs(request);
       const { conversation, content, meta } = request.body as Record<string, string>;
-      const [entry] = door.append(`${conversation}`, `${content}`);
+      const [entry] = daemon.append(`${conversation}`, `${content}`);
       Object.assign(entry ?? {}, { to: ['pm'], ...(meta && { meta }) });
       return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
     };
-    const { gateway } = await openGateway(options, door);
+    const { gateway } = await openGateway(options, daemon);
     open.push(gateway);
     const send = async (body: string, headers: Record<string, string> = {}, query = '') => {
       const answer = await fetch(`${gateway.url}/a2a/pm${query}`, {
@@ -46,8 +46,8 @@ describe('the A2A routes', () => {
     };
     const call = (method: string, params: object, headers?: Record<string, string>, query?: string) =>
       send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), headers, query);
-    const posts = () => door.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
-    return { door, url: gateway.url, send, call, posts };
+    const posts = () => daemon.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
+    return { daemon, url: gateway.url, send, call, posts };
   }
 
   const text = { text: 'Hello' };
@@ -187,7 +187,7 @@ describe('the A2A routes', () => {
   });
 
   it('an A2A tenant is refused before anything is posted or changed, as the card names none', async () => {
-    const { call, door } = await start();
+    const { call, daemon } = await start();
     const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'Hello' }] };
     for (const [method, params] of [
       ['SendMessage', { message }],
@@ -199,7 +199,7 @@ describe('the A2A routes', () => {
         error: { code: -32602, message: expect.stringContaining('tenant "acme"') },
       });
     }
-    expect(door.asked.filter(({ endpoint }) => endpoint !== 'agents')).toEqual([]);
+    expect(daemon.asked.filter(({ endpoint }) => endpoint !== 'agents')).toEqual([]);
   });
 
   it('A2A has no extended card, as its card states', async () => {
@@ -226,7 +226,7 @@ describe('the A2A routes', () => {
       const started = await start();
       const one: Entry[] = [];
       const two: Entry[] = [];
-      started.door.logs.set('one', one).set('two', two);
+      started.daemon.logs.set('one', one).set('two', two);
       task(one, 1, 'completed');
       task(two, 2, 'completed');
       task(one, 3, 'completed', 'dev');
@@ -272,23 +272,23 @@ describe('the A2A routes', () => {
     });
 
     it('the task list does not read logs that cannot match', async () => {
-      const { door, list } = await stage();
+      const { daemon, list } = await stage();
       for (let n = 0; n < 600; n += 1) {
         const log: Entry[] = [];
         task(log, 0, 'completed');
-        door.logs.set(`old-${n}`, log);
+        daemon.logs.set(`old-${n}`, log);
       }
       expect(ids(await list({ pageSize: 2 }))).toEqual(['one.8', 'two.4']);
-      const read = door.asked.filter(({ endpoint }) => endpoint === 'entries');
+      const read = daemon.asked.filter(({ endpoint }) => endpoint === 'entries');
       expect(new Set(read.map(({ body }) => (body as { conversation: string }).conversation)).size).toBe(2);
     });
 
     it('the pages of the task list cover more than 500 conversations, each task once, with any filter', async () => {
-      const { door, list } = await stage();
+      const { daemon, list } = await stage();
       for (let n = 0; n < 600; n += 1) {
         const log: Entry[] = [];
         task(log, 0, n % 10 === 0 ? 'working' : 'completed');
-        door.logs.set(`old-${n}`, log);
+        daemon.logs.set(`old-${n}`, log);
       }
       const seen: string[] = [];
       for (let pageToken = ''; seen.length === 0 || pageToken !== ''; ) {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import type { Gateway, Token } from '../../../src/gateway/index.ts';
-import { createFakeDoor, type FakeDoor, messageEntry, openGateway } from './support.ts';
+import { createFakeDaemon, type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 /** A token of `http.people`: its actions are recorded under the name of its person. */
 const ALICE: Token = { role: 'operate', secret: 'hers', publisher: 'office', name: 'Alice' };
@@ -19,27 +19,27 @@ const WAITING: readonly object[] = [
 
 describe("the holder of a person's token", () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   afterEach(() => gateway.close());
 
   async function open(log: readonly object[], after: readonly object[]) {
-    door = createFakeDoor();
+    daemon = createFakeDaemon();
     const entries: Entry[] = [];
-    door.logs.set('demo', entries);
+    daemon.logs.set('demo', entries);
     const add = (more: object) => {
       const entry = { ...messageEntry(entries.length, 'x'), turnId: 't', ...more } as Entry;
       entries.push(entry);
-      door.publish('demo', { kind: 'entries', entries: [entry] });
+      daemon.publish('demo', { kind: 'entries', entries: [entry] });
     };
     for (const more of log) add(more);
-    const fromLogs = door.answer;
-    door.answer = (request) => {
+    const fromLogs = daemon.answer;
+    daemon.answer = (request) => {
       if (request.endpoint === 'agents')
         return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: '' }] } };
       if (['answer', 'stop'].includes(request.endpoint)) for (const more of after) add(more);
       return fromLogs(request);
     };
-    ({ gateway } = await openGateway({ tokens: [ALICE] }, door));
+    ({ gateway } = await openGateway({ tokens: [ALICE] }, daemon));
   }
 
   const send = async (path: string, body: object) => {
@@ -84,7 +84,7 @@ describe("the holder of a person's token", () => {
   ])('a caller who %s over %s acts under the name of the person', async (_, __, path, body, after) => {
     await open(WAITING, after);
     await send(path, body);
-    const done = door.asked.filter((request) => 'author' in (request.body as object));
+    const done = daemon.asked.filter((request) => 'author' in (request.body as object));
     expect(done).toMatchObject([{ publisher: 'office', body: { publisher: 'office' } }]);
     expect(done[0]?.body).toMatchObject({ author: { name: 'Alice' } });
   });
@@ -92,7 +92,7 @@ describe("the holder of a person's token", () => {
   it('cancelling an A2A task stops the agent under the name of the person, and the agent continues after it', async () => {
     await open(WAITING.slice(0, 2), [{ type: 'agent-stopped', agent: 'pm' }, ENDED]);
     await send('/a2a/pm', rpc('CancelTask', { id: 'demo.0' }));
-    const done = door.asked.filter(({ endpoint }) => ['stop', 'resume'].includes(endpoint));
+    const done = daemon.asked.filter(({ endpoint }) => ['stop', 'resume'].includes(endpoint));
     expect(done.map(({ body }) => (body as { author: unknown }).author)).toEqual([
       { name: 'Alice' },
       { name: 'Alice' },
@@ -106,6 +106,6 @@ describe("the holder of a person's token", () => {
       code: 'FORBIDDEN',
       hint: 'leave `publisher` and `author` out of the body, or use other credentials',
     });
-    expect(door.asked).toEqual([]);
+    expect(daemon.asked).toEqual([]);
   });
 });

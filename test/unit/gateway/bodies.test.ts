@@ -17,20 +17,20 @@ import {
 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Gateway } from '../../../src/gateway/index.ts';
-import { type FakeDoor, openGateway } from './support.ts';
+import { type FakeDaemon, openGateway } from './support.ts';
 
 const LIMIT = 10_000;
 const PATH = '/api/conversations/demo/messages';
 
 describe('the body of a request', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   let faults: unknown[];
-  let fromLogs: FakeDoor['answer'];
+  let fromLogs: FakeDaemon['answer'];
   beforeEach(async () => {
-    ({ gateway, door, faults } = await openGateway({ maxBodyBytes: LIMIT }));
-    fromLogs = door.answer;
-    door.answer = ({ endpoint }) => ({ ok: true, body: endpoint === 'agents' ? { agents: [] } : {} });
+    ({ gateway, daemon, faults } = await openGateway({ maxBodyBytes: LIMIT }));
+    fromLogs = daemon.answer;
+    daemon.answer = ({ endpoint }) => ({ ok: true, body: endpoint === 'agents' ? { agents: [] } : {} });
   });
   afterEach(() => gateway.close());
 
@@ -69,7 +69,7 @@ describe('the body of a request', () => {
       const answer = await send(encode(json('Grüße')), { 'content-encoding': encoding }, isChunked);
       expect([isChunked, answer.status, answer.text]).toEqual([isChunked, 201, '{}']);
     }
-    expect(door.asked.map(({ body }) => (body as { content: string }).content)).toEqual(['Grüße', 'Grüße']);
+    expect(daemon.asked.map(({ body }) => (body as { content: string }).content)).toEqual(['Grüße', 'Grüße']);
   });
 
   it('an encoded body is decoded on every route that has one', async () => {
@@ -97,7 +97,7 @@ describe('the body of a request', () => {
     'a body that %s expands beyond the limit is refused and not decoded further',
     async (encoding, encoder) => {
       await gateway.close();
-      ({ gateway, door } = await openGateway({ maxBodyBytes: 1_000_000 }));
+      ({ gateway, daemon } = await openGateway({ maxBodyBytes: 1_000_000 }));
       const spaces = Readable.from(repeated(Buffer.alloc(1_000_000, ' '), 100));
       const bomb = await buffer(spaces.pipe(encoder()));
       expect(bomb.length).toBeLessThan(1_000_000);
@@ -105,7 +105,7 @@ describe('the body of a request', () => {
       const { status, text: said } = await send(bomb, { 'content-encoding': encoding });
       expect([status, said]).toEqual([413, expect.stringContaining('"code":"TOO_LARGE"')]);
       expect(process.resourceUsage().maxRSS - before).toBeLessThan(50_000); // kB
-      expect(door.asked).toEqual([]);
+      expect(daemon.asked).toEqual([]);
     },
   );
 
@@ -160,7 +160,7 @@ describe('the body of a request', () => {
       await pause(50);
       socket.destroy();
       await pause(100);
-      expect([door.asked, faults]).toEqual([[], []]);
+      expect([daemon.asked, faults]).toEqual([[], []]);
     },
   );
 
@@ -169,11 +169,11 @@ describe('the body of a request', () => {
     const collect = runInNewContext('gc') as () => void;
     const post = { name: 'post', arguments: { content: 'x', waitSeconds: 600 } };
     const call = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: post }));
-    door.answer = (asked) => {
+    daemon.answer = (asked) => {
       const { endpoint, body } = asked;
       if (endpoint !== 'post') return fromLogs(asked);
       const { conversation } = body as { conversation: string };
-      const [entry] = door.append(conversation, 'x');
+      const [entry] = daemon.append(conversation, 'x');
       return {
         ok: true,
         body: { conversation, id: 'x', index: entry?.index, agents: ['pm'], duplicate: false },
@@ -189,14 +189,14 @@ describe('the body of a request', () => {
     sent.end(call.subarray(20));
     const [answer] = (await answered) as [IncomingMessage];
     answer.on('error', () => undefined).resume();
-    await expect.poll(() => [...door.logs.keys()].map((id) => door.watchers(id))).toEqual([1]);
-    const [conversation = ''] = door.logs.keys();
+    await expect.poll(() => [...daemon.logs.keys()].map((id) => daemon.watchers(id))).toEqual([1]);
+    const [conversation = ''] = daemon.logs.keys();
     for (let n = 0; n < 5; n += 1) {
       await pause(20);
       collect();
     }
     sent.destroy();
-    await expect.poll(() => door.watchers(conversation), { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => daemon.watchers(conversation), { timeout: 5_000 }).toBe(0);
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiRequest } from '../../../src/bus/port.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { createFakeDoor, openGateway } from './support.ts';
+import { createFakeDaemon, openGateway } from './support.ts';
 
 const PAGE = 'https://console.example.org';
 const KNOWN = { hosts: [], origins: [PAGE], publicUrl: null };
@@ -33,19 +33,19 @@ describe('a page of another origin that `http.origins` lists', () => {
   afterEach(() => gateway.close());
 
   async function start(options: Partial<GatewayOptions> = {}): Promise<void> {
-    const door = createFakeDoor();
-    const fromLogs = door.answer;
-    door.append('demo', 'before');
-    door.answer = (request: ApiRequest) => {
+    const daemon = createFakeDaemon();
+    const fromLogs = daemon.answer;
+    daemon.append('demo', 'before');
+    daemon.answer = (request: ApiRequest) => {
       if (request.endpoint === 'agents')
         return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: '' }] } };
       if (request.endpoint !== 'post') return fromLogs(request);
       const { conversation } = request.body as { conversation: string };
-      const [entry] = door.append(conversation, 'Hello');
+      const [entry] = daemon.append(conversation, 'Hello');
       Object.assign(entry ?? {}, { to: ['pm'] });
       return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
     };
-    ({ gateway } = await openGateway({ known: KNOWN, ...options }, door));
+    ({ gateway } = await openGateway({ known: KNOWN, ...options }, daemon));
   }
 
   const ask = (path: string, method: string, headers: Record<string, string> = {}, body?: object | string) =>
@@ -106,9 +106,9 @@ describe('a page of another origin that `http.origins` lists', () => {
     expect(list(limited, 'access-control-expose-headers')).toContain('retry-after');
     await gateway.close();
 
-    const door = createFakeDoor();
-    door.answer = () => Promise.reject(new Error('a bug'));
-    ({ gateway } = await openGateway({ known: KNOWN }, door));
+    const daemon = createFakeDaemon();
+    daemon.answer = () => Promise.reject(new Error('a bug'));
+    ({ gateway } = await openGateway({ known: KNOWN }, daemon));
     const failed = await ask('/api/agents', 'GET');
     expect([failed.status, allowed(failed)]).toEqual([500, PAGE]);
     gateway.open(null);
@@ -195,16 +195,16 @@ describe('a page of another origin that `http.origins` lists', () => {
   });
 
   it('a request of another site without an origin is refused, except that a link may be followed', async () => {
-    const door = createFakeDoor();
-    door.append('demo', 'before');
-    ({ gateway } = await openGateway({ tokens: [] }, door));
+    const daemon = createFakeDaemon();
+    daemon.append('demo', 'before');
+    ({ gateway } = await openGateway({ tokens: [] }, daemon));
     const path = `${gateway.url}/api/conversations/demo/entries`;
     const sent = async (site: string, destination: string) =>
       (await withHost(path, { 'sec-fetch-site': site, 'sec-fetch-dest': destination })).status;
     for (const site of ['cross-site', 'same-site'])
       for (const destination of ['image', 'script', 'iframe', 'object', 'empty'])
         expect([site, destination, await sent(site, destination)]).toEqual([site, destination, 403]);
-    expect(door.asked).toEqual([]);
+    expect(daemon.asked).toEqual([]);
     for (const [site, destination] of [
       ['cross-site', 'document'],
       ['same-origin', 'empty'],

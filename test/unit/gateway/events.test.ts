@@ -8,15 +8,15 @@ import { Reader } from '../../../src/gateway/events/reader.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { readEvents } from '../../support/event-source.ts';
-import { createFakeDoor, type FakeDoor, messageEntry, openGateway } from './support.ts';
+import { createFakeDaemon, type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 describe('the event stream of a conversation', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   let faults: unknown[];
   beforeEach(async () => {
-    ({ gateway, door, faults } = await openGateway());
-    door.append('demo', 'zero', 'one', 'two');
+    ({ gateway, daemon, faults } = await openGateway());
+    daemon.append('demo', 'zero', 'one', 'two');
   });
   afterEach(() => gateway.close());
 
@@ -27,7 +27,7 @@ describe('the event stream of a conversation', () => {
   it('the event stream contains the log and later appends, with indexes as ids', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
-    door.append('demo', 'three');
+    daemon.append('demo', 'three');
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3]);
     expect(reader.events.at(-1)).toMatchObject({
       id: '3',
@@ -44,7 +44,7 @@ describe('the event stream of a conversation', () => {
     ['the end of the log', '?from=3', {}, []],
   ])('the event stream resumes from %s', async (_, query, headers, indexes) => {
     const reader = await readEvents(url(query), headers);
-    door.append('demo', 'three');
+    daemon.append('demo', 'three');
     await expect.poll(() => reader.indexes()).toEqual([...indexes, 3]);
     reader.close();
   });
@@ -52,7 +52,7 @@ describe('the event stream of a conversation', () => {
   it('live text has no event id, so a reconnect requests only entries', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
-    door.publish('demo', { kind: 'live', agent: 'pm', chunk: chunk(0) });
+    daemon.publish('demo', { kind: 'live', agent: 'pm', chunk: chunk(0) });
     await expect
       .poll(() => reader.events.at(-1))
       .toEqual({
@@ -65,16 +65,16 @@ describe('the event stream of a conversation', () => {
   });
 
   it('no entry is missing that is appended while the log is read page by page', async () => {
-    const pages = door.answer;
+    const pages = daemon.answer;
     let asked = 0;
-    door.answer = async (asking) => {
+    daemon.answer = async (asking) => {
       const answer = await pages({ ...asking, body: { ...(asking.body as object), limit: 2 } });
-      if (asked++ < 5) door.append('demo', `during ${asked}`); // after the page was cut
+      if (asked++ < 5) daemon.append('demo', `during ${asked}`); // after the page was cut
       return answer;
     };
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-    door.append('demo', 'last');
+    daemon.append('demo', 'last');
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
     reader.close();
   });
@@ -82,9 +82,9 @@ describe('the event stream of a conversation', () => {
   it('entries that the feed lacks are read from the log again', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
-    const lost = door.append('other', 'a', 'b', 'c', 'd', 'e');
-    door.logs.get('demo')?.push(...lost.slice(3));
-    door.publish('demo', { kind: 'entries', entries: lost.slice(4) });
+    const lost = daemon.append('other', 'a', 'b', 'c', 'd', 'e');
+    daemon.logs.get('demo')?.push(...lost.slice(3));
+    daemon.publish('demo', { kind: 'entries', entries: lost.slice(4) });
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4]);
     reader.close();
   });
@@ -95,9 +95,9 @@ describe('the event stream of a conversation', () => {
     const refused = (index: number, more: object = {}) =>
       ({ ...messageEntry(index, 'refused'), id: 'other', ...more }) as Entry;
     const claim = refused(3, { type: 'claim', daemon: 'b', epoch: 1 });
-    door.publish('demo', { kind: 'entries', entries: [refused(1)] });
-    door.publish('demo', { kind: 'entries', entries: [claim, refused(4)] });
-    door.append('demo', 'three', 'four');
+    daemon.publish('demo', { kind: 'entries', entries: [refused(1)] });
+    daemon.publish('demo', { kind: 'entries', entries: [claim, refused(4)] });
+    daemon.append('demo', 'three', 'four');
     await expect
       .poll(() => reader.events.slice(3).map(({ data }) => data))
       .toMatchObject([{ content: 'three' }, { content: 'four' }]);
@@ -106,8 +106,8 @@ describe('the event stream of a conversation', () => {
 
   it('the event stream of a conversation that does not exist yet waits for it', async () => {
     const reader = await readEvents(url('', 'later'));
-    await expect.poll(() => door.asked.length).toBeGreaterThan(0);
-    door.append('later', 'zero');
+    await expect.poll(() => daemon.asked.length).toBeGreaterThan(0);
+    daemon.append('later', 'zero');
     await expect.poll(() => reader.indexes()).toEqual([0]);
     reader.close();
   });
@@ -115,15 +115,15 @@ describe('the event stream of a conversation', () => {
   it('the event stream ends with a notice when the conversation is deleted', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
-    door.logs.delete('demo');
-    door.append('demo', 'anew');
+    daemon.logs.delete('demo');
+    daemon.append('demo', 'anew');
     await reader.ended;
     expect(reader.events.at(-1)).toMatchObject({ event: 'end', data: { code: 'CONVERSATION_DELETED' } });
   });
 
   it.each([
-    ['is gone', () => door.logs.delete('demo')],
-    ['is shorter', () => door.logs.get('demo')?.splice(1)],
+    ['is gone', () => daemon.logs.delete('demo')],
+    ['is shorter', () => daemon.logs.get('demo')?.splice(1)],
   ])('the event stream ends for a reader that reconnects to a log that %s', async (_, change) => {
     change();
     const reader = await readEvents(url(), { 'last-event-id': '2' });
@@ -132,7 +132,7 @@ describe('the event stream of a conversation', () => {
   });
 
   it('the event stream ends with the error when the log cannot be read', async () => {
-    door.answer = () => ({ ok: false, refusal: { code: 'LOG_CORRUPT', message: 'damaged' } });
+    daemon.answer = () => ({ ok: false, refusal: { code: 'LOG_CORRUPT', message: 'damaged' } });
     const reader = await readEvents(url());
     await reader.ended;
     expect(reader.events).toEqual([
@@ -146,13 +146,13 @@ describe('the event stream of a conversation', () => {
   ])(
     'the event stream ends with a notice when reading the log throws %s',
     async (_, error, code, reported) => {
-      door.answer = () => Promise.reject(error);
+      daemon.answer = () => Promise.reject(error);
       const reader = await readEvents(url());
       await reader.ended;
       expect(reader.events).toMatchObject([{ event: 'end', data: { code } }]);
       expect(JSON.stringify(reader.events)).not.toContain('secret');
       expect(faults).toEqual(reported === 0 ? [] : [error]);
-      expect(door.watchers('demo')).toBe(0);
+      expect(daemon.watchers('demo')).toBe(0);
     },
   );
 
@@ -183,14 +183,14 @@ describe('the event stream of a conversation', () => {
   it('all readers share one subscription, which ends with the last reader', async () => {
     const readers = await Promise.all([1, 2, 3].map(() => readEvents(url())));
     for (const reader of readers) await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
-    expect(door.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(1);
     for (const reader of readers) reader.close();
-    await expect.poll(() => door.watchers('demo')).toBe(0);
+    await expect.poll(() => daemon.watchers('demo')).toBe(0);
   });
 
   it('an event is serialized once for all readers', async () => {
     let written = 0;
-    const [entry] = door.append('counted', 'zero');
+    const [entry] = daemon.append('counted', 'zero');
     Object.defineProperty(entry, 'toJSON', {
       value() {
         written++;
@@ -206,8 +206,8 @@ describe('the event stream of a conversation', () => {
 
 describe('a reader of the event stream', () => {
   it('a reader gets a heartbeat while nothing happens', async () => {
-    const { gateway, door } = await openGateway({ heartbeatMs: 20 });
-    door.append('demo', 'zero');
+    const { gateway, daemon } = await openGateway({ heartbeatMs: 20 });
+    daemon.append('demo', 'zero');
     const reader = await readEvents(`${gateway.url}/api/conversations/demo/events`);
     await expect.poll(() => reader.comments.length).toBeGreaterThan(2);
     expect(reader.indexes()).toEqual([0]);
@@ -216,9 +216,9 @@ describe('a reader of the event stream', () => {
   });
 
   it('a reader that does not read is disconnected while others continue, and may reconnect', async () => {
-    const { gateway, door } = await openGateway();
+    const { gateway, daemon } = await openGateway();
     const count = 400; // more than the buffers of the system hold
-    door.append('demo', 'zero');
+    daemon.append('demo', 'zero');
     const url = `${gateway.url}/api/conversations/demo/events`;
     const sluggard = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
       request(url, (response) => resolve(response.pause()))
@@ -227,15 +227,15 @@ describe('a reader of the event stream', () => {
     });
     const other = await readEvents(url);
     await expect.poll(() => other.indexes()).toEqual([0]);
-    expect(door.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(1);
     const wanted = Array.from({ length: count + 1 }, (_unused, index) => index);
     for (let index = 1; index <= count; index++) {
-      door.append('demo', 'x'.repeat(100_000));
+      daemon.append('demo', 'x'.repeat(100_000));
       await new Promise((resolve) => setImmediate(resolve)); // the other one reads
     }
     await expect.poll(() => other.indexes(), { timeout: 20_000 }).toEqual(wanted);
     other.close();
-    await expect.poll(() => door.watchers('demo'), { timeout: 20_000 }).toBe(0); // the slow reader has left, too
+    await expect.poll(() => daemon.watchers('demo'), { timeout: 20_000 }).toBe(0); // the slow reader has left, too
     sluggard.destroy();
     const again = await readEvents(`${url}?from=1`);
     await expect.poll(() => again.indexes(), { timeout: 20_000 }).toEqual(wanted.slice(1));
@@ -244,18 +244,18 @@ describe('a reader of the event stream', () => {
   }, 60_000);
 
   it('a reader that reads nothing between two heartbeats is disconnected, with its queue in order', async () => {
-    const door = createFakeDoor();
-    const entries = door.append('demo', 'zero');
+    const daemon = createFakeDaemon();
+    const entries = daemon.append('demo', 'zero');
     const closing = new AbortController().signal;
     const channels = new Channels(ONE_CONVERSATION);
     const onFault = () => undefined;
-    const where = { daemon: door, channels, conversation: 'demo', from: 0 };
+    const where = { daemon, channels, conversation: 'demo', from: 0 };
     const feeds = [new ConversationFeed({ ...where, onFault })];
     const reader = new Reader({ feeds, heartbeatMs: 10, closing });
     const text = async () => Buffer.from((await reader.take()) ?? []).toString();
     expect(await text()).toBe('retry: 1000\n\n');
     expect(await text()).toContain(JSON.stringify(entries[0]));
-    await expect.poll(() => door.watchers('demo')).toBe(0);
+    await expect.poll(() => daemon.watchers('demo')).toBe(0);
     expect(await text()).toBe(': still here\n\n');
     expect(await reader.take()).toBe(null);
   });

@@ -24,28 +24,28 @@ describe('the HTTP server', () => {
   });
 
   it('`/readyz` reports ready only when the daemon is ready', async () => {
-    const { gateway, door } = await openGateway();
+    const { gateway, daemon } = await openGateway();
     open.push(gateway);
     const { url } = gateway;
     gateway.open(null);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
     expect((await fetch(`${url}/api/agents`)).status).toBe(503);
-    gateway.open(door);
+    gateway.open(daemon);
     const answer = await fetch(`${url}/readyz`);
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready' }]);
   });
 
   it('`/readyz` reports not ready while the daemon has no connection to NATS', async () => {
-    const { gateway, door } = await openGateway();
+    const { gateway, daemon } = await openGateway();
     open.push(gateway);
     const ready = async () => {
       const answer = await fetch(`${gateway.url}/readyz`);
       return [answer.status, await answer.json()];
     };
-    door.isConnected = false;
+    daemon.isConnected = false;
     expect(await ready()).toEqual([503, { status: 'disconnected' }]);
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
-    door.isConnected = true;
+    daemon.isConnected = true;
     expect(await ready()).toEqual([200, { status: 'ready' }]);
   });
 

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createRateLimit } from '../../../src/gateway/guard/rate.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { type FakeDoor, openGateway } from './support.ts';
+import { type FakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [
   { role: 'read', secret: 'reads', publisher: 'http' },
@@ -13,10 +13,10 @@ const TOKENS: readonly Token[] = [
 
 describe('the guard of the routes', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   afterEach(() => gateway.close());
   const open = async (options: Partial<GatewayOptions> = {}) => {
-    ({ gateway, door } = await openGateway({ requestsPerSecond: 1_000, ...options }));
+    ({ gateway, daemon } = await openGateway({ requestsPerSecond: 1_000, ...options }));
   };
 
   /** `fetch` sets `Host` itself. This sends any header. */
@@ -62,7 +62,7 @@ describe('the guard of the routes', () => {
       for (const wrong of [{}, bearer(''), bearer('wrong'), { authorization: 'Basic reads' }]) {
         expect(await ask(path, wrong, method, body)).toMatchObject({ status: 401, code: 'UNAUTHORIZED' });
       }
-      expect(door.asked.length).toBe(allowed.length);
+      expect(daemon.asked.length).toBe(allowed.length);
     },
   );
 
@@ -86,7 +86,7 @@ describe('the guard of the routes', () => {
     expect(await post('posts', { publisher: 'mallory' })).toMatchObject({ status: 403, code: 'FORBIDDEN' });
     await post('posts', {});
     await post('operates', { publisher: 'carol' });
-    expect(door.asked).toMatchObject([
+    expect(daemon.asked).toMatchObject([
       { publisher: 'alice', body: { publisher: 'alice' } },
       { publisher: null, body: { publisher: 'carol' } },
     ]);

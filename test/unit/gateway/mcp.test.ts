@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
-import { createFakeDoor, openGateway } from './support.ts';
+import { createFakeDaemon, openGateway } from './support.ts';
 
 /** The protocol side of `/mcp`, with the official client. The tools themselves are tested end to end. */
 describe('an MCP client at /mcp', () => {
@@ -16,14 +16,14 @@ describe('an MCP client at /mcp', () => {
   });
 
   async function join(answer?: (request: ApiRequest) => ApiAnswer) {
-    const door = createFakeDoor();
-    if (answer) door.answer = answer;
-    const { gateway, faults } = await openGateway({}, door);
+    const daemon = createFakeDaemon();
+    if (answer) daemon.answer = answer;
+    const { gateway, faults } = await openGateway({}, daemon);
     open.push(gateway);
     const client = new Client({ name: 'test', version: '1' });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`)) as never);
     clients.push(client);
-    return { client, door, faults };
+    return { client, daemon, faults };
   }
 
   const IDS = Array.from({ length: 250 }, (_, n) => `c-${String(n).padStart(3, '0')}`);
@@ -93,11 +93,11 @@ describe('an MCP client at /mcp', () => {
   });
 
   it('an MCP client may name a conversation by an id of its own', async () => {
-    const { client, door } = await join();
-    const fromLogs = door.answer;
-    door.answer = (request) =>
+    const { client, daemon } = await join();
+    const fromLogs = daemon.answer;
+    daemon.answer = (request) =>
       request.endpoint === 'approvals' ? { ok: true, body: { approvals: [] } } : fromLogs(request);
-    door.append(conversationOf('case 17'), 'Hello');
+    daemon.append(conversationOf('case 17'), 'Hello');
     const told = await client.callTool({ name: 'read', arguments: { conversation: 'case 17', from: 0 } });
     expect(told).toMatchObject({ structuredContent: { conversation: conversationOf('case 17'), length: 1 } });
   });

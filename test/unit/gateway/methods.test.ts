@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Gateway, Token } from '../../../src/gateway/index.ts';
-import { type FakeDoor, openGateway } from './support.ts';
+import { type FakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [{ role: 'read', secret: 'reads', publisher: null }];
 
 describe('a method that a known path does not support', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   beforeEach(async () => {
-    ({ gateway, door } = await openGateway());
-    door.answer = () => ({ ok: true, body: { agents: [] } });
+    ({ gateway, daemon } = await openGateway());
+    daemon.answer = () => ({ ok: true, body: { agents: [] } });
   });
   afterEach(() => gateway.close());
 
@@ -48,7 +48,7 @@ describe('a method that a known path does not support', () => {
     const options = await ask(path, 'OPTIONS');
     expect([options.status, options.headers.get('allow'), await options.text()]).toEqual([204, allow, '']);
     expect(options.headers.get('content-type')).toBeNull();
-    expect(door.asked).toEqual([]);
+    expect(daemon.asked).toEqual([]);
   });
 
   it.each(['GET', 'DELETE'])(
@@ -59,7 +59,7 @@ describe('a method that a known path does not support', () => {
   );
 
   it('a missing object at a known path is 404 and not 405', async () => {
-    door.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'none' } });
+    daemon.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'none' } });
     for (const [path, method] of [
       ['/api/conversations/none', 'GET'],
       ['/api/conversations/none', 'DELETE'],
@@ -86,10 +86,10 @@ describe('a method that a known path does not support', () => {
 
 describe('an unusual request', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   beforeEach(async () => {
-    ({ gateway, door } = await openGateway({ tokens: TOKENS }));
-    door.append('demo', 'zero');
+    ({ gateway, daemon } = await openGateway({ tokens: TOKENS }));
+    daemon.append('demo', 'zero');
   });
   afterEach(() => gateway.close());
   const bearer = { authorization: 'Bearer reads' };
@@ -113,13 +113,13 @@ describe('an unusual request', () => {
       200,
       'text/event-stream; charset=utf-8',
     ]);
-    await expect.poll(() => door.watchers('demo')).toBe(0);
+    await expect.poll(() => daemon.watchers('demo')).toBe(0);
   });
 
   it.each(['/api/conversations/demo/entries/', '/v1/models/', '/healthz/'])(
     'the path %s with a slash at the end is the same path without it',
     async (path) => {
-      if (path.startsWith('/v1')) door.answer = () => ({ ok: true, body: { agents: [] } });
+      if (path.startsWith('/v1')) daemon.answer = () => ({ ok: true, body: { agents: [] } });
       expect((await fetch(`${gateway.url}${path}`, { headers: bearer })).status).toBe(200);
       if (path !== '/healthz/') expect((await fetch(`${gateway.url}${path}`)).status).toBe(401);
     },

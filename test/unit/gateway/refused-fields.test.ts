@@ -79,10 +79,10 @@ describe('a refused field is explained in our own words', () => {
     ],
     ['offer', { conversation: 'demo', turnId: 3 }, 'turnId: expected a text, got 3'],
     ['post', { content: 'hi', to: 3 }, 'field to: expected'],
-  ])('the refusal of a field is explained: %s of %j: %s', (door, body, words) => {
+  ])('the refusal of a field is explained: %s of %j: %s', (daemon, body, words) => {
     let refusal = 'taken';
     try {
-      DOORS[door](body);
+      DOORS[daemon](body);
     } catch (error) {
       refusal = (error as Error).message;
     }

@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Gateway } from '../../../src/gateway/index.ts';
-import { type FakeDoor, openGateway } from './support.ts';
+import { type FakeDaemon, openGateway } from './support.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: it is looked into, as a reader of the document does
 type Described = { openapi: string; paths: Record<string, Record<string, any>> };
 
 describe('the REST routes', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   let faults: unknown[];
   beforeEach(async () => {
-    ({ gateway, door, faults } = await openGateway());
-    door.answer = () => ({ ok: true, body: { done: true } });
+    ({ gateway, daemon, faults } = await openGateway());
+    daemon.answer = () => ({ ok: true, body: { done: true } });
   });
   afterEach(() => gateway.close());
 
@@ -100,7 +100,7 @@ describe('the REST routes', () => {
   ])('%s %s calls one request of the API', async (method, path, body, endpoint, request) => {
     const answer = await call(method, path, body);
     expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
-    expect(door.asked).toEqual([{ endpoint, publisher: null, mayOperate: true, body: request }]);
+    expect(daemon.asked).toEqual([{ endpoint, publisher: null, mayOperate: true, body: request }]);
   });
 
   it('posting a message creates the conversation, whose name may be omitted', async () => {
@@ -111,7 +111,7 @@ describe('the REST routes', () => {
     expect(posted.status).toBe(201);
     await call('POST', '/api/conversations', { content: 'Hi', conversation: 'mine' });
     await call('POST', '/api/conversations', { content: 'Hi' });
-    expect(door.asked.map(({ body }) => body)).toEqual([
+    expect(daemon.asked.map(({ body }) => body)).toEqual([
       { conversation: 'demo', content: 'Hi', publisher: 'alice' },
       { conversation: 'mine', content: 'Hi', publisher: 'http' },
       { conversation: expect.stringMatching(/^[0-9A-Z]{26}$/), content: 'Hi', publisher: 'http' },
@@ -128,7 +128,7 @@ describe('the REST routes', () => {
     ['CONVERSATION_DELETED', 409],
     ['INTERNAL', 500],
   ])('the error %s is a problem document with status %i', async (code, status) => {
-    door.answer = () => ({ ok: false, refusal: { code, message: 'what happened', hint: 'what to do' } });
+    daemon.answer = () => ({ ok: false, refusal: { code, message: 'what happened', hint: 'what to do' } });
     const answer = await call('GET', '/api/agents');
     expect(answer.headers.get('content-type')).toBe('application/problem+json');
     expect([answer.status, await answer.json()]).toEqual([
@@ -182,7 +182,7 @@ describe('the REST routes', () => {
   ])('the REST route refuses %s and calls nothing', async (_, path, body, headers, status, code) => {
     const answer = await call('POST', path, body, headers);
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
-    expect(door.asked).toEqual([]);
+    expect(daemon.asked).toEqual([]);
   });
 
   it('the error for an unreadable body repeats none of it', async () => {
@@ -191,7 +191,7 @@ describe('the REST routes', () => {
   });
 
   it('the answer to an internal error refers to the log and contains no details', async () => {
-    door.answer = () => Promise.reject(new Error('secret detail'));
+    daemon.answer = () => Promise.reject(new Error('secret detail'));
     const answer = await call('GET', '/api/agents');
     expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
     expect(faults).toEqual([new Error('secret detail')]);

@@ -4,7 +4,7 @@ import { createApplication } from '../../../src/gateway/application.ts';
 import type { Token } from '../../../src/gateway/guard/access.ts';
 import { declaredRole, roleOf } from '../../../src/gateway/guard/roles.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
-import { createFakeDoor, openGateway } from './support.ts';
+import { createFakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [
   { role: 'read', secret: 'reads', publisher: 'http' },
@@ -81,8 +81,8 @@ describe('the roles of routes', () => {
   });
 
   it('the token decides on every route which person posts', async () => {
-    const door = createFakeDoor();
-    gateway = (await openGateway({ tokens: TOKENS }, door)).gateway;
+    const daemon = createFakeDaemon();
+    gateway = (await openGateway({ tokens: TOKENS }, daemon)).gateway;
     const { url } = gateway;
     const post = (path: string, body: object, more: object = {}) =>
       fetch(`${url}${path}`, {
@@ -101,7 +101,7 @@ describe('the roles of routes', () => {
     }
     expect((await post(messages, { content: 'x' })).status).toBe(201);
     expect((await post(messages, { content: 'x', author: { name: 'Alice' } })).status).toBe(201);
-    door.answer = ({ endpoint }) =>
+    daemon.answer = ({ endpoint }) =>
       endpoint === 'agents'
         ? { ok: true, body: { agents: [] } }
         : endpoint === 'conversations'
@@ -114,7 +114,7 @@ describe('the roles of routes', () => {
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call },
       { accept: 'application/json, text/event-stream' },
     ).then((answer) => answer.text());
-    const posts = door.asked.filter(({ endpoint }) => endpoint === 'post');
+    const posts = daemon.asked.filter(({ endpoint }) => endpoint === 'post');
     expect(posts.map(({ publisher, body }) => [publisher, (body as { author: unknown }).author])).toEqual(
       Array.from({ length: 4 }, () => ['office', { name: 'Alice' }]),
     );
@@ -124,9 +124,9 @@ describe('the roles of routes', () => {
     const tokens = ['Alice', 'Bob'].map(
       (name): Token => ({ role: 'post', secret: name, publisher: 'office', name }),
     );
-    const door = createFakeDoor();
-    gateway = (await openGateway({ tokens }, door)).gateway;
-    door.answer = ({ endpoint }) =>
+    const daemon = createFakeDaemon();
+    gateway = (await openGateway({ tokens }, daemon)).gateway;
+    daemon.answer = ({ endpoint }) =>
       endpoint === 'agents'
         ? { ok: true, body: { agents: [] } }
         : endpoint === 'conversations'
@@ -138,7 +138,7 @@ describe('the roles of routes', () => {
         headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
         body: JSON.stringify({ model: 'parley', messages: [{ role: 'user', content: 'summarise' }] }),
       });
-    const posts = door.asked.filter(({ endpoint }) => endpoint === 'post');
+    const posts = daemon.asked.filter(({ endpoint }) => endpoint === 'post');
     expect(posts.length).toBe(2);
     expect(new Set(posts.map(({ body }) => (body as { conversation: string }).conversation)).size).toBe(2);
   });

@@ -3,7 +3,7 @@ import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import { ListFeed } from '../../../src/gateway/events/list-feed.ts';
 import type { Gateway, Token } from '../../../src/gateway/index.ts';
 import { type EventReader, readEvents } from '../../support/event-source.ts';
-import { type FakeDoor, openGateway } from './support.ts';
+import { type FakeDaemon, openGateway } from './support.ts';
 
 interface Row {
   readonly id: string;
@@ -11,10 +11,10 @@ interface Row {
 }
 
 /** Answers the verb `conversations` from these rows, two a page. */
-function withList(door: FakeDoor, rows: Row[]): { incomplete: boolean } {
-  const { answer } = door;
+function withList(daemon: FakeDaemon, rows: Row[]): { incomplete: boolean } {
+  const { answer } = daemon;
   const state = { incomplete: false };
-  door.answer = (request: ApiRequest): ApiAnswer | Promise<ApiAnswer> => {
+  daemon.answer = (request: ApiRequest): ApiAnswer | Promise<ApiAnswer> => {
     if (request.endpoint !== 'conversations') return answer(request);
     const { after = '' } = request.body as { after?: string };
     const left = rows.filter(({ id }) => id > after);
@@ -27,16 +27,16 @@ function withList(door: FakeDoor, rows: Row[]): { incomplete: boolean } {
 
 describe('the event stream of several conversations', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   let rows: Row[];
   let list: { incomplete: boolean };
   const readers: EventReader[] = [];
   beforeEach(async () => {
-    ({ gateway, door } = await openGateway());
-    door.append('one', 'a', 'b');
-    door.append('two', 'c');
+    ({ gateway, daemon } = await openGateway());
+    daemon.append('one', 'a', 'b');
+    daemon.append('two', 'c');
     rows = ['one', 'three', 'two'].map((id) => ({ id, length: 1 }));
-    list = withList(door, rows);
+    list = withList(daemon, rows);
   });
   afterEach(async () => {
     for (const reader of readers.splice(0)) reader.close();
@@ -70,17 +70,17 @@ describe('the event stream of several conversations', () => {
   it('one stream contains the logs, the live text and later appends of each conversation from its index on', async () => {
     const reader = await read('follow=one@1,two');
     await expect.poll(() => entriesIn(reader)).toEqual(['one 1', 'two 0']);
-    door.append('one', 'd');
-    door.append('two', 'e');
-    door.append('three', 'not followed');
+    daemon.append('one', 'd');
+    daemon.append('two', 'e');
+    daemon.append('three', 'not followed');
     await expect.poll(() => entriesIn(reader)).toEqual(['one 1', 'one 2', 'two 0', 'two 1']);
     const chunk = { turnId: 't', call: 'c', n: 0, type: 'text' as const, delta: 'hm' };
-    door.publish('two', { kind: 'live', agent: 'pm', chunk });
+    daemon.publish('two', { kind: 'live', agent: 'pm', chunk });
     await expect
       .poll(() => reader.events.at(-1)?.data)
       .toEqual({ conversation: 'two', agent: 'pm', ...chunk });
     reader.close();
-    await expect.poll(() => door.watchers('one') + door.watchers('two')).toBe(0);
+    await expect.poll(() => daemon.watchers('one') + daemon.watchers('two')).toBe(0);
   });
 
   it('the stream says once that a conversation is read to its end, and that there is no such conversation', async () => {
@@ -92,7 +92,7 @@ describe('the event stream of several conversations', () => {
         { conversation: 'none', length: 0 },
       ]),
     );
-    door.append('one', 'c');
+    daemon.append('one', 'c');
     await expect.poll(() => entriesIn(reader).length).toBe(3);
     expect(currents()).toHaveLength(2);
   });
@@ -100,12 +100,12 @@ describe('the event stream of several conversations', () => {
   it('a deleted conversation is over, and the others continue', async () => {
     const reader = await read('follow=one,two');
     await expect.poll(() => entriesIn(reader).length).toBe(3);
-    door.logs.delete('one');
-    door.append('one', 'anew');
+    daemon.logs.delete('one');
+    daemon.append('one', 'anew');
     await expect
       .poll(() => reader.events.find(({ event }) => event === 'over')?.data)
       .toMatchObject({ conversation: 'one', code: 'CONVERSATION_DELETED' });
-    door.append('two', 'd');
+    daemon.append('two', 'd');
     await expect.poll(() => entriesIn(reader)).toContain('two 1');
   });
 
@@ -140,11 +140,11 @@ describe('the event stream of several conversations', () => {
   });
 
   it('the list is read once for all readers, and not without readers', async () => {
-    const feed = new ListFeed({ daemon: () => door, newId: () => 'E', onFault: () => undefined });
+    const feed = new ListFeed({ daemon: () => daemon, newId: () => 'E', onFault: () => undefined });
     const feeds = [feed.join('1'), feed.join('1'), feed.join('1')];
     const frames = await Promise.all(feeds.map((one) => one.take()));
     expect(frames.map((one) => one?.length)).toEqual([1, 1, 1]);
-    const reads = () => door.asked.filter(({ endpoint }) => endpoint === 'conversations').length;
+    const reads = () => daemon.asked.filter(({ endpoint }) => endpoint === 'conversations').length;
     expect(reads()).toBe(2); // pages
     for (const one of feeds) one.close();
     await new Promise((resolve) => setTimeout(resolve, 1_300));
@@ -165,8 +165,8 @@ describe('the event stream of several conversations', () => {
 
 it('the stream of several conversations needs the same role as that of one and as the list', async () => {
   const tokens: readonly Token[] = [{ role: 'read', secret: 'reads', publisher: null }];
-  const { gateway, door } = await openGateway({ tokens });
-  door.append('one', 'a');
+  const { gateway, daemon } = await openGateway({ tokens });
+  daemon.append('one', 'a');
   const paths = ['/api/conversations', '/api/conversations/one/events', '/api/events?follow=one&list=1'];
   const statuses = (headers: Record<string, string>) =>
     Promise.all(

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { readEvents } from '../../support/event-source.ts';
-import { createFakeDoor, type FakeDoor, openGateway } from './support.ts';
+import { createFakeDaemon, type FakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = ['alice', 'bob'].map((name) => ({
   role: 'operate',
@@ -15,13 +15,13 @@ const TOKENS: readonly Token[] = ['alice', 'bob'].map((name) => ({
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 let gateway: Gateway;
-let door: FakeDoor;
+let daemon: FakeDaemon;
 afterEach(() => gateway.close());
 
 async function open(options: Partial<GatewayOptions> = {}): Promise<void> {
-  door = createFakeDoor();
-  door.append('demo', 'zero');
-  ({ gateway } = await openGateway({ tokens: TOKENS, ...options }, door));
+  daemon = createFakeDaemon();
+  daemon.append('demo', 'zero');
+  ({ gateway } = await openGateway({ tokens: TOKENS, ...options }, daemon));
 }
 const events = () => `${gateway.url}/api/conversations/demo/events`;
 
@@ -60,7 +60,7 @@ describe('a request that stays open', () => {
     const readers = [await readEvents(events(), bearer('alice')), await readEvents(events(), bearer('bob'))];
     const refused = { status: 503, code: 'READERS_FULL', hint: expect.stringMatching(/http\.readers/) };
     expect(await ask('bob')).toMatchObject([503, refused, '1']);
-    expect(door.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(1);
     for (const reader of readers) reader.close();
     await expect.poll(async () => (await ask('bob'))[0]).toBe(200);
   });
@@ -72,14 +72,14 @@ describe('a request that stays open', () => {
     sluggard.pause();
     expect((await ask('alice'))[0]).toBe(429);
     const log = Array.from({ length: 200 }, () => 'x'.repeat(100_000)); // more than the buffers of the system hold
-    for (const line of log) door.append('demo', line);
+    for (const line of log) daemon.append('demo', line);
     await expect.poll(async () => (await ask('alice'))[0], { timeout: 20_000 }).toBe(200);
     sluggard.destroy();
   }, 30_000);
 
   it('a client that pipelines requests and reads no answer is disconnected on every route', async () => {
     await open({ heartbeatMs: 100 });
-    door.append('demo', 'x'.repeat(1_000_000));
+    daemon.append('demo', 'x'.repeat(1_000_000));
     const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     socket.pause();
     await once(socket, 'connect');
@@ -103,7 +103,7 @@ describe('a request that stays open', () => {
     const readers = [];
     for (let n = 0; n < 12; n++) readers.push(await readEvents(events(), bearer('alice')));
     for (const reader of readers) reader.close();
-    await expect.poll(() => door.watchers('demo')).toBe(0);
+    await expect.poll(() => daemon.watchers('demo')).toBe(0);
     process.off('warning', onWarning);
     expect(warnings).toEqual([]);
   });

@@ -11,7 +11,7 @@ import {
 } from '../../../src/gateway/index.ts';
 
 /** A daemon controlled by the test, behind a real HTTP server on loopback. */
-export interface FakeDoor extends GatewayPort {
+export interface FakeDaemon extends GatewayPort {
   readonly asked: ApiRequest[];
   /** Answers of the next requests, `{}` by default. */
   answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
@@ -25,11 +25,11 @@ export interface FakeDoor extends GatewayPort {
   watchers(conversation: string): number;
 }
 
-export function createFakeDoor(): FakeDoor {
+export function createFakeDaemon(): FakeDaemon {
   const asked: ApiRequest[] = [];
   const logs = new Map<string, Entry[]>();
   const watching = new Map<string, Set<(arrival: Arrival) => void>>();
-  const door: FakeDoor = {
+  const daemon: FakeDaemon = {
     asked,
     logs,
     measurements: [],
@@ -37,14 +37,14 @@ export function createFakeDoor(): FakeDoor {
     answer: (request) => fromLogs(request, logs),
     async request(request) {
       asked.push(request);
-      return door.answer(request);
+      return daemon.answer(request);
     },
     subscribe(conversation, onArrival) {
       const own = watching.get(conversation) ?? new Set();
       watching.set(conversation, own.add(onArrival));
       return () => void own.delete(onArrival);
     },
-    measure: async () => door.measurements,
+    measure: async () => daemon.measurements,
     publish(conversation, arrival) {
       for (const watcher of watching.get(conversation) ?? []) watcher(arrival);
     },
@@ -53,12 +53,12 @@ export function createFakeDoor(): FakeDoor {
       logs.set(conversation, log);
       const entries = contents.map((content, place) => messageEntry(log.length + place, content));
       log.push(...entries);
-      door.publish(conversation, { kind: 'entries', entries });
+      daemon.publish(conversation, { kind: 'entries', entries });
       return entries;
     },
     watchers: (conversation) => watching.get(conversation)?.size ?? 0,
   };
-  return door;
+  return daemon;
 }
 
 function fromLogs({ endpoint, body }: ApiRequest, logs: ReadonlyMap<string, Entry[]>): ApiAnswer {
@@ -87,8 +87,8 @@ export function messageEntry(index: number, content: string): Entry {
 
 export async function openGateway(
   options: Partial<GatewayOptions> = {},
-  door = createFakeDoor(),
-): Promise<{ gateway: Gateway; door: FakeDoor; faults: unknown[] }> {
+  daemon = createFakeDaemon(),
+): Promise<{ gateway: Gateway; daemon: FakeDaemon; faults: unknown[] }> {
   const faults: unknown[] = [];
   const gateway = await startGateway({
     host: '127.0.0.1',
@@ -107,6 +107,6 @@ export async function openGateway(
     onFault: (error) => void faults.push(error),
     ...options,
   });
-  gateway.open(door);
-  return { gateway, door, faults };
+  gateway.open(daemon);
+  return { gateway, daemon, faults };
 }

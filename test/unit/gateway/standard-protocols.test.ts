@@ -6,7 +6,7 @@ import type { ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { createFakeDoor, messageEntry, openGateway } from './support.ts';
+import { createFakeDaemon, messageEntry, openGateway } from './support.ts';
 
 /**
  * What AG-UI and A2A refuse, and how their streams end. The rest is tested end to end with the official clients.
@@ -18,19 +18,19 @@ describe('the routes of AG-UI and A2A', () => {
   });
 
   async function start(options: Partial<GatewayOptions> = {}) {
-    const door = createFakeDoor();
-    const fromLogs = door.answer;
-    door.answer = (request: ApiRequest) => {
+    const daemon = createFakeDaemon();
+    const fromLogs = daemon.answer;
+    daemon.answer = (request: ApiRequest) => {
       if (request.endpoint === 'agents')
         return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: '' }] } };
       if (request.endpoint !== 'post') return fromLogs(request);
-      const [entry] = door.append('demo', 'Hello');
+      const [entry] = daemon.append('demo', 'Hello');
       Object.assign(entry ?? {}, { to: ['pm'] });
       return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
     };
-    const { gateway, faults } = await openGateway(options, door);
+    const { gateway, faults } = await openGateway(options, daemon);
     open.push(gateway);
-    return { gateway, door, faults, url: gateway.url };
+    return { gateway, daemon, faults, url: gateway.url };
   }
   const post = (url: string, body: unknown, more: { headers?: object; signal?: AbortSignal } = {}) =>
     fetch(url, {
@@ -68,10 +68,10 @@ describe('the routes of AG-UI and A2A', () => {
     ['/a2a/pm', rpc('SendMessage', { message })],
     ['/a2a/pm', rpc('SendStreamingMessage', { message })],
   ])('a bug is logged, and the client learns only that there was one: %s', async (path, body) => {
-    const { url, door, faults } = await start();
-    const answers = door.answer;
+    const { url, daemon, faults } = await start();
+    const answers = daemon.answer;
     let posted = false;
-    door.answer = (request) => {
+    daemon.answer = (request) => {
       if (posted && /^(entries|conversation)$/.test(request.endpoint)) throw new Error('a secret');
       posted ||= request.endpoint === 'post';
       return answers(request);
@@ -84,7 +84,7 @@ describe('the routes of AG-UI and A2A', () => {
 
   it('a post over AG-UI or A2A has the person of its token as author', async () => {
     const tokens: Token[] = [{ role: 'post', secret: 'p', publisher: 'office', name: 'Alice' }];
-    const { url, door } = await start({ tokens });
+    const { url, daemon } = await start({ tokens });
     for (const [path, body] of [
       ['/ag-ui/pm', run],
       ['/a2a/pm', rpc('SendStreamingMessage', { message })],
@@ -92,7 +92,7 @@ describe('the routes of AG-UI and A2A', () => {
       const answer = await post(`${url}${path}`, body, { headers: { authorization: 'Bearer p' } });
       await answer.body?.cancel();
     }
-    const posts = door.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
+    const posts = daemon.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
     expect(posts).toEqual(
       Array.from({ length: 2 }, () =>
         expect.objectContaining({ publisher: 'office', author: { name: 'Alice' } }),
@@ -104,8 +104,8 @@ describe('the routes of AG-UI and A2A', () => {
     const people = ['Alice', 'Bob'].map(
       (name): Token => ({ role: 'post', secret: name, publisher: 'office', name }),
     );
-    const { url, door } = await start({ tokens: people });
-    const [entry] = door.append('demo', 'Hello');
+    const { url, daemon } = await start({ tokens: people });
+    const [entry] = daemon.append('demo', 'Hello');
     Object.assign(entry ?? {}, {
       to: ['pm'],
       author: { kind: 'person', id: 'office/Alice', name: 'Alice' },
@@ -123,18 +123,18 @@ describe('the routes of AG-UI and A2A', () => {
     [1, true],
     [2, false],
   ])('an agent continues after a cancelled task if it was stopped %i time', async (stops, goesOn) => {
-    const { url, door } = await start();
-    const [entry] = door.append('demo', 'Hello');
+    const { url, daemon } = await start();
+    const [entry] = daemon.append('demo', 'Hello');
     Object.assign(entry ?? {}, { to: ['pm'] });
-    const log = door.logs.get('demo') ?? [];
+    const log = daemon.logs.get('demo') ?? [];
     const add = (more: object) => {
       const next = { ...messageEntry(log.length, ''), agent: 'pm', turnId: 't', ...more } as Entry;
       log.push(next);
-      door.publish('demo', { kind: 'entries', entries: [next] });
+      daemon.publish('demo', { kind: 'entries', entries: [next] });
     };
     add({ type: 'turn-started', trigger: [0] });
-    const before = door.answer;
-    door.answer = (request) => {
+    const before = daemon.answer;
+    daemon.answer = (request) => {
       if (request.endpoint !== 'stop') return before(request);
       for (let n = 0; n < stops; n += 1) add({ type: 'agent-stopped' });
       add({ type: 'turn-ended', outcome: 'aborted' });
@@ -142,7 +142,7 @@ describe('the routes of AG-UI and A2A', () => {
     };
     const answer = await post(`${url}/a2a/pm`, rpc('CancelTask', { id: 'demo.0' }));
     expect(await answer.json()).toMatchObject({ result: { id: 'demo.0' } });
-    const resumes = door.asked.filter(({ endpoint }) => endpoint === 'resume').map(({ body }) => body);
+    const resumes = daemon.asked.filter(({ endpoint }) => endpoint === 'resume').map(({ body }) => body);
     expect(resumes).toMatchObject(goesOn ? [{ agent: 'pm', stop: 2 }] : []);
   });
 
@@ -153,10 +153,10 @@ describe('the routes of AG-UI and A2A', () => {
     ['an interrupt that is none', { resume: [{ interruptId: 'x', status: 'resolved' }] }, 400],
     ['an interrupt of nothing', { resume: [{ interruptId: 'c0_0', status: 'resolved' }] }, 400],
   ])('AG-UI and A2A refuse %s', async (_, more, status) => {
-    const { url, door } = await start();
-    door.append('demo', 'before');
+    const { url, daemon } = await start();
+    daemon.append('demo', 'before');
     expect((await post(`${url}/ag-ui/pm`, { ...run, ...more })).status).toBe(status);
-    expect(door.watchers('demo')).toBe(0);
+    expect(daemon.watchers('demo')).toBe(0);
   });
 
   const eventsOf = (text: string): { type: string; [field: string]: unknown }[] =>
@@ -166,14 +166,14 @@ describe('the routes of AG-UI and A2A', () => {
       .map((line) => JSON.parse(line.slice('data:'.length)));
 
   it('a thread may have any id, and keeps it in answers', async () => {
-    const { url, door } = await start();
+    const { url, daemon } = await start();
     const threadId = 'support/case 17';
     const answer = await post(`${url}/ag-ui/pm`, { ...run, threadId, messages: [] });
     const events = eventsOf(await answer.text());
     expect(events.flatMap((event) => event.threadId ?? [])).toEqual([threadId, threadId]);
     const conversation = answer.headers.get('x-parley-conversation');
     expect(conversation).toBe(conversationOf(threadId));
-    expect(door.asked.map(({ body }) => (body as { conversation?: string }).conversation)).toContain(
+    expect(daemon.asked.map(({ body }) => (body as { conversation?: string }).conversation)).toContain(
       conversation,
     );
     const again = await post(`${url}/ag-ui/pm`, { ...run, threadId: conversation, messages: [] });
@@ -249,7 +249,7 @@ describe('the routes of AG-UI and A2A', () => {
   });
 
   it('an A2A refusal is a JSON-RPC error', async () => {
-    const { url, door } = await start();
+    const { url, daemon } = await start();
     const errorOf = async (body: object, version = '1.0') => {
       const answer = await post(`${url}/a2a/pm`, body, { headers: { 'a2a-version': version } });
       return ((await answer.json()) as { error: { code: number } }).error.code;
@@ -258,7 +258,7 @@ describe('the routes of AG-UI and A2A', () => {
     expect(await errorOf(rpc('GetTask', { id: 'demo.7' }))).toBe(-32001);
     expect(await errorOf(rpc('GetTask', { id: 'demo.0' }), '9.0')).toBe(-32009);
     expect(await errorOf(rpc('GetTaskPushNotificationConfig', { taskId: 'demo.0' }))).toBe(-32003);
-    const [own] = door.append('demo', 'mine');
+    const [own] = daemon.append('demo', 'mine');
     Object.assign(own ?? {}, { to: ['pm'] });
     expect(await errorOf(rpc('CancelTask', { id: 'demo.0' }))).toBe(-32002); // its turn has not begun
   });
@@ -267,14 +267,14 @@ describe('the routes of AG-UI and A2A', () => {
     ['/ag-ui/pm', run],
     ['/a2a/pm', rpc('SendStreamingMessage', { message })],
   ])('the subscription of %s ends when its reader disconnects or the daemon stops', async (path, body) => {
-    const { url, door, gateway } = await start();
+    const { url, daemon, gateway } = await start();
     const watchers = async (wanted: number) => {
-      while (door.watchers('demo') !== wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (daemon.watchers('demo') !== wanted) await new Promise((resolve) => setTimeout(resolve, 5));
     };
     const abort = new AbortController();
     const left = await post(`${url}${path}`, body, { signal: abort.signal });
     await left.body!.getReader().read();
-    expect(door.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(1);
     abort.abort();
     await watchers(0);
     const stayed = await post(`${url}${path}`, body);
@@ -285,10 +285,10 @@ describe('the routes of AG-UI and A2A', () => {
   });
 
   it('the reader is informed when the conversation is deleted', async () => {
-    const { url, door } = await start();
+    const { url, daemon } = await start();
     const answer = await post(`${url}/ag-ui/pm`, run);
-    door.logs.delete('demo');
-    door.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
+    daemon.logs.delete('demo');
+    daemon.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
     expect(await answer.text()).toContain('"code":"CONVERSATION_DELETED"');
   });
 });

@@ -5,7 +5,7 @@ import { Arrivals } from '../../../src/gateway/progress/arrivals.ts';
 import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
 import type { Rest } from '../../../src/gateway/progress/incremental-text.ts';
 import { Progress, type Step } from '../../../src/gateway/progress/progress.ts';
-import { createFakeDoor, messageEntry } from './support.ts';
+import { createFakeDaemon, messageEntry } from './support.ts';
 
 const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };
 const begun = (index: number): Entry =>
@@ -78,44 +78,44 @@ describe('the events of a post', () => {
 
 describe('the events of a conversation', () => {
   it('events arrive in order from the log and the feed, whatever the feed loses', async () => {
-    const door = createFakeDoor();
-    door.append('demo', 'a', 'b');
-    const arrivals = new Arrivals(door, 'demo');
-    const [c, d] = door.append('demo', 'c', 'd');
+    const daemon = createFakeDaemon();
+    daemon.append('demo', 'a', 'b');
+    const arrivals = new Arrivals(daemon, 'demo');
+    const [c, d] = daemon.append('demo', 'c', 'd');
     arrivals.begin(1);
     expect(await arrivals.take()).toMatchObject({ entries: [{ index: 1 }, { index: 2 }, { index: 3 }] });
-    door.logs.get('demo')?.push(messageEntry(4, 'lost'));
-    door.logs.get('demo')?.push(messageEntry(5, 'heard'));
-    door.publish('demo', { kind: 'entries', entries: [messageEntry(5, 'heard')] });
+    daemon.logs.get('demo')?.push(messageEntry(4, 'lost'));
+    daemon.logs.get('demo')?.push(messageEntry(5, 'heard'));
+    daemon.publish('demo', { kind: 'entries', entries: [messageEntry(5, 'heard')] });
     expect(await arrivals.take()).toMatchObject({ entries: [{ index: 4 }, { index: 5 }], isCurrent: true });
     arrivals.close();
-    expect([await arrivals.take(), door.watchers('demo'), c?.index, d?.index]).toEqual([null, 0, 2, 3]);
+    expect([await arrivals.take(), daemon.watchers('demo'), c?.index, d?.index]).toEqual([null, 0, 2, 3]);
   });
 
   it('live text from before the position of the reader is skipped', async () => {
-    const door = createFakeDoor();
-    const arrivals = new Arrivals(door, 'demo');
-    door.append('demo', 'a');
-    door.publish('demo', live(0, 'old'));
-    door.append('demo', 'b');
-    door.publish('demo', live(0, 'new'));
+    const daemon = createFakeDaemon();
+    const arrivals = new Arrivals(daemon, 'demo');
+    daemon.append('demo', 'a');
+    daemon.publish('demo', live(0, 'old'));
+    daemon.append('demo', 'b');
+    daemon.publish('demo', live(0, 'new'));
     arrivals.begin(2);
     expect(await arrivals.take()).toMatchObject({ chunk: { delta: 'new' } });
   });
 
   it('an append that claims the conversation is read from the log, as the server may have refused it', async () => {
-    const door = createFakeDoor();
-    door.append('demo', 'first');
-    const reader = new Arrivals(door, 'demo');
+    const daemon = createFakeDaemon();
+    daemon.append('demo', 'first');
+    const reader = new Arrivals(daemon, 'demo');
     reader.begin(0);
     await reader.take();
     const publish = (content: string) => {
       const claim = { ...messageEntry(1, content), type: 'claim', daemon: content, epoch: 1 } as Entry;
-      door.publish('demo', { kind: 'entries', entries: [claim, messageEntry(2, content)] });
+      daemon.publish('demo', { kind: 'entries', entries: [claim, messageEntry(2, content)] });
     };
     publish('refused');
     publish('kept');
-    setTimeout(() => door.append('demo', 'kept', 'also kept'), 100);
+    setTimeout(() => daemon.append('demo', 'kept', 'also kept'), 100);
     const heard: unknown[] = [];
     while (heard.length < 2) {
       const next = await reader.take();
@@ -127,13 +127,13 @@ describe('the events of a conversation', () => {
   });
 
   it('an append that is older than the log is read from the log, as a resumed daemon may have published it', async () => {
-    const door = createFakeDoor();
-    door.append('demo', 'first', 'second');
-    const reader = new Arrivals(door, 'demo');
+    const daemon = createFakeDaemon();
+    daemon.append('demo', 'first', 'second');
+    const reader = new Arrivals(daemon, 'demo');
     reader.begin(0);
     await reader.take();
-    door.publish('demo', { kind: 'entries', entries: [{ ...messageEntry(1, 'refused'), id: 'other' }] });
-    door.append('demo', 'third');
+    daemon.publish('demo', { kind: 'entries', entries: [{ ...messageEntry(1, 'refused'), id: 'other' }] });
+    daemon.append('demo', 'third');
     const heard: unknown[] = [];
     while (heard.length === 0) {
       const next = await reader.take();
@@ -144,32 +144,32 @@ describe('the events of a conversation', () => {
   });
 
   it('a post that came with a claim is delivered if two daemons claimed before it was requested', async () => {
-    const door = createFakeDoor();
-    const reader = new Arrivals(door, 'demo');
+    const daemon = createFakeDaemon();
+    const reader = new Arrivals(daemon, 'demo');
     const claim = (id: string) =>
       ({ ...messageEntry(1, ''), id, type: 'claim', daemon: id, epoch: 2 }) as Entry;
     const [first, post] = [messageEntry(0, 'first'), messageEntry(2, 'post')];
-    door.logs.set('demo', [first, claim('a'), post]);
+    daemon.logs.set('demo', [first, claim('a'), post]);
     for (const entries of [[first], [claim('b'), { ...post, id: 'b' }], [claim('a'), post]])
-      door.publish('demo', { kind: 'entries', entries });
+      daemon.publish('demo', { kind: 'entries', entries });
     reader.begin(2);
     expect(await reader.take()).toMatchObject({ entries: [{ id: 'id-2' }] });
     reader.close();
   }, 3_000);
 
   it('a reader that is too slow is disconnected, and so is one whose conversation is deleted', async () => {
-    const door = createFakeDoor();
-    door.append('demo', 'a');
-    const slow = new Arrivals(door, 'demo');
+    const daemon = createFakeDaemon();
+    daemon.append('demo', 'a');
+    const slow = new Arrivals(daemon, 'demo');
     slow.begin(1);
-    for (let n = 0; n < 5; n++) door.publish('demo', live(n, 'x'.repeat(1_000_000)));
+    for (let n = 0; n < 5; n++) daemon.publish('demo', live(n, 'x'.repeat(1_000_000)));
     await expect(slow.take()).rejects.toMatchObject({ code: 'TOO_SLOW' });
-    expect(door.watchers('demo')).toBe(0);
-    const reader = new Arrivals(door, 'demo');
+    expect(daemon.watchers('demo')).toBe(0);
+    const reader = new Arrivals(daemon, 'demo');
     reader.begin(1);
     await reader.take();
-    door.logs.delete('demo');
-    door.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
+    daemon.logs.delete('demo');
+    daemon.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
     await expect(reader.take()).rejects.toMatchObject({ code: 'CONVERSATION_DELETED' });
   });
 });

@@ -9,7 +9,7 @@ import type { Gateway } from '../../../src/gateway/index.ts';
 import { readChatRequest } from '../../../src/gateway/openai/request.ts';
 import { decodeBody, encodeBody } from '../../../src/persistence/jetstream/append-message.ts';
 import { runs } from '../../support/runs.ts';
-import { type FakeDoor, openGateway } from '../gateway/support.ts';
+import { type FakeDaemon, openGateway } from '../gateway/support.ts';
 import { entry } from '../persistence/support.ts';
 import { BODIES, CHATS, HOSTS, PATHS } from './corpus.ts';
 import { mangled } from './mangle.ts';
@@ -22,12 +22,12 @@ const texts = (seeds: readonly string[]) => mangled(seeds).map((bytes) => bytes.
 
 describe('the gateway', () => {
   let gateway: Gateway;
-  let door: FakeDoor;
+  let daemon: FakeDaemon;
   let faults: unknown[];
   beforeAll(async () => {
-    ({ gateway, door, faults } = await openGateway({ requestsPerSecond: 1_000_000 }));
+    ({ gateway, daemon, faults } = await openGateway({ requestsPerSecond: 1_000_000 }));
     const entries = { conversation: 'demo', length: 0, entries: [] };
-    door.answer = () => ({ ok: true, body: { agents: [], ...entries } });
+    daemon.answer = () => ({ ok: true, body: { agents: [], ...entries } });
   });
   afterAll(() => gateway.close());
 
@@ -58,8 +58,8 @@ describe('the gateway', () => {
     expect(faults.splice(0)).toEqual([]);
     expect(status).toBeGreaterThanOrEqual(200);
     if (!text.includes('"CONSOLE_MISSING"')) expect(status).toBeLessThan(500); // a checkout need not have it built
-    if (status < 400 || (status === 400 && text === '')) return; // no URL at all: refused before any door sees it
-    const { error, ...problem } = JSON.parse(text); // OpenAI's doors answer in OpenAI's form
+    if (status < 400 || (status === 400 && text === '')) return; // no URL at all: refused before any daemon sees it
+    const { error, ...problem } = JSON.parse(text); // OpenAI's routes answer in OpenAI's form
     expect(error ?? problem).toMatchObject({ code: expect.stringMatching(/^[A-Z_0-9]+$/) });
     expect(text.length).toBeLessThan(20_000);
   }
