@@ -11,7 +11,7 @@ import { openWorkplace } from './support/turns.ts';
  * Bytes written per turn, in conversations of growing length. The log's are what its file grew by. The projections
  * (the row in the list, the state document) are written when a conversation leaves memory, not per turn: they are
  * counted apart. On Linux the kernel also says what the process wrote altogether, which shows that nothing else is
- * rewritten behind the log's back; it includes some bytes with which threads wake one another.
+ * rewritten outside of the log; it includes some bytes with which threads wake one another.
  *
  *     npx tsx bench/bytes.ts [directory] [turns]
  */

@@ -16,7 +16,7 @@ const turns = Number(turnCount);
 const conversations = Number(conversationCount);
 const AT_ONCE = 20;
 const SAMPLE_MS = 1_000;
-/** Longer than a conversation that nobody uses stays in memory. */
+/** Longer than an idle conversation stays in memory. */
 const REST_MS = 80_000;
 
 const site = await openSite({

@@ -1,5 +1,5 @@
-// `npm test`: a nats-server, the linter, the types, all tests; the last line says what it came to.
-// What is passed on the command line goes to Vitest (`npm test -- test/unit/config`).
+// `npm test`: finds a nats-server, then runs the linter, the type checks and all tests. The last line has the counts.
+// Arguments are passed to Vitest (`npm test -- test/unit/config`).
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ const { add, countCheck, countTests, summaryLine } = await import('./test-report
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Runs a program of node_modules in the open; resolves with its exit code, null after a signal. */
+/** Runs a program of node_modules with this process's output. Resolves with its exit code; null after a signal. */
 function run(program, ...parameters) {
   return new Promise((resolve) => {
     const child = spawn(join(root, 'node_modules/.bin', program), parameters, {
@@ -27,8 +27,8 @@ function run(program, ...parameters) {
   });
 }
 
-/** The tests start real servers. What is missing is installed where that needs no password, else named. */
-async function natsServerIsThere() {
+/** The tests start real servers. A missing nats-server is installed if that needs no password; otherwise the command is printed. */
+async function findNatsServer() {
   try {
     const { ensureNatsServer } = await import('../src/bus/nats/managed/index.ts');
     await ensureNatsServer(process.env, (_level, message) => console.error(message));
@@ -40,7 +40,7 @@ async function natsServerIsThere() {
   }
 }
 
-/** The console is tried in a real browser. Without one those tests are skipped, and it is said what would bring one. */
+/** The console is tested in a real browser. Without one, its tests are skipped and the command that installs one is printed. */
 async function lookForChromium() {
   const { ensureChromium } = await import('./chromium.ts');
   const found = await ensureChromium(process.env, (message) => console.error(message));
@@ -62,8 +62,8 @@ async function runTests() {
 }
 
 async function runAll() {
-  const server = countCheck(await natsServerIsThere());
-  if (server.failed > 0) return server; // nothing else would tell more than the one command to type
+  const server = countCheck(await findNatsServer());
+  if (server.failed > 0) return server; // no test can run
   const lint = countCheck(await run('biome', 'check', '.'));
   const types = countCheck(await run('tsc', '--noEmit'));
   const consoleTypes = countCheck(await run('tsc', '-p', 'src/console'));

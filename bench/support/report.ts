@@ -1,6 +1,6 @@
 import { median } from '../samples.ts';
 
-/** How each benchmark prints: one line of JSON. `wanted` stands only where there is a target for `ratio`. */
+/** Each benchmark prints one line of JSON per figure. `wanted` is the target of `ratio`, if it has one. */
 export function report(bench: string, figures: Readonly<Record<string, number | string | boolean>>): void {
   console.log(JSON.stringify({ bench, ...figures }));
 }

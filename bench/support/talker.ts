@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 
-/** Somebody who talks in a conversation of his own, in a process of his own: posts, waits for the answer, posts again. */
+/** A person in a process and a conversation of its own: posts, waits for the answer, posts again. */
 export interface Talker {
   /** Milliseconds from each post to its answer; ends early at `enough`. */
   talk(times: number): Promise<number[]>;

@@ -50,7 +50,7 @@ export class TeamAtWork {
   private now = Date.UTC(2026, 10, 21, 20, 39);
   private posts = 0;
 
-  /** `onCall` is told of each model call and says whether the model is to answer it. */
+  /** `onCall` gets each model call, and returns whether the model answers it. */
   constructor(agents: number, contextTokens: number, onCall: (call: ModelCall) => boolean, seed = 7) {
     this.random = randomFrom(seed);
     this.onCall = onCall;

@@ -38,7 +38,7 @@ const log = connection.subscribe(`${prefix}.log.${conversation}`);
 const refusals = connection.subscribe(`${prefix}.dead.${publisher}.${conversation}`);
 const timer = setTimeout(() => {
   console.error(
-    `no end after ${PATIENCE_MS / 1000} s; the answer will stand in the log: parley show ${conversation}`,
+    `no end after ${PATIENCE_MS / 1000} s; the answer will be in the log: parley show ${conversation}`,
   );
   process.exitCode = 1;
   void connection.close();
@@ -67,7 +67,7 @@ async function printAnswers(id) {
       if (entry.id === id) {
         index = entry.index;
         waitingFor = new Set(entry.to);
-        console.error(`entry ${index}, for ${entry.to?.join(', ') ?? 'nobody'}`);
+        console.error(`entry ${index}, for ${entry.to?.join(', ') ?? 'no agent'}`);
       }
       if (index === null) continue;
       if (entry.type === 'turn-started' && entry.trigger.includes(index))

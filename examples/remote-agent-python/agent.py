@@ -153,7 +153,7 @@ def serve(nats, slug, answer):
         about = {"turnId": offer["turnId"], "epoch": offer["epoch"]}
         over = threading.Event()
         control = nats.subscribe(offer["control"], lambda message, _: message.get("type") == "abort" and over.set())
-        nats.on_lost.append(over.set)  # the daemon offers the turn anew, here or elsewhere
+        nats.on_lost.append(over.set)  # the daemon offers the turn again, here or elsewhere
         nats.publish(reply, {"accepted": True, "instance": f"python-{os.getpid()}"})
 
         def beat():

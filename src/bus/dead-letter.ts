@@ -137,7 +137,7 @@ function notRetryable({ sequence }: DeadLetter, why: string): Refusal {
   return refusal(
     'NOT_RETRYABLE',
     `dead letter ${sequence} cannot be retried; ${why}`,
-    `\`parley dead show ${sequence}\` prints it: mend it and post it anew`,
+    `\`parley dead show ${sequence}\` prints it: correct it and post it again`,
   );
 }
 
@@ -158,6 +158,6 @@ function isCut({ sequence, size, ingress }: DeadLetter, ingressStream: string): 
   return refusal(
     'DEAD_LETTER_CUT',
     `dead letter ${sequence} holds only the beginning of a message of ${size} bytes`,
-    `${where}; post that anew`,
+    `${where}; post the corrected message`,
   );
 }

@@ -24,7 +24,7 @@ export async function runAgent(
   const running = new Set<Promise<void>>();
 
   const take = (offer: TurnOffer, traceparent: string | undefined): void => {
-    turns.get(offer.turnId)?.abort('the turn was offered anew'); // CLIENT-AGENT-3
+    turns.get(offer.turnId)?.abort('the turn was offered again'); // CLIENT-AGENT-3
     const turn = new OfferedTurn(at, offer, newId, traceparent);
     turns.set(offer.turnId, turn);
     const work: Promise<void> = turn.run(handler).finally(() => {

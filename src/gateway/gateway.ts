@@ -25,7 +25,7 @@ export interface GatewayOptions {
   readonly port: number;
   /** If there are any, every request except health needs one. */
   readonly tokens: readonly Token[];
-  /** The token of `tokens` that the console's one-time codes stand for; null: no codes. */
+  /** The token of `tokens` that a one-time code of the console is exchanged for; null: no codes. */
   readonly ownToken: string | null;
   readonly known: KnownHosts;
   readonly maxBodyBytes: number;

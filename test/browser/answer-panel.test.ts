@@ -179,7 +179,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer for a token th
   });
   afterAll(() => stage?.close());
 
-  it('a person who is no operator sees the explanation of an answer, and no control to fork', async () => {
+  it('a person without operator rights sees the explanation of an answer, and no control to fork', async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
     const page = await stage.look('#/c/demo');
     await page.getByLabel('This daemon requires a token').fill('posts-it-and-more');

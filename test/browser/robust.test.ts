@@ -74,7 +74,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
         await page.locator('.away', { hasText: 'Not connected' }).waitFor();
         for (let n = 1; n <= 3; n++)
           await post('cut', `number ${round * 3 + n}`, { includeInContext: false });
-        cable.mend();
+        cable.restore();
         await message(page, `number ${round * 3 + 3}`).waitFor();
       }
       await page.locator('.away').waitFor({ state: 'detached' });
@@ -188,7 +188,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       await lost.waitFor();
       await page.getByRole('button', { name: 'Stop' }).click();
       expect(await textOf(page.getByRole('alert'))).toMatch(/The daemon does not answer/);
-      cable.mend();
+      cable.restore();
       await lost.waitFor({ state: 'detached' });
       await page.getByRole('alert').waitFor({ state: 'detached', timeout: 1_000 });
       await stage.endOfTest(/net::ERR_/);

@@ -258,7 +258,7 @@ describe('the client of the MCP SDK', () => {
     ['an unknown agent', 'post', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
     ['a name that is an agent’s', 'post', { content: 'x', name: 'Lead' }, 'AUTHOR_IS_AN_AGENT'],
     ['an approval that is not there', 'answer', { approvalId: 'none', answer: 'deny' }, 'NOT_FOUND'],
-    ['a field that nobody knows', 'post', { content: 'x', colour: 'red' }, 'colour'],
+    ['an unknown field', 'post', { content: 'x', colour: 'red' }, 'colour'],
     ['a wait without end', 'post', { content: 'x', waitSeconds: 10_000 }, 'waitSeconds'],
   ])('the MCP client gets a readable error for %s', async (_, name, args, words) => {
     const told = await use(await join(), name, args);

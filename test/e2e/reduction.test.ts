@@ -111,7 +111,7 @@ describe('a conversation that exceeds the window of its model', () => {
     expect(checkLog(await site.logFile('demo'))).toEqual([]);
   });
 
-  it('an agent that joins late is told what it was not shown, its cursor moves on, and it can recall the rest', async () => {
+  it('an agent that joins late gets a notice of what it was not shown, its cursor advances, and it can recall the rest', async () => {
     await stage((request) => {
       const last = request.json.messages?.at(-1);
       if (last?.role === 'user' && last.content?.includes('@dev'))

@@ -70,6 +70,6 @@ describe('a daemon with several NATS servers', () => {
     const said = await site.parley('ls', '--nats', urls.join(','));
     expect(said.code).not.toBe(0);
     for (const url of urls) expect(said.stderr).toContain(url);
-    for (const cable of cables) cable.mend();
+    for (const cable of cables) cable.restore();
   });
 });

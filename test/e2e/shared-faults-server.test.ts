@@ -83,7 +83,7 @@ describe('a server failure with daemons that share their logs', () => {
     await delay(silenceMs * 1.5);
     await crowd.nats.restart();
     await delay(silenceMs / 3);
-    cable.mend();
+    cable.restore();
     await delay(silenceMs * 1.5); // long enough for a takeover, if there were one
     await expectAll(await stop());
     const long = await entriesOf(crowd.client, 'long');

@@ -118,7 +118,7 @@ describe('reading posts during failures', () => {
     const before = await daemon.post('alice', 'demo', bytes('old'));
     await until('it came', () => seen.deliveries.length === 1);
     await manager.streams.delete('PARLEY_IN');
-    await until('it is made anew', () =>
+    await until('it is created again', () =>
       manager.streams.info('PARLEY_IN').then(
         () => true,
         () => false,

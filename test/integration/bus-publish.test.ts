@@ -105,7 +105,7 @@ describe('what the daemon publishes', () => {
     broker,
   }) => {
     const daemon = await broker.bus();
-    const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
+    const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'correct it' };
     await daemon.publishDead(delivery('alice', 'demo', bytes('{oops')), refused, '');
     await daemon.publishDead(delivery('bob', 'a ü', new Uint8Array(65_000)), refused, 'm-1');
     const manager = await broker.plain.jetstreamManager();
@@ -113,7 +113,7 @@ describe('what the daemon publishes', () => {
     expect(first.json()).toEqual({
       reason: 'no JSON',
       code: 'MALFORMED_JSON',
-      hint: 'mend it',
+      hint: 'correct it',
       id: 'in-7-abc',
       ingress: { stream: 's1', sequence: 7 },
       size: 5,

@@ -43,8 +43,13 @@ describe('the streams', () => {
     });
     await broker.bus({ log });
     const { config } = await (await manager()).streams.info('PARLEY_IN');
-    const mended = { subjects: ['parley.in.*.*'], discard: 'new', max_age: 0, duplicate_window: 100_000_000 };
-    expect(config).toMatchObject({ ...mended, max_bytes: -1, max_msgs: 5_000 });
+    const repaired = {
+      subjects: ['parley.in.*.*'],
+      discard: 'new',
+      max_age: 0,
+      duplicate_window: 100_000_000,
+    };
+    expect(config).toMatchObject({ ...repaired, max_bytes: -1, max_msgs: 5_000 });
     expect(lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/ingress\.maxBytes/));
   });
 

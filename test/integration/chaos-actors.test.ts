@@ -28,7 +28,7 @@ async function directory(): Promise<string> {
   return made;
 }
 
-/** An echo server behind a proxy, and one connection through it. */
+/** An echo server, a proxy before it, and one connection through the proxy. */
 async function echo() {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

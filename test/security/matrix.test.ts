@@ -242,7 +242,7 @@ describe('every role at every entry point', () => {
     const other = tenant === 'acme' ? 'rival' : 'acme';
     const callers: readonly (readonly [string, string | null, Role | null])[] = [
       ['nobody', null, null],
-      ['a stranger', 'a-token-that-nobody-has', null],
+      ['a stranger', 'an-unknown-token', null],
       ...(['read', 'post', 'approve', 'operate'] as const).flatMap(
         (role) =>
           [

@@ -7,7 +7,7 @@ import { createServer, connect as dial, type Socket } from 'node:net';
 export interface Cable {
   readonly url: string;
   cut(): void;
-  mend(): void;
+  restore(): void;
   hold(): void;
   release(): void;
   /** The held data, as text. */
@@ -57,7 +57,7 @@ export async function layCable(target: string): Promise<Cable> {
       isCut = true;
       drop();
     },
-    mend() {
+    restore() {
       isCut = false;
     },
     hold() {

@@ -17,7 +17,7 @@ export function pin(id: string, isPinned: boolean): void {
   keepList(PINS, [...pins.value]);
 }
 
-/** The open conversation is read while it is looked at. */
+/** The open conversation counts as read while its page is visible. */
 export function isNew(row: ConversationRow): boolean {
   return row.id !== opened.value?.id && isUnread(row, seen.value);
 }

@@ -245,7 +245,7 @@ function unreachable(builder: DecisionBuilder, turn: Turn, to: string): Fault | 
   if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
   const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
   addLimit(builder, turn, 'hopsPerTrigger', message);
-  return { code: 'HOP_LIMIT', message: `${message}. Tell the person where things stand.` };
+  return { code: 'HOP_LIMIT', message: `${message}. Report the state of the work to the person.` };
 }
 
 /** V13: no agent may wait for itself, over any number of other agents and queued requests. */

@@ -91,7 +91,13 @@ export function completeNode(
   if (next !== END && turn.hops + 1 > limits.hopsPerTrigger) {
     const message = `this run went from node to node ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
     addLimit(builder, turn, 'hopsPerTrigger', message);
-    return refuse(builder, turn, call, 'HOP_LIMIT', `${message}. Tell the person where things stand.`);
+    return refuse(
+      builder,
+      turn,
+      call,
+      'HOP_LIMIT',
+      `${message}. Report the state of the work to the person.`,
+    );
   }
   const to = nodeOf(workflows, run.workflowId, next)?.agent;
   if (to !== undefined && isStopped(builder.state, to))

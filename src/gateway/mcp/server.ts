@@ -20,7 +20,7 @@ import type { Asked, Tool } from './tool.ts';
 const TOOLS: readonly Tool[] = [...READING, ...ACTING];
 
 const INSTRUCTIONS =
-  'Conversations of people and several agents. `post` says something (with `waitSeconds` it brings the answer), `read` shows what happened, `agents` says who is there. What waits in `approvals` is answered with `answer`, by a person’s decision.';
+  'Conversations of people and several agents. `post` sends a message (with `waitSeconds` it returns the answer), `read` returns the entries, `agents` lists the agents. Pending calls in `approvals` are answered with `answer`, by a person’s decision.';
 
 export interface ServerOptions {
   readonly routes: RouteContext;

@@ -11,7 +11,7 @@ import { decodePost } from '../../../src/bus/post.ts';
 import { anyCharacter } from '../../support/characters.ts';
 import { bytes, text } from './support.ts';
 
-const refusal = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
+const refusal = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'correct it' };
 const origin = { id: 'm-1', ingress: { stream: 's1', sequence: 4 } };
 const place = { sequence: 3, at: '2026-11-22T05:00:00.000Z', publisher: 'alice', conversation: 'demo' };
 
@@ -26,7 +26,7 @@ describe('a dead letter', () => {
     expect(letter(bytes('{oops'))).toEqual({
       reason: 'no JSON',
       code: 'MALFORMED_JSON',
-      hint: 'mend it',
+      hint: 'correct it',
       id: 'm-1',
       ingress: { stream: 's1', sequence: 4 },
       size: 5,

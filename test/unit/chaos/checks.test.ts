@@ -99,12 +99,12 @@ describe('the check of answers', () => {
 
   it.each<[string, Spoil]>([
     [
-      'a failure that is told',
+      'a failure that is reported',
       (entries) =>
         [change(7, { partType: 'error' }), change(8, { outcome: 'failed' })].map((one) => one(entries)),
     ],
     [
-      'a limit that is told',
+      'a limit that is reported',
       (entries) =>
         [change(7, { type: 'limit-reached' }), change(8, { outcome: 'limited' })].map((one) => one(entries)),
     ],

@@ -127,7 +127,7 @@ describe('dead retry', () => {
 
   it('`parley dead retry --all` continues after a refused one, and exits with an error', async () => {
     const { daemon } = office(three, (sequence) => {
-      if (sequence === 2) throw new ParleyError('NOT_RETRYABLE', 'no JSON', { hint: 'mend it' });
+      if (sequence === 2) throw new ParleyError('NOT_RETRYABLE', 'no JSON', { hint: 'correct it' });
       return {};
     });
     const outcome = await parley(['dead', 'retry', '2', '3', '1'], { daemon });

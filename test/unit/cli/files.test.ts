@@ -60,21 +60,21 @@ describe('the report of fsck for people', () => {
   });
 
   it('the report of fsck separates what was repaired from what remains', () => {
-    const mended = torn({ repaired: true });
-    expect(shown([report('work', mended)], true)).toEqual([
+    const repaired = torn({ repaired: true });
+    expect(shown([report('work', repaired)], true)).toEqual([
       'fixed   work torn-tail: 22 bytes were never acknowledged',
       '1 conversation: sound now, 1 fixed',
     ]);
-    expect(shown([report('work', mended, broken)]).at(-1)).toContain('1 found; none can be repaired');
+    expect(shown([report('work', repaired, broken)]).at(-1)).toContain('1 found; none can be repaired');
   });
 
   it('the report of fsck has colours only if they are enabled', () => {
     const colours = createPalette(true);
-    const [found, mended] = [torn(), torn({ repaired: true })].map((one) =>
+    const [found, repaired] = [torn(), torn({ repaired: true })].map((one) =>
       renderFsck([report('work', one)], colours, false),
     );
     expect(found).toContain(`${colours.red('found ')}  ${colours.bold('work')}`);
-    expect(mended).toContain(colours.green('fixed '));
+    expect(repaired).toContain(colours.green('fixed '));
   });
 });
 
@@ -110,12 +110,12 @@ describe('fsck', () => {
   });
 
   it('fsck exits with 1 while a finding remains, and with 0 if all were repaired', async () => {
-    const mended = torn({ repaired: true });
+    const repaired = torn({ repaired: true });
     expect((await parley(['fsck'], room(report('work', torn())).options)).code).toBe(1);
     expect(
-      (await parley(['fsck', '--repair'], room(report('a', mended), report('b', broken)).options)).code,
+      (await parley(['fsck', '--repair'], room(report('a', repaired), report('b', broken)).options)).code,
     ).toBe(1);
-    expect((await parley(['fsck', '--repair'], room(report('work', mended)).options)).code).toBe(0);
+    expect((await parley(['fsck', '--repair'], room(report('work', repaired)).options)).code).toBe(0);
   });
 
   it('fsck prints one report per line for programs', async () => {

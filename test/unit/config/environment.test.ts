@@ -14,7 +14,7 @@ describe('a variable in parley.yaml', () => {
     expect(approvals.approvers).toEqual(['a-x', 'b']);
   });
 
-  it('a variable can stand for a number, a boolean or null', async () => {
+  it('a variable can supply a number, a boolean or null', async () => {
     const yaml = `limits: { turnSeconds: "${reference('A')}", tokensPerConversation: "${reference('B')}" }
 context: { includeToolResultsInContext: "${reference('C')}" }`;
     const { limits, context } = await loadYaml(yaml, { env: { A: '12.5', B: 'null', C: 'false' } });

@@ -13,7 +13,7 @@ describe('a search', () => {
     ['with punctuation around it', ['the proxy.', 'x'], '(proxy),', [0]],
     ['punctuation alone', ['a => b', 'a - b'], '=>', [0]],
     ['a text with special characters of patterns', ['f(x) = a.b*c', 'a1bbc'], 'a.b*c', [0]],
-    ['a phrase only where its words stand together', ['the cat sat', 'sat the cat'], '"cat sat"', [0]],
+    ['a phrase matches only adjacent words', ['the cat sat', 'sat the cat'], '"cat sat"', [0]],
     ['a phrase over the end of a line', ['the cat\n  sat', 'cat'], '"the  cat sat"', [0]],
     ['a phrase with other words: it must be there, they may', ['red car', 'red', 'car'], '"red" car', [0, 1]],
     ['an unclosed quotation mark is part of a word', ['red', 'blue'], '"red', [0]],

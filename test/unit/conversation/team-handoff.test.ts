@@ -128,7 +128,7 @@ describe('a handoff', () => {
 
   it.each([
     ['to itself', over('pm'), 'TO_YOURSELF'],
-    ['to nobody that is known', over('nobody'), 'UNKNOWN_AGENT'],
+    ['to an unknown agent', over('nobody'), 'UNKNOWN_AGENT'],
     ['with an illegal phase', over('dev', 'verification'), 'ILLEGAL_PHASE'],
     ['with no summary', ['handoff', { to: 'dev' }], 'INVALID_ARGUMENTS'],
   ] as const)(

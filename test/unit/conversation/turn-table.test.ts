@@ -41,7 +41,7 @@ function tableBelow(heading: string): Table {
   );
   const states = head.slice(1);
   const cells = body.flatMap(([row = '', ...said]) =>
-    states.map((state, at) => ({ row, state, said: said[at] ?? 'nothing is said' })),
+    states.map((state, at) => ({ row, state, said: said[at] ?? 'no message' })),
   );
   return { states, rows: body.map(([row = '']) => row), cells };
 }

@@ -11,7 +11,7 @@ const ASK: ToolRules = {
 };
 
 const worlds: World[] = [];
-/** The clock on the wall, which somebody may set; timers have their own. */
+/** The wall clock, which can be set. Timers use a monotonic clock. */
 let wall = START;
 
 function open(approvalExpiryMs: number | undefined, disk = createMemoryDisk()): World {

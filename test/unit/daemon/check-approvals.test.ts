@@ -93,8 +93,8 @@ describe('the check of calls that a person is asked about', () => {
     ['a risky call, allowed without asking, again', UNASKED, /11: a risky call was started again/],
     ['a repetition without a mark', { 3: starts(0, 'safe') }, /3: a call was started again without a mark/],
     ['a third start', { 4: starts(0, 'safe', true) }, /4: a safe call was started a third time/],
-    ['a wait for nobody', UNASKED, /5: a turn waits without an awaited call/],
-    ['a wait for a call that nobody holds up', { 4: nothing }, /5: a turn waits for look/],
+    ['a wait without an awaited call', UNASKED, /5: a turn waits without an awaited call/],
+    ['a wait for a call that is not pending', { 4: nothing }, /5: a turn waits for look/],
   ])('finds %s', (_, changes, fault) => {
     expect(faultsOf(sound().map((entry, index) => changes[index] ?? entry))).toMatch(fault);
   });

@@ -82,7 +82,7 @@ describe('the check of a team at work', () => {
   const says = { type: 'message', role: 'assistant' };
   const result = { type: 'message', role: 'tool', turnId: 't', ...by('lead') };
 
-  /** A lead asks another agent and a person at once, and goes on when both have answered. */
+  /** A lead asks another agent and a person at once, and continues when both have answered. */
   const sound = (): Record<string, unknown>[] =>
     [
       { type: 'message', role: 'user', to: ['lead'], ...by('ann') },
@@ -112,7 +112,7 @@ describe('the check of a team at work', () => {
   const numbered = (entries: readonly object[]) => entries.map((entry, index) => ({ ...entry, index }));
 
   it.each<[string, number, object, RegExp]>([
-    ['a turn that goes on as if it began', 12, { resumed: undefined }, /entry 12: a turn started twice/],
+    ['a resumed turn without its mark', 12, { resumed: undefined }, /entry 12: a turn started twice/],
     ['a turn that never began', 4, { resumed: true }, /entry 4: a resumed turn was not open/],
     ['another turn while one waits', 12, { turnId: 'other', resumed: undefined }, /12: two turns at once/],
     ['a wait for a tool', 2, { tool_calls: [called('look'), called('ask')] }, /5: a turn waits for look/],
@@ -133,11 +133,11 @@ describe('the check of a team at work', () => {
       { type: 'message-delivered', entries: [], ...lead },
       /10: a delivery before/,
     ],
-    ['an answer of somebody else', 8, { from: 'qa' }, /8: an answer without a request/],
+    ['an answer of another agent', 8, { from: 'qa' }, /8: an answer without a request/],
     ['an answer that was not late', 8, { late: true }, /8: an answer that was not late/],
     ['an answer twice', 11, { ...sound()[8], id: 'x' }, /11: c2_0 is answered twice/],
     ['a delegation twice', 4, { ...sound()[3], id: 'x' }, /4: c2_0 is delegated twice/],
-    ['an answer that stands for what was the trigger', 9, { answers: [0] }, /entry 0 answered lead twice/],
+    ['an answer that names the trigger', 9, { answers: [0] }, /entry 0 answered lead twice/],
     [
       'a tool that starts without an open call',
       13,
@@ -168,7 +168,7 @@ describe('the check of a team at work', () => {
     expect(checkLog(text(entries)).join('\n')).toMatch(fault);
   });
 
-  /** A risky call waits for a person's word, and what stands behind it waits with it. */
+  /** A risky call waits for a person's decision, and the calls after it wait too. */
   const asking = (...tools: string[]): Record<string, unknown>[] => {
     const approval = { approvalId: 'a1', risk: 'risky', mayHaveRun: false, ...call(0), ...lead };
     const entries = sound().slice(0, 6);

@@ -160,7 +160,7 @@ describe('the check of the audit log', () => {
     });
 
     it('but none that its runner saw, at either of two times, and none before it came', () => {
-      expect(check(of('three files\ufffd'))).toEqual([]); // as any text stands in a log
+      expect(check(of('three files\ufffd'))).toEqual([]); // as the log stores any text
       expect(check()).toEqual([]);
       const again = record({ type: 'ToolCallCompleted', result: 'two files' });
       expect(checkAudit([...log, of('two files')], [done, again])).toEqual([]);

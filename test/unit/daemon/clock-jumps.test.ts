@@ -5,7 +5,7 @@ import { createWorld, postCommand, type World, type WorldOptions } from './world
 const DAY = 86_400_000;
 const START = Date.UTC(2026, 0, 1);
 
-/** Somebody sets the clock on the wall; timers have their own. */
+/** Sets the wall clock. Timers use a monotonic clock. */
 describe('a clock that is set forward and back', () => {
   const worlds: World[] = [];
   const open = (options: WorldOptions) => {

@@ -11,7 +11,7 @@ describe('the dead letters', () => {
   /** A post that is refused as long as no agent is called that. */
   const toNobody = (content: string, more: object = {}) =>
     world.deliver({ content, to: ['nobody'], ...more });
-  /** From now on there is somebody to answer it. */
+  /** From now on the agent exists. */
   const hire = () => {
     const { agents } = world.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
     agents.set('nobody', { ...(agents.get('dev') as object), slug: 'nobody', name: 'Nobody' });

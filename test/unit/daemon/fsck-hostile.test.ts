@@ -9,7 +9,7 @@ import { stateOf } from '../../../src/daemon/offline/findings.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { Log } from '../agents/support.ts';
 
-/** What somebody, or a broken disk, made of a data directory: each of it is told, and hides nothing else. */
+/** Data directories changed by a person or a broken disk: each fault is reported, and hides no other. */
 describe('fsck of files that no daemon writes', () => {
   let data: string;
   beforeEach(async () => {

@@ -40,7 +40,7 @@ describe('fsck of a data directory', () => {
     fsck({ dataDirectory: data, repair, ...(conversation && { conversation }) });
   const kinds = (reports: readonly FsckReport[]) =>
     reports.flatMap(({ findings }) =>
-      findings.map(({ kind, repaired }) => (repaired ? `${kind}, mended` : kind)),
+      findings.map(({ kind, repaired }) => (repaired ? `${kind}, repaired` : kind)),
     );
 
   it('finds nothing in the files of a stopped daemon, and changes nothing', async () => {
@@ -72,7 +72,7 @@ describe('fsck of a data directory', () => {
     await keep(talk());
     await appendFile(file('log.jsonl'), '{"index":4,"id":"half');
     expect(kinds(await run())).toEqual(['torn-tail']);
-    expect(kinds(await run(true))).toEqual(['torn-tail, mended']);
+    expect(kinds(await run(true))).toEqual(['torn-tail, repaired']);
     expect(
       (await readdir(join(data, 'conversations', 'work'))).some((name) => name.startsWith('log.torn-')),
     ).toBe(true);
@@ -86,7 +86,7 @@ describe('fsck of a data directory', () => {
     await writeFile(file('log.jsonl'), text.replace('"two"', '"too"'));
     await writeFile(file('state.json', 'other'), '{');
     const reports = await run(true);
-    expect(kinds(reports)).toEqual(['state, mended', 'damage']);
+    expect(kinds(reports)).toEqual(['state, repaired', 'damage']);
     expect(reports[1]?.findings[0]?.text).toContain('is damaged at line 3');
     expect(await readFile(file('log.jsonl'), 'utf8')).toBe(text.replace('"two"', '"too"'));
   });
@@ -103,7 +103,7 @@ describe('fsck of a data directory', () => {
       'its row in index.json names 9 entries; the log has 4',
       'state.json does not follow from the first 2 entries of the log',
     ]);
-    expect(kinds(await run(true))).toEqual(['row, mended', 'state, mended']);
+    expect(kinds(await run(true))).toEqual(['row, repaired', 'state, repaired']);
     expect(kinds(await run())).toEqual([]);
   });
 
@@ -115,7 +115,7 @@ describe('fsck of a data directory', () => {
   it('finds a log with an outstanding turn that is not marked; a repair marks it for the next start', async () => {
     await keep(talk().slice(0, 2));
     expect(kinds(await run())).toEqual(['mark']);
-    expect(kinds(await run(true))).toEqual(['mark, mended']);
+    expect(kinds(await run(true))).toEqual(['mark, repaired']);
     expect(await readdir(join(data, 'open'))).toContain('work');
     await rm(join(data, 'open'), { recursive: true });
     expect(kinds(await run())).toEqual([]); // without marks every log is read
@@ -127,7 +127,7 @@ describe('fsck of a data directory', () => {
     const author = { kind: 'agent', id: 'pm', name: 'Pm' };
     log.add({ type: 'message', role: 'assistant', author, content: null, tool_calls } as never);
     await keep(log.entries);
-    expect(kinds(await run(true))).toEqual(['stray-call, mended']);
+    expect(kinds(await run(true))).toEqual(['stray-call, repaired']);
     expect(kinds(await run())).toEqual([]);
     expect(await readFile(file('log.jsonl'), 'utf8')).toContain('NO_RESULT');
   });

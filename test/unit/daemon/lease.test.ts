@@ -3,7 +3,7 @@ import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/l
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
-/** One daemon of several, as others know it; nobody else has anything. */
+/** One daemon of several, as its peers see it. No other daemon owns anything. */
 const ALONE: LeaseHolder = {
   daemon: 'one',
   ingressLife: () => undefined,

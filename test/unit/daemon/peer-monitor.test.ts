@@ -16,7 +16,7 @@ describe('peers', () => {
   function meet(heard: Heard = { kind: 'no-responder' }) {
     vi.useFakeTimers();
     const gone: [string, boolean][] = [];
-    /** What is said to all comes back, as long as the line is up. */
+    /** Broadcasts return to their sender while the connection is up. */
     const line = { isUp: true, lose: () => {}, answersAfterMs: 0 };
     const peers: Peers = {
       async ask() {

@@ -34,7 +34,7 @@ describe('a delivery of the ingress stream', () => {
   it.each<[string, string | object, string]>([
     ['is malformed', '{"content"', 'MALFORMED_JSON'],
     ['is empty', '  ', 'EMPTY_CONTENT'],
-    ['names nobody that is known', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
+    ['names an unknown agent', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
     ['is too large as an entry', 'x'.repeat(16_000), 'TOO_LARGE'],
   ])('a post that %s becomes a dead letter, and is settled', async (_, body, code) => {
     await world.deliver(body);
@@ -227,7 +227,7 @@ describe('a delivery of the ingress stream', () => {
   });
 });
 
-/** POSTS-3: each caller is told what became of exactly his post. */
+/** POSTS-3: each caller gets the outcome of its own post. */
 describe('a post through the API', () => {
   let world: World;
   beforeEach(() => {

@@ -90,7 +90,7 @@ describe('telemetry', () => {
   });
 
   it.each<[string, Entry[], Reply, object | null]>([
-    ['goes on with a turn', [started({ resumed: true })], recovered(), { resumed: 1 }],
+    ['resumes a turn', [started({ resumed: true })], recovered(), { resumed: 1 }],
     ['has a result that the log lacked', [], recovered({ repaired: 2 }), { repaired: 2 }],
     ['runs a call once more', [], recovered({ retried: 1 }), { retried: 1 }],
     ['does not know of a call', [], recovered({ unknown: 1 }), { unknown: 1 }],

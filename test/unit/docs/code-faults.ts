@@ -60,7 +60,7 @@ function yamlFaults(text: string): string[] {
   return schemaFaults(configFileSchema, data);
 }
 
-/** With what stands for secrets replaced by values that a schema takes. */
+/** Replaces placeholders of secrets by values that the schema accepts. */
 function asGiven(text: string): string {
   const variables = text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => name.padEnd(32, '-'));
   return variables.replaceAll(/"\$2a\$11\$…"/g, () => JSON.stringify(HASHES.alice));

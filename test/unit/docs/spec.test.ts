@@ -22,7 +22,7 @@ const claims = [...proofs.matchAll(/^ {2}- `(test\/[a-z0-9/.-]+\.ts): (.+)`$/gmu
 function titlesOf(file: string): string[] {
   if (!existsSync(join(ROOT, file))) return [];
   const source = read(file);
-  // `it('…'`, `describe('…'`, and the title of a table, which stands behind it.
+  // `it('…'`, `describe('…'`, and the title of a table, which follows it.
   const titles = source.matchAll(/(?:\b(?:it|describe)\(|\)\()\s*(['"`])((?:\\.|(?!\1).)*)\1/gu);
   return [...titles].map(([, , title = '']) => title.replace(/\\(['"`])/gu, '$1'));
 }
@@ -50,7 +50,7 @@ describe('docs/spec/proofs.md', () => {
   );
 });
 
-/** What stands below each heading `### L1`. */
+/** The text below each heading `### L1`. */
 function entriesOf(page: string): { readonly name: string; readonly text: string }[] {
   const found = read(page).split(/^### /mu).slice(1);
   return found.map((text) => ({ name: text.slice(0, text.indexOf('\n')).trim(), text }));

@@ -74,7 +74,7 @@ export const CHATS = [
   `{"model":"pm","messages":[{"role":"system","content":${deep('[', ']')}},{"role":"user","content":"x"}]}`,
 ];
 
-/** What stands behind the host in a request line. */
+/** The part of a request line after the host. */
 export const PATHS = [
   '/api/conversations/demo/entries?from=5&limit=2',
   '/api/conversations/demo/view?agent=pm&at=3',

@@ -15,7 +15,7 @@ import { BODIES, CHATS, HOSTS, PATHS } from './corpus.ts';
 import { mangled } from './mangle.ts';
 import { refusalBy } from './refusal.ts';
 
-/** What comes in by HTTP, and what stands in a stream: taken as what it is, or refused in words. */
+/** Input by HTTP and from a stream is either accepted or refused with a message. */
 
 const LONG_MS = 120_000;
 const texts = (seeds: readonly string[]) => mangled(seeds).map((bytes) => bytes.toString());
@@ -31,7 +31,7 @@ describe('the gateway', () => {
   });
   afterAll(() => gateway.close());
 
-  /** As it stands in the request line: `fetch` would put it right. */
+  /** The raw request line: `fetch` would normalise it. */
   function send(method: string, path: string, body?: Buffer): Promise<{ status: number; text: string }> {
     const { hostname, port } = new URL(gateway.url);
     const headers = body ? { 'content-type': 'application/json', 'content-length': body.length } : {};

@@ -119,10 +119,10 @@ describe('the guard of the routes', () => {
 
   it.each<[string, string | null, string, number]>([
     ['http', null, 'a page that it served', 200],
-    ['https', null, 'a page that somebody else serves there', 403],
+    ['https', null, 'a page of another origin', 403],
     ['https', 'https://parley.example.org/team', 'a page that its proxy serves', 200],
     ['http', 'https://parley.example.org/team', 'a page that it served', 200],
-    ['https', 'http://parley.example.org', 'a page that somebody else serves there', 403],
+    ['https', 'http://parley.example.org', 'a page of another origin', 403],
   ])(
     'the guard compares the scheme of an origin: %s with the public address %s is %s',
     async (scheme, publicUrl, _, status) => {

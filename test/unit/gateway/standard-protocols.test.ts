@@ -191,7 +191,7 @@ describe('the routes of AG-UI and A2A', () => {
       { messages: [{ id: 's', role: 'system', content: 'Rhyme.' }] },
       'messages of the role system',
     ],
-    ['a field that nobody knows', { colour: 'red' }, 'colour'],
+    ['an unknown field', { colour: 'red' }, 'colour'],
     [
       'what the client sends each time',
       {

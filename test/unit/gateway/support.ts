@@ -10,7 +10,7 @@ import {
   startGateway,
 } from '../../../src/gateway/index.ts';
 
-/** A daemon controlled by the test, behind a real HTTP server on loopback. */
+/** A daemon controlled by the test, served by a real HTTP server on loopback. */
 export interface FakeDaemon extends GatewayPort {
   readonly asked: ApiRequest[];
   /** Answers of the next requests, `{}` by default. */

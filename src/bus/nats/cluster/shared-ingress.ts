@@ -82,7 +82,7 @@ export class NatsSharedIngress implements SharedIngress {
     const { owner, after, isReplay = false } = this.#options;
     if (isReplay)
       await manager.consumers.delete(subjects.ingressStream, SHARED_CONSUMER).catch((error: unknown) => {
-        if (apiErrorCode(error) !== CONSUMER_NOT_FOUND) throw brokerError(error, 'begin anew');
+        if (apiErrorCode(error) !== CONSUMER_NOT_FOUND) throw brokerError(error, 'restart the consumer');
       });
     this.#beginning = await beginReading(this.#sources, { owner, after, isReplay, isShared: true });
     const { position, skip } = this.#beginning.start;

@@ -7,7 +7,7 @@ import { conversationId } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { approvalLines } from '../../render/approvals.ts';
 
-/** What waits for a person's word, and giving it. */
+/** Lists pending approvals and answers them. */
 
 type Answer = {
   answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
