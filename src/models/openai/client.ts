@@ -1,5 +1,6 @@
 import OpenAI, { APIError } from 'openai';
 import { ParleyError } from '../../kernel/index.ts';
+import { httpFetch } from './http-fetch.ts';
 
 export interface ProviderOptions {
   /** An endpoint that speaks chat completions: `http://127.0.0.1:8080/v1`. */
@@ -8,7 +9,6 @@ export interface ProviderOptions {
   readonly apiKey?: string;
   /** Sent with every request, e.g. `api-key`. */
   readonly headers?: Readonly<Record<string, string>>;
-  readonly fetch?: typeof globalThis.fetch;
 }
 
 /** An answer with a status other than 2xx, with its full body, which the package would drop. */
@@ -56,35 +56,9 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
     organization: null,
     project: null,
     webhookSecret: null,
-    fetch: async (url, init) => withShortError(await (options.fetch ?? fetch)(url, init)),
+    fetch: httpFetch,
   });
 }
-
-/** More than the error of any provider. */
-const MAX_ERROR_BYTES = 1024 * 1024;
-
-/** Truncates the body of an error, which the package reads completely. */
-function withShortError(response: Response): Response {
-  if (response.ok || response.body === null) return response;
-  let left = MAX_ERROR_BYTES;
-  const reader = response.body.getReader();
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (value) controller.enqueue(value.subarray(0, left));
-      left -= value?.length ?? 0;
-      if (!done && left > 0) return;
-      controller.close();
-      await reader.cancel();
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
-  const { status, statusText, headers } = response;
-  return new Response(body, { status: Math.min(status, LARGEST_STATUS), statusText, headers });
-}
-
-/** The largest status that `Response` accepts. */
-const LARGEST_STATUS = 599;
 
 function checkBaseUrl(baseURL: string): void {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : null;

@@ -90,7 +90,7 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
 }
 
 type Sent =
-  | { readonly kind: 'body'; readonly body: ReadableStream<Uint8Array> | null }
+  | { readonly kind: 'body'; readonly body: AsyncIterable<Uint8Array> | null }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 async function send({ client, options, request, watch }: Attempt): Promise<Sent> {
@@ -104,7 +104,6 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
           accept: 'text/event-stream, application/json',
         },
         signal: watch.signal,
-        fetchOptions: { redirect: 'manual' }, // the key must not be sent to another address
         timeout: Math.max(1, Math.ceil(options.timeoutMs)),
       })
       .asResponse();
@@ -127,20 +126,18 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
 
 /** Reads until the body ends or the rest does not matter. Returns why it was cut, or null. */
 async function readBody(
-  body: ReadableStream<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array> | null,
   reader: AnswerReader,
   watch: Watch,
   give: (deltas: readonly ModelDelta[]) => void,
 ): Promise<Fault | null> {
   if (body === null) return null;
-  const source = body.getReader();
-  const cancel = (): void => void source.cancel().catch(() => {}); // a broken stream needs no cancelling
-  watch.signal.addEventListener('abort', cancel, { once: true });
+  const source = body[Symbol.asyncIterator]();
   let stage: 'answer' | 'usage' | 'close' = 'answer';
   let bytes = 0;
   try {
     for (;;) {
-      const next = await source.read().catch(() => null);
+      const next = await source.next().catch(() => null);
       if (next === null || watch.state() !== 'waiting') return BROKEN_OFF;
       if (next.done) return null;
       bytes += next.value.length;
@@ -155,8 +152,7 @@ async function readBody(
       }
     }
   } finally {
-    watch.signal.removeEventListener('abort', cancel);
-    cancel(); // OPENAI-MODEL-3
+    await source.return?.(); // OPENAI-MODEL-3: closes a connection whose answer was cut
   }
 }
 
@@ -225,7 +221,6 @@ function shownUrl(options: OpenAiModelOptions): string {
  * One signal for both early ends of a call: the caller's abort and the timeout.
  *
  * OPENAI-MODEL-W-1 `release` removes the listener from the caller's signal, which lives longer.
- * OPENAI-MODEL-W-2 `release` aborts the own signal, so that the socket is released.
  */
 interface Watch {
   readonly signal: AbortSignal;
@@ -256,7 +251,6 @@ function createWatch(caller: AbortSignal): Watch {
     release() {
       clearTimeout(timer);
       caller.removeEventListener('abort', abort); // OPENAI-MODEL-W-1
-      own.abort(); // OPENAI-MODEL-W-2
     },
   };
 }

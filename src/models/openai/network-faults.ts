@@ -1,7 +1,7 @@
 import { APIConnectionTimeoutError } from 'openai';
 import type { Fault } from './faults.ts';
 
-/** Network errors, identified by the chain of causes of the error that `fetch` throws. */
+/** Network errors, identified by the chain of causes of the error that the package throws. */
 const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: boolean }>> = {
   ECONNREFUSED: {
     code: 'NETWORK_ERROR',
@@ -19,20 +19,9 @@ const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: 
     retryable: true,
   },
   ECONNRESET: { code: 'NETWORK_ERROR', what: '{url} closed the connection. Try again.', retryable: true },
-  UND_ERR_SOCKET: { code: 'NETWORK_ERROR', what: '{url} closed the connection. Try again.', retryable: true },
-  UND_ERR_CONNECT_TIMEOUT: {
+  ETIMEDOUT: {
     code: 'TIMEOUT',
     what: '{url} cannot be reached in time. Check baseURL and the network.',
-    retryable: true,
-  },
-  UND_ERR_HEADERS_TIMEOUT: {
-    code: 'TIMEOUT',
-    what: '{url} sent no answer in time. Try again.',
-    retryable: true,
-  },
-  UND_ERR_BODY_TIMEOUT: {
-    code: 'TIMEOUT',
-    what: '{url} fell silent in its answer. Try again.',
     retryable: true,
   },
 };
@@ -61,8 +50,7 @@ export function faultOfNetwork(error: unknown, url: string): Fault {
   return {
     code: 'NETWORK_ERROR',
     message: `The connection to ${url} failed: ${last}. Check baseURL and the network.`,
-    // `fetch` always refuses such ports and URLs.
-    retryable: !/bad port|unknown scheme|invalid url/i.test(last),
+    retryable: true,
   };
 }
 
