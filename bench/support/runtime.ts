@@ -1,4 +1,4 @@
-import type { Model, Toolbox } from '../../src/agents/index.ts';
+import { LiveText, type Model, type Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
@@ -93,6 +93,7 @@ export function createRuntime(
     ingressEnd: async () => ({ stream: 'bench', sequence: 0 }),
     lastPost: async () => ({ stream: '', sequence: 0 }),
     publishEntries: onEntries,
+    liveText: new LiveText(systemTimers, newId),
     publishLive: () => undefined,
   };
 }

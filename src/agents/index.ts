@@ -1,4 +1,3 @@
-export type { LiveDelta } from './calls/call.ts';
 /**
  * Agents: from a view to the exact request of a model, and from its answer to a command.
  *
@@ -7,7 +6,7 @@ export type { LiveDelta } from './calls/call.ts';
  * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
  * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
  *                       estimate, cost, and the encoding for each provider (wire-form.ts)
- * calls/                one call with retries, and the call that writes a summary
+ * calls/                one call with retries and live text, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
  * what-if/              recorded turns, and their requests sent again with one change
@@ -15,6 +14,7 @@ export type { LiveDelta } from './calls/call.ts';
  * No vendor, no transport and no storage here. The bytes of a request depend on the log and the definition only (L6).
  */
 export { type CallContext, callModel } from './calls/call.ts';
+export { type LiveDelta, LiveText } from './calls/live-text.ts';
 export type { RetryPolicy } from './calls/retry.ts';
 export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
 export {

@@ -1,4 +1,4 @@
-import type { Model, Toolbox } from '../agents/index.ts';
+import { LiveText, type Model, type Toolbox } from '../agents/index.ts';
 import type { Bus } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
@@ -88,6 +88,7 @@ export async function createRuntime(
     lastPost: (conversation) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
     ...feedsOf(store, bus, watchers),
+    liveText: new LiveText(timers, newId),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);
       watchers.tell(conversation, { kind: 'live', agent, chunk });

@@ -1,4 +1,4 @@
-import type { Model } from '../agents/index.ts';
+import type { LiveText, Model } from '../agents/index.ts';
 import type { LiveChunk, StreamPosition } from '../bus/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import type { Clock, NewId, Timers } from '../kernel/index.ts';
@@ -62,6 +62,7 @@ export interface Runtime {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   /** Null: no traces are exported, and no context is passed on. */
   readonly traces: TraceFollower | null;
+  readonly liveText: LiveText;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: AuditRecord): void;
 }

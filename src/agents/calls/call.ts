@@ -1,14 +1,14 @@
 import { type Answer, type CallOutcome, type CallReport, finishReasonOf } from '../../conversation/index.ts';
-import { type Clock, messageOf, type NewId, type Timers } from '../../kernel/index.ts';
+import { type Clock, messageOf, type Timers } from '../../kernel/index.ts';
 import {
   MAX_TOOL_CALLS,
   type Model,
   type ModelAnswer,
-  type ModelDelta,
   type ModelOutcome,
   type ModelRequest,
 } from '../model-port.ts';
 import { costOf, type Price } from '../requests/cost.ts';
+import type { LiveAttempt, LiveDelta, LiveText } from './live-text.ts';
 import { callWithRetries, type RetryPolicy } from './retry.ts';
 
 /** What one model call of a turn needs besides its request. */
@@ -18,8 +18,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** The monotonic clock. */
   readonly elapsed: Clock;
-  readonly newId: NewId;
-  readonly publish: (chunk: LiveDelta) => void;
+  /** Null: the call is not shown live. */
+  readonly live: { readonly text: LiveText; readonly publish: (chunk: LiveDelta) => void } | null;
   readonly timers: Timers;
   readonly random: () => number;
   readonly price: Price | null;
@@ -60,17 +60,25 @@ export async function callModel(
 }
 
 async function attempt(request: ModelRequest, context: CallContext): Promise<ModelOutcome> {
+  const { live } = context;
+  let shown: LiveAttempt | undefined;
   try {
     return await callWithRetries(context.model, request, {
       signal: context.signal,
       policy: context.retry,
       sleep: context.timers.sleep,
       random: context.random,
-      onAttempt: () => numberDeltas(request.turnId, context.newId, context.publish),
+      onAttempt() {
+        shown?.end();
+        shown = live?.text.begin(request.turnId, live.publish);
+        return (delta) => shown?.add(delta);
+      },
     });
   } catch (error) {
     const partial = { content: '', reasoning: '' };
     return { kind: 'failed', code: 'INTERNAL', message: messageOf(error), partial, retryable: false };
+  } finally {
+    shown?.end();
   }
 }
 
@@ -101,33 +109,5 @@ function answerOf(answer: ModelAnswer, price: Price | null): Answer {
       type: 'function',
       function: { name: call.name, arguments: call.arguments },
     })),
-  };
-}
-
-/** What is shown of a model call while it runs. Ephemeral: the log has the whole. */
-export interface LiveDelta {
-  readonly turnId: string;
-  /** One attempt of a model call. */
-  readonly call: string;
-  /** Numbers the chunks of that attempt, from 0. */
-  readonly n: number;
-  readonly type: ModelDelta['type'];
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
-}
-
-/** Numbers the deltas of one attempt. */
-function numberDeltas(
-  turnId: string,
-  newId: NewId,
-  publish: (chunk: LiveDelta) => void,
-): (delta: ModelDelta) => void {
-  const call = newId();
-  let n = 0;
-  return (delta) => {
-    const chunk = { turnId, call, n: n++, type: delta.type, delta: delta.delta };
-    if (delta.type !== 'tool_call_delta') publish(chunk);
-    else publish({ ...chunk, toolCallId: `${call}_${delta.position}`, toolName: delta.name });
   };
 }

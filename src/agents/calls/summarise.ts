@@ -50,8 +50,7 @@ export async function summarise(
     const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
     const outcome = await callModel(assembled.request, asked, {
       ...context,
-      ...{ model, price: profile.price, signal: abort.signal },
-      ...{ newId: () => '', publish: () => undefined }, // not shown live
+      ...{ model, price: profile.price, signal: abort.signal, live: null },
     });
     context.onCallEnded(outcome);
     switch (outcome.type) {

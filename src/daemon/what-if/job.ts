@@ -266,16 +266,8 @@ export class Job {
         request,
         { upTo: 0, estimatedTokens },
         {
-          ...{
-            model,
-            retry,
-            elapsed,
-            timers: systemTimers,
-            price,
-            signal: abort.signal,
-            random: Math.random,
-          },
-          ...{ newId: () => '', publish: () => undefined }, // not shown live
+          ...{ model, retry, elapsed, price, timers: systemTimers },
+          ...{ signal: abort.signal, random: Math.random, live: null },
         },
       );
       const {

@@ -3,12 +3,14 @@ import {
   type CallContext,
   callModel,
   type LiveDelta,
+  LiveText,
   type Model,
   type ModelDelta,
   type ModelOutcome,
   type ModelRequest,
 } from '../../../src/agents/index.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
+import { SimulatedTime } from '../../../src/testing/simulated-time.ts';
 
 const request: ModelRequest = {
   conversation: 'demo',
@@ -21,6 +23,7 @@ const request: ModelRequest = {
   headers: {},
 };
 const report = { agent: 'dev', turnId: 't1', duration: 7, requestHash: 'the-hash', upTo: 5 };
+const text = (delta: string): ModelDelta => ({ type: 'text', delta });
 const partial = { content: 'half of', reasoning: 'because' };
 
 function call(
@@ -31,6 +34,7 @@ function call(
   let count = 0;
   let ids = 0;
   let time = 100;
+  const timers = { ...systemTimers, sleep: async () => undefined };
   const model: Model = {
     async call(_, { onDelta }) {
       const attempt = attempts[count++];
@@ -45,9 +49,8 @@ function call(
     retry: { attempts: 2, baseMs: 1, maxMs: 1 },
     signal: new AbortController().signal,
     elapsed: () => (time += 7),
-    newId: () => `call-${ids++}`,
-    publish: (chunk) => chunks.push(chunk),
-    timers: { ...systemTimers, sleep: async () => undefined },
+    live: { text: new LiveText(timers, () => `call-${ids++}`), publish: (chunk) => chunks.push(chunk) },
+    timers,
     price: null,
     random: () => 0,
     ...more,
@@ -152,9 +155,38 @@ describe('a model call of a turn', () => {
     const base = { turnId: 't1', call: 'call-1' };
     expect(chunks).toEqual([
       { ...base, n: 0, type: 'reasoning', delta: 'hm' },
-      { ...base, n: 1, type: 'text', delta: 'Hel' },
-      { ...base, n: 2, type: 'text', delta: 'lo' },
-      { ...base, n: 3, type: 'tool_call_delta', delta: '{"a', toolCallId: 'call-1_1', toolName: 'recall' },
+      { ...base, n: 1, type: 'text', delta: 'Hello' },
+      { ...base, n: 2, type: 'tool_call_delta', delta: '{"a', toolCallId: 'call-1_1', toolName: 'recall' },
     ]);
+  });
+
+  const broken: ModelOutcome = {
+    ...{ kind: 'failed', code: 'STREAM_BROKEN', message: 'Broken.', partial, retryable: false },
+  };
+  it.each<[string, ModelOutcome | Error]>([
+    ['is answered', { kind: 'answered', answer: { content: 'half of', toolCalls: [] } }],
+    ['fails', broken],
+    ['is aborted', { kind: 'aborted', partial }],
+    ['ends with an exception', new Error('a bug')],
+  ])('a model call that %s has published all its text before (LIVE-TEXT-3)', async (_, outcome) => {
+    const deltas: ModelDelta[] = [text('half'), text(' '), text('of')];
+    const { command, chunks } = call([{ deltas, outcome }]);
+    await command;
+    expect(chunks.map(({ delta }) => delta)).toEqual(['half', ' of']);
+  });
+
+  it('attempts that were retried do not count as running (LIVE-TEXT-1)', async () => {
+    const time = new SimulatedTime(0);
+    const live = new LiveText(time.timers, () => 'call');
+    const published: string[] = [];
+    const publish = ({ delta }: LiveDelta) => void published.push(delta);
+    const busy = { ...broken, retryable: true };
+    const retry = { attempts: 50, baseMs: 1, maxMs: 1 };
+    await call(Array(50).fill({ outcome: busy }), { live: { text: live, publish }, retry }).command;
+    const attempt = live.begin('t2', publish);
+    attempt.add(text('a'));
+    attempt.add(text('b'));
+    await time.advance(20, async () => undefined);
+    expect(published).toEqual(['a', 'b']);
   });
 });

@@ -1,14 +1,15 @@
 import { setMaxListeners } from 'node:events';
-import type {
-  HistoryLimits,
-  Model,
-  ModelAnswer,
-  ModelOutcome,
-  ModelRequest,
-  PartialAnswer,
-  Summariser,
-  Toolbox,
-  Window,
+import {
+  type HistoryLimits,
+  LiveText,
+  type Model,
+  type ModelAnswer,
+  type ModelOutcome,
+  type ModelRequest,
+  type PartialAnswer,
+  type Summariser,
+  type Toolbox,
+  type Window,
 } from '../../../src/agents/index.ts';
 import type { Delivery, LiveChunk } from '../../../src/bus/index.ts';
 import type { PublisherConfig } from '../../../src/config/index.ts';
@@ -187,6 +188,7 @@ export function createWorld(options: WorldOptions = {}) {
       published.push({ conversation, entries });
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
     },
+    liveText: new LiveText(systemTimers, newId),
     publishLive: (_, __, chunk) => void live.push(chunk),
     traces: null,
     publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),

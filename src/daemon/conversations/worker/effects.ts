@@ -209,10 +209,12 @@ export class Effects {
           retry: runtime.team.retry,
           signal: abort.signal,
           elapsed: runtime.elapsed,
-          newId: runtime.newId,
-          publish: (chunk) => {
-            firstTokenMs ??= Math.round(runtime.elapsed() - startedAt);
-            runtime.publishLive(this.#conversation, request.agent, chunk);
+          live: {
+            text: runtime.liveText,
+            publish: (chunk) => {
+              firstTokenMs ??= Math.round(runtime.elapsed() - startedAt);
+              runtime.publishLive(this.#conversation, request.agent, chunk);
+            },
           },
           timers: runtime.timers,
           random: Math.random,
