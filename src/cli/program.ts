@@ -50,7 +50,7 @@ import { type Failure, renderFailure } from './render/failure.ts';
  * commands/    one file per command: conversations/ (of one conversation or their list), daemon/ (start, state and dead letters of
  *              a daemon), offline/ (without a running daemon: new projects, logs, server
  *              configuration, fault injection)
- * chat/        the interactive chat: lines, paste, screen, session
+ * chat/        the interactive chat: lines, paste, screen, session, and the outbox of its messages
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals
  * options/     global options, saved servers, which command accepts which, the publisher, suggested commands

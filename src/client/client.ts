@@ -117,7 +117,7 @@ function createClient(
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one for each follower
   const refusal = new CredentialMonitor();
-  const reconnections = watchConnection(connection, refusal);
+  const { reconnections, losses } = watchConnection(connection, refusal);
 
   const request = async <E extends Endpoint>(
     endpoint: E,
@@ -149,9 +149,12 @@ function createClient(
           subscribe({ connection, subjects, reconnections, conversation }, live, onArrival),
         page: (from, signal) => request('entries', { conversation, from }, { signal }),
       };
+      const onLost = () => followOptions.onReachable?.(false);
+      losses.add(onLost);
       try {
         yield* followConversation(source, { ...followOptions, signal: scope.signal });
       } finally {
+        losses.delete(onLost);
         scope.release();
       }
     },
@@ -226,16 +229,18 @@ async function subscribe(
   }
 }
 
-/** One status loop per connection, which ends when it closes. Returns the listeners to call on a reconnection. */
-function watchConnection(connection: NatsConnection, refusal: CredentialMonitor): Set<() => void> {
-  const listeners = new Set<() => void>();
+/** One status loop per connection, which ends when it closes. Returns the listeners to call on each reconnection and loss. */
+function watchConnection(connection: NatsConnection, refusal: CredentialMonitor) {
+  const reconnections = new Set<() => void>();
+  const losses = new Set<() => void>();
   void (async () => {
     for await (const status of connection.status()) {
       refusal.take(status);
-      if (status.type === 'reconnect') for (const listener of listeners) listener();
+      if (status.type === 'reconnect') for (const listener of reconnections) listener();
+      if (status.type === 'disconnect') for (const listener of losses) listener();
     }
   })();
-  return listeners;
+  return { reconnections, losses };
 }
 
 /** Null for a message that is not Parley's: it must not end the follower. */

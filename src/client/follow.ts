@@ -11,6 +11,8 @@ import type { AnswerOf } from './verbs.ts';
  *    feed messages (the log has them).
  * CLIENT-FOLLOW-3 It waits for a conversation that does not exist yet.
  * CLIENT-FOLLOW-4 After the first successful read, it waits for a daemon that does not answer; a refusal ends it.
+ * CLIENT-FOLLOW-5 `onReachable` gets false when the connection is lost and when the daemon does not answer, and true after each
+ *    read of the log.
  */
 
 export type { Arrival };
@@ -28,6 +30,8 @@ export interface FollowOptions {
   readonly signal?: AbortSignal;
   /** The interval at which the log is polled for lost entries; 3,000 by default. */
   readonly pollMs?: number;
+  /** Called often, also without a change (CLIENT-FOLLOW-5). */
+  readonly onReachable?: (isReachable: boolean) => void;
 }
 
 /** What a follower needs of a connection. */
@@ -43,21 +47,32 @@ const DEFAULT_POLL_MS = 3_000;
 const TRANSIENT = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT', 'NATS_REQUEST_FAILED']);
 const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
 
+/** Whether the request failed because the daemon does not answer. It may be repeated later, a post with the same id. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof ParleyError && TRANSIENT.has(error.code);
+}
+
 export async function* followConversation(
   source: FollowSource,
-  { from = 0, live = true, signal, pollMs = DEFAULT_POLL_MS }: FollowOptions,
+  { from = 0, live = true, signal, pollMs = DEFAULT_POLL_MS, onReachable }: FollowOptions,
 ): AsyncGenerator<FollowEvent, void, undefined> {
   let hasRead = false;
   const page = async (from: number, signal: AbortSignal) => {
     try {
       const page = await source.page(from, signal);
       hasRead = true;
+      onReachable?.(true);
       return page;
     } catch (error) {
       const code = error instanceof ParleyError ? error.code : '';
-      if (hasRead && TRANSIENT.has(code)) return null; // CLIENT-FOLLOW-4
+      if (signal.aborted) return null; // it ends
+      if (hasRead && isUnreachable(error)) {
+        onReachable?.(false);
+        return null; // CLIENT-FOLLOW-4
+      }
       if (!NOT_THERE.has(code)) throw error;
       hasRead = true;
+      onReachable?.(true);
       return { length: 0, entries: [] }; // CLIENT-FOLLOW-3
     }
   };

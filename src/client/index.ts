@@ -59,6 +59,6 @@ export {
   removeConnectionFile,
   writeConnectionFile,
 } from './connection-file.ts';
-export type { FollowEvent, FollowOptions } from './follow.ts';
+export { type FollowEvent, type FollowOptions, isUnreachable } from './follow.ts';
 export type { RequestPolicy } from './requests.ts';
 export type * from './verbs.ts';

@@ -116,6 +116,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'shell-quote': ['daemon'],
   ulid: ['kernel'],
   yaml: ['config', 'models/scripted'],
+  'string-width': ['cli'],
   'yocto-spinner': ['cli'],
   zod: ANYWHERE_PURE.filter((module) => module !== 'kernel'),
 };

@@ -84,6 +84,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-shell-quote': ['src/config/e.ts', "import 'shell-quote';"],
   'vendor-ulid': ['src/conversation/b.ts', "import 'ulid';"],
   'vendor-yaml': ['src/agents/d.ts', "import 'yaml';"],
+  'vendor-string-width': ['src/client/e.ts', "import 'string-width';"],
   'vendor-yocto-spinner': ['src/client/d.ts', "import 'yocto-spinner';"],
   'vendor-zod': ['src/kernel/b.ts', "import 'zod';"],
   'unknown-vendor': ['src/agents/e.ts', "import 'tsx';"],

@@ -204,12 +204,15 @@ describe('the client on a real server', () => {
 
   it('the client continues without a gap after the server was killed', async () => {
     append(2);
-    const events = follow({ pollMs: 200 });
+    const reports: boolean[] = [];
+    const events = follow({ pollMs: 200, onReachable: (isReachable) => void reports.push(isReachable) });
     await take(events, 2);
     await server.kill9();
     append(3);
+    await expect.poll(() => reports.at(-1)).toBe(false);
     await server.restart();
     expect(await take(events, 3)).toEqual([2, 3, 4]);
+    expect(reports.at(-1)).toBe(true);
     await events.return?.();
   });
 });

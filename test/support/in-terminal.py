@@ -1,13 +1,17 @@
 """Runs a program in a terminal of its own. Lines on stdin say what to do, as JSON; stdout has what the screen got.
 
     {"type": "text"}     types it
+    {"columns": 40}      changes the width
     {"close": true}      closes the terminal and waits for the program; its exit status is the last line
 """
+import fcntl
 import json
 import os
 import pty
 import select
+import struct
 import sys
+import termios
 import threading
 
 pid, terminal = pty.fork()
@@ -41,6 +45,8 @@ def obey():
         wanted = json.loads(line)
         if "type" in wanted:
             os.write(terminal, wanted["type"].encode())
+        elif "columns" in wanted:
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, wanted["columns"], 0, 0))
         else:
             closing.set()
 

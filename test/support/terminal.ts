@@ -10,7 +10,7 @@ export const hasPython = spawnSync('python3', ['--version']).status === 0;
 export interface Terminal {
   /** The screen output so far; `exit N` after the program has ended. */
   screen(): string;
-  tell(what: { type: string } | { close: true }): void;
+  tell(what: { type: string } | { columns: number } | { close: true }): void;
   /** Ends the program if it still runs. */
   end(): Promise<void>;
 }

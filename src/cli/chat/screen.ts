@@ -1,6 +1,7 @@
 import { clearScreenDown, cursorTo, type Interface } from 'node:readline';
 import type { Io } from '../io.ts';
 import { createSpinner } from '../output/spinner.ts';
+import { createWordWrap } from '../render/word-wrap.ts';
 
 /**
  * A terminal with input and output at the same time: output is printed above the line being typed.
@@ -9,7 +10,10 @@ import { createSpinner } from '../output/spinner.ts';
  * SCREEN-2 After `close` the input is not used any more: a prompt would resume it and keep the process alive.
  */
 export interface Screen {
+  /** Continues the last line if that has no end. */
   print(text: string): void;
+  /** Prints complete lines. */
+  note(text: string): void;
   /** Shows the prompt or the spinner (SCREEN-1). */
   show(floor: 'speaking' | 'awaited' | 'free'): void;
   close(): void;
@@ -17,6 +21,7 @@ export interface Screen {
 
 export function createScreen(io: Io, input: Interface): Screen {
   const waiting = createSpinner(io);
+  const wrap = createWordWrap(() => (io.env.TERM === 'dumb' ? undefined : io.stdout.columns));
   let prompted = false;
   let spinning = false;
   let closed = false;
@@ -43,11 +48,17 @@ export function createScreen(io: Io, input: Interface): Screen {
   };
   io.stdin.on('keypress', onKey);
 
+  function print(text: string): void {
+    if (text === '') return;
+    clear();
+    io.stdout.write(wrap.add(text));
+  }
+
   return {
-    print(text) {
-      if (text === '') return;
-      clear();
-      io.stdout.write(text);
+    print,
+    note(text) {
+      if (!wrap.isAtLineStart) print('\n');
+      print(`${text}\n`);
     },
     show(floor) {
       if (closed || floor === 'speaking') return;

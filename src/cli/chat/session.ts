@@ -17,6 +17,7 @@ import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { type ChatLine, looksLikeAnAnswer, parseChatLine } from './commands.ts';
 import { execute } from './execute.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
 
 /**
  * One person in one conversation: lines in, text out. Independent of keyboard and screen.
@@ -25,6 +26,8 @@ import { execute } from './execute.ts';
  * SESSION-2 A failed line prints an error, and the chat continues.
  * SESSION-3 A message is never an approval. A text that looks like one is sent when it is typed again.
  * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
+ * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). An answer that was
+ *    interrupted is printed again from its beginning.
  */
 export interface ChatSession {
   /** Executes a line; false: the person leaves. Never rejects. */
@@ -35,6 +38,11 @@ export interface ChatSession {
   fail(error: unknown): void;
   /** Prints the events until they end. */
   follow(events: AsyncIterable<FollowEvent>): Promise<void>;
+  /** Reports whether the daemon answers (SESSION-5). */
+  reach(isReachable: boolean): void;
+  /** Ends the session when its messages are acknowledged or the daemon does not answer. Returns those that are not. */
+  leave(): Promise<readonly PostMessage[]>;
+  readonly isAway: boolean;
   /** Resolves when no turn can run until a person answers. */
   quiet(): Promise<void>;
   /** Aborts the running turns; false if there are none. */
@@ -52,7 +60,7 @@ export interface SessionOptions {
   readonly print: (text: string) => void;
   /** Prints other lines, such as errors. */
   readonly note: (text: string) => void;
-  /** A person types each line, and can be asked (SESSION-3). */
+  /** A person types each line, can be asked (SESSION-3), and can wait (SESSION-5). */
   readonly isTyped?: boolean;
 }
 
@@ -66,6 +74,7 @@ class Session implements ChatSession {
   readonly #options: SessionOptions;
   readonly #transcript: Transcript;
   readonly #approvals: WaitingApprovals;
+  readonly #outbox: Outbox;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
   /** The newest observed index, and the index that must be observed before the watch is valid. */
@@ -84,12 +93,19 @@ class Session implements ChatSession {
     this.#options = options;
     const label = (agent: string) => `${voiceOf(agent, palette)(this.#names.get(agent) ?? agent)}: `;
     this.#transcript = createTranscript({ palette, label, details: true });
-    this.#approvals = createWaitingApprovals(context, client, options.conversation, options.note);
+    const { conversation, isTyped, note } = options;
+    const commands = isTyped ? { ...context, command: inChat(context) } : context;
+    this.#approvals = createWaitingApprovals(commands, client, conversation, note);
+    this.#outbox = createOutbox(client, () => this.reach(false));
   }
 
   get floor(): ChatSession['floor'] {
     if (this.#transcript.speaking) return 'speaking';
-    return this.#isQuiet ? 'free' : 'awaited';
+    return this.#isQuiet || this.isAway ? 'free' : 'awaited';
+  }
+
+  get isAway(): boolean {
+    return this.#outbox.isAway;
   }
 
   get failed(): boolean {
@@ -106,9 +122,21 @@ class Session implements ChatSession {
       else if (line.kind === 'decide') await this.#decide(line);
       else await this.#execute(line);
     } catch (error) {
-      this.fail(error); // SESSION-2
+      if (!this.#outbox.hasLeft) this.fail(error); // SESSION-2
     }
     return true;
+  }
+
+  reach(isReachable: boolean): void {
+    if (!this.#outbox.reach(isReachable)) return;
+    const { isTyped, print } = this.#options;
+    const kept = isTyped ? ': messages are kept, and sent when it does' : '';
+    if (!isReachable) print(this.#transcript.close());
+    this.#mark(isReachable ? 'the daemon answers again' : `the daemon does not answer${kept}`);
+  }
+
+  leave(): Promise<readonly PostMessage[]> {
+    return this.#outbox.leave();
   }
 
   recall(entry: Entry): void {
@@ -154,13 +182,17 @@ class Session implements ChatSession {
     else this.#options.note(renderFailure(failure));
   }
 
+  #mark(text: string): void {
+    this.#options.note(this.#context.palette.dim(`· ${text}`));
+  }
+
   /** SESSION-3 */
   async #say(text: string): Promise<void> {
     const isDoubtful = this.#options.isTyped && text !== this.#doubtful && looksLikeAnAnswer(text);
     this.#doubtful = isDoubtful ? text : null;
     if (!isDoubtful || (await this.#pending()).length === 0) return this.#post(text);
     this.#options.note(
-      'A call waits for approval, and a message does not approve it: /approve or /deny decides. Type it again to send it as a message.',
+      'A call waits for approval: /approve or /deny decides. Type it again to send it as a message.',
     );
   }
 
@@ -200,12 +232,14 @@ class Session implements ChatSession {
   async #post(content: string, more: Pick<PostMessage, 'workflow' | 'to'> = {}): Promise<void> {
     const id = randomUUID();
     this.#own.add(id);
-    const { conversation, actor } = this.#options;
-    const answer = await this.#client.post({ conversation, content, id, ...more, ...actor });
+    const { conversation, actor, note, isTyped } = this.#options;
+    const message = { conversation, content, id, ...more, ...actor };
+    if (this.isAway && isTyped) this.#mark('kept');
+    const answer = await (isTyped ? this.#outbox.send(message) : this.#client.post(message));
     this.#wanted = Number.POSITIVE_INFINITY;
     // Entries of the same batch, such as the result of the answered call, are in the log by now.
-    const { length, agents } = await this.#client.request('conversation', { conversation });
-    const { note } = this.#options;
+    const state = () => this.#client.request('conversation', { conversation });
+    const { length, agents } = await (isTyped ? this.#outbox.untilAnswered(state) : state());
     this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('no agent answers this message');
@@ -215,6 +249,7 @@ class Session implements ChatSession {
   async #show(event: FollowEvent): Promise<void> {
     const { json } = this.#context;
     const { print } = this.#options;
+    this.reach(true); // events may arrive before the log is read again
     if (event.kind === 'live') {
       if (!json) print(this.#transcript.live(event.agent, event.chunk));
       return;
@@ -227,4 +262,10 @@ class Session implements ChatSession {
     if (entry.type === 'approval-requested') await this.#approvals.requested(entry);
     if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }
+}
+
+/** A command to suggest in a chat: as typed there if the chat has it. */
+function inChat({ command }: Context): (words: string) => string {
+  return (words) =>
+    /^(approve|deny) /.test(words) ? `/${words.replace('--reason "…"', 'REASON')}` : command(words);
 }

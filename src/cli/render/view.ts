@@ -2,7 +2,8 @@ import type { View, ViewMessage, ViewReport } from '../../client/index.ts';
 import { headersText, parametersText } from './agents.ts';
 import { count, renderUsage, renderUsed } from './cost.ts';
 import type { Palette } from './palette.ts';
-import { HANGING, hang, plural, printable, wrap } from './text.ts';
+import { HANGING, hang, plural, printable } from './text.ts';
+import { createWordWrap } from './word-wrap.ts';
 
 /** What an agent's model is sent, for people: each message under what it is, then the account of the whole. */
 
@@ -107,9 +108,8 @@ function definitionOf({ definition: { hash, recorded } }: ViewReport): string {
 const NAME = 12;
 
 function fact(name: string, text: string): string {
-  return wrap(text, WIDTH - NAME)
-    .map((line, at) => (at === 0 ? name : '').padEnd(NAME) + line)
-    .join('\n');
+  const wrap = createWordWrap(() => WIDTH, ' '.repeat(NAME));
+  return wrap.add(name.padEnd(NAME) + text.replaceAll(/\s+/g, ' '));
 }
 
 const STATUS: Readonly<Record<ViewReport['status'], string>> = {

@@ -92,7 +92,7 @@ describe('the commands of a chat', () => {
     const chunks: string[] = [];
     stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
     const running = start(['chat', 'c'], { daemon, io: { stdin, stdout } });
-    await expect.poll(() => chunks.join('')).toContain('parley approve ap1');
+    await expect.poll(() => chunks.join('')).toContain('/approve ap1');
     stdin.write('yes\r');
     await expect.poll(() => chunks.join('')).toContain('/approve or /deny decides');
     expect(daemon.posts).toEqual([]);

@@ -5,106 +5,16 @@ import { run } from '../../../src/cli/program.ts';
 import {
   type ClientOptions,
   type Entry,
-  type EntryOf,
   type FollowEvent,
   type ParleyClient,
   ParleyError,
   type PostAnswer,
   type PostMessage,
-  type ViewReport,
 } from '../../../src/client/index.ts';
 
 /** Runs commands in-process against a fake daemon. */
 
-const CREATED = '2026-11-21T20:39:00.000Z';
-
-type Rest<T extends Entry['type']> = Partial<EntryOf<T>>;
-
-/** An entry of one type with the given fields. */
-export function entryOf<T extends Entry['type']>(type: T, index: number, fields: Rest<T>): Entry {
-  const author = { kind: 'system', id: 'parley', name: 'Parley' };
-  return { index, id: `e${index}`, createdAt: CREATED, type, author, ...fields } as unknown as Entry;
-}
-
-export const person = (index: number, content: string, fields: Rest<'message'> = {}): Entry =>
-  entryOf('message', index, {
-    role: 'user',
-    author: { kind: 'person', id: 'alice', name: 'Alice' },
-    content,
-    ...fields,
-  });
-
-export const agent = (
-  index: number,
-  slug: string,
-  content: string | null,
-  fields: Rest<'message'> = {},
-): Entry =>
-  entryOf('message', index, {
-    role: 'assistant',
-    author: { kind: 'agent', id: slug, name: slug.toUpperCase() },
-    content,
-    turnId: `t-${slug}`,
-    ...fields,
-  });
-
-export const started = (index: number, slug: string, trigger: number[], turnId = `t-${slug}`): Entry =>
-  entryOf('turn-started', index, { turnId, agent: slug, trigger });
-
-export const ended = (
-  index: number,
-  slug: string,
-  outcome: EntryOf<'turn-ended'>['outcome'] = 'completed',
-  turnId = `t-${slug}`,
-): Entry => entryOf('turn-ended', index, { turnId, agent: slug, outcome, lastProcessedMessageIndex: index });
-
-export const chunk = (slug: string, n: number, delta: string, call = `c-${slug}`): FollowEvent => ({
-  kind: 'live',
-  agent: slug,
-  chunk: { turnId: `t-${slug}`, call, n, type: 'text', delta },
-});
-
-const USED = {
-  calls: 1,
-  inputTokens: 1_200,
-  cachedInputTokens: 900,
-  outputTokens: 7,
-  usd: 0.0012,
-  unpricedCalls: 0,
-};
-
-/** The account of a request with one message, with the given fields. */
-export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({
-  tokens: 51,
-  window: 1_000,
-  reserved: 200,
-  token_ratio: 1,
-  status: 'not_needed',
-  included: [0],
-  left_out: [],
-  left_out_as: [],
-  shortened: [],
-  waiting: [],
-  tokens_by_group: { tools: 40, trigger: 11 },
-  next_reduction: {
-    above: 640,
-    target: 400,
-    limits: { messages: null, chars: null },
-    due: false,
-    would: null,
-  },
-  sent: 'unknown',
-  definition: { hash: 'def', recorded: true, parts: {} },
-  cost: { call: null, turn: USED, agent: USED, conversation: USED },
-  tools: [],
-  tools_missing: [],
-  tools_forbidden: [],
-  requestHash: 'abc',
-  model: 'default',
-  fault: null,
-  parts: [{ kind: 'trigger', entries: [0], tokens: 11 }],
-  ...more,
-});
+export * from './entries.ts';
 
 type Answers = { readonly [endpoint: string]: unknown };
 
@@ -119,6 +29,8 @@ export interface FakeDaemon {
   followed: number;
   /** Sent to all followers. */
   say(...events: (Entry | FollowEvent)[]): void;
+  /** Reported to all followers. */
+  reach(isReachable: boolean): void;
   /** The answer to a post, and what happens then. */
   onPost: (message: PostMessage) => PostAnswer | Promise<PostAnswer>;
 }
@@ -126,6 +38,7 @@ export interface FakeDaemon {
 /** `answers`: by endpoint. A function is called with the body of the request; an error is thrown. */
 export function fakeDaemon(answers: Answers = {}): FakeDaemon {
   const listeners = new Set<(event: FollowEvent) => void>();
+  const observers = new Set<(isReachable: boolean) => void>();
   const fake: FakeDaemon = {
     requests: [],
     posts: [],
@@ -140,6 +53,9 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
         for (const listener of listeners) listener(told);
       }
     },
+    reach(isReachable) {
+      for (const observer of observers) observer(isReachable);
+    },
     onPost: (message) => posted(message, fake.log.length, []),
     client: {
       url: 'nats://fake',
@@ -153,7 +69,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
         fake.requests.push({ endpoint, body });
         return answerTo(endpoint, body) as never;
       },
-      async *follow(_conversation, { from = 0, signal } = {}) {
+      async *follow(_conversation, { from = 0, signal, onReachable = () => {} } = {}) {
         const waiting: FollowEvent[] = fake.log
           .filter((entry) => entry.index >= from)
           .map((entry) => ({ kind: 'entry', entry }));
@@ -163,6 +79,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
           wake();
         };
         listeners.add(listener);
+        observers.add(onReachable);
         fake.followed++;
         signal?.addEventListener('abort', () => wake());
         try {
@@ -173,6 +90,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
           }
         } finally {
           listeners.delete(listener);
+          observers.delete(onReachable);
         }
       },
       async close() {

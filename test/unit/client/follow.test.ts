@@ -183,6 +183,37 @@ describe('following a conversation', () => {
     expect(never.fake.subscriptions).toBe(0);
   });
 
+  it('following reports when the daemon does not answer, and when it answers again', async () => {
+    const { fake, source } = fakeSource({ length: 1 });
+    const reports: boolean[] = [];
+    const onReachable = (isReachable: boolean) => void reports.push(isReachable);
+    const events = followConversation(source, { pollMs: 1, onReachable });
+    await take(events, 1);
+    expect(reports).toEqual([true]);
+    fake.failure = new ParleyError('DAEMON_NOT_RUNNING', 'no daemon answers');
+    fake.length = 2;
+    const next = take(events, 1);
+    await expect.poll(() => reports.at(-1)).toBe(false);
+    fake.failure = null;
+    await next;
+    expect(reports.at(-1)).toBe(true);
+    await events.return();
+  });
+
+  it('following ends without an error when its signal aborts while the log is read', async () => {
+    const { fake, source } = fakeSource({ length: 1 });
+    const abort = new AbortController();
+    const page = (from: number, signal: AbortSignal | undefined) =>
+      fake.reads.length === 0
+        ? source.page(from, signal)
+        : new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    const events = followConversation({ ...source, page }, { pollMs: 1, signal: abort.signal });
+    await take(events, 1);
+    const next = events.next();
+    setTimeout(() => abort.abort(), 20);
+    expect(await next).toMatchObject({ done: true });
+  });
+
   it('following waits for a conversation that does not exist yet', async () => {
     const { fake, source } = fakeSource();
     fake.failure = new ParleyError('NOT_FOUND', 'no such conversation');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
-import { type ParleyClient, ParleyError } from '../../../client/index.ts';
+import { type ParleyClient, ParleyError, type PostMessage } from '../../../client/index.ts';
 import { decodeUtf8 } from '../../../kernel/index.ts';
 import { createPaste, type Paste } from '../../chat/paste.ts';
 import { createScreen } from '../../chat/screen.ts';
@@ -9,9 +9,11 @@ import { type ChatSession, createSession } from '../../chat/session.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { logEntries, logLength } from '../../follow/log-pages.ts';
+import { quoted } from '../../options/command-line.ts';
 import { conversationId } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { type Failure, renderFailure } from '../../render/failure.ts';
+import { plural, printable } from '../../render/text.ts';
 
 /** The conversation of `parley chat` without an argument. */
 const DEFAULT_CONVERSATION = 'chat';
@@ -19,6 +21,8 @@ const DEFAULT_CONVERSATION = 'chat';
 const LOOK_BACK = 20;
 /** Earlier entries that are read to find open questions. */
 const OPEN_WITHIN = 1_000;
+/** Earlier entries whose messages of this person are in the history of the input. */
+const HISTORY_WITHIN = 200;
 
 export function addChat(program: Command, act: Act): void {
   const added = program
@@ -89,29 +93,36 @@ async function chatOnTerminal(
 ): Promise<number> {
   const { io, palette } = context;
   const length = await logLength(client, conversation);
-  const input = createInterface({ input: io.stdin, output: io.stdout, prompt: palette.dim('> ') });
+  const history = await ownMessages(client, conversation, { publisher: actor.publisher, length });
+  const prompt = palette.dim('> ');
+  const input = createInterface({ input: io.stdin, output: io.stdout, prompt, history });
   input.on('error', () => {}); // `readLines` reports it; a closed terminal fails again on close
   const screen = createScreen(io, input);
   const show = (text: string) => {
     screen.print(text);
     screen.show(session.floor);
   };
+  const note = (text: string) => {
+    screen.note(text);
+    screen.show(session.floor);
+  };
   const session: ChatSession = createSession(context, client, {
     conversation,
     actor,
     print: show,
-    note: (text) => show(`${text}\n`),
+    note,
     isTyped: true,
   });
   screen.print(palette.dim(`${conversation} · /help lists the commands · Ctrl-D leaves\n`));
   const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
   scope.onEnd(() => input.close());
   const paste = createPaste(io, input, (lines) =>
-    show(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them\n`)),
+    note(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them`)),
   );
-  leaveOnSecondInterrupt(input, { session, paste, show, tell: context.failure });
+  leaveOnSecondInterrupt(input, { session, paste, note, tell: context.failure });
+  let unsent: readonly PostMessage[] = [];
   try {
-    await readLines(input, async (line) => {
+    unsent = await readLines(input, session, async (line) => {
       const message = paste.take(line);
       if (message === null) return;
       if (!(await session.line(message))) input.close();
@@ -123,7 +134,40 @@ async function chatOnTerminal(
     input.close();
     await scope.end();
   }
-  return 0;
+  if (unsent.length > 0) context.note(unsentLines(context, unsent).join('\n'));
+  return unsent.length > 0 ? 1 : 0;
+}
+
+/** The messages of this publisher that a person can type again, the newest first. */
+async function ownMessages(
+  client: ParleyClient,
+  conversation: string,
+  { publisher, length }: { readonly publisher: string; readonly length: number },
+): Promise<string[]> {
+  const typed: string[] = [];
+  if (length === 0) return typed;
+  for await (const entry of logEntries(client, conversation, Math.max(0, length - HISTORY_WITHIN))) {
+    if (entry.type !== 'message' || entry.author.kind !== 'person' || entry.author.id !== publisher) continue;
+    const { content } = entry;
+    // What another publisher of this name wrote must not control the terminal.
+    if (!content || content.includes('\n') || printable(content) !== content) continue;
+    typed.unshift(content.startsWith('/') ? `/${content}` : content);
+  }
+  return typed;
+}
+
+/** With commands that post them, once. */
+function unsentLines(context: Context, unsent: readonly PostMessage[]): string[] {
+  const commands = unsent.map(({ conversation, content, id, workflow, to, author, publisher }) => {
+    const text = quoted(printable(content));
+    const what = workflow
+      ? `run ${quoted(workflow)} ${text} --conversation ${conversation}`
+      : `say ${conversation} ${text}${to ? ` --to ${to.join(',')}` : ''}`;
+    const as = author?.name === undefined ? '' : ` --as ${quoted(author.name)}`;
+    return `  ${context.command(`${what} --id ${id} --publisher ${publisher}${as}`)}`;
+  });
+  const count = plural(unsent.length, 'message');
+  return [`parley: the daemon did not acknowledge ${count}. To send what it does not have:`, ...commands];
 }
 
 /** A closed terminal ends the chat and is not an error. */
@@ -131,24 +175,33 @@ function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EIO') throw error;
 }
 
-/** Resolves when the input is closed and every line is processed. Lines may arrive while an agent speaks. */
-async function readLines(input: Interface, onLine: (line: string) => Promise<void>): Promise<void> {
+/**
+ * Resolves when the input is closed and every line is processed, or the daemon does not answer; with the messages that it did
+ * not acknowledge. Lines may arrive while an agent speaks.
+ */
+async function readLines(
+  input: Interface,
+  session: ChatSession,
+  onLine: (line: string) => Promise<void>,
+): Promise<readonly PostMessage[]> {
   const pending: Promise<void>[] = [];
   input.on('line', (line) => pending.push(onLine(line)));
   input.prompt(true);
   await once(input, 'close').catch(ignoreClosedTerminal);
-  await Promise.all(pending);
+  const unsent = await session.leave();
+  if (!session.isAway) await Promise.all(pending);
+  return unsent;
 }
 
 interface Interrupted {
   readonly session: ChatSession;
   readonly paste: Paste;
-  readonly show: (text: string) => void;
+  readonly note: (text: string) => void;
   readonly tell: (error: unknown) => Failure;
 }
 
 /** The first Ctrl-C discards pending pasted lines, or else aborts the running turns. */
-function leaveOnSecondInterrupt(input: Interface, { session, paste, show, tell }: Interrupted): void {
+function leaveOnSecondInterrupt(input: Interface, { session, paste, note, tell }: Interrupted): void {
   let pressed = false;
   input.on('line', () => {
     pressed = false;
@@ -156,13 +209,13 @@ function leaveOnSecondInterrupt(input: Interface, { session, paste, show, tell }
   input.on('SIGINT', () => {
     if (paste.discard() > 0) {
       input.write(null, { ctrl: true, name: 'u' }); // also the text typed after them
-      return show('discarded\n');
+      return note('discarded');
     }
     if (pressed) return input.close();
     pressed = true;
     session.abort().then(
-      (aborted) => show(aborted ? 'stopped; Ctrl-C again leaves\n' : 'Ctrl-C again leaves\n'),
-      (error: unknown) => show(`${renderFailure(tell(error))}\n`),
+      (aborted) => note(aborted ? 'stopped; Ctrl-C again leaves' : 'Ctrl-C again leaves'),
+      (error: unknown) => note(renderFailure(tell(error))),
     );
   });
 }
@@ -176,7 +229,13 @@ function followIn(
 ) {
   const abort = new AbortController();
   const release = context.io.onSignal(() => abort.abort());
-  const ended = session.follow(client.follow(conversation, { from, signal: abort.signal }));
+  const ended = session.follow(
+    client.follow(conversation, {
+      from,
+      signal: abort.signal,
+      onReachable: (isReachable) => session.reach(isReachable),
+    }),
+  );
   let over = false;
   const onEnd = () => {
     over = true;
