@@ -186,8 +186,8 @@ class GrowingAnswer {
     if (chunk.error || chunk.object === 'error') return this.#fail(faultOfBody(chunk));
     this.#model = stringOf(chunk.model) || this.#model;
     this.#usage = usageOf(chunk.usage) ?? this.#usage;
-    const choices = Array.isArray(chunk.choices) ? chunk.choices.filter(isRecord) : [];
-    const choice = choices.find((candidate) => (candidate.index ?? 0) === 0);
+    const choices: readonly unknown[] = Array.isArray(chunk.choices) ? chunk.choices : [];
+    const choice = choices.find(isFirstChoice);
     if (choice === undefined) return [];
     const deltas = this.#takeChoice(choice);
     if (choice.error || choice.finish_reason === 'error') this.#fail(faultOfBody(choice));
@@ -214,10 +214,9 @@ class GrowingAnswer {
     const refusal = stringOf(message.refusal);
     this.#isRefusal ||= refusal !== '';
     const content = this.#thinkTag.push(parts.text);
-    return [
-      ...this.#add({ reasoning: thought + content.reasoning, text: content.text + refusal }),
-      ...this.#takeCalls(message),
-    ];
+    const deltas = this.#add({ reasoning: thought + content.reasoning, text: content.text + refusal });
+    deltas.push(...this.#takeCalls(message));
+    return deltas;
   }
 
   /** Returns text that was held back because it could have been the start of a tag. */
@@ -234,10 +233,10 @@ class GrowingAnswer {
     const text = this.#wholeText.push(split.text);
     this.#reasoning += reasoning;
     this.#text += text;
-    return [
-      ...(reasoning === '' ? [] : [{ type: 'reasoning', delta: reasoning } as const]),
-      ...(text === '' ? [] : [{ type: 'text', delta: text } as const]),
-    ];
+    const deltas: ModelDelta[] = [];
+    if (reasoning !== '') deltas.push({ type: 'reasoning', delta: reasoning });
+    if (text !== '') deltas.push({ type: 'text', delta: text });
+    return deltas;
   }
 
   /** `function_call` is the legacy form of a single call. */
@@ -245,6 +244,10 @@ class GrowingAnswer {
     const legacy = isRecord(message.function_call) ? [{ index: 0, function: message.function_call }] : [];
     return this.#calls.push(Array.isArray(message.tool_calls) ? message.tool_calls : legacy);
   }
+}
+
+function isFirstChoice(choice: unknown): choice is JsonRecord {
+  return isRecord(choice) && (choice.index ?? 0) === 0;
 }
 
 function parse(json: string): unknown {

@@ -235,6 +235,7 @@ function createWatch(caller: AbortSignal): Watch {
   const own = new AbortController();
   let isExpired = false;
   let timer: NodeJS.Timeout | undefined;
+  let wait = 0;
   const abort = (): void => own.abort();
   caller.addEventListener('abort', abort, { once: true });
   const expire = (): void => {
@@ -245,6 +246,8 @@ function createWatch(caller: AbortSignal): Watch {
     signal: own.signal,
     state: () => (caller.aborted ? 'aborted' : isExpired ? 'expired' : 'waiting'),
     expectWithin(milliseconds) {
+      if (timer && milliseconds === wait) return void timer.refresh();
+      wait = milliseconds;
       clearTimeout(timer);
       timer = setTimeout(expire, Math.min(milliseconds, MAX_TIMER_MS));
     },
