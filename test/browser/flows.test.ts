@@ -180,7 +180,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
       /Lena Lead\s+asks\s+Dev <b>Ops<\/b>\s+answered in \d+/,
     );
     expect(await textOf(page.locator('.passage.handoff'))).toMatch(
-      /hands over to\s+Dev <b>Ops<\/b>\s+Please build it\./,
+      /hands over to\s+Dev <b>Ops<\/b>\s+\d\d:\d\d\s+\d+\s+Please build it\./,
     );
     expect(await page.locator('.call').count()).toBe(0); // What the lines already show needs no row.
     await page.keyboard.press('t');

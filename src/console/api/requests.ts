@@ -110,6 +110,22 @@ async function refusalOf(response: Response): Promise<RequestError> {
   return new RequestError(response.status, code, text('detail', response.statusText), text('hint', ''));
 }
 
+/** Bytes of a request's body that the daemon accepts. */
+const MOST_BYTES = 1_048_576;
+
+/** Throws if the daemon would not read it. It closes the connection then, as if it did not answer. */
+export function checkSize(post: Post): void {
+  const { size } = new Blob([JSON.stringify(post)]);
+  if (size <= MOST_BYTES) return;
+  const megabytes = (bytes: number) => `${(bytes / MOST_BYTES).toFixed(2)} MiB`;
+  throw new RequestError(
+    413,
+    'TOO_LARGE',
+    `The message has ${megabytes(size)}. A message may have ${megabytes(MOST_BYTES)}`,
+    'Shorten it, send it in parts, or let the agents read it from a file.',
+  );
+}
+
 /** Longer than the daemon waits for its server. */
 const POST_TIMEOUT_MS = 30_000;
 
@@ -127,7 +143,12 @@ export const requests = {
     ask<{ hits: FoundMessage[]; pending: number }>('GET', `search?${new URLSearchParams({ q, ...more })}`),
   /** A post without an answer may be sent again with its id. */
   post: (conversation: string, post: Post) =>
-    ask('POST', `${of(conversation)}/messages`, post, AbortSignal.timeout(POST_TIMEOUT_MS)),
+    ask<{ index: number }>(
+      'POST',
+      `${of(conversation)}/messages`,
+      post,
+      AbortSignal.timeout(POST_TIMEOUT_MS),
+    ),
   /** `at`: as of this entry; null: now. `texts`: the parts of the definition whose texts the answer contains. */
   view(conversation: string, agent: string, at: number | null, texts: readonly string[] = []) {
     const query = new URLSearchParams({ agent, ...(at !== null && { at: String(at) }) });

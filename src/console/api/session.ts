@@ -2,6 +2,7 @@
 
 const TOKEN = 'parley.token';
 const DRAFT = 'parley.draft.';
+const LEFT = 'parley.left.';
 const OUTBOX = 'parley.outbox';
 const NAME = 'parley.name';
 
@@ -44,6 +45,15 @@ export function keepList(name: string, texts: readonly string[]): void {
   localStorage.setItem(name, JSON.stringify(texts));
 }
 
+/** A text that the storage has no room for is in the page alone. */
+function store(name: string, text: string): void {
+  try {
+    sessionStorage.setItem(name, text);
+  } catch {
+    sessionStorage.removeItem(name); // an older text would be wrong
+  }
+}
+
 /** The unsent text, stored until the tab is closed. `place`: a conversation, or empty for a new one. */
 export function readDraft(place: string): string {
   return sessionStorage.getItem(DRAFT + place) ?? '';
@@ -51,7 +61,16 @@ export function readDraft(place: string): string {
 
 export function keepDraft(place: string, text: string): void {
   if (text === '') sessionStorage.removeItem(DRAFT + place);
-  else sessionStorage.setItem(DRAFT + place, text);
+  else store(DRAFT + place, text);
+}
+
+/** How a person left the thread of a conversation, as JSON, stored until the tab is closed. */
+export function readLeft(conversation: string): string {
+  return sessionStorage.getItem(LEFT + conversation) ?? '{}';
+}
+
+export function keepLeft(conversation: string, left: object): void {
+  store(LEFT + conversation, JSON.stringify(left));
 }
 
 /** The posts that are not confirmed, as JSON, stored until the tab is closed. */
@@ -61,5 +80,5 @@ export function readOutbox(): string {
 
 export function keepOutbox(posts: readonly object[]): void {
   if (posts.length === 0) sessionStorage.removeItem(OUTBOX);
-  else sessionStorage.setItem(OUTBOX, JSON.stringify(posts));
+  else store(OUTBOX, JSON.stringify(posts));
 }

@@ -41,6 +41,24 @@ export function clockTime(iso: string): string {
     : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 }
 
+/** With the date and seconds, for a closer look. */
+export function fullTime(iso: string): string {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime())
+    ? ''
+    : date.toLocaleString([], { dateStyle: 'full', timeStyle: 'medium' });
+}
+
+/** The day in words. */
+export function dayOf(iso: string, now: number): string {
+  const date = new Date(iso);
+  const midnight = (time: number) => new Date(time).setHours(0, 0, 0, 0);
+  const days = Math.round((midnight(now) - midnight(date.getTime())) / 86_400_000);
+  if (days === 0) return 'Today';
+  if (days === 1) return 'Yesterday';
+  return date.toLocaleDateString([], { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
+}
+
 /** With seconds. */
 export function clockTimeOf(time: number): string {
   return new Date(time).toLocaleTimeString([], {
@@ -82,4 +100,12 @@ export function oneLine(text: string, length = 120): string {
   const line = text.replace(/\s+/gu, ' ').trim();
   const letters = [...line];
   return letters.length <= length ? line : `${letters.slice(0, length - 1).join('')}…`;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals colour their output with them
+const ANSI = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
+
+/** Without the codes with which terminals colour their output. */
+export function withoutAnsi(text: string): string {
+  return text.replace(ANSI, '');
 }

@@ -3,10 +3,11 @@ import { follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
 import type { Block } from '../model/blocks.ts';
 import { oneLine } from '../model/format.ts';
-import { type Chunk, type Drafts, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
+import { type Chunk, type Drafts, type LiveDraft, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
 import { type Participant, participantsOf } from '../model/people.ts';
 import { Thread } from '../model/thread.ts';
-import { agents } from './session.ts';
+import { accepted, type KeptPost, outbox } from './outbox.ts';
+import { agents, me, nameOfMe } from './session.ts';
 
 /** The open conversation: its thread, its streamed text, and the state of the connection. */
 
@@ -27,10 +28,52 @@ export const selected = signal<number | null>(null);
 /** For screen readers. */
 export const announcement = signal('');
 
+/** The person's posts that the thread shows before the log has them. */
+export const pending = computed<readonly KeptPost[]>(() => {
+  void version.value;
+  const here = opened.value;
+  if (!here) return [];
+  const { entries } = here.thread;
+  const sending = outbox.value.filter(({ state }) => state === 'sending');
+  const logged = new Set(sending.length > 0 ? entries.slice(-RECENT).map(({ id }) => id) : []);
+  return [...accepted.value.filter(({ index }) => index >= entries.length), ...sending].filter(
+    ({ conversation, post }) => conversation === here.id && !logged.has(post.id),
+  );
+});
+
+/** Entries that may be newer than the answer to a post. */
+const RECENT = 200;
+
 export const participants = computed<ReadonlyMap<string, Participant>>(() => {
   void version.value;
-  return participantsOf(agents.value, opened.value?.thread.authors ?? new Map());
+  const authors = opened.value?.thread.authors ?? new Map<string, string>();
+  const isNewcomer = pending.value.length > 0 && !authors.has(me.value);
+  return participantsOf(
+    agents.value,
+    isNewcomer ? new Map([...authors, [me.value, nameOfMe.value]]) : authors,
+  );
 });
+
+/** The person's messages here, newest first. */
+export function ownMessages(): readonly string[] {
+  const logged = (opened.value?.thread.entries ?? []).flatMap((entry) =>
+    entry.type === 'message' && entry.author.id === me.value ? (entry.content ?? '') : [],
+  );
+  return [...logged, ...pending.value.map(({ post }) => post.content)].reverse();
+}
+
+/** Of messages that were streamed: the key of the streamed text, whose elements are kept, and a selection in them. */
+const streamedAs = new Map<number, string>();
+
+export const keyOfDraft = ({ turnId, call }: LiveDraft): string => `live ${turnId} ${call}`;
+
+/** The same before and after an entry is in the log. */
+export function keyOfBlock(block: Block): string {
+  const isPost = block.kind === 'message' && block.entry.role === 'user';
+  return isPost ? keyOfPost(block.entry) : (streamedAs.get(block.index) ?? String(block.index));
+}
+
+export const keyOfPost = ({ id }: { readonly id: string }): string => `post ${id}`;
 
 export function nameOf(id: string): string {
   return participants.value.get(id)?.name ?? id;
@@ -52,12 +95,12 @@ export function open(id: string): void {
   leave = () => left.abort();
   const thread = new Thread((slug) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug);
   opened.value = { id, thread };
-  const pending: Chunk[] = [];
+  const chunks: Chunk[] = [];
   const shown = { isPlanned: false };
   const show = () => {
     shown.isPlanned = false;
     if (left.signal.aborted) return;
-    drafts.value = pending.splice(0).reduce(withChunk, drafts.value);
+    drafts.value = chunks.splice(0).reduce(withChunk, drafts.value);
     version.value++;
   };
   const plan = () => {
@@ -71,19 +114,23 @@ export function open(id: string): void {
     signal: left.signal,
     next: () => thread.entries.length,
     onEntry(entry) {
-      const before = thread.blocks.length;
+      const known = thread.blocks.length;
       const isNew = entry.index >= thread.entries.length;
       if (!thread.add(entry)) throw new Error(`entry ${entry.index} came before ${thread.entries.length}`);
       if (!isNew) return;
-      drafts.value = withoutSaid(pending.splice(0).reduce(withChunk, drafts.value), entry);
-      if (connection.value.kind === 'live') announce(thread.blocks.slice(before), entry.createdAt);
+      const before = chunks.splice(0).reduce(withChunk, drafts.value);
+      drafts.value = withoutSaid(before, entry);
+      const said = before.get(entry.turnId ?? '');
+      if (said && entry.type === 'message' && !drafts.value.has(said.turnId))
+        streamedAs.set(entry.index, keyOfDraft(said));
+      if (connection.value.kind === 'live') announce(thread.blocks.slice(known), entry.createdAt);
       plan();
     },
     onCurrent(length) {
       loggedLength.value = length;
     },
     onChunk(chunk) {
-      pending.push(chunk);
+      chunks.push(chunk);
       plan();
     },
     onConnection(state) {
@@ -98,6 +145,7 @@ export function close(): void {
   leave = () => {};
   opened.value = null;
   drafts.value = NO_DRAFTS;
+  streamedAs.clear();
   loggedLength.value = null;
   selected.value = null;
   connection.value = { kind: 'connecting' };

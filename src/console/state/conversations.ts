@@ -1,6 +1,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
+import { withoutAnsi } from '../model/format.ts';
 import type { ConversationRow } from '../model/list.ts';
 import { access, isAway } from './session.ts';
 
@@ -15,6 +16,12 @@ export const sharedTitles = computed<ReadonlySet<string>>(() => {
   const titles = rows.value.flatMap(({ title }) => (title === null ? [] : [title]));
   return new Set(titles.filter((title) => seen.has(title) || !seen.add(title)));
 });
+
+/** As the list shows it; null: it has none, or is not listed yet. */
+export function titleOf(id: string): string | null {
+  const title = rows.value.find((row) => row.id === id)?.title ?? null;
+  return title && withoutAnsi(title);
+}
 
 function change({ whole, conversations, deleted }: ListChange): void {
   const next = new Map(whole ? [] : rows.value.map((row) => [row.id, row]));

@@ -1,11 +1,10 @@
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { keepDraft, readDraft } from '../api/session.ts';
+import { keepDraft, keepLeft, readDraft, readLeft } from '../api/session.ts';
 import { opened } from './conversation.ts';
 
 /**
- * What a person left in a conversation: unsent texts (until the tab is closed) and unfolded parts (until the page is loaded
- * again).
+ * What a person left in a conversation, until the tab is closed: unsent texts, unfolded parts and the place in the thread.
  */
 
 /** The conversation of the parts inside; null: the open one. */
@@ -28,15 +27,46 @@ export function useKeptText(field: string): readonly [string, (text: string) => 
   ];
 }
 
-const unfolded = new Set<string>();
+/** The entry at the top of the window, and how many pixels of it are above. */
+export interface ReadingPlace {
+  readonly index: number;
+  readonly offset: number;
+}
+
+interface Left {
+  readonly unfolded?: readonly string[];
+  readonly place?: ReadingPlace;
+}
+
+const left = new Map<string, Left>();
+
+function leftIn(conversation: string): Left {
+  const known = left.get(conversation) ?? (JSON.parse(readLeft(conversation)) as Left);
+  left.set(conversation, known);
+  return known;
+}
+
+function changeLeft(conversation: string, change: Left): void {
+  const next = { ...leftIn(conversation), ...change };
+  left.set(conversation, next);
+  keepLeft(conversation, next);
+}
 
 /** `name`: unique in the conversation. */
 export function isUnfolded(conversation: string, name: string): boolean {
-  return unfolded.has(`${conversation}/${name}`);
+  return leftIn(conversation).unfolded?.includes(name) ?? false;
 }
 
 export function keepUnfolded(conversation: string, name: string, isOpen: boolean): void {
-  const key = `${conversation}/${name}`;
-  if (isOpen) unfolded.add(key);
-  else unfolded.delete(key);
+  const others = leftIn(conversation).unfolded?.filter((one) => one !== name) ?? [];
+  changeLeft(conversation, { unfolded: isOpen ? [...others, name] : others });
+}
+
+/** Undefined: at the end. */
+export function readingPlace(conversation: string): ReadingPlace | undefined {
+  return leftIn(conversation).place;
+}
+
+export function keepReadingPlace(conversation: string, place: ReadingPlace | undefined): void {
+  if (place || leftIn(conversation).place) changeLeft(conversation, { place });
 }

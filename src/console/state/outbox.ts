@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import { isRetryable, type Post, requests, Unreachable } from '../api/requests.ts';
+import { checkSize, isRetryable, type Post, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
 import { access, isAway, report, sender } from './session.ts';
 
@@ -21,6 +21,11 @@ export interface KeptPost {
 }
 
 const RETRY_MS = 2_000;
+/** Posts that are shown until the log has them. */
+const MOST_ACCEPTED = 20;
+
+/** Posts that the daemon has accepted, and their entries. */
+export const accepted = signal<readonly (KeptPost & { readonly index: number })[]>([]);
 
 export const outbox = signal<readonly KeptPost[]>(
   (JSON.parse(readOutbox()) as readonly KeptPost[]).map((kept) =>
@@ -30,9 +35,15 @@ export const outbox = signal<readonly KeptPost[]>(
 let passes = Promise.resolve();
 let retry: ReturnType<typeof setTimeout> | undefined;
 
-/** False: the daemon refused the post, and the person sees the reason. */
+/** Tries to send it. False: it was refused, and the person sees the reason. */
 export async function send(conversation: string, message: Omit<Post, 'id'>): Promise<boolean> {
   const post = { id: crypto.randomUUID(), ...message, ...sender() };
+  try {
+    checkSize(post);
+  } catch (error) {
+    report(error);
+    return false;
+  }
   const mustWait = isAway.value || outbox.value.some(({ state }) => state === 'waiting');
   store([...outbox.value, { conversation, post, state: mustWait ? 'waiting' : 'sending' }]); // OUTBOX-1
   const isTried = flush();
@@ -73,10 +84,15 @@ async function sendAll(): Promise<void> {
       if (kept.state === 'sending') change(post.id, 'waiting');
       continue;
     }
-    const error = await failureOf(requests.post(conversation, post));
-    if (error === null) {
-      discard(post.id);
-    } else if (isRetryable(error)) {
+    const error = await requests.post(conversation, post).then(
+      ({ index }) => {
+        accepted.value = [...accepted.peek(), { ...kept, index }].slice(-MOST_ACCEPTED);
+        discard(post.id);
+      },
+      (failure: Error) => failure,
+    );
+    if (!error) continue;
+    if (isRetryable(error)) {
       blocked.add(conversation); // OUTBOX-2
       isUnreachable = error instanceof Unreachable;
       change(post.id, 'waiting', isUnreachable ? undefined : error.message);
@@ -87,12 +103,6 @@ async function sendAll(): Promise<void> {
   }
   if (outbox.peek().some(({ state }) => state !== 'refused')) retry = setTimeout(flush, RETRY_MS); // OUTBOX-3
 }
-
-const failureOf = (request: Promise<unknown>): Promise<Error | null> =>
-  request.then(
-    () => null,
-    (error: Error) => error,
-  );
 
 const keptOf = (id: string) => outbox.peek().find(({ post }) => post.id === id);
 

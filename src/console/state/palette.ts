@@ -5,7 +5,7 @@ import { rows } from './conversations.ts';
 import { showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';
 import { go, linkTo, route } from './route.ts';
-import { agents, identity } from './session.ts';
+import { agents, mayPost } from './session.ts';
 
 /** The palette: jumps to conversations, agents and messages. */
 
@@ -37,9 +37,10 @@ export const choices = computed<readonly Choice[]>(() => {
   const wanted = q.trim().toLowerCase();
   const fits = (...texts: readonly string[]) => texts.join(' ').toLowerCase().includes(wanted);
   const hasFilter = Object.keys(filters).length > 0;
-  const mayPost = identity.value?.role === 'operate' || identity.value?.role === 'post';
   const team =
-    wanted === '' || hasFilter || !mayPost ? [] : agents.value.filter(({ slug, name }) => fits(slug, name));
+    wanted === '' || hasFilter || !mayPost.value
+      ? []
+      : agents.value.filter(({ slug, name }) => fits(slug, name));
   const listed = hasFilter ? [] : rows.value.filter(({ id, title }) => fits(id, title ?? ''));
   const newest = [...listed].sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
   return [

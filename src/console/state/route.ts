@@ -11,6 +11,8 @@ export type Route =
       readonly view: 'thread' | 'timeline';
       /** The panel beside the thread. */
       readonly panel: Panel | null;
+      /** The entry that the thread shows; null: where the person left it, or its end. */
+      readonly entry: number | null;
     };
 
 /** What a panel shows about one entry. */
@@ -25,9 +27,15 @@ function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
   if (first === 'new' || first === 'inbox') return { page: first };
   if (first !== 'c' || id === '') return { page: 'list' };
-  const isPanel = PANELS.includes(view) && /^\d+$/.test(at);
-  const panel = isPanel ? { kind: view as Panel['kind'], index: Number(at) } : null;
-  return { page: 'conversation', id: decoded(id), view: view === 'timeline' ? 'timeline' : 'thread', panel };
+  const index = /^\d+$/.test(at) ? Number(at) : null;
+  const isPanel = PANELS.includes(view) && index !== null;
+  return {
+    page: 'conversation',
+    id: decoded(id),
+    view: view === 'timeline' ? 'timeline' : 'thread',
+    panel: isPanel ? { kind: view as Panel['kind'], index } : null,
+    entry: view === 'entry' ? index : null,
+  };
 }
 
 function decoded(text: string): string {
@@ -44,6 +52,7 @@ export const linkTo = {
   inbox: '#/inbox',
   conversation: (id: string) => `#/c/${encodeURIComponent(id)}`,
   timeline: (id: string) => `#/c/${encodeURIComponent(id)}/timeline`,
+  entry: (id: string, index: number) => `#/c/${encodeURIComponent(id)}/entry/${index}`,
   panel: (id: string, { kind, index }: Panel) => `#/c/${encodeURIComponent(id)}/${kind}/${index}`,
 };
 

@@ -83,6 +83,12 @@ export function sign(name: string): void {
 /** Whether the token may control conversations, delete and fork them. */
 export const isOperator = computed(() => identity.value?.role === 'operate');
 
+/** Whether the token may post messages. */
+export const mayPost = computed(() => isOperator.value || identity.value?.role === 'post');
+
+/** Whether the token may answer approvals. */
+export const mayApprove = computed(() => isOperator.value || identity.value?.role === 'approve');
+
 /** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
@@ -91,6 +97,9 @@ export const me = computed(() => {
   const name = identity.value?.name ?? signature.value.trim();
   return name === '' ? publisher.value : `${publisher.value}/${name}`;
 });
+
+/** The name that this person's messages show. */
+export const nameOfMe = computed(() => me.value.slice(me.value.indexOf('/') + 1));
 
 /** The author of posts, answers and switches. */
 export function sender(): Sender {

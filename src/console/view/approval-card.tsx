@@ -6,7 +6,7 @@ import { markedLines } from '../model/changed-words.ts';
 import { argumentsBlock, pretty } from '../model/format.ts';
 import { type ArgumentView, argumentViews, policyRule } from '../model/whole-call.ts';
 import { useKeptText } from '../state/kept.ts';
-import { attempt, sender } from '../state/session.ts';
+import { attempt, mayApprove, sender } from '../state/session.ts';
 import { CopyButton } from './copy-button.tsx';
 import { Line } from './diff.tsx';
 import { Fold } from './parts.tsx';
@@ -20,7 +20,23 @@ interface ApprovalProps {
 }
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
-export function ApprovalCard({ approval, call, agent, onDone }: ApprovalProps) {
+export function ApprovalCard(props: ApprovalProps) {
+  const { approval, call } = props;
+  return (
+    <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
+      <p>
+        {approval.mayHaveRun
+          ? 'The daemon ended while this call was running. It may have taken effect.'
+          : 'This call may change something outside. May it run?'}
+      </p>
+      <WholeCall call={call} />
+      {approval.why && <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>}
+      {mayApprove.value ? <Answers {...props} /> : <p class="muted">Your token may not answer this.</p>}
+    </fieldset>
+  );
+}
+
+function Answers({ approval, call, agent, onDone }: ApprovalProps) {
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(`${approval.approvalId}/reason`);
   const [edited, setEdited] = useKeptText(`${approval.approvalId}/arguments`);
@@ -38,14 +54,7 @@ export function ApprovalCard({ approval, call, agent, onDone }: ApprovalProps) {
   const withReason = (answer: string) =>
     say(answer, answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
   return (
-    <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
-      <p>
-        {approval.mayHaveRun
-          ? 'The daemon ended while this call was running. It may have taken effect.'
-          : 'This call may change something outside. May it run?'}
-      </p>
-      <WholeCall call={call} />
-      {approval.why && <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>}
+    <>
       <input
         aria-label={approval.mayHaveRun ? 'What it gave' : 'Reason'}
         placeholder={
@@ -80,7 +89,7 @@ export function ApprovalCard({ approval, call, agent, onDone }: ApprovalProps) {
         />
       )}
       {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
-    </fieldset>
+    </>
   );
 }
 

@@ -1,51 +1,68 @@
-import { finishNotice } from '../../conversation/log/finish-reason.ts';
-import { splitMessage } from '../../conversation/log/model-failure.ts';
 import type { Block } from '../model/blocks.ts';
-import { clockTime, duration } from '../model/format.ts';
-import { nameOf, opened } from '../state/conversation.ts';
+import { dayOf } from '../model/format.ts';
+import type { LiveDraft } from '../model/live.ts';
+import { nameOf, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
-import { linkTo, type Panel } from '../state/route.ts';
-import { isOperator } from '../state/session.ts';
-import { CallRow } from './call-row.tsx';
-import { FailedTurnActions, FailureText } from './failure-view.tsx';
-import { Markdown } from './markdown.tsx';
+import type { KeptPost } from '../state/outbox.ts';
+import { EntryTime } from './entry-meta.tsx';
+import { FailedTurnActions } from './failure-view.tsx';
+import { Markdown } from './markdown/markdown.tsx';
+import { draftView, messageView, postView } from './message.tsx';
 import { Avatar, Fold, Name } from './parts.tsx';
 
+/** What the thread shows: blocks of the log, then posts that are under way and texts that are being written. */
+export type Shown =
+  | Block
+  | { readonly kind: 'post'; readonly post: KeptPost }
+  | { readonly kind: 'draft'; readonly draft: LiveDraft };
+
 export interface BlockProps {
-  readonly block: Block;
+  readonly block: Shown;
   readonly place: number;
   readonly count: number;
+  /** The time of the first entry of a day; null: not the first. */
+  readonly day: string | null;
   /** Agents that have read up to here. */
   readonly readers: readonly string[];
   readonly isSelected: boolean;
 }
 
-export function BlockView({ block, place, count, readers, isSelected }: BlockProps) {
+export function BlockView({ block, place, count, day, readers, isSelected }: BlockProps) {
   return (
     <>
+      {day !== null && (
+        <h3 class="day">
+          <time dateTime={day.slice(0, 10)}>{dayOf(day, Date.now())}</time>
+        </h3>
+      )}
       <article
-        class={`block ${block.kind}${'tone' in block ? ` ${block.tone}` : ''}${authorClass(block)}`}
+        class={`block ${classOf(block)}`}
         tabIndex={isSelected ? 0 : -1}
         aria-posinset={place + 1}
         aria-setsize={count}
         aria-label={labelOf(block)}
       >
-        <Content block={block} />
+        {contentOf(block)}
       </article>
       {readers.length > 0 && <ReadMarker readers={readers} />}
     </>
   );
 }
 
-function Content({ block }: { readonly block: Block }) {
+/** Messages are elements of one shape, not components, so that they keep their elements (`message.tsx`). */
+function contentOf(block: Shown) {
   switch (block.kind) {
     case 'message':
-      return <Message block={block} />;
+      return messageView(block);
+    case 'post':
+      return postView(block.post);
+    case 'draft':
+      return draftView(block.draft);
     case 'band':
       return (
         <p class="band-line">
           <span class="band-title">{block.title}</span>
-          {block.detail && <span class="muted">{block.detail}</span>}
+          {block.detail && <bdi class="muted">{block.detail}</bdi>}
         </p>
       );
     case 'passage':
@@ -55,83 +72,8 @@ function Content({ block }: { readonly block: Block }) {
   }
 }
 
-function Message({
-  block: { entry, calls, index },
-}: {
-  readonly block: Extract<Block, { kind: 'message' }>;
-}) {
-  const { author } = entry;
-  const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
-  const notice = finishNotice(entry.finishReason);
-  const { text, failure } = splitMessage(entry);
-  const to = entry.role === 'user' ? (entry.to ?? []) : [];
-  return (
-    <>
-      <Avatar id={author.id} />
-      <div class="body">
-        <p class="by">
-          <Name id={author.id} name={author.name} />
-          {to.length > 0 && <span class="muted">to {to.map(nameOf).join(', ')}</span>}
-          {entry.delivery && entry.delivery !== 'steer' && <span class="tag">{entry.delivery}</span>}
-          {entry.includeInContext === false && <span class="tag">for people only</span>}
-          <span class="meta">
-            <PanelLinks index={index} author={author.name} isAnswer={isAnswer} />
-            {entry.duration !== undefined && isAnswer && <span>{duration(entry.duration)}</span>}
-            <time dateTime={entry.createdAt}>{clockTime(entry.createdAt)}</time>
-            <span class="number">{index}</span>
-          </span>
-        </p>
-        {entry.reasoning && (
-          <Fold name={`thought ${index}`} summary={<span class="muted">thought about it</span>}>
-            <p class="reasoning">{entry.reasoning}</p>
-          </Fold>
-        )}
-        {text && <Markdown text={text} isTyped={author.kind === 'person'} />}
-        {failure && <FailureText failure={failure} />}
-        {notice !== null && <p class="fault">({notice})</p>}
-        {calls.some(({ isTold }) => !isTold) && (
-          <div class="calls">
-            {calls.map(
-              (call) => !call.isTold && <CallRow key={call.place.position} call={call} agent={author.id} />,
-            )}
-          </div>
-        )}
-      </div>
-    </>
-  );
-}
-
-interface PanelLinksProps {
-  readonly index: number;
-  readonly author: string;
-  readonly isAnswer: boolean;
-}
-
-function PanelLinks({ index, author, isAnswer }: PanelLinksProps) {
-  const link = (kind: Panel['kind']) => linkTo.panel(opened.value?.id ?? '', { kind, index });
-  return (
-    <>
-      {isOperator.value && (
-        <a class="beside" href={link('fork')} aria-label={`Fork from entry ${index}`} title="Fork from here">
-          fork
-        </a>
-      )}
-      {isAnswer && (
-        <a
-          class="beside why"
-          href={link('why')}
-          aria-label={`Why did ${author} say that?`}
-          title="Why did it say that? (Enter)"
-        >
-          why?
-        </a>
-      )}
-    </>
-  );
-}
-
 function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }> }) {
-  const { tone, from, to, text, answeredAt } = block;
+  const { tone, from, to, text, answeredAt, index } = block;
   return (
     <>
       <span class="passage-who">
@@ -144,17 +86,17 @@ function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }
           <Name id={from} />
           <span class="muted">{tone === 'handoff' ? 'hands over to' : 'asks'}</span>
           <Name id={to} />
-          {tone === 'delegation' && (
-            <span class="meta">
-              {answeredAt === null ? (
+          <span class="meta">
+            {tone === 'delegation' &&
+              (answeredAt === null ? (
                 <span>no answer yet</span>
               ) : (
                 <button type="button" class="link" onClick={() => jumpTo(answeredAt)}>
                   answered in {answeredAt}
                 </button>
-              )}
-            </span>
-          )}
+              ))}
+            <TimeOf index={index} />
+          </span>
         </p>
         <Markdown text={text} />
       </div>
@@ -168,6 +110,9 @@ function Note({ block }: { readonly block: Extract<Block, { kind: 'note' }> }) {
     <>
       {agent && <Name id={agent} />}
       <span>{title}</span>
+      <span class="meta">
+        <TimeOf index={index} />
+      </span>
     </>
   );
   if (content === '') {
@@ -185,29 +130,48 @@ function Note({ block }: { readonly block: Extract<Block, { kind: 'note' }> }) {
   );
 }
 
+function TimeOf({ index }: { readonly index: number }) {
+  const at = useThread()?.thread.entries[index]?.createdAt;
+  return at ? <EntryTime index={index} at={at} /> : null;
+}
+
 function ReadMarker({ readers }: { readonly readers: readonly string[] }) {
   const names = readers.map(nameOf).join(', ');
   return (
-    <p class="read-marker" title={`${names} has read up to here`}>
-      <span class="meta" aria-hidden="true">
-        read
-      </span>
+    <p class="read-marker" title={`Read up to here: ${names}`}>
+      <span class="meta">read</span>
       {readers.map((slug) => (
         <Avatar key={slug} id={slug} size="small" />
       ))}
-      <span class="unseen">{names} has read up to here</span>
+      <span class="unseen">up to here: {names}</span>
     </p>
   );
 }
 
-function authorClass(block: Block): string {
-  if (block.kind !== 'message') return '';
-  const fault = block.entry.partType === 'error' ? ' fault' : '';
-  return ` by-${block.entry.author.kind}${fault}`;
+function classOf(block: Shown): string {
+  switch (block.kind) {
+    case 'message':
+      return `message by-${block.entry.author.kind}${block.entry.partType === 'error' ? ' fault' : ''}`;
+    case 'post':
+      return 'message by-person sending';
+    case 'draft':
+      return 'message draft';
+    default:
+      return `${block.kind} ${block.tone}`;
+  }
 }
 
-function labelOf(block: Block): string {
-  if (block.kind === 'message') return `${block.entry.author.name}, entry ${block.index}`;
-  if (block.kind === 'passage') return `${nameOf(block.from)} to ${nameOf(block.to)}`;
-  return block.title;
+function labelOf(block: Shown): string {
+  switch (block.kind) {
+    case 'message':
+      return `${block.entry.author.name}, entry ${block.index}`;
+    case 'post':
+      return 'Being sent';
+    case 'draft':
+      return `${nameOf(block.draft.agent)} is writing`;
+    case 'passage':
+      return `${nameOf(block.from)} to ${nameOf(block.to)}`;
+    default:
+      return block.title;
+  }
 }

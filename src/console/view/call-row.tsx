@@ -3,9 +3,9 @@ import { escapeHidden } from '../../kernel/hidden.ts';
 import { requests } from '../api/requests.ts';
 import { type Call, type Question, questionOf } from '../model/blocks.ts';
 import { resultFailure } from '../model/failure.ts';
-import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../model/format.ts';
+import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../model/format.ts';
 import { useConversation, useKeptText } from '../state/kept.ts';
-import { attempt, sender } from '../state/session.ts';
+import { attempt, mayPost, sender } from '../state/session.ts';
 import { ApprovalCard } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Fold, Icon } from './parts.tsx';
@@ -96,10 +96,16 @@ export function QuestionCard({ question: { call, agent, question, options }, onD
     <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
       <p>
         <Icon name="question" />
-        {question}
+        <bdi>{withoutAnsi(question)}</bdi>
       </p>
       {call.result ? (
-        <p class="muted">answered: {oneLine(call.result.content, 200)}</p>
+        <p class="muted">
+          answered: <bdi>{oneLine(call.result.content, 200)}</bdi>
+        </p>
+      ) : !mayPost.value ? (
+        <p class="muted">
+          {options.length > 0 && `Options: ${options.join(', ')}. `}Your token may not answer this.
+        </p>
       ) : (
         <form
           class="buttons"

@@ -2,14 +2,15 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../conversation/index.ts';
 import { keepDraft, readDraft } from '../api/session.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
-import { useThread } from '../state/conversation.ts';
-import { agents, identity, publisher, sign, signature } from '../state/session.ts';
+import { ownMessages, useThread } from '../state/conversation.ts';
+import { agents, identity, mayApprove, mayPost, publisher, sign, signature } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
 
+/** What happens to a message to an agent at work. */
 const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
-  { delivery: 'steer', means: 'steer: shown in the middle of a running turn' },
-  { delivery: 'queue', means: 'queue: a separate turn, afterwards' },
-  { delivery: 'interrupt', means: 'interrupt: stops the running turn' },
+  { delivery: 'steer', means: 'Steer: they read it during their turn' },
+  { delivery: 'queue', means: 'Queue: they answer it after their turn' },
+  { delivery: 'interrupt', means: 'Interrupt: it ends their turn, they answer it now' },
 ];
 
 interface ComposerProps {
@@ -22,7 +23,10 @@ interface ComposerProps {
 export function Composer({ onPost, place }: ComposerProps) {
   const [delivery, setDelivery] = useState<DeliveryMode>('steer');
   const writing = useWriting(place, (content) => onPost(content, delivery));
-  if (identity.value?.role === 'read') return <p class="composer muted">Your token may read but not post.</p>;
+  if (!mayPost.value) {
+    const may = mayApprove.value ? 'read and approve' : 'read';
+    return <p class="composer muted">Your token may {may} but not post.</p>;
+  }
   return (
     <form
       class="composer"
@@ -37,7 +41,7 @@ export function Composer({ onPost, place }: ComposerProps) {
         <textarea
           id="composer"
           ref={writing.field}
-          rows={1}
+          rows={Math.min(writing.text.split('\n', 8).length, 8)}
           placeholder="Write a message, @ to name an agent"
           aria-label="Message"
           aria-haspopup="listbox"
@@ -49,12 +53,7 @@ export function Composer({ onPost, place }: ComposerProps) {
           onKeyDown={writing.onKeyDown}
           onSelect={writing.onSelect}
         />
-        <button
-          type="submit"
-          class="send"
-          disabled={writing.text.trim() === '' || writing.isPosting}
-          aria-label="Send"
-        >
+        <button type="submit" class="send" disabled={writing.text.trim() === ''} aria-label="Send">
           <Icon name="send" />
         </button>
       </div>
@@ -62,22 +61,22 @@ export function Composer({ onPost, place }: ComposerProps) {
         <Signature />
         {place !== '' && (
           <label>
-            <span class="muted">while they work</span>
+            <span class="muted">While they work</span>
             <select
               aria-label="Delivery"
               value={delivery}
               onChange={(event) => setDelivery(event.currentTarget.value as DeliveryMode)}
             >
               {DELIVERIES.map((one) => (
-                <option key={one.delivery} value={one.delivery} title={one.means}>
-                  {one.delivery}
+                <option key={one.delivery} value={one.delivery}>
+                  {one.means}
                 </option>
               ))}
             </select>
           </label>
         )}
         <span class="muted keys">
-          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> breaks the line
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
         </span>
       </div>
     </form>
@@ -125,7 +124,6 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   const caret = useRef<number | null>(null);
   const [text, setText] = useState(() => readDraft(place));
   const [cursor, setCursor] = useState(0);
-  const [isPosting, setPosting] = useState(false);
   const [chosen, choose] = useState(0);
   const [isDismissed, dismiss] = useState(false);
   const mention = isDismissed ? null : mentionAt(text, cursor);
@@ -146,15 +144,17 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   };
   const post = async () => {
     const content = text.trim();
-    if (content === '' || isPosting) return;
-    setPosting(true);
-    if (await onPost(content)) {
-      write('');
-      setCursor(0);
-    }
-    setPosting(false);
+    if (content === '') return;
+    write('');
+    setCursor(0);
     field.current?.focus();
+    if (await onPost(content)) return;
+    write([content, readDraft(place)].filter((part) => part !== '').join('\n\n')); // it was refused
   };
+  const recall = useRecall(text, (message) => {
+    write(message);
+    caret.current = message.length;
+  });
   const take = (slug: string) => {
     if (!mention) return;
     const after = completed(text, mention, slug);
@@ -188,9 +188,25 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
     } else if (event.key === 'Enter' && !event.shiftKey) {
       event.preventDefault();
       void post();
-    }
+    } else if (recall(event.key)) event.preventDefault();
   };
-  return { field, text, isPosting, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
+  return { field, text, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
+}
+
+/** The up arrow in an empty field writes the person's last message, then the ones before; the down arrow goes back. */
+function useRecall(text: string, write: (message: string) => void): (key: string) => boolean {
+  const recalled = useRef({ at: -1, text: '' });
+  return (key) => {
+    const by = { ArrowUp: 1, ArrowDown: -1 }[key];
+    const last = recalled.current.text === text && text !== '' ? recalled.current.at : -1;
+    if (by === undefined || (text !== '' && last === -1) || last + by < -1) return false;
+    const messages = ownMessages();
+    const at = Math.min(last + by, messages.length - 1);
+    if (at === last) return true;
+    recalled.current = { at, text: messages[at] ?? '' };
+    write(recalled.current.text);
+    return true;
+  };
 }
 
 interface Suggesting {

@@ -1,7 +1,8 @@
 import { useEffect } from 'preact/hooks';
 import type { DeliveryMode } from '../../conversation/index.ts';
 import { heading } from '../state/alerts.ts';
-import { connection, opened, useThread } from '../state/conversation.ts';
+import { connection, useThread } from '../state/conversation.ts';
+import { titleOf } from '../state/conversations.ts';
 import { jumpTo } from '../state/jump.ts';
 import { send } from '../state/outbox.ts';
 import { route } from '../state/route.ts';
@@ -15,7 +16,8 @@ import { Timeline } from './timeline/timeline.tsx';
 import { UnknownConversation } from './unknown.tsx';
 
 export function ConversationPage() {
-  const title = useThread()?.thread.title;
+  const here = useThread();
+  const title = here && (titleOf(here.id) ?? here.thread.title);
   useEffect(() => {
     heading.value = title ?? '';
     return () => {
@@ -23,7 +25,6 @@ export function ConversationPage() {
     };
   }, [title]);
   const at = route.value;
-  const here = opened.value;
   if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
   const post = (content: string, delivery: DeliveryMode) => send(at.id, { content, delivery });
   return (

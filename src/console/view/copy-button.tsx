@@ -26,7 +26,7 @@ export function CopyButton({
 }
 
 /** Over plain HTTP from another machine, browsers offer no clipboard: then the selection is copied. */
-async function toClipboard(text: string): Promise<void> {
+export async function toClipboard(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const field = document.createElement('textarea');
   field.value = text;

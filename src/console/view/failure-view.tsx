@@ -6,7 +6,7 @@ import type { EndedTurn } from '../model/blocks.ts';
 import { nameOf, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
 import { writeTo } from '../state/keys.ts';
-import { agents, attempt, identity, isOperator, sender } from '../state/session.ts';
+import { agents, attempt, isOperator, mayPost, sender } from '../state/session.ts';
 
 /** Why a call of a tool or a model failed, in words, with its code for a search. */
 export function FailureText({ failure: { code, message } }: { readonly failure: ModelFailure }) {
@@ -36,7 +36,7 @@ interface ActionsProps {
 export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const here = useThread();
   const [isChoosing, choose] = useState(false);
-  if (!here?.thread.isNewest(agent, ended.turnId) || identity.value?.role === 'read') return null;
+  if (!here?.thread.isNewest(agent, ended.turnId) || !mayPost.value) return null;
   const { id, thread } = here;
   const others = agents.value.filter(({ slug }) => slug !== agent);
   const reason = thread.entries.findLast(

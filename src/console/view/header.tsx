@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import type { Mode } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { useThread } from '../state/conversation.ts';
+import { titleOf } from '../state/conversations.ts';
 import { linkTo, route } from '../state/route.ts';
-import { agents, attempt, phases, sender, workflows } from '../state/session.ts';
+import { agents, attempt, isOperator, phases, sender, workflows } from '../state/session.ts';
 import { DeleteMenu } from './delete-menu.tsx';
 import { Icon } from './parts.tsx';
 
@@ -17,7 +19,9 @@ export function Header() {
       <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
         <Icon name="back" />
       </a>
-      <h2 title={id}>{thread.title ?? id}</h2>
+      <h2 title={id}>
+        <bdi>{titleOf(id) ?? thread.title ?? id}</bdi>
+      </h2>
       <nav class="tabs" aria-label="View">
         <a href={linkTo.conversation(id)} aria-current={at.view === 'thread' ? 'page' : undefined}>
           Thread
@@ -40,11 +44,11 @@ function PhaseChoice() {
   const here = useThread();
   if (!here) return null;
   const { id, thread } = here;
+  if (!isOperator.value) return <Setting name="Phase" value={thread.phase} />;
   const known = phases.value.some(({ phase }) => phase === thread.phase);
   return (
-    <select
-      aria-label="Phase"
-      title="Phase"
+    <Choice
+      name="Phase"
       value={thread.phase}
       onChange={(event) => {
         const phase = event.currentTarget.value;
@@ -58,7 +62,7 @@ function PhaseChoice() {
           {phase}
         </option>
       ))}
-    </select>
+    </Choice>
   );
 }
 
@@ -67,11 +71,11 @@ function ModeChoice() {
   if (!here) return null;
   const { id, thread } = here;
   const now = thread.mode === 'run' ? `run ${thread.run?.workflowId ?? ''}`.trim() : thread.mode;
+  if (!isOperator.value) return <Setting name="Mode" value={now} />;
   const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (
-    <select
-      aria-label="Mode"
-      title="Mode"
+    <Choice
+      name="Mode"
       value={now}
       onChange={(event) => {
         const [mode = 'agent', workflow] = event.currentTarget.value.split(' ');
@@ -87,14 +91,41 @@ function ModeChoice() {
           {choice}
         </option>
       ))}
-    </select>
+    </Choice>
+  );
+}
+
+interface ChoiceProps {
+  readonly name: string;
+  readonly value: string;
+  readonly onChange: (event: { readonly currentTarget: HTMLSelectElement }) => void;
+  readonly children: ComponentChildren;
+}
+
+function Choice({ name, value, onChange, children }: ChoiceProps) {
+  return (
+    <label class="setting">
+      <span class="muted">{name}</span>
+      <select value={value} onChange={onChange}>
+        {children}
+      </select>
+    </label>
+  );
+}
+
+/** For a token that may not change it. */
+function Setting({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <span class="setting" title={`Your token may not change the ${name.toLowerCase()}`}>
+      <span class="muted">{name}</span> {value}
+    </span>
   );
 }
 
 function StopButton() {
   const isBusy = useSignal(false);
   const here = useThread();
-  if (!here) return null;
+  if (!here || !isOperator.value) return null;
   const { id, thread } = here;
   // A message that names an agent resumes that agent alone: then there is something to stop again.
   const isStopped = thread.isStopped && agents.value.every(({ slug }) => thread.stateOf(slug).isStopped);

@@ -3,7 +3,7 @@ import { requests } from '../api/requests.ts';
 import type { AgentState } from '../model/thread.ts';
 import { participants, useThread } from '../state/conversation.ts';
 import { writeTo } from '../state/keys.ts';
-import { agents, attempt, sender } from '../state/session.ts';
+import { agents, attempt, isOperator, mayPost, sender } from '../state/session.ts';
 import { closeOnLeaving } from './menu.ts';
 import { Avatar } from './parts.tsx';
 
@@ -28,7 +28,7 @@ export function People() {
         <li key={id}>
           <span class="chip" title={id}>
             <Avatar id={id} size="small" />
-            {name}
+            <bdi>{name}</bdi>
           </span>
         </li>
       ))}
@@ -61,14 +61,19 @@ function AgentChip({ slug, id, state, hasFloor }: ChipProps) {
         : hasFloor
           ? 'has the floor'
           : '';
+  const chip = (
+    <>
+      <Avatar id={slug} size="small" />
+      <bdi>{name}</bdi>
+      {word && <span class="muted">{word}</span>}
+      {status === 'running' && <span class="pulse" aria-hidden="true" />}
+    </>
+  );
+  const look = `chip ${isStopped ? 'stopped' : status}`;
+  if (!mayPost.value) return <span class={look}>{chip}</span>;
   return (
     <details class="menu" ref={menu}>
-      <summary class={`chip ${isStopped ? 'stopped' : status}`}>
-        <Avatar id={slug} size="small" />
-        {name}
-        {word && <span class="muted">{word}</span>}
-        {status === 'running' && <span class="pulse" aria-hidden="true" />}
-      </summary>
+      <summary class={look}>{chip}</summary>
       <div class="menu-list">
         <button
           type="button"
@@ -79,20 +84,21 @@ function AgentChip({ slug, id, state, hasFloor }: ChipProps) {
         >
           Write to @{slug}
         </button>
-        <button
-          type="button"
-          onClick={act(() => requests.mode(id, { mode: 'agent', agent: slug, ...sender() }))}
-        >
-          Give the floor
-        </button>
-        {isStopped ? (
-          <button type="button" onClick={act(() => requests.resume(id, { agent: slug, ...sender() }))}>
-            Resume
-          </button>
-        ) : (
-          <button type="button" onClick={act(() => requests.stop(id, { agent: slug, ...sender() }))}>
-            Stop
-          </button>
+        {isOperator.value && (
+          <>
+            <button
+              type="button"
+              onClick={act(() => requests.mode(id, { mode: 'agent', agent: slug, ...sender() }))}
+            >
+              Give the floor
+            </button>
+            <button
+              type="button"
+              onClick={act(() => requests[isStopped ? 'resume' : 'stop'](id, { agent: slug, ...sender() }))}
+            >
+              {isStopped ? 'Resume' : 'Stop'}
+            </button>
+          </>
         )}
       </div>
     </details>

@@ -1,7 +1,6 @@
 import { escapeHidden } from '../../kernel/hidden.ts';
+import { withoutAnsi } from '../model/format.ts';
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals colour their output with them
-const ANSI = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 const ESCAPES = /((?:\\u[0-9a-f]{4})+)/;
 
 /** A text in full. Hidden characters are marked escapes, so that they differ from a written backslash. */
@@ -12,7 +11,7 @@ export function VisibleText({
   readonly text: string;
   readonly isOutput?: boolean;
 }) {
-  const shown = isOutput ? text.replace(ANSI, '') : text;
+  const shown = isOutput ? withoutAnsi(text) : text;
   // Only what escaping adds is marked: the text is split at its own characters first.
   const parts = shown.split(/([^\n\t\x20-\x7e]+)/).flatMap((part, n) => {
     if (n % 2 === 0) return [part];

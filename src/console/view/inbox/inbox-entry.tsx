@@ -1,3 +1,4 @@
+import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { when } from '../../model/format.ts';
@@ -8,7 +9,7 @@ import { dismiss, leaveOut, readEntry } from '../../state/inbox.ts';
 import { showEntry } from '../../state/jump.ts';
 import { InConversation } from '../../state/kept.ts';
 import { linkTo } from '../../state/route.ts';
-import { identity } from '../../state/session.ts';
+import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
 import { ApprovalCard } from '../approval-card.tsx';
 import { QuestionCard } from '../call-row.tsx';
 import { continueTurn, FailureText } from '../failure-view.tsx';
@@ -68,7 +69,9 @@ export function InboxEntry({ item }: EntryProps) {
             {content && <Content {...{ item, content, onDone }} />}
           </fieldset>
         </InConversation.Provider>
-        {!mayAnswer(item) && <p class="muted">Your token may not answer this.</p>}
+        {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
+          <p class="muted">Your token may not answer this.</p>
+        )}
         {!isDecision(item) && (
           <button
             type="button"
@@ -87,18 +90,15 @@ export function InboxEntry({ item }: EntryProps) {
   );
 }
 
-const ROLES: Readonly<Record<InboxItem['kind'], string>> = {
-  approval: 'approve',
-  outcome: 'approve',
-  question: 'post',
-  failed: 'post',
-  limited: 'operate',
+const RIGHTS: Readonly<Record<InboxItem['kind'], ReadonlySignal<boolean>>> = {
+  approval: mayApprove,
+  outcome: mayApprove,
+  question: mayPost,
+  failed: mayPost,
+  limited: isOperator,
 };
 
-function mayAnswer({ kind }: InboxItem): boolean {
-  const role = identity.value?.role;
-  return role === 'operate' || role === ROLES[kind];
-}
+const mayAnswer = ({ kind }: InboxItem): boolean => RIGHTS[kind].value;
 
 interface ContentProps extends EntryProps {
   readonly content: InboxContent;

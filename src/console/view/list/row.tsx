@@ -1,4 +1,4 @@
-import { money, shortId, when } from '../../model/format.ts';
+import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { type ConversationRow, hasFailed } from '../../model/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { isNew, pins } from '../../state/marks.ts';
@@ -25,8 +25,8 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
       >
         <span class="heading">
           {pins.value.has(row.id) && <Icon name="pin" />}
-          <span class="title" id={`title-${row.id}`}>
-            {title}
+          <span class="title" dir="auto" id={`title-${row.id}`}>
+            {withoutAnsi(title)}
           </span>
           {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
           {isUnread && (

@@ -5,6 +5,7 @@ import { inbox } from '../../state/inbox.ts';
 import { filter, found, isFiltered, narrow } from '../../state/list.ts';
 import { openPalette } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
+import { mayPost } from '../../state/session.ts';
 import { Icon } from '../parts.tsx';
 import { useVirtualList } from '../virtual-list.ts';
 import { Filters } from './filters.tsx';
@@ -27,9 +28,16 @@ export function Sidebar() {
         >
           <Icon name="search" />
         </button>
-        <a class="button quiet" href={linkTo.new} aria-label="New conversation" title="New conversation (n)">
-          <Icon name="plus" />
-        </a>
+        {mayPost.value && (
+          <a
+            class="button quiet"
+            href={linkTo.new}
+            aria-label="New conversation"
+            title="New conversation (n)"
+          >
+            <Icon name="plus" />
+          </a>
+        )}
       </header>
       <InboxLink />
       <div class="find">

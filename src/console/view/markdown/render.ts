@@ -14,7 +14,8 @@ import typescript from 'highlight.js/lib/languages/typescript';
 import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
 import MarkdownIt from 'markdown-it';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { escapeHidden } from '../../../kernel/hidden.ts';
+import { withoutAnsi } from '../../model/format.ts';
 
 /**
  * Renders Markdown as elements.
@@ -23,10 +24,18 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
  * MARKDOWN-2 Nothing is loaded: an image is shown as a link.
  * MARKDOWN-3 Line breaks of a person are kept. In all other texts a single line break is a space, as in Markdown, because models
  *    and files wrap their lines.
+ * MARKDOWN-4 Colour codes of terminals are removed. Characters that change the reading direction are escapes in code, and
+ *    everywhere if they override it, so that no text looks like another one.
  */
 
 const LANGUAGES = { bash, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
+
+/** Characters. Highlighting more takes longer than a frame. */
+const MOST_HIGHLIGHTED = 20_000;
+// MARKDOWN-4
+const OVERRIDES = /[\u202a-\u202e]/g;
+const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
 
 function createMarkdown(breaks: boolean) {
   const markdown = new MarkdownIt({
@@ -34,7 +43,9 @@ function createMarkdown(breaks: boolean) {
     linkify: true,
     breaks, // MARKDOWN-3
     highlight: (code, language) =>
-      hljs.getLanguage(language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
+      hljs.getLanguage(language) && code.length < MOST_HIGHLIGHTED
+        ? hljs.highlight(code, { language, ignoreIllegals: true }).value
+        : '',
   });
   markdown.renderer.rules.image = (tokens, place) => {
     const token = tokens[place];
@@ -50,6 +61,11 @@ function createMarkdown(breaks: boolean) {
       token.attrs = (token.attrs ?? []).filter(([name]) => name !== 'style');
       token.attrSet('class', `align-${align}`);
     }
+  });
+  markdown.core.ruler.after('inline', 'directions', (state) => {
+    for (const token of state.tokens.flatMap((one) => [one, ...(one.children ?? [])]))
+      if (/^(fence|code_block|code_inline)$/.test(token.type))
+        token.content = token.content.replace(DIRECTIONS, escapeHidden);
   });
   return markdown;
 }
@@ -101,19 +117,57 @@ purify.addHook('afterSanitizeAttributes', (node) => {
   node.setAttribute('rel', 'noopener noreferrer nofollow');
 });
 
-function fragmentOf(text: string, isTyped: boolean): DocumentFragment {
-  return purify.sanitize((isTyped ? typed : written).render(text), {
+export interface Rendered {
+  readonly fragment: DocumentFragment;
+  /** Where the last block of the text begins. What is added to the text changes no block before it. */
+  readonly lastBlock: number;
+}
+
+/** `isTyped`: by a person, line by line. */
+export function render(text: string, isTyped: boolean): Rendered {
+  const markdown = isTyped ? typed : written;
+  const tokens = markdown.parse(text, {});
+  const html = markdown.renderer.render(tokens, markdown.options, {});
+  const fragment = purify.sanitize(html, {
     ...SANITISED,
     ALLOWED_TAGS: [...SANITISED.ALLOWED_TAGS],
     ALLOWED_ATTR: [...SANITISED.ALLOWED_ATTR],
   });
+  for (const scrolling of fragment.querySelectorAll('pre, table')) makeScrollable(scrolling);
+  const line = tokens.findLast(({ level, map }) => level === 0 && map !== null)?.map?.[0] ?? 0;
+  return { fragment, lastBlock: offsetOf(text, line) };
 }
 
-/** `isTyped`: by a person, line by line. */
-export function Markdown({ text, isTyped = false }: { readonly text: string; readonly isTyped?: boolean }) {
-  const place = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    place.current?.replaceChildren(fragmentOf(text, isTyped));
-  }, [text, isTyped]);
-  return <div class="prose" ref={place} />;
+/** The text as it is rendered (MARKDOWN-4). */
+export function readable(text: string): string {
+  return withoutAnsi(text).replace(/\r\n?/g, '\n').replace(OVERRIDES, escapeHidden);
+}
+
+/** The content of the code block at this position, as it was written. */
+export function codeAt(text: string, position: number): string {
+  const blocks = written.parse(text, {}).filter(({ type }) => type === 'fence' || type === 'code_block');
+  return blocks[position]?.content ?? '';
+}
+
+/** A frame that scrolls sideways, which the keyboard reaches; beside code, a button that copies it. */
+function makeScrollable(element: Element): void {
+  const frame = document.createElement('div');
+  frame.className = element.localName === 'pre' ? 'code' : 'wide';
+  element.replaceWith(frame);
+  frame.append(element);
+  const scrolling = element.localName === 'pre' ? element : frame;
+  scrolling.setAttribute('tabindex', '0');
+  if (scrolling === frame) return;
+  const copy = document.createElement('button');
+  copy.type = 'button';
+  copy.className = 'quiet copy-code';
+  copy.textContent = 'Copy';
+  copy.setAttribute('aria-label', 'Copy the code');
+  frame.append(copy);
+}
+
+function offsetOf(text: string, line: number): number {
+  let offset = 0;
+  for (let n = 0; n < line; n++) offset = text.indexOf('\n', offset) + 1;
+  return offset;
 }

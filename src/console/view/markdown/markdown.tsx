@@ -1,0 +1,46 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { toClipboard } from '../copy-button.tsx';
+import { grow } from './grow.ts';
+import { codeAt, readable, render } from './render.ts';
+
+export interface MarkdownProps {
+  readonly text: string;
+  /** By a person, line by line. */
+  readonly isTyped?: boolean;
+  /** More is coming: then only its last block is rendered again. */
+  readonly isGrowing?: boolean;
+}
+
+/** A text as elements. A selection in it is kept while it grows. */
+export function Markdown({ text, isTyped = false, isGrowing = false }: MarkdownProps) {
+  const place = useRef<HTMLDivElement>(null);
+  /** The blocks that no longer change: their text and their last node. */
+  const finished = useRef<{ readonly text: string; readonly last: ChildNode | null }>(NOTHING);
+  useLayoutEffect(() => {
+    const div = place.current;
+    if (!div) return;
+    const shown = readable(text);
+    const before = isGrowing && shown.startsWith(finished.current.text) ? finished.current : NOTHING;
+    const { fragment, lastBlock } = render(shown.slice(before.text.length), isTyped);
+    div.onclick = ({ target }) => copyCode(div, text, target);
+    grow(div, fragment, before.last ? before.last.nextSibling : div.firstChild);
+    const last = div.lastElementChild?.previousSibling;
+    finished.current =
+      isGrowing && lastBlock > 0 && last
+        ? { text: shown.slice(0, before.text.length + lastBlock), last }
+        : before;
+  }, [text, isTyped, isGrowing]);
+  return <div class="prose" dir="auto" ref={place} />;
+}
+
+const NOTHING = { text: '', last: null };
+
+async function copyCode(div: Element, text: string, target: EventTarget | null): Promise<void> {
+  const button = target instanceof Element ? target.closest('.copy-code') : null;
+  if (!button) return;
+  await toClipboard(codeAt(text, [...div.querySelectorAll('.copy-code')].indexOf(button)));
+  button.textContent = 'Copied';
+  setTimeout(() => {
+    button.textContent = 'Copy';
+  }, 2_000);
+}

@@ -1,0 +1,266 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { type Site, scriptedSettings } from '../support/daemon.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+const DAYS = ['2026-03-01T10:00:00.000Z', '2026-03-01T11:00:00.000Z', '2026-03-04T09:30:15.000Z'];
+
+/** A conversation of earlier days, and a long one. */
+async function importOld(site: Site): Promise<void> {
+  const author = { kind: 'person', id: 'alice', name: 'Alice' };
+  const entry = (content: string, index: number, createdAt: string) =>
+    JSON.stringify({ index, id: `m${index}`, createdAt, type: 'message', role: 'user', author, content });
+  const days = DAYS.map((at, n) => entry(`of day ${n}`, n, at));
+  const long = Array.from({ length: 400 }, (_, n) =>
+    entry(`number ${n}\n\n${'more text '.repeat(1 + (n % 40))}`, n, String(DAYS[0])),
+  );
+  for (const [name, lines] of Object.entries({ days, long })) {
+    const file = join(site.root, `${name}.jsonl`);
+    await writeFile(file, `${lines.join('\n')}\n`);
+    const { code, stderr } = await site.parley('import', file, '--conversation', name);
+    if (code !== 0) throw new Error(stderr);
+  }
+}
+
+const RULES = [
+  {
+    when: { last: '/^grow/' },
+    reply: {
+      text: `The first paragraph stays.\n\nThe second one ${'grows word by word '.repeat(60)}until **its end**.\n\n- a list`,
+      delayMs: 25,
+    },
+  },
+  {
+    when: { last: '/^signs/' },
+    reply: {
+      text: '\u001b[31mred\u001b[0m words\n\nשלום עולם\n\nan \u202eoverride\n\n```js\nconst a = "\u2066b";\n```\n\n| a |\n|-|\n| 1 |',
+    },
+  },
+  ...SCRIPT.rules,
+];
+
+describe.skipIf(chromiumPath === null)('the thread of the console', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ approvals: { ownRequests: true } }),
+      agents: AGENTS,
+      files: { 'script.yaml': { rules: RULES } },
+      before: importOld,
+    });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+
+  it('each day has a heading, and a time shows its full date to the pointer', async () => {
+    const page = await stage.look('#/c/days', { timezoneId: 'UTC', locale: 'en-GB' });
+    await message(page, 'of day 2').waitFor();
+    const days = await page.locator('.day').allInnerTexts();
+    expect(days.map((day) => day.replace(',', ''))).toEqual([
+      'Sunday 1 March 2026',
+      'Wednesday 4 March 2026',
+    ]);
+    const time = message(page, 'of day 2').locator('time');
+    expect(await time.getAttribute('title')).toMatch(/^Wednesday,? 4 March 2026 at 09:30:15$/);
+    await write(page, 'and today');
+    await message(page, 'Noted: and today').waitFor();
+    expect(await page.locator('.day').last().innerText()).toBe('Today');
+  });
+
+  const select = (page: Page, selector: string) =>
+    page.evaluate(
+      `getSelection().selectAllChildren([...document.querySelectorAll(${JSON.stringify(selector)})].at(-1))`,
+    );
+  const selection = (page: Page) => page.evaluate<string>('getSelection().toString()');
+
+  it('a selection in a text is kept while the text is written, and when it is in the log', async () => {
+    const page = await stage.look('#/c/grows');
+    await page.locator('.composer').waitFor();
+    await post('grows', 'grow');
+    await page.locator('.draft p', { hasText: 'second one grows' }).waitFor();
+    await page.evaluate(
+      `(([text]) => getSelection().setBaseAndExtent(text, 4, text, 20))(document.querySelector('.draft .prose p:last-child').childNodes)`,
+    );
+    const selected = await selection(page);
+    expect(selected).toBe('second one grows');
+    await message(page, 'its end').and(page.locator(':not(.draft)')).waitFor({ timeout: 20_000 });
+    expect(await selection(page)).toBe(selected);
+    expect(await page.locator('.prose li', { hasText: 'a list' }).count()).toBe(1);
+    expect(await message(page, 'its end').locator('.prose strong').innerText()).toBe('its end');
+  });
+
+  it('a selection elsewhere in the thread is kept and stays in sight while a text is written', async () => {
+    for (let n = 0; n < 8; n++) await post('held', `line ${n}`, { includeInContext: false });
+    const page = await stage.look('#/c/held', { viewport: { width: 1_000, height: 500 } });
+    await message(page, 'line 7').waitFor();
+    await select(page, 'article.by-person .prose');
+    expect(await selection(page)).toBe('line 7');
+    await post('held', 'grow');
+    await page.locator('.draft p', { hasText: 'second one grows' }).waitFor();
+    await message(page, 'its end').and(page.locator(':not(.draft)')).waitFor({ timeout: 20_000 });
+    expect(await selection(page)).toBe('line 7');
+    expect(await message(page, 'line 7').isVisible()).toBe(true);
+  });
+
+  const atTop = (page: Page) =>
+    page.evaluate<string>(
+      `[...document.querySelectorAll('.place')].find((one) => one.getBoundingClientRect().bottom > document.querySelector('.thread').getBoundingClientRect().top + 5)?.innerText.match(/number \\d+/)?.[0] ?? ''`,
+    );
+
+  it('the place in the thread is kept over switching, the timeline and a reload', async () => {
+    const page = await stage.look('#/c/long');
+    await message(page, 'number 399').waitFor();
+    await page.locator('.thread').hover();
+    await page.mouse.wheel(0, -9_000);
+    await expect.poll(() => atTop(page)).not.toMatch(/39\d|^$/);
+    await page.waitForTimeout(300); // the heights above are measured
+    const place = await atTop(page);
+    await page.evaluate("location.hash = '#/c/days'");
+    await message(page, 'of day 2').waitFor();
+    await page.goBack();
+    await expect.poll(() => atTop(page)).toBe(place);
+    await page.getByRole('link', { name: 'Timeline' }).click();
+    await page.locator('.timeline').waitFor();
+    await page.getByRole('link', { name: 'Thread' }).click();
+    await expect.poll(() => atTop(page)).toBe(place);
+    await page.reload();
+    await expect.poll(() => atTop(page)).toBe(place);
+    await page.getByRole('button', { name: 'Newest' }).click();
+    await message(page, 'number 399').waitFor();
+    await page.reload();
+    await message(page, 'number 399').waitFor();
+  });
+
+  it('what is unfolded stays unfolded over switching and a reload', async () => {
+    await post('folds', 'write it');
+    const page = await stage.look('#/c/folds');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    const call = page.locator('.call.done');
+    await call.locator('summary').click();
+    await call.getByText('Arguments').waitFor();
+    await page.evaluate("location.hash = '#/c/days'");
+    await message(page, 'of day 2').waitFor();
+    await page.goBack();
+    await call.getByText('Arguments').waitFor();
+    await page.reload();
+    await call.getByText('Arguments').waitFor();
+  });
+
+  it('the head shows the title that the list shows', async () => {
+    await post('titled', 'a first message that names the conversation');
+    const page = await stage.look('#/c/titled');
+    const heading = page.locator('.head h2');
+    await expect.poll(() => heading.innerText()).toBe('a first message that names the conversation');
+    expect(await page.title()).toMatch(/^.*a first message that names the conversation · Parley$/);
+    await stage.api('POST', 'conversations/titled/label', { title: 'Photos' });
+    await expect.poll(() => heading.innerText()).toBe('Photos');
+  });
+
+  it('colour codes are removed, directions follow the text, and hidden directions are visible', async () => {
+    await post('signs', 'signs');
+    const page = await stage.look('#/c/signs');
+    const prose = page.locator('article.by-agent .prose');
+    expect(await textOf(prose)).toMatch(/^red words/);
+    expect(await textOf(prose)).toContain('an \\u202eoverride');
+    expect(await textOf(prose.locator('pre'))).toContain('"\\u2066b"');
+    const start = (text: string) =>
+      prose.locator('p', { hasText: text }).evaluate((one) => {
+        const range = one.ownerDocument.createRange();
+        range.selectNodeContents(one);
+        return range.getBoundingClientRect().right > one.getBoundingClientRect().right - 2;
+      });
+    expect([await start('red words'), await start('שלום')]).toEqual([false, true]);
+  });
+
+  it('an entry has an address, which selects it', async () => {
+    const page = await stage.look('#/c/long/entry/40');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
+    await message(page, 'number 41').getByRole('link', { name: 'Entry 41', exact: true }).click();
+    expect(page.url()).toMatch(/#\/c\/long\/entry\/41$/);
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 41\b/);
+  });
+
+  it('a message, its code and its link can be copied', async () => {
+    await post('copied', 'show code');
+    const page = await stage.look('#/c/copied', { permissions: ['clipboard-read', 'clipboard-write'] });
+    const copied = () => page.evaluate<string>('navigator.clipboard.readText()');
+    const answer = page.locator('article.by-agent');
+    await answer.hover();
+    await answer.getByRole('button', { name: 'Copy entry 2' }).click();
+    await expect.poll(copied).toBe('```js\nconst one = 1;\n```\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |');
+    await answer.getByRole('button', { name: 'Copy the link to entry 2' }).click();
+    await expect.poll(copied).toBe(`${stage.url}/#/c/copied/entry/2`);
+    await answer.locator('pre').hover();
+    await answer.getByRole('button', { name: 'Copy the code' }).click();
+    await expect.poll(copied).toBe('const one = 1;\n');
+  });
+});
+
+const ROLES = {
+  read: 'reads-it-and-more',
+  post: 'posts-it-and-more',
+  approve: 'approves-it-all-of-it',
+  operate: 'operates-it-all-of-it',
+};
+
+describe.skipIf(chromiumPath === null)('the console of a token that may not do everything', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ approvals: { ownRequests: true } }),
+      env: Object.fromEntries(
+        Object.entries(ROLES).map(([role, token]) => [`PARLEY_HTTP_TOKENS_${role.toUpperCase()}`, token]),
+      ),
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+      token: ROLES.operate,
+    });
+    await stage.api('POST', 'conversations/calls/messages', { content: 'write it' });
+    await stage.api('POST', 'conversations/asked/messages', { content: 'ask me' });
+  });
+  afterEach(() => stage.endOfTest(/status of 401/));
+  afterAll(() => stage?.close());
+
+  const enter = async (role: keyof typeof ROLES, hash: string) => {
+    const page = await stage.look(hash);
+    await page.getByLabel('This daemon requires a token').fill(ROLES[role]);
+    await page.keyboard.press('Enter');
+    await page.locator('.composer').waitFor();
+    return page;
+  };
+
+  it.each(['read', 'post', 'approve'] as const)(
+    'a token with the role %s has no control that the daemon would refuse',
+    async (role) => {
+      const page = await enter(role, '#/c/calls');
+      await page.locator('.ask-card').waitFor();
+      const count = (name: string) => page.getByRole('button', { name, exact: true }).count();
+      expect(await count('Stop')).toBe(0);
+      expect(await page.locator('.controls select').count()).toBe(0);
+      expect(await textOf(page.locator('.controls'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
+      expect(await count('Approve')).toBe(role === 'approve' ? 1 : 0);
+      expect(await page.getByText('Your token may not answer this.').count()).toBe(
+        role === 'approve' ? 0 : 1,
+      );
+      expect(await page.getByLabel('Message', { exact: true }).count()).toBe(role === 'post' ? 1 : 0);
+      expect(await page.locator('summary.chip').count()).toBe(role === 'post' ? 2 : 0);
+      expect(await page.getByRole('link', { name: 'New conversation' }).count()).toBe(
+        role === 'post' ? 1 : 0,
+      );
+      if (role === 'post') {
+        await page.locator('summary.chip').first().click();
+        expect(await page.locator('.menu[open] button').allInnerTexts()).toEqual(['Write to @dev']);
+      }
+      await page.evaluate("location.hash = '#/c/asked'");
+      await page.locator('.question').waitFor();
+      expect(await count('blue')).toBe(role === 'post' ? 1 : 0);
+    },
+  );
+});
