@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { blocksOf } from '../support/pages.ts';
 import { linkPackage, withDaemon } from '../support/project.ts';
+import { hasPython } from '../support/terminal.ts';
 
 /** Each template as a user gets it: written by `parley init`, with the package linked where `npm install` puts it. */
 
@@ -72,5 +74,32 @@ describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversati
     );
     expect(named.length).toBeGreaterThan(3);
     for (const file of named) await stat(join(project, file ?? ''));
+  });
+});
+
+describe.each([
+  ['JavaScript', process.execPath, 'programs/counter.mjs', true],
+  ['Python', 'python3', 'programs/counter.py', hasPython],
+] as const)('the agent of the template team in %s', (language, command, file, isThere) => {
+  it.runIf(isThere)(`the agent of the template team in ${language} answers a turn`, async () => {
+    await runCli(['init', 'project'], { workingDirectory: root });
+    const env = await install();
+    await withDaemon(project, { env }, async (parley) => {
+      const program = spawn(command, [file], {
+        cwd: project,
+        env: { ...strangersEnvironment(), PYTHONDONTWRITEBYTECODE: '1' },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const exited = once(program, 'exit');
+      try {
+        expect(String(await once(program.stdout, 'data'))).toContain('ready');
+        const said = await parley('say', 'words', '@counter One two. Three four five!', '--wait');
+        expect(said.stdout).toContain('5 words in 2 sentences.');
+        expect((await parley('agents')).stdout).toMatch(/counter .* idle/);
+      } finally {
+        program.kill('SIGTERM');
+        await exited;
+      }
+    });
   });
 });
