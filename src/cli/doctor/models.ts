@@ -80,7 +80,7 @@ export async function agentChecks(context: Context, config: Config): Promise<Che
   const remote = config.agents.filter(({ runtime }) => runtime === 'bus');
   if (remote.length === 0) return [];
   const seen = await askDaemon(context);
-  return remote.map(({ slug }) => agentCheck(slug, seen));
+  return remote.map((agent) => agentCheck(agent, seen));
 }
 
 async function askDaemon(context: Context): Promise<readonly AgentSummary[] | null> {
@@ -91,7 +91,10 @@ async function askDaemon(context: Context): Promise<readonly AgentSummary[] | nu
   }
 }
 
-function agentCheck(slug: string, seen: readonly AgentSummary[] | null): Check {
+function agentCheck(
+  { slug, absentMs }: Pick<Config['agents'][number], 'slug' | 'absentMs'>,
+  seen: readonly AgentSummary[] | null,
+): Check {
   const name = `agent ${slug} (runtime: bus)`;
   if (seen === null) return { name, status: 'ok', message: 'not checked: no daemon is running' };
   const found = seen.find((one) => one.slug === slug);
@@ -101,10 +104,11 @@ function agentCheck(slug: string, seen: readonly AgentSummary[] | null): Check {
   }
   if (found.connected ?? found.status !== 'not connected')
     return { name, status: 'ok', message: 'connected' };
+  const isWaiting = absentMs !== null;
   return {
     name,
-    status: 'fail',
-    message: 'not connected: its turns fail with AGENT_NOT_CONNECTED',
+    status: isWaiting ? 'warn' : 'fail',
+    message: `not connected: its turns ${isWaiting ? 'wait for it' : 'fail with AGENT_NOT_CONNECTED'}`,
     fix: `start the process of ${slug}, or check its server and subject prefix`,
   };
 }

@@ -6,7 +6,10 @@ from pathlib import Path
 
 # A small NATS client and the protocol of a turn; copy the folder to change them.
 project = Path(__file__).resolve().parent.parent
-sys.path.append(str(project / "node_modules/parleyd/examples/remote-agent-python"))
+client = project / "node_modules/parleyd/examples/remote-agent-python"
+if not client.is_dir():
+    sys.exit(f"counter: {client} is missing: run `npm install` first")
+sys.path.append(str(client))
 from agent import Nats, address_in, serve
 
 

@@ -30,6 +30,12 @@ describe('ls', () => {
           : { conversations: [row('a', USED)], next: 'a' },
     });
 
+  it('`parley ls` of no conversation names the command that starts one, with its own flags', async () => {
+    const daemon = fakeDaemon({ conversations: { conversations: [], next: null } });
+    const { err } = await parley(['ls', '--prefix', 'other'], { daemon });
+    expect(err).toBe('no conversations yet: start one with `parley chat --prefix other`\n');
+  });
+
   it('`parley ls` prints all pages as one table', async () => {
     const { code, out } = await parley(['ls'], { daemon: pages() });
     expect(code).toBe(0);

@@ -65,7 +65,10 @@ describe('doctor on remote agents', () => {
     const agents = Object.entries(statuses).map(([slug, status]) => ({ slug, status }));
     const configured = {
       ...config({}),
-      agents: ['critic', 'scribe', 'late'].map((slug) => ({ slug, runtime: 'bus' })),
+      agents: ['critic', 'scribe', 'late', 'patient'].map((slug) => ({
+        ...{ slug, runtime: 'bus' },
+        absentMs: slug === 'patient' ? 60_000 : null,
+      })),
     };
     return parley(['doctor', '--json'], {
       daemon: fakeDaemon({ agents: { agents } }),
@@ -74,17 +77,23 @@ describe('doctor on remote agents', () => {
   };
 
   it('doctor fails for a remote agent that is not connected', async () => {
-    const ran = await remote({ critic: 'not connected', scribe: 'idle' });
+    const ran = await remote({ critic: 'not connected', scribe: 'idle', patient: 'not connected' });
     expect(ran.code).toBe(1);
     const checks = ran.json().filter((check) => JSON.stringify(check).includes('runtime: bus'));
     expect(checks).toMatchObject([
       {
         name: 'agent critic (runtime: bus)',
         status: 'fail',
+        message: 'not connected: its turns fail with AGENT_NOT_CONNECTED',
         fix: expect.stringContaining('start the process'),
       },
       { name: 'agent scribe (runtime: bus)', status: 'ok' },
       { name: 'agent late (runtime: bus)', status: 'warn' },
+      {
+        status: 'warn',
+        message: 'not connected: its turns wait for it',
+        fix: expect.stringContaining('start'),
+      },
     ]);
   });
 });

@@ -31,7 +31,7 @@ export function addLs(program: Command, act: Act): void {
           } while (after);
           if (context.json) for (const row of rows) context.value(row);
           else if (rows.length === 0) {
-            context.note(`no conversations yet: start one with \`${context.io.invocation} chat\``);
+            context.note(`no conversations yet: start one with \`${context.command('chat')}\``);
           } else
             context.line(
               renderTable(
