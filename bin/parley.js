@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Starts the command line: the built one, or, in a checkout, the source itself by way of tsx.
+// Starts the command line: the built one, or, in a checkout, a bundle of the source as it is now.
 // Plain JavaScript that old versions of Node can read, so that they can say that they are too old.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 const OLDEST = [20, 19];
 
@@ -18,14 +18,27 @@ if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
 const source = new URL('../src/cli/main.ts', import.meta.url);
 const built = new URL('../dist/cli/main.js', import.meta.url);
 
-if (existsSync(source)) {
-  const { register } = await import('tsx/esm/api');
-  register({ tsconfig: false }); // the folder that a person happens to be in may hold a tsconfig.json of its own
-  await import(source.href);
+if (process.argv.length === 3 && process.argv[2] === '--version') {
+  // As the program prints it, without loading it.
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  process.stdout.write(`${version}\n`);
+} else if (existsSync(source)) {
+  await import(await programOfCheckout());
 } else if (existsSync(built)) {
   await import(built.href);
 } else {
   process.stderr.write('parley is not complete here: neither src/cli nor dist/cli is there.\n');
   process.stderr.write('In a checkout, restore the source; else install the package again.\n');
   process.exit(1);
+}
+
+async function programOfCheckout() {
+  const { adviceOn, programOf } = await import('../scripts/checkout.mjs');
+  try {
+    if (process.argv.includes('--verbose')) process.setSourceMapsEnabled(true); // it prints stack traces
+    return (await programOf(new URL('..', import.meta.url))).href;
+  } catch (error) {
+    process.stderr.write(`the source cannot be bundled: ${error.message}\n${adviceOn(error)}\n`);
+    process.exit(1);
+  }
 }

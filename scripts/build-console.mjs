@@ -1,17 +1,19 @@
 // Builds the web console from src/console to dist/console, which the daemon serves.
 // `--if-possible`: as part of `npm ci`, which must not fail where the tools for it were left out (`--omit=dev`).
 import { fileURLToPath } from 'node:url';
+import { notices } from './notices.mjs';
 
 const root = fileURLToPath(new URL('../src/console', import.meta.url));
 const outDir = fileURLToPath(new URL('../dist/console', import.meta.url));
 
-async function build() {
+export async function buildConsole() {
   const vite = await import('vite');
   await vite.build({
     configFile: false,
     root,
     base: './',
     logLevel: 'warn',
+    plugins: [notices()],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       outDir,
@@ -23,10 +25,12 @@ async function build() {
   });
 }
 
-try {
-  await build();
-} catch (error) {
-  const lacksTools = error.code === 'ERR_MODULE_NOT_FOUND' && process.argv.includes('--if-possible');
-  if (!lacksTools) throw error;
-  console.error('the web console is not built: its tools are not installed (npm ci without --omit=dev)');
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    await buildConsole();
+  } catch (error) {
+    const lacksTools = error.code === 'ERR_MODULE_NOT_FOUND' && process.argv.includes('--if-possible');
+    if (!lacksTools) throw error;
+    console.error('the web console is not built: its tools are not installed (npm ci without --omit=dev)');
+  }
 }

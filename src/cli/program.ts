@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { ParleyError } from '../client/index.ts';
+import { ParleyError, VERSION } from '../kernel/index.ts';
 import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
@@ -95,7 +94,7 @@ export async function run(
 export function createProgram(io: Io, act: Act): Command {
   const program = new Command('parley')
     .description('People and several LLM agents on one thread, over NATS.')
-    .version(version(), '--version', 'print the version')
+    .version(VERSION, '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .exitOverride()
     .configureOutput({
@@ -123,11 +122,6 @@ const COMMANDS = {
   'Without a daemon': [addFsck, addExport, addImport, addMigrate, addNatsConfig, addChaos],
   'Set up': [addInit, addContext, addCompletion],
 };
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return String((JSON.parse(text) as { version?: unknown }).version);
-}
 
 /** Help and version are results; every other parser error is wrong usage (PROGRAM-1). */
 function usageOutcome(error: CommanderError, program: Command, argv: readonly string[], io: Io): number {

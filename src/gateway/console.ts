@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { type OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import type { Application, Request } from './context.ts';
-import { checkHost, type KnownHosts } from './guard/hosts.ts';
+import { checkHost } from './guard/hosts.ts';
+import type { KnownHosts } from './guard/known-hosts.ts';
 
 /**
  * Serves the console: a page and its built assets.

@@ -6,7 +6,7 @@ import { createIdSource, messageOf, OneTimeCodes, ParleyError } from '../kernel/
 import { createApplication } from './application.ts';
 import type { Application } from './context.ts';
 import type { Token } from './guard/access.ts';
-import type { KnownHosts } from './guard/hosts.ts';
+import type { KnownHosts } from './guard/known-hosts.ts';
 import type { GatewayPort, Wire } from './port.ts';
 
 /**

@@ -3,7 +3,8 @@
  *
  *   errors, schema-fault      errors for people; what is wrong with a value
  *   json, text, hidden        checks and display of untrusted text
- *   time, ids, version        clocks, time limits, ids (injected, so that the core is pure)
+ *   time, ids                 clocks, time limits, ids (injected, so that the core is pure)
+ *   package                   the folder and the version of this package
  *   abort, mailbox            cancellation, release order, batching
  *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
@@ -39,6 +40,7 @@ export {
   WRITING_BY_ALL,
   WRITING_BY_OTHERS,
 } from './open-to-others.ts';
+export { PACKAGE, VERSION } from './package.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { cut, decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
 export {
@@ -56,4 +58,3 @@ export {
   type Timers,
 } from './time.ts';
 export { parseTraceparent, TRACEPARENT, type TraceContext, traceparentOf } from './traceparent.ts';
-export { VERSION } from './version.ts';

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
@@ -61,7 +61,50 @@ describe('the packed package', () => {
     expect(files).toEqual(
       expect.arrayContaining(['dist/console/index.html', 'examples/team/script.yaml', 'docs/README.md']),
     );
-    expect(files.filter((file) => /^(src|test|bench\/(?!RESULTS))/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^(src|test|dist\/run|bench\/(?!RESULTS))/.test(file))).toEqual([]);
+  });
+
+  it('the package contains the licences of the packages that it bundles', async () => {
+    const notices = await readFile(join(packed, 'dist/NOTICES.txt'), 'utf8');
+    expect(notices).toMatch(/^---- openai \d[\d.]* \(Apache-2.0\) ----\n\n[\s\S]*Apache License/m);
+    expect(notices).toMatch(/^---- commander \d[\d.]* \(MIT\) ----\n\n[\s\S]*TJ Holowaychuk/m);
+    expect(await readFile(join(packed, 'dist/console/NOTICES.txt'), 'utf8')).toContain('---- preact ');
+  });
+
+  it('the types of the package are complete for a user, with the zod of the user', async () => {
+    const home = await mkdtemp(join(root, 'types-'));
+    for (const name of ['zod', '@types'])
+      await symlink(join(ROOT, 'node_modules', name), join(root, 'node_modules', name));
+    await writeFile(
+      join(home, 'program.mts'),
+      `import { createDaemon, type Config, tool } from 'parleyd';
+       import { connect, type ParleyClient } from 'parleyd/client';
+       import { testTeam } from 'parleyd/testing';
+       import { z } from 'zod';
+       const stock = tool({
+         name: 'stock',
+         description: 'counts',
+         input: z.object({ item: z.string() }),
+         run: ({ item }) => item.toUpperCase(),
+       });
+       // @ts-expect-error: a number
+       const wrong: ParleyClient = 1;
+       export const all: readonly unknown[] = [createDaemon, connect, testTeam, stock, wrong];
+       export type { Config };`,
+    );
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const options = [
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      'false',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2023',
+    ];
+    const args = [compiler, ...options, '--types', 'node', 'program.mts'];
+    await expect(run(process.execPath, args, home)).resolves.toBe('');
   });
 
   it('parley init, up, say and a stop work from the package', async () => {

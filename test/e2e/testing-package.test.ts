@@ -4,11 +4,12 @@ import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bundle, LIBRARIES, PROGRAM } from '../../scripts/bundle.mjs';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
 import { followUntil, turnsEnded } from '../support/daemon.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
 
-/** The guides for tests and embedding, as a reader follows them in a folder with the package that the compiler builds. */
+/** The guides for tests and embedding, as a reader follows them in a folder with the bundled package. */
 
 const PAGES = ['docs/guides/test-your-team.md', 'docs/guides/embed.md'];
 
@@ -35,17 +36,7 @@ async function installPackage(): Promise<void> {
   for (const name of ['config', 'package.json'])
     await cp(join(ROOT, name), join(home, name), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(home, 'node_modules'));
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
-  const options = ['--noCheck', '--declaration', 'false', '--sourceMap', 'false'];
-  const args = [
-    compiler,
-    '-p',
-    join(ROOT, 'tsconfig.build.json'),
-    ...options,
-    '--outDir',
-    join(home, 'dist'),
-  ];
-  expect(await run(args)).toEqual({ code: 0, output: '' });
+  await bundle({ root: ROOT, outDir: join(home, 'dist'), entries: { ...PROGRAM, ...LIBRARIES } });
 }
 
 const link = (name: string) =>

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 
@@ -16,13 +17,15 @@ afterEach(async () => {
 async function packageOf(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-launcher-'));
   made.push(folder);
-  const all = { 'package.json': '{"type":"module"}', ...files };
+  const all = { 'package.json': '{"type":"module","version":"1.2.3"}', 'src/search/thread.ts': '', ...files };
   for (const [path, text] of Object.entries(all)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
   }
-  await mkdir(join(folder, 'bin'));
-  await copyFile(join(ROOT, 'bin/parley.js'), join(folder, 'bin/parley.js'));
+  for (const path of ['bin/parley.js', 'scripts/checkout.mjs', 'scripts/bundle.mjs']) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await copyFile(join(ROOT, path), join(folder, path));
+  }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   return folder;
 }
@@ -33,14 +36,22 @@ interface Ended {
   readonly stderr: string;
 }
 
-function launch(folder: string, node: readonly string[] = []): Promise<Ended> {
+function launch(folder: string, node: readonly string[] = [], args = ['ls', '--json']): Promise<Ended> {
   return new Promise((resolve) => {
-    const command = [...node, join(folder, 'bin/parley.js'), 'ls', '--json'];
+    const command = [...node, join(folder, 'bin/parley.js'), ...args];
     execFile(process.execPath, command, { cwd: folder }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     });
   });
 }
+
+/** The bundles of a checkout. */
+async function bundlesOf(folder: string): Promise<string[]> {
+  return (await readdir(join(folder, 'dist/run'))).filter((name) => name !== 'current.json');
+}
+
+/** A file that is too new can change without a change of its times. */
+const untilNotNew = () => pause(1_100);
 
 const SAY = 'console.log(JSON.stringify(process.argv.slice(2)));';
 
@@ -63,8 +74,82 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect((await launch(folder)).stdout).toBe('function\n');
   });
 
+  it('a checkout is bundled once, and again after each change, also one that keeps size and time', async () => {
+    const word = 'src/cli/word.ts';
+    const folder = await packageOf({
+      'src/cli/main.ts': `import { word } from './word.ts';\nconsole.log(word);`,
+      [word]: "export const word: string = 'abc';",
+    });
+    await untilNotNew();
+    expect((await launch(folder)).stdout).toBe('abc\n');
+    expect((await launch(folder)).stdout).toBe('abc\n');
+    expect(await bundlesOf(folder)).toHaveLength(1);
+
+    const { atime, mtime } = await stat(join(folder, word));
+    await writeFile(join(folder, word), "export const word: string = 'xyz';");
+    await utimes(join(folder, word), atime, mtime);
+    expect((await launch(folder)).stdout).toBe('xyz\n');
+    expect(await bundlesOf(folder)).toHaveLength(2);
+  });
+
+  it('a bundle of files that changed a moment ago is not used again', async () => {
+    const folder = await packageOf({ 'src/cli/main.ts': SAY });
+    await launch(folder);
+    await launch(folder);
+    expect(await bundlesOf(folder)).toHaveLength(2);
+  });
+
+  it('a checkout keeps its last ten bundles, and those of the last hour', async () => {
+    const folder = await packageOf({ 'src/cli/main.ts': SAY });
+    const old = Array.from({ length: 12 }, (_, number) => `10${number + 10}-1`);
+    for (const name of old) await mkdir(join(folder, 'dist/run', name), { recursive: true });
+    await launch(folder);
+    const kept = await bundlesOf(folder);
+    expect(kept.slice(0, 9)).toEqual(old.slice(3));
+    const recent = Array.from({ length: 12 }, (_, number) => `${Date.now()}-${number}`);
+    for (const name of recent) await mkdir(join(folder, 'dist/run', name));
+    await launch(folder);
+    expect(await bundlesOf(folder)).toEqual(expect.arrayContaining([...kept.slice(9), ...recent]));
+    expect((await bundlesOf(folder)).filter((name) => old.includes(name))).toEqual([]);
+  });
+
+  it('the launcher reports an error in the source, with file and line', async () => {
+    const folder = await packageOf({ 'src/cli/main.ts': 'const = 1;' });
+    const { code, stderr } = await launch(folder);
+    expect(code).toBe(1);
+    expect(stderr).toContain('src/cli/main.ts:1:7');
+    expect(stderr).toContain('Correct the source');
+  });
+
+  it('the launcher reports that a checkout has no development dependencies', async () => {
+    const folder = await packageOf({ 'src/cli/main.ts': SAY });
+    await rm(join(folder, 'node_modules'));
+    const { code, stderr } = await launch(folder);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('Run `npm ci`')]);
+  });
+
+  it('the launcher reports that it cannot write the bundle', async () => {
+    const folder = await packageOf({ 'src/cli/main.ts': SAY, 'dist/run': 'a file' });
+    const { code, stderr } = await launch(folder);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('writes its bundle to dist/run')]);
+  });
+
+  it('a stack trace of --verbose names the lines of the source', async () => {
+    const folder = await packageOf({
+      'src/cli/main.ts': "\n\nconst no: string = 'fails here';\nthrow new Error(no);",
+    });
+    const { stderr } = await launch(folder, [], ['ls', '--verbose']);
+    expect(stderr).toContain(join(folder, 'src/cli/main.ts:4'));
+  });
+
+  it('--version is answered without the program', async () => {
+    const folder = await packageOf({ 'src/cli/main.ts': 'throw new Error("must not be loaded")' });
+    expect(await launch(folder, [], ['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' });
+  });
+
   it('the launcher runs the build if there is no source', async () => {
     const folder = await packageOf({ 'dist/cli/main.js': SAY });
+    await rm(join(folder, 'src'), { recursive: true });
     expect(await launch(folder)).toEqual({ code: 0, stdout: '["ls","--json"]\n', stderr: '' });
   });
 

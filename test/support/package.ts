@@ -1,17 +1,15 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, sep } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { transformWithOxc } from 'vite';
+import { bundle, LIBRARIES, PROGRAM } from '../../scripts/bundle.mjs';
 import { LAUNCHER_VARIABLE } from './cli.ts';
 
 /**
- * The installed package, built for each test run: its launcher, configuration, and source without types. Reading
- * types takes a second per process, and the tests start hundreds. `launcher.test.ts` runs the source itself.
+ * The installed package, built for each test run: its launcher, configuration and bundle. `launcher.test.ts` runs a checkout.
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const TYPESCRIPT = { rewriteImportExtensions: 'rewrite', onlyRemoveTypeImports: true } as const;
 
 /** For Vitest (`globalSetup`). Several projects name it; the first one builds it. */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
@@ -30,22 +28,8 @@ async function buildPackage(folder: string): Promise<void> {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
   for (const name of ['node_modules', 'examples']) await symlink(join(ROOT, name), join(folder, name));
+  const dist = join(folder, 'dist');
+  await bundle({ root: ROOT, outDir: dist, entries: { ...PROGRAM, ...LIBRARIES } });
   // `scripts/build-console.mjs` has built the console for browsers, or builds it for the tests that need it.
-  await mkdir(join(folder, 'dist'));
-  await symlink(join(ROOT, 'dist', 'console'), join(folder, 'dist', 'console'));
-  const names = await readdir(join(ROOT, 'src'), { recursive: true });
-  const ours = names.filter((name) => /(?<!\.d)\.ts$/.test(name) && !name.startsWith(`console${sep}`));
-  await Promise.all(ours.map((name) => build(name, join(folder, 'dist'))));
-}
-
-async function build(name: string, folder: string): Promise<void> {
-  const source = join(ROOT, 'src', name);
-  const { code } = await transformWithOxc(await readFile(source, 'utf8'), source, {
-    typescript: TYPESCRIPT,
-    target: 'es2023',
-    sourcemap: false,
-  });
-  const target = join(folder, name.replace(/\.ts$/, '.js'));
-  await mkdir(dirname(target), { recursive: true });
-  await writeFile(target, code);
+  await symlink(join(ROOT, 'dist', 'console'), join(dist, 'console'));
 }

@@ -1,6 +1,6 @@
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { ParleyError } from '../../kernel/index.ts';
+import { PACKAGE, ParleyError } from '../../kernel/index.ts';
 import { type Child, startChild } from './child.ts';
 
 export interface DaemonActorOptions {
@@ -38,7 +38,7 @@ export interface Life {
   until: number | null;
 }
 
-const OWN_LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
+const OWN_LAUNCHER = join(PACKAGE, 'bin/parley.js');
 const RESTART_MS = 200;
 /** Enough for the work of one batch of posts. */
 const BUSY_MS = 2_000;

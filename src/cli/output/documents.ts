@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { PACKAGE } from '../../kernel/index.ts';
 import type { Io } from '../io.ts';
 
-/** The same relative path in a checkout and in the built package. */
-const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
 /** Not a part of a longer path, so that a second pass changes nothing. */
 const DOCUMENT = /(?<![\w./-])docs\/[a-z-]+\/[a-z-]+\.md\b/g;
 

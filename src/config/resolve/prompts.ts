@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { PACKAGE } from '../../kernel/index.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { PromptTexts } from '../schema/config.ts';
@@ -9,8 +9,8 @@ const FILES = { baseChat: 'chat.md', baseRun: 'run.md', toolPolicy: 'tools.md' }
   string
 >;
 
-/** The shipped configuration folder: the same relative path in a checkout and in the built package. */
-export const SHIPPED_CONFIG = fileURLToPath(new URL('../../../config', import.meta.url));
+/** The shipped configuration folder. */
+export const SHIPPED_CONFIG: string = join(PACKAGE, 'config');
 
 /** Reads `prompts/*.md`; a missing prompt is taken from the shipped folder. */
 export async function loadPrompts(

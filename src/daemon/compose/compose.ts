@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Model } from '../../agents/index.ts';
 import { type Bus, createSubjects, decodeRequest, statusOf } from '../../bus/index.ts';
 import {
@@ -21,7 +20,14 @@ import {
 } from '../../bus/nats/managed/index.ts';
 import { type Config, type HttpToken, type ModelConfig, revealed } from '../../config/index.ts';
 import type { Gateway } from '../../gateway/index.ts';
-import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from '../../kernel/index.ts';
+import {
+  createIdSource,
+  messageOf,
+  PACKAGE,
+  ParleyError,
+  type Releasers,
+  VERSION,
+} from '../../kernel/index.ts';
 import { createRemoteModel, createScriptedModel, loadScript, type RemoteModel } from '../../models/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openJetStreamStore } from '../../persistence/jetstream/index.ts';
@@ -47,8 +53,7 @@ const MODEL_TIMEOUT_MS = 120_000;
 /** For display: a simulation has no server. */
 const MEMORY_URL = 'memory:';
 
-/** The same path from `src/` and from `dist/`. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../../../dist/console', import.meta.url));
+const CONSOLE_FOLDER = join(PACKAGE, 'dist/console');
 
 /** Shared by the parts of one daemon. */
 export interface Composition {

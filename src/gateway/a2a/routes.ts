@@ -10,7 +10,8 @@ import {
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { requireRole } from '../guard/access.ts';
-import { type KnownHosts, ownUrl } from '../guard/hosts.ts';
+import { ownUrl } from '../guard/hosts.ts';
+import type { KnownHosts } from '../guard/known-hosts.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { cardOf, type Described } from './answer.ts';

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import type { MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { ParleyError } from '../../kernel/index.ts';
+import type { KnownHosts } from './known-hosts.ts';
 
 /**
  * Protects against pages of other sites that make a browser send requests to this daemon.
@@ -24,15 +25,6 @@ const EXPOSED_HEADERS = [
 ];
 /** How long a browser may cache a preflight. */
 const PREFLIGHT_SECONDS = 600;
-
-export interface KnownHosts {
-  /** Names beside `localhost` and the one that is listened on. */
-  readonly hosts: readonly string[];
-  /** As `https://console.example.org`. */
-  readonly origins: readonly string[];
-  /** Public URL without a trailing slash; null: use the checked `Host`. */
-  readonly publicUrl: string | null;
-}
 
 export function checkHost(host: string | undefined, known: KnownHosts): void {
   const name = nameOf(host ?? '');

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
-import { isShallow, MAX_DEPTH, messageOf, ParleyError } from '../../kernel/index.ts';
+import { isShallow, MAX_DEPTH, messageOf, PACKAGE, ParleyError } from '../../kernel/index.ts';
 import { type LastPattern, type Rule, type Script, type ScriptData, scriptSchema } from './script.ts';
 import { placeholdersOf } from './template.ts';
 
 /** The default script, shipped with Parley: answers without an API key. */
-const DEFAULT_SCRIPT = fileURLToPath(new URL('../../../config/scripts/team.yaml', import.meta.url));
+const DEFAULT_SCRIPT = join(PACKAGE, 'config/scripts/team.yaml');
 
 type Path = readonly PropertyKey[];
 interface Problem {

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { constants, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
+import { PACKAGE, VERSION } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { quoted } from '../../options/command-line.ts';
 import { ask } from '../../output/question.ts';
@@ -17,9 +17,6 @@ import { plural } from '../../render/text.ts';
 
 const TEMPLATES = ['team', 'single', 'workflow', 'support'] as const;
 type Template = (typeof TEMPLATES)[number];
-
-/** The same relative path in a checkout and in the built package. */
-const PACKAGE = fileURLToPath(new URL('../../../..', import.meta.url));
 
 /** What npm, git and an earlier `parley up` leave in a folder before `parley init`. */
 const MAY_EXIST = ['.git', '.DS_Store', 'node_modules', 'package.json', 'package-lock.json', 'data'];
@@ -109,10 +106,9 @@ async function copyTemplate(name: string, directory: string): Promise<string[]> 
 }
 
 async function writePackage(directory: string): Promise<string> {
-  const { version } = JSON.parse(await readFile(join(PACKAGE, 'package.json'), 'utf8'));
   const own = JSON.parse(await readFile(join(PACKAGE, 'templates/common/package.json'), 'utf8'));
   // A checkout may be newer than every published version.
-  const parleyd = existsSync(join(PACKAGE, 'src')) ? `file:${PACKAGE.replace(/\/$/, '')}` : `^${version}`;
+  const parleyd = existsSync(join(PACKAGE, 'src')) ? `file:${PACKAGE}` : `^${VERSION}`;
   const text = { ...own, name: packageName(basename(directory)), dependencies: { parleyd } };
   await writeFile(join(directory, 'package.json'), `${JSON.stringify(text, null, 2)}\n`, { flag: 'wx' });
   return 'package.json';
