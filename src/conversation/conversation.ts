@@ -62,7 +62,7 @@ export class Conversation {
     const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.#rulesOf(
       this.#current,
     );
-    const decision = decide(this.#current, command, {
+    const { decision, state } = decide(this.#current, command, {
       ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
       entries: this.entries,
       indexOfId: (id) => this.#ids.get(id),
@@ -72,14 +72,15 @@ export class Conversation {
         return knowledge;
       },
     });
-    for (const entry of decision.entries) this.append(entry);
+    for (const entry of decision.entries) this.#add(entry);
+    this.#current = state;
     return decision;
   }
 
   /** The next entry of the log. */
   append(entry: Entry): void {
-    this.entries.push(entry);
-    this.#fold(entry);
+    this.#add(entry);
+    this.#current = evolve(this.#current, entry);
   }
 
   /** An agent's view, up to date with the log. `policy`: of the definition of its turn; default: the last one given. */
@@ -103,9 +104,18 @@ export class Conversation {
     for (const entry of this.entries) this.#fold(entry);
   }
 
+  #add(entry: Entry): void {
+    this.entries.push(entry);
+    this.#learnId(entry);
+  }
+
   #fold(entry: Entry): void {
     this.#current = evolve(this.#current, entry);
-    if (!this.#ids.has(entry.id)) this.#ids.set(entry.id, entry.index);
+    this.#learnId(entry);
+  }
+
+  #learnId({ id, index }: Entry): void {
+    if (!this.#ids.has(id)) this.#ids.set(id, index);
   }
 }
 

@@ -11,7 +11,7 @@
  */
 import type { OtlpOptions, SpanSender } from './otlp.ts';
 
-export { Lineage } from './lineage.ts';
+export { hasNoCaller, Lineage } from './lineage.ts';
 export { LogTraces, type Span } from './log-traces.ts';
 export type { SpanSender } from './otlp.ts';
 

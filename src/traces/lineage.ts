@@ -156,6 +156,16 @@ export class Lineage {
   }
 }
 
+/** Messages without a `traceparent` started the turn, so `Lineage.caller` is null. A quick check, before a lineage is made. */
+export function hasNoCaller(turnId: string, entries: readonly Entry[]): boolean {
+  const start = entries.findLast((entry) => entry.type === 'turn-started' && entry.turnId === turnId);
+  if (start?.type !== 'turn-started' || start.resumed) return false;
+  return start.trigger.every((index) => {
+    const entry = entries[index];
+    return entry?.type === 'message' && entry.traceparent === undefined;
+  });
+}
+
 /** A message that a person posted, not one of a copied or imported history. */
 export function isPost(entry: Entry): entry is MessageEntry {
   if (entry.type !== 'message' || entry.role !== 'user') return false;

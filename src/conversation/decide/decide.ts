@@ -19,9 +19,15 @@ import { changeTeam } from './team.ts';
  * DECIDE-2 Its entries are one batch: all of them become visible, or none.
  * DECIDE-3 Every effect is keyed by an entry, so that the log alone determines the outstanding work after a crash.
  */
-export function decide(state: ConversationState, command: Command, context: DecideContext): Decision {
+export function decide(state: ConversationState, command: Command, context: DecideContext): Decided {
   const builder = new DecisionBuilder(state, context);
-  return builder.decision(apply(builder, command));
+  return { decision: builder.decision(apply(builder, command)), state: builder.state };
+}
+
+export interface Decided {
+  readonly decision: Decision;
+  /** After its entries. */
+  readonly state: ConversationState;
 }
 
 function apply(builder: DecisionBuilder, command: Command): Reply {

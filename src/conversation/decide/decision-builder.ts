@@ -89,15 +89,16 @@ export class DecisionBuilder {
 
   /** Adds one entry and returns its index. */
   add(draft: NewEntry): number {
-    const entry = {
+    const entry: Record<string, unknown> = {
       index: this.state.length,
       id: draft.id ?? this.context.newId(),
       createdAt: new Date(this.context.now).toISOString(),
-      ...withoutUndefined(draft),
-    } as Entry;
-    this.#entries.push(entry);
-    this.state = evolve(this.state, entry);
-    return entry.index;
+    };
+    // Without undefined fields: an entry in memory must equal the entry read from disk.
+    for (const [key, value] of Object.entries(draft))
+      if (value !== undefined) entry[key] = stored(key, value);
+    this.copy(entry as unknown as Entry);
+    return this.nextIndex - 1;
   }
 
   /** Adds an entry of another log as it is. Its index must be `nextIndex`. */
@@ -125,15 +126,9 @@ export class DecisionBuilder {
   }
 }
 
-/** Removes undefined fields: an entry in memory must equal the entry read from disk. */
-function withoutUndefined(draft: NewEntry): NewEntry {
-  const kept = Object.entries(draft).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(
-    kept.map(([key, value]) => [key, key === 'tool_calls' ? wellFormedCalls(value) : wellFormedText(value)]),
-  ) as NewEntry;
-}
-
-function wellFormedText(value: unknown): unknown {
+/** A field as it is in the log. */
+function stored(key: string, value: unknown): unknown {
+  if (key === 'tool_calls') return wellFormedCalls(value as NonNullable<MessageEntry['tool_calls']>);
   return typeof value === 'string' ? wellFormed(value) : value;
 }
 

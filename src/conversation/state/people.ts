@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Author } from '../log/entry.ts';
-import { looksLike } from '../text/look-alikes.ts';
+import { NamesLike } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
 /**
@@ -89,7 +89,8 @@ export function refusalOfAgentName(
   { id, name }: Pick<Author, 'id' | 'name'>,
   roster: Roster,
 ): Refusal | null {
-  const taken = [id.split('/')[0] ?? id, name, signatureOf(id)].find((one) => isAgentName(one, roster));
+  const names = agentNamesOf(roster);
+  const taken = [id.split('/')[0] ?? id, name, signatureOf(id)].find((one) => names.has(one));
   if (taken === undefined) return null;
   return refusal(
     'AUTHOR_IS_AN_AGENT',
@@ -98,9 +99,15 @@ export function refusalOfAgentName(
   );
 }
 
-function isAgentName(name: string, roster: Roster): boolean {
+const agentNames = new WeakMap<Roster, NamesLike>();
+
+function agentNamesOf(roster: Roster): NamesLike {
+  const known = agentNames.get(roster);
+  if (known) return known;
   const present = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
-  const known = [...present, ...(roster.takenNames ?? [])];
   // `[agent Dev]: ` attributes Dev's messages where agents' messages have role `user` (V16).
-  return known.some((agent) => looksLike(name, agent) || looksLike(name, `agent ${agent}`));
+  const taken = [...present, ...(roster.takenNames ?? [])].flatMap((name) => [name, `agent ${name}`]);
+  const names = new NamesLike(taken);
+  agentNames.set(roster, names);
+  return names;
 }

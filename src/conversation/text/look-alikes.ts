@@ -43,7 +43,20 @@ function foldName(name: string): string {
 
 /** Whether a reader may confuse two names. */
 export function looksLike(name: string, other: string): boolean {
-  if (foldName(name) === foldName(other)) return true;
-  if (isAscii(name) && isAscii(other)) return false;
-  return foldName(shapeOf(name)) === foldName(shapeOf(other));
+  return new NamesLike([other]).has(name);
+}
+
+/** Names that a reader may confuse with others. */
+export class NamesLike {
+  readonly #folded: ReadonlySet<string>;
+  readonly #shaped: ReadonlySet<string>;
+
+  constructor(names: readonly string[]) {
+    this.#folded = new Set(names.map(foldName));
+    this.#shaped = new Set(names.map((name) => foldName(shapeOf(name))));
+  }
+
+  has(name: string): boolean {
+    return this.#folded.has(foldName(name)) || this.#shaped.has(foldName(shapeOf(name)));
+  }
 }

@@ -4,7 +4,6 @@ import {
   Conversation,
   type ConversationState,
   checkKnowledge,
-  type Decision,
   decide,
   type Entry,
   type EntryOf,
@@ -235,7 +234,7 @@ describe('any interleaving of posts, turns and crashes', () => {
       (world) => {
         const entries = world.entries;
         const state = frozen(world.conversation.state) as ConversationState;
-        const again = (): Decision => {
+        const again = () => {
           let ids = 0;
           return decide(
             state,

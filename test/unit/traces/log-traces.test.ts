@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { LogTraces, type Span } from '../../../src/traces/index.ts';
+import { hasNoCaller, Lineage, LogTraces, type Span } from '../../../src/traces/index.ts';
 
 /** The spans of logs that are written by hand. */
 
@@ -204,6 +204,21 @@ describe('the spans of a log', () => {
     const traced = logOf(post(undefined, { traceparent: `00-${traceId}-${parentId}-01` }));
     expect(spansOf(traced)).toMatchObject([{ name: 'post', traceId, parentId }]);
     expect(spansOf(logOf(post(undefined, { traceparent: 'wrong' })))).toMatchObject([{ parentId: null }]);
+  });
+
+  it('the quick check finds no caller only where the lineage has none', () => {
+    const traceparent = '00-11111111111111111111111111111111-2222222222222222-01';
+    const named = logOf(post(['pm'], { traceparent }), ...HANDOVER.slice(1));
+    const resumed = logOf(...HANDOVER, start('t1', 'pm', [4], { resumed: true }));
+    expect([hasNoCaller('t1', HANDOVER), new Lineage('demo', HANDOVER).caller('t1')]).toEqual([true, null]);
+    for (const turnId of ['t1', 't2'])
+      expect([hasNoCaller(turnId, named), new Lineage('demo', named).caller(turnId)]).toEqual([
+        false,
+        traceparent,
+      ]);
+    expect(hasNoCaller('t2', HANDOVER)).toBe(false); // a handoff: its own cause may have one
+    expect(hasNoCaller('t1', resumed)).toBe(false);
+    expect(hasNoCaller('t9', HANDOVER)).toBe(false);
   });
 
   it('a damaged log whose handoffs name each other as cause has spans', () => {

@@ -15,7 +15,7 @@ import {
   traceparentOf,
 } from '../../../kernel/index.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
-import { Lineage } from '../../../traces/index.ts';
+import { hasNoCaller, Lineage } from '../../../traces/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { RunningAgent } from '../../team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
@@ -284,7 +284,7 @@ export class Effects {
   ): { readonly traceparent?: string } {
     const entries = this.#entries();
     const isTraced = this.#runtime.traces !== null;
-    if (!isTraced && !entries.some((entry) => entry.type === 'message' && entry.traceparent)) return {};
+    if (!isTraced && hasNoCaller(turnId, entries)) return {};
     const lineage = new Lineage(this.#conversation, entries);
     const traceparent = isTraced ? traceparentOf(spanIn(lineage)) : lineage.caller(turnId);
     return traceparent === null ? {} : { traceparent };
