@@ -76,7 +76,8 @@ export interface Assembled {
 
 /** Caches the bytes of one agent's history in one conversation. */
 export class RequestAssembler {
-  #head = '';
+  /** What the cached bytes begin with. */
+  #begun: Beginning | null = null;
   #version = -1;
   #history: readonly ViewPart[] = [];
   #taken = 0;
@@ -110,16 +111,17 @@ export class RequestAssembler {
 
   /** ASSEMBLE-3: the cache is valid while everything before it is unchanged. */
   #extend(parts: RequestParts, tools: readonly WireTool[]): void {
-    const head = headOf(parts, tools);
+    const beginning = beginningOf(parts);
     const { history, historyLength, historyVersion } = parts.view;
-    const same = head === this.#head && historyVersion === this.#version && history === this.#history;
-    if (!same || historyLength < this.#taken) this.#begin(head, parts, tools);
+    const isSameView = historyVersion === this.#version && history === this.#history;
+    if (!isSameView || historyLength < this.#taken || !isSame(beginning, this.#begun))
+      this.#begin(beginning, parts, tools);
     this.#take(history.slice(this.#taken, historyLength), parts.profile.form);
     this.#taken = historyLength;
   }
 
-  #begin(head: string, parts: RequestParts, tools: readonly WireTool[]): void {
-    this.#head = head;
+  #begin(beginning: Beginning, parts: RequestParts, tools: readonly WireTool[]): void {
+    this.#begun = beginning;
     this.#version = parts.view.historyVersion;
     this.#history = parts.view.history;
     this.#taken = 0;
@@ -156,9 +158,16 @@ export class RequestAssembler {
   }
 }
 
-/** The cache key: everything that the cached bytes depend on. */
-function headOf(parts: RequestParts, tools: readonly WireTool[]): string {
-  return JSON.stringify([bodyStart(parts, tools), parts.profile.form, opening(parts)]);
+/** Everything that the cached bytes depend on, besides the view. Compared by identity, texts by content. */
+type Beginning = readonly (string | object)[];
+
+function beginningOf(parts: RequestParts): Beginning {
+  const { prefix, tools, profile, runContext } = parts;
+  return [prefix, tools, profile, JSON.stringify([sessionAs('field', parts), runContext])];
+}
+
+function isSame(one: Beginning, other: Beginning | null): boolean {
+  return one.every((value, place) => value === other?.[place]);
 }
 
 /** The static fields and the tools, up to the first message. */

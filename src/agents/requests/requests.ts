@@ -120,25 +120,53 @@ function reducible(
 }
 
 function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
-  const { roster, prompts, workflows } = sources;
   const { mode, run } = call.setting;
   const { slug } = setup.card;
-  const owned = toolsOf(sources, setup, call.setting);
-  const tools = wireTools(owned.offered, sources.tools());
-  const toolPolicy =
-    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.availability)}` : '';
   return {
     conversation: call.conversation,
     agent: slug,
     turnId: call.turnId,
-    prefix: prefix(setup, mode, prompts, roster, toolPolicy.trim()),
-    runContext: mode === 'run' && run?.agent === slug ? runContext(run, workflows) : [],
+    ...openingOf(sources, setup, call.setting),
+    runContext: mode === 'run' && run?.agent === slug ? runContext(run, sources.workflows) : [],
     view,
-    tools,
     profile: setup.profile,
     sessionId: setup.profile.session?.by === 'daemon' ? ownSession(call, slug) : call.sessionId,
     tokenRatio: call.tokenRatio,
   };
+}
+
+type Opening = Pick<RequestParts, 'prefix' | 'tools'>;
+
+/** The newest opening of an agent in each setting. */
+const openings = new WeakMap<AgentSetup, Map<string, KnownOpening>>();
+
+interface KnownOpening {
+  readonly opening: Opening;
+  readonly sources: RequestSources;
+  readonly tools: ReturnType<RequestSources['tools']>;
+}
+
+/** The same object for all conversations, as long as nothing of it changes: they share it, and find it unchanged. */
+function openingOf(sources: RequestSources, setup: AgentSetup, setting: Setting): Opening {
+  const known = openings.get(setup) ?? new Map<string, KnownOpening>();
+  openings.set(setup, known);
+  const { mode, run } = setting;
+  const key = JSON.stringify([mode, run?.workflowId, run?.node, run?.agent]);
+  const newest = known.get(key);
+  const tools = sources.tools();
+  if (newest?.sources === sources && newest.tools === tools) return newest.opening;
+  const opening = newOpening(sources, setup, setting);
+  known.set(key, { opening, sources, tools });
+  return opening;
+}
+
+function newOpening(sources: RequestSources, setup: AgentSetup, setting: Setting): Opening {
+  const { roster, prompts } = sources;
+  const owned = toolsOf(sources, setup, setting);
+  const tools = wireTools(owned.offered, sources.tools());
+  const toolPolicy =
+    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.availability)}` : '';
+  return { prefix: prefix(setup, setting.mode, prompts, roster, toolPolicy.trim()), tools };
 }
 
 /** The session id sent to a provider: one per agent and per creation of the conversation. Posts cannot set it. ASCII. */

@@ -61,13 +61,20 @@ function limitConnecting(sent: ClientRequest, ready: 'connect' | 'secureConnect'
 
 function responseOf(url: string, answer: IncomingMessage): PackageResponse {
   const status = answer.statusCode ?? 0;
-  const headers = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as const);
+  const ok = status >= 200 && status < 300;
   return {
-    ...{ url, status, ok: status >= 200 && status < 300 },
-    headers: new Headers(headers as [string, string][]),
+    ...{ url, status, ok },
+    headers: ok ? NO_HEADERS : headersOf(answer),
     body: answer,
     text: () => textOf(answer),
   };
+}
+
+/** HTTP-FETCH-1: only those of an error are read. */
+const NO_HEADERS = new Headers();
+
+function headersOf({ headers }: IncomingMessage): Headers {
+  return new Headers(Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]));
 }
 
 /** Truncated. */
