@@ -58,6 +58,15 @@ const summary = {
   length: index,
 };
 
+export const spent = fields({
+  day: z.string().describe('YYYY-MM-DD, UTC'),
+  agent,
+  calls: count.describe('Of its model'),
+  tokens: z.number(),
+  usd: z.number(),
+  unpricedCalls: count.describe('Calls whose cost is unknown: `usd` does not include them'),
+});
+
 export const page = fields({
   conversations: list(
     fields({
@@ -81,6 +90,8 @@ export const page = fields({
       people: list(z.string()).optional(),
       /** One element for each running turn, each thing that a turn waits for, and each agent that is halted. */
       activity: list(activity).optional(),
+      /** With `days`: what model calls used, by day and agent. */
+      spent: list(spent).optional(),
     }),
   ),
   next: z.string().nullable(),
@@ -231,6 +242,10 @@ export const agents = fields({
       modes: list(modeSchema),
       runtime: z.string(),
       status: z.string(),
+      /** Wire names of the tools that its file lists. */
+      tools: list(z.string()),
+      /** Of the agent that the request names. */
+      persona: z.string().optional(),
       /** Of an agent in another process. */
       connected: z.boolean().optional(),
       /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */

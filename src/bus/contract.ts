@@ -6,6 +6,7 @@ import {
   entrySchema,
   modeSchema,
   NAME_PATTERN,
+  SPENT_DAYS,
 } from '../conversation/index.ts';
 import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
 import {
@@ -44,6 +45,8 @@ const publisher = conversation.optional();
 const actor = { publisher, author: postShape.shape.author };
 const stopping = { conversation, agent: slugShape.nullish(), ...actor };
 const nothing = z.strictObject({});
+/** Also what model calls used on each of so many days, today included. */
+const days = z.int().positive().max(SPENT_DAYS).optional();
 
 export const CONTRACT = {
   /** `decodePost` reads the request, in this shape and with codes of its own. A post is known by its id. */
@@ -65,7 +68,7 @@ export const CONTRACT = {
   },
   conversation: { request: z.strictObject({ conversation }), answer: detail, isRepeatable: true },
   conversations: {
-    request: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
+    request: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional(), days }),
     answer: page,
     isRepeatable: true,
   },
@@ -238,11 +241,14 @@ export const CONTRACT = {
     isRepeatable: true,
   },
   'dead-retry': { request: z.strictObject({ sequence: z.int().positive() }), answer: posted },
-  agents: { request: nothing, answer: agents, isRepeatable: true },
+  /** Removes a dead letter for good; its post is not posted. */
+  'dead-discard': { request: z.strictObject({ sequence: z.int().positive() }), answer: accepted },
+  /** `persona`: the agent whose persona the answer contains. */
+  agents: { request: z.strictObject({ persona: slugShape.optional() }), answer: agents, isRepeatable: true },
   tools: { request: nothing, answer: tools, isRepeatable: true },
   /** `limit`: rows of each group. */
   status: {
-    request: z.strictObject({ limit: z.int().positive().max(MOST_STATUS_ROWS).optional() }),
+    request: z.strictObject({ limit: z.int().positive().max(MOST_STATUS_ROWS).optional(), days }),
     answer: status,
     isRepeatable: true,
   },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { activity, agent, count, fields, list } from './answers.ts';
+import { activity, agent, count, fields, list, spent } from './answers.ts';
 
 /** The answer of the verb `status`: what runs, waits or failed, and what the daemons are connected to. */
 
@@ -19,6 +19,19 @@ const server = fields({
   error: z.string().optional().describe('Why it failed'),
 });
 
+const model = fields({
+  model: z.string().describe('Its key in `models`'),
+  calls: count.describe('Since the daemon started, retries included in each'),
+  failed: count,
+  seconds: fields({ mean: z.number(), p95: z.number().describe('Estimated from the histogram of /metrics') })
+    .optional()
+    .describe('Of answered calls'),
+  firstTokenSeconds: z.number().optional().describe('Mean time until the first part of an answer'),
+  answeredAt: z.string().optional().describe('The newest answer; ISO 8601'),
+  failure: fields({ at: z.string(), code: z.string() }).optional().describe('The newest failure'),
+});
+export type ModelStatus = z.output<typeof model>;
+
 const daemon = fields({
   daemon: z.string().nullable().describe('Its id among daemons that share logs; null: they are not shared'),
   version: z.string().optional(),
@@ -29,6 +42,7 @@ const daemon = fields({
   nats: z.string().optional(),
   http: z.string().nullable().optional(),
   servers: list(server).optional().describe('Its MCP servers'),
+  models: list(model).optional().describe('Absent without HTTP, for which calls are counted'),
   owns: fields({ count, first: list(z.string()) })
     .optional()
     .describe('The conversations that it has in memory and works on'),
@@ -61,6 +75,9 @@ export const status = fields({
       absent: z.enum(['fail', 'wait']).describe('What a turn does while the program is not connected'),
     }),
   ).describe('Agents in other processes'),
+  spent: list(spent)
+    .optional()
+    .describe('With `days`: what model calls used in all conversations, by day and agent'),
   incomplete: list(z.string()).optional().describe('Daemons that did not answer'),
 });
 

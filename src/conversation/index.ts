@@ -62,6 +62,7 @@ export { accountsOf, type HireAccount } from './state/hired.ts';
 export { Knowledge } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
+export { firstOfDays, SPENT_DAYS, type Spent, spentTogether } from './state/spent.ts';
 export * from './state/state.ts';
 export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { nextTrigger } from './state/waiting.ts';

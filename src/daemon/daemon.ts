@@ -147,14 +147,14 @@ async function start(
   const context = toolContext({ config, given, store }, () => ({ runtime, workers }));
   const tools = new TeamTools(log, context, given);
   releasers.add('tools', () => tools.close());
-  const metrics = new Metrics();
+  const metrics = new Metrics(gateway !== null); // only HTTP reads the counts
   const traces = await openTraces(config, { log, store, releasers, workers: () => workers });
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? SOLE_OWNER,
     ...{ bus, watchers, remote, log, traces },
     toolbox: await tools.open(config),
-    ...(gateway ? metrics.sinks(telemetry) : { telemetry }), // only HTTP reads the counts
+    ...metrics.sinks(telemetry),
     shutdown: signal,
     reach: faults.reach ?? (() => undefined),
     ...{ isReplay, given },
@@ -174,7 +174,7 @@ async function start(
   });
   const place = { nats: url, http: gateway?.url ?? null, daemon: membership?.daemon ?? null };
   const facts = factsOf(config, { ...place, startedAt });
-  const serving = { runtime, workers, bus, membership, releasers, grace, reloader, facts };
+  const serving = { runtime, workers, bus, membership, releasers, grace, reloader, facts, metrics };
   const { api, posts } = await serve({ ...serving, reading, searchPath: searchPathOf(given, config) });
   onReloader(reloader);
   given.simulation?.onReady(workers);

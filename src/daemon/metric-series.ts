@@ -23,6 +23,18 @@ interface Series {
   readonly buckets: number[];
 }
 
+export type Observed = Readonly<Omit<Series, 'labels'>>;
+
+/** The value below which this share of the observations is: interpolated between bounds, at most the last one. */
+export function quantile({ count, buckets }: Observed, bounds: readonly number[], share: number): number {
+  const wanted = count * share;
+  const place = buckets.findIndex((observed) => observed >= wanted);
+  if (place < 0) return bounds.at(-1) ?? 0;
+  const [low, below] = place === 0 ? [0, 0] : [bounds[place - 1] ?? 0, buckets[place - 1] ?? 0];
+  const inside = (wanted - below) / ((buckets[place] ?? 0) - below || 1);
+  return low + inside * ((bounds[place] ?? 0) - low);
+}
+
 export class Metric {
   readonly #name: string;
   readonly #help: string;
@@ -43,6 +55,16 @@ export class Metric {
     series.count += 1;
     for (const [place, bound] of (this.#bounds ?? []).entries())
       if (value <= bound) series.buckets[place] = (series.buckets[place] ?? 0) + 1;
+  }
+
+  /** The sum of all series with these labels. */
+  sum(labels: Labels): Observed {
+    const isWanted = ({ labels: given }: Series) =>
+      Object.entries(labels).every(([name, value]) => given[name] === value);
+    const found = [...this.#series.values()].filter(isWanted);
+    const total = (of: (series: Series) => number) => found.reduce((sum, series) => sum + of(series), 0);
+    const buckets = (this.#bounds ?? []).map((_, place) => total((series) => series.buckets[place] ?? 0));
+    return { value: total(({ value }) => value), count: total(({ count }) => count), buckets };
   }
 
   measure(): Measurement {

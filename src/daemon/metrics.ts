@@ -1,6 +1,6 @@
-import type { IngressLag } from '../bus/index.ts';
+import type { IngressLag, ModelStatus } from '../bus/index.ts';
 import type { Measurement, Measurements } from '../gateway/index.ts';
-import { type Labels, Metric, SECONDS, SHARES } from './metric-series.ts';
+import { type Labels, Metric, quantile, SECONDS, SHARES } from './metric-series.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
 import type { SpanCounts } from './traces/exporter.ts';
 
@@ -68,8 +68,16 @@ export class Metrics {
     ),
     appendSeconds: new Metric('parley_append_seconds', 'Time until an append was durable', SECONDS),
   };
+  /** The newest answer and failure of each model. */
+  readonly #newest = new Map<string, Pick<ModelStatus, 'answeredAt' | 'failure'>>();
   /** By turn that runs here: when it began or continued. */
   readonly #running = new Map<string, number>();
+
+  readonly #isCounting: boolean;
+
+  constructor(isCounting = true) {
+    this.#isCounting = isCounting;
+  }
 
   /** Counts each event and forwards it. */
   sink(next: TelemetrySink | undefined): TelemetrySink {
@@ -81,10 +89,29 @@ export class Metrics {
 
   /** What the runtime reports to. */
   sinks(next: TelemetrySink | undefined) {
+    if (!this.#isCounting) return { telemetry: next };
     return {
       telemetry: this.sink(next),
       onAppended: (durationMs: number) => observe(this.#metrics.appendSeconds, {}, durationMs),
     };
+  }
+
+  /** How these models are: what was counted, and their newest answer and failure. Undefined: nothing is counted. */
+  models(names: readonly string[]): ModelStatus[] | undefined {
+    if (!this.#isCounting) return undefined;
+    return names.map((model) => {
+      const answered = this.#metrics.callSeconds.sum({ model, outcome: 'answered' });
+      const firstToken = this.#metrics.firstToken.sum({ model });
+      const p95 = quantile(answered, SECONDS, 0.95);
+      return {
+        model,
+        calls: this.#metrics.callSeconds.sum({ model }).count,
+        failed: this.#metrics.callSeconds.sum({ model, outcome: 'failed' }).count,
+        ...(answered.count > 0 && { seconds: { mean: answered.value / answered.count, p95 } }),
+        ...(firstToken.count > 0 && { firstTokenSeconds: firstToken.value / firstToken.count }),
+        ...this.#newest.get(model),
+      };
+    });
   }
 
   measure(gauges: Gauges): Measurements {
@@ -132,7 +159,19 @@ export class Metrics {
   }
 
   /** A cost that is unknown is no cost of 0. */
-  #countCall({ agent, model, outcome, usage, durationMs, firstTokenMs }: ModelCall): void {
+  #countCall({
+    ts,
+    agent,
+    model,
+    outcome,
+    code = 'UNKNOWN',
+    usage,
+    durationMs,
+    firstTokenMs,
+  }: ModelCall): void {
+    const newest = this.#newest.get(model);
+    if (outcome === 'answered') this.#newest.set(model, { ...newest, answeredAt: ts });
+    if (outcome === 'failed') this.#newest.set(model, { ...newest, failure: { at: ts, code } });
     const metrics = this.#metrics;
     const labels = { agent, model };
     metrics.modelCalls.add({ ...labels, outcome });

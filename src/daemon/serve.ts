@@ -9,7 +9,7 @@ import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
-import type { Gauges } from './metrics.ts';
+import type { Gauges, Metrics } from './metrics.ts';
 import type { Reloader } from './reload/reloader.ts';
 import type { Runtime } from './runtime.ts';
 import { Search } from './search/search.ts';
@@ -36,6 +36,7 @@ export interface Serving {
   readonly grace: Grace;
   readonly reloader: Reloader;
   readonly facts: DaemonFacts;
+  readonly metrics: Pick<Metrics, 'models'>;
   readonly searchPath: string | null;
   readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }
@@ -50,6 +51,7 @@ export async function serve({
   reading,
   reloader,
   facts,
+  metrics,
   searchPath,
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
@@ -57,7 +59,7 @@ export async function serve({
   const erasure = new Erasure(bus.eraser, runtime);
   const search = new Search(runtime, workers, searchPath);
   releasers.add('search', () => search.close());
-  const api = new Api(runtime, workers, posts, bus, { erasure, search, reloader, facts });
+  const api = new Api(runtime, workers, posts, bus, { erasure, search, reloader, facts, metrics });
   releasers.add('ingress', () => {
     stopping.abort(); // do not wait for posts that cannot be made durable: they are redelivered
     return grace.within(membership ? membership.stopIngress() : bus.stopIngress());

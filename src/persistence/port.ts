@@ -1,4 +1,4 @@
-import type { Entry } from '../conversation/index.ts';
+import type { Entry, Spent } from '../conversation/index.ts';
 
 /**
  * What the daemon needs of a store. One contract suite (`test/contract/`) runs on every adapter.
@@ -79,6 +79,8 @@ export interface ConversationRow {
   readonly usd?: number;
   /** Calls whose cost is unknown and not part of `usd`; absent in rows of older versions. */
   readonly unpricedCalls?: number;
+  /** The same by day (UTC) and agent; absent in older rows. */
+  readonly spent?: readonly Spent[];
   /** Slugs of agents that wait, that a limit stopped, and that a person stopped with work left; absent in older rows. */
   readonly waiting?: readonly string[];
   readonly limited?: readonly string[];

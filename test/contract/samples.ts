@@ -48,5 +48,6 @@ export function row(id: string, length = 1): ConversationRow {
     updatedAt: '2026-11-21T20:39:00.000Z',
     tokens: 12_345,
     usd: 0.031,
+    spent: [{ day: '2026-11-21', agent: 'pm', calls: 2, tokens: 12_345, usd: 0.031, unpricedCalls: 1 }],
   };
 }

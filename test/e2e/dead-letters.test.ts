@@ -79,6 +79,10 @@ describe('dead letters', () => {
     expect(retried.stderr).toContain('nats stream get PARLEY_IN 4');
     expect((await listed()).map(({ sequence }) => sequence)).toEqual([4, 2]);
     expect(await site.parley('dead', 'retry', '3')).toMatchObject({ code: 0 }); // as after a lost answer
+    const discarded = await site.parley('dead', 'discard', '2', '4');
+    expect([discarded.code, discarded.stdout]).toEqual([0, '2: discarded\n4: discarded\n']);
+    expect(await listed()).toEqual([]);
+    expect(await site.parley('dead', 'discard', '2')).toMatchObject({ code: 1 });
     const entries = await entriesOf(await site.client(), 'demo');
     const people = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
     expect(people).toMatchObject([

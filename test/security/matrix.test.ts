@@ -39,15 +39,14 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 /** The HTTP role that each verb of the request API needs. */
 const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
-  ...needs('read', 'what-ifs what-if-result status search'),
-  post: 'post',
-  answer: 'approve',
+  ...needs('read', 'what-ifs what-if-result status search dead dead-letter'),
+  ...{ post: 'post', answer: 'approve' },
   ...needs('operate', 'delete label phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
+  ...needs('operate', 'dead-retry dead-discard'),
 };
 const MCP_TOOLS: Readonly<Record<string, Role>> = {
   ...Object.fromEntries(['agents', 'list', 'read', 'explain', 'approvals'].map(reads)),
-  post: 'post',
-  answer: 'approve',
+  ...{ post: 'post', answer: 'approve' },
   ...Object.fromEntries(['stop', 'resume'].map((verb) => [verb, 'operate' as const])),
 };
 function needs(role: Role, verbs: string): Record<string, Role> {
@@ -92,10 +91,12 @@ const mcp = (needs: Role, method: string, params: object): HttpCase => ({
   body: { jsonrpc: '2.0', id: 1, method, params },
 });
 
+const inPath = (_: string, name: string) => ({ conversation: 'matrix', sequence: '9' })[name] ?? 'none';
+
 const HTTP_CASES: readonly HttpCase[] = [
   ...ROUTES.map(({ method, path, verb }) => ({
     method: method.toUpperCase(),
-    path: `${path.replace('{conversation}', 'matrix').replace('{approvalId}', 'none').replace('{id}', 'none')}${verb === 'view' ? '?agent=lead' : ''}`,
+    path: path.replaceAll(/\{(\w+)\}/g, inPath) + (verb === 'view' ? '?agent=lead' : ''),
     needs: NEEDED[verb] ?? ('missing' as Role),
     ...(method === 'post' && { body: bodyOf(verb) }),
   })),

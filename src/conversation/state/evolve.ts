@@ -12,6 +12,7 @@ import {
 } from './evolve-calls.ts';
 import { withHired, withoutHired } from './hired.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
+import { spentWith } from './spent.ts';
 import { type AgentState, agentState, type ConversationState, type Run } from './state.ts';
 import { addUsage, NOTHING_USED, usedWith } from './usage.ts';
 import type { Delegation, WaitingEntry } from './waiting.ts';
@@ -122,6 +123,7 @@ function applyForked(next: Next): void {
   next.tokens = 0;
   next.usd = 0;
   next.unpricedCalls = 0;
+  next.spent = [];
   for (const slug of Object.keys(next.agents)) {
     changeAgent(next, slug, (agent) => {
       agent.used = NOTHING_USED;
@@ -212,6 +214,7 @@ function applyLimitReached(next: Next, { agent: slug, index }: EntryOf<'limit-re
 /** The request that it was made for comes next. */
 function applySummary(next: Next, entry: EntryOf<'summary'>): void {
   addUsage(next, entry);
+  next.spent = spentWith(next.spent, entry.agent, entry);
   if (entry.content !== '') next.newestSummary = entry.index;
   changeAgent(next, entry.agent, (agent) => {
     agent.used = usedWith(agent.used, entry);
@@ -225,6 +228,7 @@ function applySummary(next: Next, entry: EntryOf<'summary'>): void {
 
 function applyAnswer(next: Next, entry: MessageEntry): void {
   addUsage(next, entry);
+  next.spent = spentWith(next.spent, entry.author.id, entry);
   const ratio = tokenRatio(entry);
   changeAgent(next, entry.author.id, (agent) => {
     agent.tokenRatio = ratio ?? agent.tokenRatio;

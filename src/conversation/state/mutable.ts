@@ -23,6 +23,7 @@ export function mutableCopy(state: ConversationState): Mutable<ConversationState
     tokens: state.tokens,
     usd: state.usd,
     unpricedCalls: state.unpricedCalls,
+    spent: state.spent,
     newestSummary: state.newestSummary,
     updatedAt: state.updatedAt,
     claim: state.claim,

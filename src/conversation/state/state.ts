@@ -1,5 +1,6 @@
 import type { CallPlace, Mode, Risk } from '../log/entry.ts';
 import { type HiredAgents, NONE_HIRED } from './roster.ts';
+import type { Spent } from './spent.ts';
 import { NOTHING_USED, type Used } from './usage.ts';
 import { type Delegation, WaitingQueue } from './waiting.ts';
 
@@ -173,6 +174,8 @@ export interface ConversationState {
   readonly usd: number;
   /** Calls whose cost is unknown, for lack of a price or of usage. */
   readonly unpricedCalls: number;
+  /** The same by day and agent, of the newest `SPENT_DAYS` days. */
+  readonly spent: readonly Spent[];
   /** Index of the newest summary with text, of any agent. */
   readonly newestSummary: number | null;
   readonly updatedAt: string | null;
@@ -208,6 +211,7 @@ export const EMPTY_STATE: ConversationState = {
   tokens: 0,
   usd: 0,
   unpricedCalls: 0,
+  spent: [],
   newestSummary: null,
   updatedAt: null,
   claim: null,

@@ -1,15 +1,16 @@
 import { shownParameters } from '../../agents/index.ts';
-import type { AnswerOf, Bus } from '../../bus/index.ts';
+import type { AnswerOf, Bus, RequestOf } from '../../bus/index.ts';
 import type { AgentCard } from '../../conversation/index.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Team } from '../team.ts';
 
-/** The answer of endpoint `agents`. `rows`: the conversation list. */
+/** The answer of endpoint `agents`. `rows`: the conversation list. The persona of an agent in another process is not known here. */
 export async function listAgents(
   { team }: Pick<Runtime, 'team'>,
   rows: readonly ListedRow[],
   bus: Pick<Bus, 'isAgentConnected'>,
+  { persona }: RequestOf<'agents'> = {},
 ): Promise<AnswerOf<'agents'>> {
   const agents = [...team.rules.roster.agents.values()].map(async (card) => {
     const connected = card.runtime === 'local' ? undefined : await bus.isAgentConnected(card.slug);
@@ -21,11 +22,18 @@ export async function listAgents(
       modes: card.modes,
       runtime: card.runtime,
       status: statusOf(card, rows, connected),
+      tools: card.tools,
+      ...(persona === card.slug && personaOf(card, team)),
       ...(connected === undefined ? {} : { connected }),
       ...modelOf(card, team),
     };
   });
   return { agents: await Promise.all(agents), models: team.models.names };
+}
+
+function personaOf({ slug, runtime }: AgentCard, { agents }: Team) {
+  const persona = runtime === 'local' ? agents.get(slug)?.persona : undefined;
+  return persona === undefined ? undefined : { persona };
 }
 
 /** Of an agent in this process: another program makes its own requests. */

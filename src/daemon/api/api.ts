@@ -35,7 +35,7 @@ import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
-import { collectStatus, type DaemonFacts } from './status.ts';
+import { collectStatus, type StatusParts } from './status.ts';
 import {
   dismissCommand,
   hireCommand,
@@ -55,11 +55,10 @@ const PAGE_LIMIT = 1_000;
 const PAYLOAD_SHARE = 0.9;
 
 /** What operators do beyond one conversation. */
-interface Admin {
+interface Admin extends Pick<StatusParts, 'facts' | 'metrics'> {
   readonly search: Pick<Search, 'search' | 'forget'>;
   readonly erasure: Pick<Erasure, 'erase'>;
   readonly reloader: Pick<Reloader, 'reload'>;
-  readonly facts: DaemonFacts;
 }
 
 export class Api {
@@ -88,11 +87,12 @@ export class Api {
     dead: (request) => this.#deadLetters.list(request),
     'dead-letter': ({ sequence }) => this.#deadLetters.show(sequence),
     'dead-retry': ({ sequence }) => this.#deadLetters.retry(sequence),
-    agents: async () => listAgents(this.runtime, await this.workers.rows(), this.#bus),
+    'dead-discard': ({ sequence }) => this.#deadLetters.discard(sequence),
+    agents: async (request) => listAgents(this.runtime, await this.workers.rows(), this.#bus, request),
     tools: () => listTools(this.runtime.team),
     status: (request) =>
       collectStatus(
-        { ...{ runtime: this.runtime, workers: this.workers, bus: this.#bus }, facts: this.#admin.facts },
+        { ...{ runtime: this.runtime, workers: this.workers, bus: this.#bus }, ...this.#admin },
         request,
       ),
     phases: () => phasesPage(this.runtime.team.rules.phases),
@@ -191,7 +191,7 @@ export class Api {
   async #list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
     const limit = Math.min(request.limit ?? PAGE_LIMIT, PAGE_LIMIT);
     const after = request.after ?? '';
-    const rows = (await this.workers.rows()).filter((row) => row.id > after);
+    const rows = (await this.workers.rows(request.days)).filter((row) => row.id > after);
     const page = rows.slice(0, limit);
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }

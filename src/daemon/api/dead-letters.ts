@@ -11,7 +11,7 @@ import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { Posts } from '../ingress/posts.ts';
 
 /**
- * Lists, shows and retries dead letters.
+ * Lists, shows, retries and discards dead letters.
  *
  * DEAD-LETTERS-1 A letter is removed only when its post is in the log, or when a newer letter holds the same post: a daemon that
  *    ends in between leaves both, and the next retry finds that the post is a duplicate.
@@ -55,8 +55,14 @@ export class DeadLetterOffice {
     const letter = await this.#bus.deadLetters.get(sequence);
     if (letter) return letter;
     throw new ParleyError('NOT_FOUND', `there is no dead letter ${sequence}`, {
-      hint: 'it was retried already, or never existed; `parley dead ls` lists all',
+      hint: 'it was retried or discarded, or never existed; `parley dead ls` lists all',
     });
+  }
+
+  async discard(sequence: number): Promise<AnswerOf<'dead-discard'>> {
+    await this.show(sequence);
+    await this.#bus.deadLetters.remove(sequence);
+    return { accepted: true };
   }
 
   /** Posts it again as its publisher; answers as `post` does. */

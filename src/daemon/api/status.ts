@@ -7,9 +7,11 @@ import {
   STATUS_ROWS,
   type StatusGroups,
 } from '../../bus/index.ts';
+import { spentTogether } from '../../conversation/index.ts';
 import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Runtime } from '../runtime.ts';
 import { absentMsOf } from '../team.ts';
 
@@ -31,6 +33,7 @@ interface Known {
   readonly held: readonly string[];
   readonly facts: DaemonFacts;
   readonly servers: NonNullable<DaemonStatus['servers']>;
+  readonly models: DaemonStatus['models'];
   readonly agents: Status['agents'];
   readonly lag: IngressLag | null;
   readonly deadLetters: number | null;
@@ -41,14 +44,18 @@ export interface StatusParts {
   readonly workers: Pick<Workers, 'rows' | 'held'>;
   readonly bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly facts: DaemonFacts;
+  readonly metrics: Pick<Metrics, 'models'>;
 }
 
-export async function collectStatus(parts: StatusParts, { limit }: RequestOf<'status'>): Promise<Status> {
+export async function collectStatus(
+  parts: StatusParts,
+  { limit, days }: RequestOf<'status'>,
+): Promise<Status> {
   const { runtime, workers, bus, facts } = parts;
   const { team, now } = runtime;
   const remote = [...team.rules.roster.agents.values()].filter((card) => card.runtime === 'bus');
   const [rows, lag, deadLetters, agents] = await Promise.all([
-    workers.rows(),
+    workers.rows(days),
     bus.ingressLag().catch(() => null),
     bus.deadLetters.count().catch(() => null),
     Promise.all(
@@ -60,13 +67,14 @@ export async function collectStatus(parts: StatusParts, { limit }: RequestOf<'st
     ),
   ]);
   const servers = team.toolbox.servers?.() ?? [];
-  const known = { now: now(), rows, held: workers.held, facts, servers, agents, lag, deadLetters };
+  const models = parts.metrics.models(team.models.names);
+  const known = { now: now(), rows, held: workers.held, facts, servers, models, agents, lag, deadLetters };
   return statusFrom(known, limit);
 }
 
 /** The answer from what the daemon knows. */
 export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
-  const { facts, servers, held, lag, agents, deadLetters } = known;
+  const { facts, servers, models, held, lag, agents, deadLetters } = known;
   const most = Math.min(limit, MOST_STATUS_ROWS);
   const oldest = lag?.oldestTakenAt ?? null;
   const shown = servers.map(({ server, state, error }) => ({
@@ -81,9 +89,23 @@ export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
       posts: lag.messages,
       oldestAt: oldest === null ? null : new Date(oldest).toISOString(),
     },
-    daemons: [{ ...facts, servers: shown, owns: { count: held.length, first: held.slice(0, most) } }],
+    daemons: [
+      {
+        ...facts,
+        servers: shown,
+        ...(models && { models }),
+        owns: { count: held.length, first: held.slice(0, most) },
+      },
+    ],
     agents,
+    ...spentIn(known.rows),
   };
+}
+
+/** Empty if the rows do not have it. */
+function spentIn(rows: readonly ListedRow[]): Pick<Status, 'spent'> {
+  const all = rows.flatMap(({ spent }) => (spent === undefined ? [] : [spent]));
+  return all.length === 0 ? {} : { spent: spentTogether(all.flat()) };
 }
 
 /** Running and waiting: longest first. The others: newest first. */
@@ -123,6 +145,7 @@ export function mergeStatus(
   return {
     ...answers[0],
     ...statusGroups(rows, limit),
+    ...spentIn(rows),
     daemons: [...answers.flatMap(({ daemons }) => daemons), ...missing],
     ...(silent.length > 0 && { incomplete: silent }),
   };

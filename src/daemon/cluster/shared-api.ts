@@ -15,7 +15,7 @@ import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
 import { mergeStatus } from '../api/status.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
-import { type ListedRow, limitIn, mergeConversations } from '../conversations/projections.ts';
+import { type ListedRow, mergeConversations, numberIn } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
 import { mergeSearch } from '../search/search.ts';
@@ -83,7 +83,7 @@ export class SharedApi {
         }));
       case 'search':
         return this.#gather('search', request, (pages, missing) => ({
-          ...mergeSearch(pages, limitIn(request.body) ?? undefined),
+          ...mergeSearch(pages, numberIn(request.body, 'limit') ?? undefined),
           ...(missing.length > 0 && { incomplete: missing }),
         }));
       case 'status':
@@ -135,14 +135,15 @@ export class SharedApi {
   /** SHARED-API-2 */
   async #status(request: ApiRequest): Promise<ApiAnswer> {
     const rows: ListedRow[] = [];
+    const days = numberIn(request.body, 'days') ?? undefined;
     for (let after: string | null | undefined; after !== null; ) {
-      const page = await this.handle({ ...request, endpoint: 'conversations', body: { after } });
+      const page = await this.handle({ ...request, endpoint: 'conversations', body: { after, days } });
       if (!page.ok) return page;
       const { conversations, next } = page.body as AnswerOf<'conversations'>;
       rows.push(...conversations);
       after = next;
     }
-    const limit = limitIn(request.body) ?? undefined;
+    const limit = numberIn(request.body, 'limit') ?? undefined;
     return this.#gather('status', request, (answers, silent) =>
       mergeStatus(answers, { rows, silent, limit }),
     );

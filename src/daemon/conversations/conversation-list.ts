@@ -4,19 +4,20 @@ import { runningActivity } from './activity.ts';
 import type { OpenWorkers } from './open-workers.ts';
 import { isComplete, type ListedRow, listedRow, rowOf } from './projections.ts';
 
-/** The rows of all conversations by id: the stored rows, updated from memory. */
+/** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */
 export async function listConversations(
   { store, remote }: Pick<Runtime, 'store' | 'remote'>,
   open: OpenWorkers,
+  since: string | null = null,
 ): Promise<ListedRow[]> {
-  const rows = new Map((await store.rows()).map((row) => [row.id, listedRow(row)]));
+  const rows = new Map((await store.rows()).map((row) => [row.id, listedRow(row, [], since)]));
   for (const worker of await open.all()) {
     // The memory of a conversation that another daemon owns or deleted is stale.
     if (worker.isOurs && worker.state.length > 0) {
       const { id, state } = worker;
       const entries = worker.entries();
       const current = runningActivity(state, entries, (turnId) => remote.isAbsent?.(turnId) === true);
-      rows.set(id, listedRow(rowOf(id, state, entries), current));
+      rows.set(id, listedRow(rowOf(id, state, entries), current, since));
     }
   }
   return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -27,6 +27,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     tokens: state.tokens,
     usd: state.usd,
     unpricedCalls: state.unpricedCalls,
+    spent: state.spent,
     waiting: withStatus(state, 'waiting'),
     limited: withStatus(state, 'limited'),
     stopped: withStatus(state, 'stopped').filter((slug) => hasWork(state, slug)),
@@ -54,8 +55,15 @@ function titleOf(state: ConversationState, entries: readonly Entry[]): string | 
 /** A row with the slugs of agents that run, that wait for an answer, that a limit halted, and that are stopped with work. */
 export type ListedRow = AnswerOf<'conversations'>['conversations'][number];
 
-/** `current`: the running turns of a conversation in memory; others have no running turn. */
-export function listedRow(row: ConversationRow, current: readonly Activity[] = []): ListedRow {
+/**
+ * `current`: the running turns of a conversation in memory; others have no running turn. `since`: the first day of `spent`;
+ * null: without it.
+ */
+export function listedRow(
+  { spent, ...row }: ConversationRow,
+  current: readonly Activity[] = [],
+  since: string | null = null,
+): ListedRow {
   const slugsOf = (status: Activity['status']) =>
     current.filter((one) => one.status === status).map(({ agent }) => agent);
   const { waiting = [], limited = [], stopped = [] } = row;
@@ -67,12 +75,13 @@ export function listedRow(row: ConversationRow, current: readonly Activity[] = [
     limited,
     stopped,
     activity: [...current, ...((row.activity ?? []) as readonly Activity[])],
+    ...(since !== null && { spent: (spent ?? []).filter(({ day }) => day >= since) }),
   };
 }
 
 /** The row has all fields of this version. */
-export function isComplete({ waiting, limited, stopped, activity, people }: ConversationRow): boolean {
-  const isNew = [waiting, limited, stopped, activity, people].every((field) => field !== undefined);
+export function isComplete({ waiting, limited, stopped, activity, people, spent }: ConversationRow): boolean {
+  const isNew = [waiting, limited, stopped, activity, people, spent].every((field) => field !== undefined);
   return isNew && (activity ?? []).every((one) => one.entry !== undefined || !hasEntry(one));
 }
 
@@ -177,13 +186,13 @@ export function mergeConversations<Row extends { readonly id: string; readonly l
   // After the end of an incomplete page, that daemon may have further rows.
   const ends = pages.flatMap(({ next }) => (next === null ? [] : [next])).sort();
   const complete = ends[0] === undefined ? sorted : sorted.filter(({ id }) => id <= (ends[0] ?? ''));
-  const limit = limitIn(asked) ?? complete.length;
+  const limit = numberIn(asked, 'limit') ?? complete.length;
   const page = complete.slice(0, limit);
   const hasMore = ends.length > 0 || page.length < sorted.length;
   return { conversations: page, next: hasMore ? (page.at(-1)?.id ?? null) : null };
 }
 
-export function limitIn(asked: unknown): number | null {
-  const limit = typeof asked === 'object' && asked !== null ? Reflect.get(asked, 'limit') : null;
-  return typeof limit === 'number' ? limit : null;
+export function numberIn(asked: unknown, name: string): number | null {
+  const value = typeof asked === 'object' && asked !== null ? Reflect.get(asked, name) : null;
+  return typeof value === 'number' ? value : null;
 }

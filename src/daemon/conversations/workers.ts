@@ -3,6 +3,7 @@ import {
   type Claim,
   type Command,
   type Entry,
+  firstOfDays,
   type PendingApproval,
   pendingApprovals,
   type Reply,
@@ -194,9 +195,10 @@ export class Workers {
     throw new ParleyError('NOT_FOUND', `the conversation ${id} is not open`);
   }
 
-  /** The conversation list. */
-  rows(): Promise<ListedRow[]> {
-    return listConversations(this.#runtime, this.#open);
+  /** The conversation list. `days`: with what was used on each of so many days. */
+  rows(days?: number): Promise<ListedRow[]> {
+    const since = days === undefined ? null : firstOfDays(this.#runtime.now(), days);
+    return listConversations(this.#runtime, this.#open, since);
   }
 
   /** Without memory. */

@@ -89,15 +89,22 @@ function queryOf(route: Route, context: Request): Record<string, unknown> {
       `known are ${known.join(', ') || 'none'}`,
     );
   }
-  const isNumber = (name: string, text: string) =>
-    ['from', 'limit', 'at'].includes(name) && /^-?\d{1,15}$/.test(text);
-  const parsed = (name: string, text: string) =>
-    name === 'texts' ? text.split(',') : isNumber(name, text) ? Number(text) : text;
   return Object.fromEntries(given.map(([name, text]) => [name, parsed(name, text)]));
 }
 
 function pathOf(route: Route, context: Request): Record<string, unknown> {
-  return Object.fromEntries(pathFields(route.path).map((name) => [name, context.req.param(name)]));
+  return Object.fromEntries(
+    pathFields(route.path).map((name) => [name, parsed(name, context.req.param(name) ?? '')]),
+  );
+}
+
+const NUMBERS: readonly string[] = ['from', 'limit', 'at', 'days', 'sequence'];
+
+/** `before` is a time, or the sequence of a dead letter. */
+function parsed(name: string, text: string): unknown {
+  if (name === 'texts') return text.split(',');
+  const isNumber = NUMBERS.includes(name) || name === 'before';
+  return isNumber && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
 function badRequest(message: string, hint = 'GET /api/openapi.json says what is taken'): ParleyError {

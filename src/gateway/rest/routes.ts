@@ -39,8 +39,9 @@ export const ROUTES: readonly Route[] = [
     path: '/api/conversations',
     verb: 'conversations',
     role: 'read',
-    summary: 'List conversations by id; `next` is the `after` of the next page',
-    query: ['after', 'limit'],
+    summary:
+      'List conversations by id; `next` is the `after` of the next page. `days`: with what model calls used on each of so many days',
+    query: ['after', 'limit', 'days'],
   },
   {
     method: 'post',
@@ -162,7 +163,8 @@ export const ROUTES: readonly Route[] = [
     path: '/api/agents',
     verb: 'agents',
     role: 'read',
-    summary: 'The agents',
+    summary: 'The agents; `persona`: the agent whose persona the answer contains',
+    query: ['persona'],
   },
   {
     method: 'post',
@@ -185,8 +187,37 @@ export const ROUTES: readonly Route[] = [
     verb: 'status',
     role: 'read',
     summary:
-      'What runs, waits, is halted or failed; daemons, agents in other processes and MCP servers; `limit`: rows of each group',
-    query: ['limit'],
+      'What runs, waits, is halted or failed; daemons, models, agents in other processes and MCP servers; `limit`: rows of each group; `days`: also what model calls used on each of so many days',
+    query: ['limit', 'days'],
+  },
+  {
+    method: 'get',
+    path: '/api/dead-letters',
+    verb: 'dead',
+    role: 'read',
+    summary: 'Refused posts, newest first; `next` is the `before` of the next page',
+    query: ['publisher', 'conversation', 'code', 'before', 'limit'],
+  },
+  {
+    method: 'get',
+    path: '/api/dead-letters/{sequence}',
+    verb: 'dead-letter',
+    role: 'read',
+    summary: 'One refused post, with its text',
+  },
+  {
+    method: 'delete',
+    path: '/api/dead-letters/{sequence}',
+    verb: 'dead-discard',
+    role: 'operate',
+    summary: 'Remove a refused post for good',
+  },
+  {
+    method: 'post',
+    path: '/api/dead-letters/{sequence}/retry',
+    verb: 'dead-retry',
+    role: 'operate',
+    summary: 'Post a refused post again, as its publisher',
   },
   {
     method: 'get',

@@ -1,4 +1,4 @@
-import { NAME_PATTERN } from '../../conversation/index.ts';
+import { NAME_PATTERN, type Spent } from '../../conversation/index.ts';
 import type {
   ConversationRow,
   IngressAttempts,
@@ -84,6 +84,7 @@ function parseRow(value: unknown): ConversationRow {
     ...(value.tokens === undefined ? {} : { tokens: amount(value, 'tokens') }),
     ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
     ...(value.unpricedCalls === undefined ? {} : { unpricedCalls: count(value, 'unpricedCalls') }),
+    ...(value.spent === undefined ? {} : { spent: parseSpent(value.spent) }),
     ...(value.waiting === undefined ? {} : { waiting: texts(value, 'waiting') }),
     ...(value.limited === undefined ? {} : { limited: texts(value, 'limited') }),
     ...(value.stopped === undefined ? {} : { stopped: texts(value, 'stopped') }),
@@ -92,6 +93,21 @@ function parseRow(value: unknown): ConversationRow {
     ...(value.people === undefined ? {} : { people: texts(value, 'people') }),
     ...(value.activity === undefined ? {} : { activity: parseActivity(value.activity) }),
   };
+}
+
+function parseSpent(value: unknown): Spent[] {
+  if (!Array.isArray(value)) throw new Error('spent is not a list');
+  return value.map((one: unknown) => {
+    if (!isRecord(one)) throw new Error('an element of spent is not an object');
+    return {
+      day: text(one, 'day'),
+      agent: text(one, 'agent'),
+      calls: count(one, 'calls'),
+      tokens: amount(one, 'tokens'),
+      usd: amount(one, 'usd'),
+      unpricedCalls: count(one, 'unpricedCalls'),
+    };
+  });
 }
 
 function parseActivity(value: unknown): RowActivity[] {

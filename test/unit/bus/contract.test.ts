@@ -16,7 +16,7 @@ import { openApiDocument } from '../../../src/gateway/rest/openapi.ts';
 import { ROUTES } from '../../../src/gateway/rest/routes.ts';
 
 /** HTTP has no route for them. */
-const WITHOUT_ROUTE: readonly Verb[] = ['seed', 'dead', 'dead-letter', 'dead-retry'];
+const WITHOUT_ROUTE: readonly Verb[] = ['seed'];
 
 describe('the contract of the request API', () => {
   it('each verb has a handler in the daemon with its request and answer', () => {
@@ -64,7 +64,7 @@ describe('the contract of the request API', () => {
   it('the contract lists the verbs that act as a publisher, that name a conversation in the subject, and that are idempotent', () => {
     expect([...PUBLISHER_VERBS]).toEqual(['post', 'answer']);
     expect([...CONVERSATION_VERBS]).toEqual(['post']);
-    const changing = ['delete', 'phase', 'mode', 'stop', 'resume', 'answer', 'dead-retry'];
+    const changing = ['delete', 'phase', 'mode', 'stop', 'resume', 'answer', 'dead-retry', 'dead-discard'];
     expect(VERBS.filter((verb) => !REPEATABLE_VERBS.has(verb))).toEqual(changing);
   });
 });

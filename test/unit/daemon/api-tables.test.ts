@@ -32,6 +32,17 @@ describe('what a person can choose from', () => {
     expect(await world.request('agents', {})).toMatchObject({ ok: true, body: { models: names } });
   });
 
+  it('the answer about agents lists the tools of each, and the persona of the one that is named', async () => {
+    const answer = await world.request('agents', { persona: 'dev' });
+    const { agents } = (answer as { body: { agents: { slug: string; tools: object; persona?: string }[] } })
+      .body;
+    expect(agents.every(({ tools }) => Array.isArray(tools))).toBe(true);
+    expect(agents.flatMap(({ slug, persona }) => (persona === undefined ? [] : [[slug, persona]]))).toEqual([
+      ['dev', expect.stringContaining('Persona of')],
+    ]);
+    expect(JSON.stringify(await world.request('agents', {}))).not.toContain('Persona of');
+  });
+
   it.each(['phases', 'workflows'])('the tables are requested without fields: %s', async (endpoint) => {
     expect(await world.request(endpoint, { more: 1 })).toMatchObject({
       ok: false,

@@ -112,6 +112,18 @@ describe('the dead letters', () => {
     expect([...world.bus.letters.keys()]).toEqual([1, 2]);
   });
 
+  it('a discarded letter is gone without a post, and a second request says so', async () => {
+    await toNobody('the words');
+    hire();
+    expect(await ask('dead-discard', { sequence: 1 })).toEqual({ ok: true, body: { accepted: true } });
+    expect(world.bus.letters.size).toBe(0);
+    expect(await world.entries().catch(() => [])).toEqual([]);
+    expect(await ask('dead-discard', { sequence: 1 })).toMatchObject({
+      ok: false,
+      refusal: { code: 'NOT_FOUND', hint: expect.stringContaining('discarded') },
+    });
+  });
+
   it('dead letters of posts that wait for disk space stay until those posts are in the log', async () => {
     await toNobody('the words');
     hire();

@@ -80,4 +80,33 @@ describe('the metrics', () => {
     });
     expect(samples.process_resident_memory_bytes?.[0]?.value).toBeGreaterThan(0);
   });
+
+  it('say how a model answered and why it failed last; a model without calls has none', () => {
+    const metrics = new Metrics();
+    const tell = metrics.sink(undefined);
+    const call = {
+      conversation: 'demo',
+      agent: 'pm',
+      turnId: 't',
+      type: 'model_call',
+      requestHash: '',
+    } as const;
+    const seconds = [0.5, 1.5, 30];
+    for (const [n, took] of seconds.entries())
+      tell({
+        ...{ ...call, model: 'big', ts: `2026-01-01T00:0${n}:00.000Z`, durationMs: took * 1_000 },
+        ...(n === 2 ? { outcome: 'failed', code: 'TIMEOUT' } : { outcome: 'answered', firstTokenMs: 100 }),
+      });
+    const [big, idle] = metrics.models(['big', 'idle']) ?? [];
+    expect(big).toMatchObject({ model: 'big', calls: 3, failed: 1, firstTokenSeconds: 0.1 });
+    expect(big).toMatchObject({
+      answeredAt: '2026-01-01T00:01:00.000Z',
+      failure: { at: '2026-01-01T00:02:00.000Z', code: 'TIMEOUT' },
+    });
+    expect(big?.seconds?.mean).toBe(1); // of the answered ones
+    expect(big?.seconds?.p95).toBeGreaterThan(1);
+    expect(big?.seconds?.p95).toBeLessThanOrEqual(2.5);
+    expect(idle).toEqual({ model: 'idle', calls: 0, failed: 0 });
+    expect(new Metrics(false).models(['big'])).toBeUndefined();
+  });
 });

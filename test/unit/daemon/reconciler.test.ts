@@ -64,6 +64,7 @@ describe('the reconciler', () => {
             stopped: [],
             activity: [],
             people: [],
+            spent: [],
           })),
         refreshRow: async (id: string) => void listed.push(id),
         async current(id: string) {

@@ -63,7 +63,7 @@ describe('the status of a daemon', () => {
 });
 
 function known(rows: readonly ListedRow[]) {
-  const nothing = { held: [], servers: [], agents: [], lag: null, deadLetters: null };
+  const nothing = { held: [], servers: [], agents: [], lag: null, deadLetters: null, models: undefined };
   return { now: Date.parse(minute(60)), rows, facts: FACTS, ...nothing };
 }
 
@@ -87,6 +87,33 @@ describe('the verb status', () => {
         agents: [],
       },
     });
+  });
+
+  it('with days it has what model calls used, of all conversations, by day and agent', async () => {
+    for (const conversation of ['c', 'd']) {
+      await world.request('post', { conversation, content: 'Hi', publisher: 'ann' });
+      world.calls.at(-1)?.answer('done');
+    }
+    const day = new Date().toISOString().slice(0, 10);
+    const spent = async (days?: number) =>
+      ((await world.request('status', { days })) as { body: AnswerOf<'status'> }).body.spent;
+    await expect
+      .poll(() => spent(1))
+      .toEqual([{ day, agent: 'pm', calls: 2, tokens: 0, usd: 0, unpricedCalls: 2 }]);
+    expect(await spent()).toBeUndefined();
+    expect(JSON.stringify(await world.request('conversations', {}))).not.toContain('spent');
+    expect(await world.request('status', { days: 32 })).toMatchObject({ ok: false });
+  });
+
+  it('says how each model answers and why it failed last', async () => {
+    await world.request('post', { conversation: 'c', content: 'Hi', publisher: 'ann' });
+    world.calls.at(-1)?.answer('done');
+    const [model] = world.runtime.team.models.names;
+    const models = async () =>
+      ((await world.request('status', {})) as { body: AnswerOf<'status'> }).body.daemons[0]?.models;
+    await expect
+      .poll(models)
+      .toMatchObject([{ model, calls: 1, failed: 0, seconds: { mean: expect.any(Number) } }]);
   });
 
   it.each([0, 201, 1.5, 'all'])('refuses the limit %s', async (limit) => {

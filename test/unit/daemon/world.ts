@@ -32,6 +32,7 @@ import { Definitions } from '../../../src/daemon/definitions.ts';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
+import { Metrics } from '../../../src/daemon/metrics.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
 import { Search } from '../../../src/daemon/search/search.ts';
 import type { Team } from '../../../src/daemon/team.ts';
@@ -99,6 +100,7 @@ export function createWorld(options: WorldOptions = {}) {
   const audited: ({ conversation: string } & AuditRecord)[] = [];
   const calls: Call[] = [];
   const [faults, appends]: [Fault[], number[]] = [[], []];
+  const metrics = new Metrics();
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // as the daemon's: one for each turn that runs
   const store = faultyStore(options.store ?? createMemoryStore(options.disk), faults, appends, happened);
@@ -179,7 +181,7 @@ export function createWorld(options: WorldOptions = {}) {
     ...{ elapsed, timers: systemTimers },
     newId,
     log,
-    telemetry: createTelemetry(options.telemetry, now),
+    telemetry: createTelemetry(metrics.sink(options.telemetry), now),
     shutdown: shutdown.signal,
     reach: () => undefined,
     lastPost: (conversation) => bus.bus.lastPost(conversation),
@@ -203,6 +205,7 @@ export function createWorld(options: WorldOptions = {}) {
     search,
     reloader: NO_RELOADER,
     facts: FACTS,
+    metrics,
   });
   return {
     ...{ runtime, store, workers, posts, api, erasure, bus, shutdown, faults },

@@ -13,7 +13,7 @@ import type { Palette } from '../../render/palette.ts';
 import { renderTable } from '../../render/table.ts';
 import { firstLine, indent, plural, printable } from '../../render/text.ts';
 
-/** Lists, shows and repeats refused posts. */
+/** Lists, shows, repeats and discards refused posts. */
 
 interface Filters {
   readonly publisher?: string;
@@ -24,7 +24,9 @@ interface Filters {
 const SHOWN = 100;
 
 export function addDead(program: Command, act: Act): void {
-  const dead = program.command('dead').description('list, show and retry refused posts (dead letters)');
+  const dead = program
+    .command('dead')
+    .description('list, show, retry and discard refused posts (dead letters)');
   withFilters(dead.command('ls').description('list them, newest first'))
     .option('--limit <count>', 'at most this many', wholeNumber, SHOWN)
     .action(({ limit, ...filters }: Filters & { limit: number }, command: Command) =>
@@ -37,6 +39,13 @@ export function addDead(program: Command, act: Act): void {
     .action((sequence: number, _options: object, command: Command) =>
       act(command, (context) => withDaemon(context, (client) => show(context, client, sequence))),
     );
+  dead
+    .command('discard')
+    .description('remove them for good; they are not posted')
+    .argument('<numbers...>', 'as `dead ls` lists them', wholeNumbers)
+    .action((numbers: number[], _options: object, command: Command) =>
+      act(command, (context) => withDaemon(context, (client) => discard(context, client, numbers))),
+    );
   withFilters(
     dead
       .command('retry')
@@ -48,6 +57,20 @@ export function addDead(program: Command, act: Act): void {
       withDaemon(context, (client) => retry(context, client, { numbers, all: all === true, filters })),
     ),
   );
+}
+
+/** For good: it asks for numbers, and takes no filters. */
+async function discard(
+  context: Context,
+  client: ParleyClient,
+  sequences: readonly number[],
+): Promise<number> {
+  for (const sequence of sequences) {
+    await client.request('dead-discard', { sequence });
+    if (context.json) context.value({ sequence, discarded: true });
+    else context.line(`${sequence}: discarded`);
+  }
+  return 0;
 }
 
 function withFilters(command: Command): Command {
