@@ -3,14 +3,25 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
 import { openStage, type Stage } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 const require = createRequire(import.meta.url);
 const RULES = [
   { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+  {
+    when: { mode: 'run', agent: 'lead' },
+    reply: { tool_calls: [{ name: 'complete_node', arguments: { outcome: 'planned', summary: 'A plan.' } }] },
+  },
   ...SCRIPT.rules,
 ];
+const WORKFLOW = `id: small
+start: plan
+nodes:
+  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
+  build: { agent: dev, brief: Build it., outcomes: { built: end } }
+`;
 const STANDARD = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 /** Accessibility by axe, WCAG 2.2 AA. */
@@ -19,7 +30,14 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   let axe: string;
   beforeAll(async () => {
     axe = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
+    stage = await openStage({
+      agents: AGENTS,
+      files: { 'script.yaml': { rules: RULES }, 'workflows/small.yaml': WORKFLOW },
+      settings: scriptedSettings({
+        approvals: { ownRequests: true },
+        tools: { mcpServers: { broken: { command: 'there-is-no-such-program' } } },
+      }),
+    });
     for (const [conversation, content] of [
       ['approval', 'write it'],
       ['question', 'ask me'],
@@ -27,6 +45,8 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
       ['calm', 'Hello there'],
     ])
       await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+    const run = { content: 'Build it', publisher: 'alice', workflow: 'small' };
+    await stage.api('POST', 'conversations/run/messages', run);
   });
   afterEach(() => stage.endOfTest());
   afterAll(() => stage?.close());
@@ -52,6 +72,25 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await page.keyboard.press('j');
     expect(await violations(page)).toEqual([]);
   });
+
+  it.each(LOOKS)('in the team and system, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const page = await stage.look('#/system', { colorScheme, viewport });
+    await page.locator('.health').getByText('MCP server broken').waitFor();
+    await page.locator('.member summary').first().click();
+    await page.getByRole('button', { name: 'Read the persona' }).click();
+    await page.locator('.persona').waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it.each(LOOKS)(
+    'in the runs of a conversation, $colorScheme on a $size',
+    async ({ colorScheme, viewport }) => {
+      const page = await stage.look('#/c/run', { colorScheme, viewport });
+      await page.locator('.runs summary').first().click();
+      await page.locator('.run-steps .handed-on').first().waitFor();
+      expect(await violations(page)).toEqual([]);
+    },
+  );
 
   it.each(LOOKS)('in the list and its dialog, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look('', { colorScheme, viewport });

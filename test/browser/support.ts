@@ -8,6 +8,8 @@ import { startNatsServer } from '../support/nats-server.ts';
 export interface Stage {
   readonly site: Site;
   readonly url: string;
+  /** The nats-server. */
+  readonly nats: string;
   readonly browser: Browser;
   /** A page whose errors are checked when the stage is closed. */
   look(hash?: string, options?: BrowserContextOptions, url?: string): Promise<Page>;
@@ -43,6 +45,7 @@ export async function openStage({ before, token, ...options }: StageOptions): Pr
   return {
     site,
     url,
+    nats: nats.url,
     browser,
     async look(hash, pageOptions, from = url) {
       const opened = await openConsole(browser, from, hash, pageOptions);

@@ -1,5 +1,7 @@
 import type { DeliveryMode, Entry, ExplainedRequest, Mode } from '../../conversation/index.ts';
+import type { Workflow } from '../model/runs.ts';
 import { readToken } from './session.ts';
+import type { DeadLetter, McpServer, Status, TeamAgent } from './system.ts';
 import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
@@ -136,9 +138,26 @@ export const requests = {
   /** `models`: names for a what-if; absent from an older daemon. */
   agents: () => ask<{ agents: AgentCard[]; models?: string[] }>('GET', 'agents'),
   phases: () => ask<{ phases: { phase: string; description: string }[] }>('GET', 'phases'),
-  workflows: () => ask<{ workflows: { id: string }[] }>('GET', 'workflows'),
+  workflows: () => ask<{ workflows: Workflow[] }>('GET', 'workflows'),
   entries: (conversation: string, from: number, limit: number) =>
     ask<{ entries: Entry[] }>('GET', `${of(conversation)}/entries?from=${from}&limit=${limit}`),
+  /** `days`: with what model calls used on each of them. */
+  status: (days?: number) =>
+    ask<Status>(
+      'GET',
+      `status?limit=${days === undefined ? 1 : 20}${days === undefined ? '' : `&days=${days}`}`,
+    ),
+  /** `persona`: the agent whose persona the answer contains. */
+  team: (persona?: string) =>
+    ask<{ agents: (TeamAgent & { persona?: string })[] }>(
+      'GET',
+      persona === undefined ? 'agents' : `agents?persona=${encodeURIComponent(persona)}`,
+    ),
+  tools: () => ask<{ servers: McpServer[] }>('GET', 'tools'),
+  deadLetters: (limit: number) => ask<{ letters: DeadLetter[] }>('GET', `dead-letters?limit=${limit}`),
+  deadLetter: (sequence: number) => ask<DeadLetter & { original: string }>('GET', `dead-letters/${sequence}`),
+  retryLetter: (sequence: number) => ask('POST', `dead-letters/${sequence}/retry`),
+  discardLetter: (sequence: number) => ask('DELETE', `dead-letters/${sequence}`),
   search: (q: string, more: Readonly<Record<string, string>>) =>
     ask<{ hits: FoundMessage[]; pending: number }>('GET', `search?${new URLSearchParams({ q, ...more })}`),
   /** A post without an answer may be sent again with its id. */

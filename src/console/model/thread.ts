@@ -8,6 +8,7 @@ import {
   type Question,
   questionOf,
 } from './blocks.ts';
+import { type Run, runsWith } from './runs.ts';
 
 /**
  * One conversation, folded from its log for the screen.
@@ -44,6 +45,7 @@ export class Thread {
   mode: Mode = 'agent';
   activeAgent: string | null = null;
   run: { readonly workflowId: string; readonly node: string } | null = null;
+  runs: readonly Run[] = [];
   isStopped = false;
 
   constructor(nameOf: (slug: string) => string = (slug) => slug) {
@@ -166,12 +168,15 @@ export class Thread {
         break;
       case 'run-started':
         this.run = { workflowId: entry.workflowId, node: '' };
+        this.runs = runsWith(this.runs, entry);
         break;
       case 'node-entered':
         this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node };
+        this.runs = runsWith(this.runs, entry);
         break;
       case 'run-ended':
         this.run = null;
+        this.runs = runsWith(this.runs, entry);
         break;
       case 'agent-stopped':
       case 'agent-resumed':

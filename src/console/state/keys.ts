@@ -15,6 +15,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'Enter', means: 'why did it say that? In the list: open' },
   { keys: 'o', means: 'unfold the tools of an entry' },
   { keys: 'i', means: 'inbox: what needs you' },
+  { keys: 's', means: 'team and system' },
   { keys: 'a, d', means: 'approve or deny the call of the selected entry' },
   { keys: '1 to 9, r', means: 'choose an option, or write an answer' },
   { keys: 'x', means: 'dismiss a failure in the inbox' },
@@ -73,6 +74,7 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
   c: () => focusOn('composer'),
   i: () => visit(linkTo.inbox),
   n: () => visit(linkTo.new),
+  s: () => visit(linkTo.system),
   t: () => switchView(),
   Escape: () => leave(),
   '?': () => {

@@ -5,6 +5,7 @@ export type Route =
   | { readonly page: 'list' }
   | { readonly page: 'new' }
   | { readonly page: 'inbox' }
+  | { readonly page: 'system' }
   | {
       readonly page: 'conversation';
       readonly id: string;
@@ -25,7 +26,7 @@ const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['ki
 
 function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
-  if (first === 'new' || first === 'inbox') return { page: first };
+  if (first === 'new' || first === 'inbox' || first === 'system') return { page: first };
   if (first !== 'c' || id === '') return { page: 'list' };
   const index = /^\d+$/.test(at) ? Number(at) : null;
   const isPanel = PANELS.includes(view) && index !== null;
@@ -50,6 +51,7 @@ export const linkTo = {
   list: '#/',
   new: '#/new',
   inbox: '#/inbox',
+  system: '#/system',
   conversation: (id: string) => `#/c/${encodeURIComponent(id)}`,
   timeline: (id: string) => `#/c/${encodeURIComponent(id)}/timeline`,
   entry: (id: string, index: number) => `#/c/${encodeURIComponent(id)}/entry/${index}`,

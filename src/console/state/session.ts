@@ -9,6 +9,7 @@ import {
   Unreachable,
 } from '../api/requests.ts';
 import { keepName, keepToken, readName, readToken } from '../api/session.ts';
+import type { Workflow } from '../model/runs.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
 
@@ -19,7 +20,7 @@ export const identity = signal<Identity | null>(null);
 export const agents = signal<readonly AgentCard[]>([]);
 export const models = signal<readonly string[]>([]);
 export const phases = signal<readonly { readonly phase: string; readonly description: string }[]>([]);
-export const workflows = signal<readonly { readonly id: string }[]>([]);
+export const workflows = signal<readonly Workflow[]>([]);
 /** The person's name on messages; empty: the publisher. */
 export const signature = signal(readName());
 

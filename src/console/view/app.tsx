@@ -9,6 +9,7 @@ import { send } from '../state/outbox.ts';
 import { openPalette } from '../state/palette.ts';
 import { go, linkTo, route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
+import { keepSystem } from '../state/system.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
 import { InboxPage } from './inbox/inbox-page.tsx';
@@ -17,6 +18,7 @@ import { Sidebar } from './list/sidebar.tsx';
 import { AwayBanner } from './outbox-view.tsx';
 import { Icon } from './parts.tsx';
 import { Palette } from './search/palette.tsx';
+import { SystemPage } from './system/system-page.tsx';
 import { TokenGate } from './token-gate.tsx';
 
 export function App() {
@@ -29,6 +31,7 @@ function Console() {
   useEffect(keepListed, []);
   useEffect(keepMarks, []);
   useEffect(keepAlerting, []);
+  useEffect(keepSystem, []);
   useEffect(() => listenToKeys(openPalette), []);
   useSignalEffect(() => {
     const at = route.value;
@@ -44,6 +47,7 @@ function Console() {
         {page === 'conversation' && <ConversationPage />}
         {page === 'new' && <NewPage />}
         {page === 'inbox' && <InboxPage />}
+        {page === 'system' && <SystemPage />}
         {page === 'list' && (
           <main class="empty">
             <p>Choose a conversation, or start one.</p>

@@ -11,6 +11,7 @@ import { Composer } from './composer.tsx';
 import { Header } from './header.tsx';
 import { KeptPosts } from './outbox-view.tsx';
 import { People } from './people.tsx';
+import { Runs } from './run/runs.tsx';
 import { ThreadView } from './thread-view.tsx';
 import { Timeline } from './timeline/timeline.tsx';
 import { UnknownConversation } from './unknown.tsx';
@@ -33,6 +34,7 @@ export function ConversationPage() {
         <Header key={at.id} />
         <People />
         <ConnectionBar />
+        <Runs />
         <WaitingBar />
         <UnknownConversation />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}

@@ -6,6 +6,7 @@ import { filter, found, isFiltered, narrow } from '../../state/list.ts';
 import { openPalette } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
+import { problems } from '../../state/system.ts';
 import { Icon } from '../parts.tsx';
 import { useVirtualList } from '../virtual-list.ts';
 import { Filters } from './filters.tsx';
@@ -40,6 +41,7 @@ export function Sidebar() {
         )}
       </header>
       <InboxLink />
+      <SystemLink />
       <div class="find">
         <input
           id="search"
@@ -80,6 +82,25 @@ function InboxLink() {
     >
       Inbox
       <span class={`count ${length > 0 ? 'some' : ''}`}>{length}</span>
+    </a>
+  );
+}
+
+function SystemLink() {
+  const { length } = problems.value;
+  return (
+    <a
+      class="inbox-link"
+      href={linkTo.system}
+      aria-current={route.value.page === 'system' ? 'page' : undefined}
+    >
+      Team and system
+      {length > 0 && (
+        <span class="count some" title={problems.value.map(({ text }) => text).join('\n')}>
+          {length}
+          <span class="unseen"> {length === 1 ? 'problem' : 'problems'}</span>
+        </span>
+      )}
     </a>
   );
 }

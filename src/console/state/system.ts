@@ -1,0 +1,63 @@
+import { computed, effect, signal } from '@preact/signals';
+import { requests } from '../api/requests.ts';
+import type { DeadLetter, McpServer, Status, TeamAgent } from '../api/system.ts';
+import { type Problem, problemsOf } from '../model/health.ts';
+import { route } from './route.ts';
+import { isAway } from './session.ts';
+
+/** The state of the daemons and of the team, read now and then while the page is visible. */
+
+export interface System {
+  readonly status: Status;
+  readonly agents: readonly TeamAgent[];
+  readonly servers: readonly McpServer[];
+  readonly letters: readonly DeadLetter[];
+}
+
+/** Days of the chart. */
+export const DAYS = 14;
+export const MOST_LETTERS = 20;
+
+const EVERY_MS = 15_000;
+const ON_PAGE_MS = 4_000;
+
+/** The newest answers; null: none yet. */
+export const system = signal<System | null>(null);
+const status = signal<Status | null>(null);
+
+export const problems = computed<readonly Problem[]>(() => {
+  if (isAway.value) return [{ text: 'The daemon does not answer', detail: 'this page shows its last state' }];
+  return status.value === null ? [] : problemsOf(status.value);
+});
+
+/** Reads everything that the page shows. */
+export async function refresh(): Promise<void> {
+  const [now, { agents }, { servers }, { letters }] = await Promise.all([
+    requests.status(DAYS),
+    requests.team(),
+    requests.tools(),
+    requests.deadLetters(MOST_LETTERS),
+  ]);
+  status.value = now;
+  system.value = { status: now, agents, servers, letters };
+}
+
+/** Runs until the returned function is called. */
+export function keepSystem(): () => void {
+  return effect(() => {
+    const isOnPage = route.value.page === 'system';
+    const look = async () => {
+      if (document.visibilityState !== 'visible') return;
+      if (isOnPage) await refresh();
+      else status.value = await requests.status();
+    };
+    const tryToLook = () => void look().catch(() => undefined); // the page shows that the daemon is away
+    tryToLook();
+    const timer = setInterval(tryToLook, isOnPage ? ON_PAGE_MS : EVERY_MS);
+    document.addEventListener('visibilitychange', tryToLook);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', tryToLook);
+    };
+  });
+}

@@ -1,0 +1,165 @@
+import { Fragment } from 'preact';
+import type { DaemonStatus, McpServer, ModelStatus } from '../../api/system.ts';
+import { count, duration, roughly, when } from '../../model/format.ts';
+import { isFailing } from '../../model/health.ts';
+import { linkTo } from '../../state/route.ts';
+import type { System } from '../../state/system.ts';
+import { Fold } from '../parts.tsx';
+
+export function Daemons({ status }: System) {
+  const { daemons, queue, deadLetters, at } = status;
+  const oldest = queue?.oldestAt
+    ? `, the oldest for ${roughly(Date.parse(at) - Date.parse(queue.oldestAt))}`
+    : '';
+  return (
+    <section aria-labelledby="daemons">
+      <h3 id="daemons">{daemons.length === 1 ? 'Daemon' : `${daemons.length} daemons`}</h3>
+      <dl class="facts">
+        <dt>Posts not in a log yet</dt>
+        <dd>{queue === null ? 'unknown' : `${count(queue.posts)}${oldest}`}</dd>
+        <dt>Refused posts</dt>
+        <dd>{deadLetters === null ? 'unknown' : count(deadLetters)}</dd>
+      </dl>
+      {daemons.map((daemon) => (
+        <Daemon key={daemon.daemon ?? ''} daemon={daemon} now={Date.parse(at)} />
+      ))}
+    </section>
+  );
+}
+
+function Daemon({ daemon, now }: { readonly daemon: DaemonStatus; readonly now: number }) {
+  const { version = '?', startedAt, store, data, nats, http, owns, error } = daemon;
+  const name = daemon.daemon ?? `version ${version}`;
+  if (error !== undefined)
+    return (
+      <p>
+        {name} <span class="state wrong">{error}</span>
+      </p>
+    );
+  const facts = [
+    ['Version', version],
+    ['Up for', startedAt ? roughly(now - Date.parse(startedAt)) : '?'],
+    ['Store', `${store}, ${data}`],
+    ['NATS', nats],
+    ['HTTP', http ?? 'off'],
+  ];
+  return (
+    <>
+      {daemon.daemon !== null && <h4>{name}</h4>}
+      <dl class="facts">
+        {facts.map(([fact, value]) => (
+          <Fragment key={fact}>
+            <dt>{fact}</dt>
+            <dd>{value}</dd>
+          </Fragment>
+        ))}
+      </dl>
+      {owns && owns.count > 0 && (
+        <Fold
+          summary={`${owns.count === 1 ? '1 conversation' : `${count(owns.count)} conversations`} in memory`}
+        >
+          <ul class="tags">
+            {owns.first.map((id) => (
+              <li key={id}>
+                <a href={linkTo.conversation(id)}>{id}</a>
+              </li>
+            ))}
+            {owns.count > owns.first.length && (
+              <li class="muted">and {owns.count - owns.first.length} more</li>
+            )}
+          </ul>
+        </Fold>
+      )}
+    </>
+  );
+}
+
+export function Models({ status: { daemons } }: System) {
+  const rows = daemons.flatMap(({ daemon, models = [] }) => models.map((model) => ({ daemon, model })));
+  if (rows.length === 0) return null;
+  return (
+    <section aria-labelledby="models">
+      <h3 id="models">Models</h3>
+      <table class="spending">
+        <thead>
+          <tr>
+            <th scope="col">Model</th>
+            <th scope="col">Calls</th>
+            <th scope="col">Failed</th>
+            <th scope="col">Mean</th>
+            <th scope="col">95 %</th>
+            <th scope="col">First word</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ daemon, model }) => (
+            <ModelRow key={`${daemon} ${model.model}`} {...{ daemon, model }} />
+          ))}
+        </tbody>
+      </table>
+      <p class="muted">Since the daemon started, as in /metrics.</p>
+    </section>
+  );
+}
+
+function ModelRow({ daemon, model }: { readonly daemon: string | null; readonly model: ModelStatus }) {
+  const { calls, failed, seconds, firstTokenSeconds, failure } = model;
+  const time = (value: number | undefined) => (value === undefined ? '-' : duration(value * 1_000));
+  return (
+    <tr>
+      <th scope="row">
+        {model.model}
+        {daemon !== null && <span class="muted"> {daemon}</span>}
+        {failure && (
+          <span class={isFailing(model) ? 'state wrong' : 'muted'}>
+            {failure.code}, {when(failure.at, Date.now())}
+          </span>
+        )}
+      </th>
+      <td>{count(calls)}</td>
+      <td>{count(failed)}</td>
+      <td>{time(seconds?.mean)}</td>
+      <td>{time(seconds?.p95)}</td>
+      <td>{time(firstTokenSeconds)}</td>
+    </tr>
+  );
+}
+
+export function Servers({ servers }: System) {
+  if (servers.length === 0) return null;
+  return (
+    <section aria-labelledby="servers">
+      <h3 id="servers">MCP servers</h3>
+      <ul class="servers">
+        {servers.map((server) => (
+          <Server key={server.server} {...server} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const STATES: Readonly<Record<string, string>> = { ready: 'connected', failed: 'not connected' };
+
+function Server({ server, state, tools, error }: McpServer) {
+  return (
+    <li>
+      <p class="server">
+        <span>{server}</span>
+        <span class={`state ${state === 'failed' ? 'wrong' : 'muted'}`}>{STATES[state] ?? state}</span>
+      </p>
+      {error && <p class="reason">{error}</p>}
+      {tools.length > 0 && (
+        <Fold summary={tools.length === 1 ? '1 tool' : `${tools.length} tools`}>
+          <ul class="tags">
+            {tools.map((tool) => (
+              <li key={tool} class="tag">
+                {tool.replace(`mcp__${server}__`, '')}
+              </li>
+            ))}
+          </ul>
+        </Fold>
+      )}
+    </li>
+  );
+}

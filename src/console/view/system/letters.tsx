@@ -1,0 +1,81 @@
+import { useState } from 'preact/hooks';
+import { requests } from '../../api/requests.ts';
+import type { DeadLetter } from '../../api/system.ts';
+import { when } from '../../model/format.ts';
+import { linkTo } from '../../state/route.ts';
+import { attempt, isOperator } from '../../state/session.ts';
+import { MOST_LETTERS, refresh, type System } from '../../state/system.ts';
+
+/** Posts that the daemon refused, with the reason. */
+export function Letters({ letters, status: { deadLetters } }: System) {
+  const more = Math.max(0, (deadLetters ?? 0) - letters.length);
+  if (letters.length === 0) return null;
+  return (
+    <section aria-labelledby="letters">
+      <h3 id="letters">Refused posts</h3>
+      <ul class="letters">
+        {letters.map((letter) => (
+          <Letter key={letter.sequence} letter={letter} />
+        ))}
+      </ul>
+      {letters.length >= MOST_LETTERS && more > 0 && (
+        <p class="muted">
+          {more} older ones: <code>parley dead ls</code> lists all.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Letter({ letter }: { readonly letter: DeadLetter }) {
+  const { sequence, at, publisher, conversation, code, reason, hint } = letter;
+  const [text, setText] = useState<string | null>(null);
+  const [isAsked, ask] = useState(false);
+  const read = () => attempt(async () => setText((await requests.deadLetter(sequence)).original));
+  const act = async (action: () => Promise<unknown>) => {
+    if (await attempt(action)) await refresh().catch(() => undefined);
+  };
+  return (
+    <li>
+      <p class="by">
+        <span class="state wrong">{code}</span>
+        <span>
+          {publisher} to <a href={linkTo.conversation(conversation)}>{conversation}</a>
+        </span>
+        <time class="muted" dateTime={at}>
+          {when(at, Date.now())}
+        </time>
+      </p>
+      <p>{reason}</p>
+      {hint && <p class="muted">{hint}</p>}
+      {text !== null && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled text needs the keyboard
+        <pre class="persona" tabIndex={0}>
+          {text}
+        </pre>
+      )}
+      <div class="buttons">
+        {text === null && (
+          <button type="button" class="quiet" onClick={() => void read()}>
+            Show the post
+          </button>
+        )}
+        {isOperator.value && (
+          <>
+            <button type="button" onClick={() => void act(() => requests.retryLetter(sequence))}>
+              Post again
+            </button>
+            <button
+              type="button"
+              class={isAsked ? 'danger' : 'quiet'}
+              onBlur={() => ask(false)}
+              onClick={() => (isAsked ? void act(() => requests.discardLetter(sequence)) : ask(true))}
+            >
+              {isAsked ? 'Discard for good' : 'Discard'}
+            </button>
+          </>
+        )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,103 @@
+import { useState } from 'preact/hooks';
+import { requests } from '../../api/requests.ts';
+import type { TeamAgent } from '../../api/system.ts';
+import { money } from '../../model/format.ts';
+import { sumsOf } from '../../model/spending.ts';
+import { attempt } from '../../state/session.ts';
+import { DAYS, type System } from '../../state/system.ts';
+import { Avatar, Icon, Name } from '../parts.tsx';
+
+export function Team({ agents, status }: System) {
+  const sums = new Map(sumsOf(status.spent ?? []).map((sum) => [sum.agent, sum]));
+  return (
+    <section aria-labelledby="team">
+      <h3 id="team">Team</h3>
+      <ul class="team">
+        {agents.map((agent) => {
+          const { usd, unpricedCalls } = sums.get(agent.slug) ?? { usd: 0, unpricedCalls: 0 };
+          return <Member key={agent.slug} agent={agent} cost={money(usd, unpricedCalls)} />;
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Member({ agent, cost }: { readonly agent: TeamAgent; readonly cost: string }) {
+  const { slug, name, description, model, tools = [], runtime } = agent;
+  return (
+    <li>
+      <details class="member">
+        <summary>
+          <Avatar id={slug} />
+          <span class="who">
+            <Name id={slug} name={name} />
+            <span class="muted">{description}</span>
+          </span>
+          <State agent={agent} />
+          <span class="number" title={`Cost of its model calls in ${DAYS} days`}>
+            {cost}
+          </span>
+          <Icon name="chevron" />
+        </summary>
+        <dl>
+          <dt>Runs in</dt>
+          <dd>{runtime === 'local' ? 'the daemon' : 'a program of its own'}</dd>
+          {model && (
+            <>
+              <dt>Model</dt>
+              <dd>{model}</dd>
+            </>
+          )}
+          <dt>Tools</dt>
+          <dd>
+            {tools.length === 0 ? (
+              <span class="muted">none</span>
+            ) : (
+              <ul class="tags">
+                {tools.map((tool) => (
+                  <li key={tool} class="tag">
+                    {tool}
+                  </li>
+                ))}
+              </ul>
+            )}
+          </dd>
+        </dl>
+        {runtime === 'local' && <Persona slug={slug} />}
+      </details>
+    </li>
+  );
+}
+
+function State({ agent: { status, connected } }: { readonly agent: TeamAgent }) {
+  if (connected === false) return <span class="state wrong">not connected</span>;
+  if (status === 'running')
+    return (
+      <span class="state">
+        <span class="pulse" aria-hidden="true" /> at work
+      </span>
+    );
+  return <span class="state muted">{status === 'waiting' ? 'waits' : connected ? 'connected' : status}</span>;
+}
+
+/** It is requested when a person wants to read it. */
+function Persona({ slug }: { readonly slug: string }) {
+  const [text, setText] = useState<string | null>(null);
+  const read = () =>
+    attempt(async () => {
+      const { agents } = await requests.team(slug);
+      setText(agents.find((one) => one.slug === slug)?.persona ?? '');
+    });
+  if (text === null)
+    return (
+      <button type="button" onClick={() => void read()}>
+        Read the persona
+      </button>
+    );
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled text needs the keyboard
+    <pre class="persona" tabIndex={0}>
+      {text}
+    </pre>
+  );
+}

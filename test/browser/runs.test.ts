@@ -1,0 +1,115 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
+import { openStage, type Stage, textOf } from './support.ts';
+
+const complete = (outcome: string, summary: string) => ({
+  tool_calls: [{ name: 'complete_node', arguments: { outcome, summary } }],
+});
+const AGENTS = {
+  editor: '---\nname: Eve Editor\ndescription: plans\ntools: [ask]\n---\nYou plan.',
+  writer: '---\nname: Will Writer\ndescription: writes\n---\nYou write.',
+};
+const WORKFLOW = `id: article
+start: plan
+nodes:
+  plan: { agent: editor, brief: Plan it., outcomes: { planned: write, dropped: end } }
+  write: { agent: writer, brief: Write it., outcomes: { written: check } }
+  check: { agent: editor, brief: Check it., outcomes: { passed: end, failed: write } }
+`;
+const RULES = [
+  {
+    when: { mode: 'run', agent: 'editor', last: '/drop it/' },
+    reply: complete('dropped', 'Nothing is known.'),
+  },
+  {
+    when: { mode: 'run', agent: 'editor', n: 0 },
+    reply: { tool_calls: [{ name: 'ask', arguments: { question: 'Which shop?' } }] },
+  },
+  {
+    when: { mode: 'run', agent: 'editor', n: 1 },
+    reply: complete('planned', 'Two days, free from 40 euros.'),
+  },
+  { when: { mode: 'run', agent: 'writer', n: 0 }, reply: complete('written', 'Free from 30 euros.') },
+  { when: { mode: 'run', agent: 'editor', n: 2 }, reply: complete('failed', 'It is 40, not 30.') },
+  { when: { mode: 'run', agent: 'writer' }, reply: complete('written', 'Free from 40 euros.') },
+  { when: { mode: 'run', agent: 'editor' }, reply: complete('passed', 'The article is right.') },
+  { reply: { text: 'Noted: {{last}}' } },
+];
+
+describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      agents: AGENTS,
+      settings: scriptedSettings({ defaultAgent: 'editor' }),
+      files: { 'script.yaml': { rules: RULES }, 'workflows/article.yaml': WORKFLOW },
+    });
+  });
+  afterEach(() => stage.endOfTest(/net::ERR_|status of 503/));
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const nodes = (page: Page) => page.locator('.runs > .fold > summary .run-path li');
+  const path = async (page: Page) =>
+    (await nodes(page).allInnerTexts()).map((text) =>
+      text.replace(/\s+(,)?/g, (_, comma) => comma ?? ' ').replace(/^[A-Z]{2} /, ''),
+    );
+
+  it('a run is a path with its current node, in two browsers and after the daemon was killed in the middle', async () => {
+    await post('shop', 'Write about delivery', { workflow: 'article' });
+    const pages = [await stage.look('#/c/shop'), await stage.look('#/c/shop/timeline')];
+    const [page, other] = pages as [Page, Page];
+    for (const one of pages) {
+      await expect
+        .poll(() => path(one))
+        .toEqual(['plan, current node', 'write, not entered', 'check, not entered']);
+      expect(await one.locator('.run-path [aria-current="step"]').innerText()).toContain('plan');
+    }
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    expect(await path(page)).toContain('plan, current node');
+    await stage.restart();
+    await page.locator('.away').waitFor({ state: 'detached' });
+    await page.getByLabel('Your answer').fill('The one here');
+    await page.keyboard.press('Enter');
+    for (const one of [page, other])
+      await expect.poll(() => path(one)).toEqual(['plan, done', 'write ×2, done', 'check ×2, done']);
+    expect(await textOf(page.locator('.run-name').first())).toBe('Run article ended: passed');
+  });
+
+  it('the steps show each outcome, the summary that was handed on, and lead to their entry', async () => {
+    const page = await stage.look('#/c/shop');
+    await page.locator('.runs summary').first().focus();
+    await page.keyboard.press('Enter');
+    const steps = page.locator('.run-steps > li');
+    await expect.poll(() => steps.count()).toBe(5);
+    const first = await textOf(steps.first());
+    expect(first).toContain('Two days, free from 40 euros.');
+    expect(await textOf(steps.first().locator('.taken'))).toContain('planned');
+    expect(await textOf(steps.nth(2).locator('.taken'))).toContain('failed');
+    expect(await textOf(steps.nth(4))).toContain('The article is right.');
+    await steps.nth(3).getByRole('button', { name: 'write' }).click();
+    await expect
+      .poll(() => page.evaluate('document.activeElement.closest("article")?.innerText ?? ""'))
+      .toContain('write');
+  });
+
+  it('an earlier run stays readable below the newest one', async () => {
+    await post('shop', 'drop it', { workflow: 'article' });
+    const page = await stage.look('#/c/shop');
+    await expect.poll(() => textOf(page.locator('.run-name').first())).toBe('Run article ended: dropped');
+    await page.locator('.runs summary').first().click();
+    await page.getByRole('region', { name: 'Earlier runs' }).locator('summary').click();
+    await page.getByText('The article is right.').last().waitFor();
+  });
+
+  it('a conversation without a run has no path', async () => {
+    await post('plain', 'Hello');
+    const page = await stage.look('#/c/plain');
+    await page.getByText('Noted: Hello').first().waitFor();
+    expect(await page.locator('.runs').count()).toBe(0);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { pathOf, type Run, runsWith, type Workflow } from '../../../src/console/model/runs.ts';
+
+type Given = Parameters<typeof runsWith>[1];
+
+const WORKFLOW: Workflow = {
+  id: 'article',
+  start: 'plan',
+  nodes: [
+    { node: 'check', agent: 'ed', outcomes: { passed: 'end', failed: 'write' } },
+    { node: 'plan', agent: 'ed', outcomes: { planned: 'write', dropped: 'end' } },
+    { node: 'write', agent: 'will', outcomes: { written: 'check' } },
+  ],
+};
+
+let index = 0;
+const of = (runId: string, type: Given['type'], more: object) =>
+  ({ index: index++, type, runId, workflowId: 'article', ...more }) as unknown as Given;
+const entered = (node: string, more: object = {}) => of('r', 'node-entered', { node, ...more });
+const handedOn = (outcome: string) => ({ outcome, summary: `${outcome}: what to know` });
+const fold = (...entries: readonly Given[]) => entries.reduce(runsWith, [] as readonly Run[]);
+
+const LOG = [
+  of('r', 'run-started', {}),
+  entered('plan', { agent: 'ed' }),
+  entered('write', { to: ['will'], ...handedOn('planned') }),
+  entered('check', { to: ['ed'], ...handedOn('written') }),
+  entered('write', { to: ['will'], ...handedOn('failed') }),
+];
+
+describe('the runs of a conversation', () => {
+  it('a run has its steps with the outcome and the summary that each handed on', () => {
+    const [run] = fold(...LOG);
+    expect(run?.steps.map(({ node, agent, result }) => [node, agent, result?.outcome])).toEqual([
+      ['plan', 'ed', 'planned'],
+      ['write', 'will', 'written'],
+      ['check', 'ed', 'failed'],
+      ['write', 'will', undefined],
+    ]);
+    expect(run?.steps[0]?.result?.summary).toBe('planned: what to know');
+    expect(run?.isOver).toBe(false);
+  });
+
+  it('a run that ended has the result of its last node, and a later run starts anew', () => {
+    const runs = fold(...LOG, of('r', 'run-ended', handedOn('written')), of('s', 'run-started', {}));
+    expect(runs.map(({ isOver, steps }) => [isOver, steps.length])).toEqual([
+      [true, 4],
+      [false, 0],
+    ]);
+    expect(runs[0]?.steps.at(-1)?.result?.outcome).toBe('written');
+  });
+
+  it('the path has the nodes in the order in which they are reached, and counts visits and outcomes', () => {
+    const [run] = fold(...LOG);
+    const path = run ? pathOf(run, WORKFLOW) : [];
+    expect(path.map(({ node, state, visits }) => [node, state, visits])).toEqual([
+      ['plan', 'done', 1],
+      ['write', 'current', 2],
+      ['check', 'done', 1],
+    ]);
+    expect(path[2]?.outcomes).toEqual([
+      { outcome: 'passed', to: 'end', taken: 0 },
+      { outcome: 'failed', to: 'write', taken: 1 },
+    ]);
+  });
+
+  it('a run of a workflow that is gone or changed shows the nodes that it entered', () => {
+    const [run] = fold(...LOG);
+    const nodesOf = (workflow?: Workflow) => (run ? pathOf(run, workflow).map(({ node }) => node) : []);
+    expect(nodesOf()).toEqual(['plan', 'write', 'check']);
+    expect(nodesOf({ ...WORKFLOW, start: 'check', nodes: WORKFLOW.nodes.slice(0, 1) })).toEqual([
+      ...['check', 'plan', 'write'],
+    ]);
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import type { Spent, Status } from '../../../src/console/api/system.ts';
+import { problemsOf } from '../../../src/console/model/health.ts';
+import { chartOf, sumsOf } from '../../../src/console/model/spending.ts';
+
+const WELL: Status = {
+  at: '2026-01-10T12:00:00.000Z',
+  deadLetters: 0,
+  queue: { posts: 1, oldestAt: '2026-01-10T11:59:55.000Z' },
+  daemons: [{ daemon: null, servers: [{ server: 'files', state: 'ready' }] }],
+  agents: [{ agent: 'critic', connected: true, absent: 'fail' }],
+};
+const textsOf = (change: Partial<Status>) =>
+  problemsOf({ ...WELL, ...change }).map(({ text, detail }) => (detail ? `${text}: ${detail}` : text));
+
+describe('the health of a system', () => {
+  it('has no problem while all is connected and posts are recent', () => {
+    expect(textsOf({})).toEqual([]);
+    expect(textsOf({ deadLetters: null, daemons: [{ daemon: null }] })).toEqual([]);
+  });
+
+  it.each<[string, Partial<Status>, string]>([
+    ['a silent daemon', { daemons: [{ daemon: 'b', error: 'late' }] }, 'Daemon b does not answer: late'],
+    ['a silent server', { queue: null }, 'The nats-server did not answer'],
+    [
+      'an old post',
+      { queue: { posts: 3, oldestAt: '2026-01-10T11:58:00.000Z' } },
+      '3 posts wait for a daemon: the oldest for 2 min',
+    ],
+    ['refused posts', { deadLetters: 2 }, '2 posts were refused'],
+    [
+      'an absent agent',
+      { agents: [{ agent: 'critic', connected: false, absent: 'wait' }] },
+      'Agent critic is not connected: its turns wait for its program',
+    ],
+    [
+      'an MCP server',
+      { daemons: [{ daemon: null, servers: [{ server: 'web', state: 'failed', error: 'ENOENT' }] }] },
+      'MCP server web is not connected: ENOENT',
+    ],
+  ])('names %s', (_, change, text) => {
+    expect(textsOf(change)).toEqual([text]);
+  });
+
+  it('names a model whose newest call failed, and not one that has answered since', () => {
+    const failure = { at: '2026-01-10T11:00:00.000Z', code: 'TIMEOUT' };
+    const model = (answeredAt?: string): Partial<Status> => ({
+      daemons: [
+        {
+          daemon: null,
+          models: [{ model: 'big', calls: 2, failed: 1, failure, ...(answeredAt && { answeredAt }) }],
+        },
+      ],
+    });
+    expect(textsOf(model())).toEqual(['The newest call of model big failed: TIMEOUT']);
+    expect(textsOf(model('2026-01-10T10:00:00.000Z'))).toHaveLength(1);
+    expect(textsOf(model('2026-01-10T11:30:00.000Z'))).toEqual([]);
+  });
+});
+
+describe('what was used', () => {
+  const spent = (day: string, agent: string, usd: number, tokens = 10): Spent => ({
+    ...{ day, agent, usd, tokens, calls: 1, unpricedCalls: 0 },
+  });
+  const ALL = [spent('2026-01-08', 'pm', 1), spent('2026-01-10', 'pm', 1), spent('2026-01-10', 'dev', 3)];
+
+  it('is summed by agent, the highest cost first', () => {
+    expect(sumsOf(ALL).map(({ agent, calls, usd }) => [agent, calls, usd])).toEqual([
+      ['dev', 1, 3],
+      ['pm', 2, 2],
+    ]);
+  });
+
+  it('has a bar for each day up to today, also those without calls', () => {
+    const { days, most } = chartOf(ALL, 'usd', WELL.at, 3);
+    expect(days.map(({ day, total }) => [day, total])).toEqual([
+      ['2026-01-08', 1],
+      ['2026-01-09', 0],
+      ['2026-01-10', 4],
+    ]);
+    expect(most).toBe(4);
+    expect(days[2]?.parts.map(({ agent }) => agent)).toEqual(['dev', 'pm']);
+    expect(chartOf([], 'tokens', WELL.at, 2).most).toBeGreaterThan(0);
+  });
+});
