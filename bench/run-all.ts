@@ -21,6 +21,7 @@ const BENCHMARKS = [
   'recall',
   'waiting',
   'startup',
+  'command-start',
   'jetstream',
   'readers',
   'sharing',
