@@ -11,7 +11,7 @@ import { interleave, median, ratioOf, report, rounded, timed } from './support/r
 
 /**
  * The start of commands and of the daemon, in a checkout and in the package, against the least: `node -e 0`, and a
- * nats-server that accepts connections.
+ * nats-server that accepts connections. On a loaded machine compare the ratios; `leastMs` is the least of all rounds.
  *
  *     npx tsx bench/command-start.ts [rounds]
  */
