@@ -26,8 +26,8 @@ import { createOutbox, type Outbox } from './outbox.ts';
  * SESSION-2 A failed line prints an error, and the chat continues.
  * SESSION-3 A message is never an approval. A text that looks like one is sent when it is typed again.
  * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
- * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). An answer that was
- *    interrupted is printed again from its beginning.
+ * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
+ *    interrupted answer is printed again from its beginning.
  */
 export interface ChatSession {
   /** Executes a line; false: the person leaves. Never rejects. */
@@ -131,7 +131,7 @@ class Session implements ChatSession {
     if (!this.#outbox.reach(isReachable)) return;
     const { isTyped, print } = this.#options;
     const kept = isTyped ? ': messages are kept, and sent when it does' : '';
-    if (!isReachable) print(this.#transcript.close());
+    if (!isReachable && isTyped) print(this.#transcript.close()); // SESSION-5
     this.#mark(isReachable ? 'the daemon answers again' : `the daemon does not answer${kept}`);
   }
 

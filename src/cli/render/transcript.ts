@@ -18,7 +18,7 @@ import { HANGING, hang, printable } from './text.ts';
 export interface Transcript {
   entry(entry: Entry): string;
   live(agent: string, chunk: LiveChunk): string;
-  /** Ends an open line and returns the output that waits, before the command exits. */
+  /** Ends an open line and returns the output that waits. An answer that continues afterwards is printed again. */
   close(): string;
   /** True while an answer is on the screen unfinished. */
   readonly speaking: boolean;

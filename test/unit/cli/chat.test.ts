@@ -205,6 +205,23 @@ describe('a chat with piped input', () => {
     expect((await parley(['chat', 'c'], { daemon, stdin: 'x\n' })).code).toBe(1);
   });
 
+  it('a piped chat reports a daemon that does not answer, and prints an interrupted answer once', async () => {
+    const daemon = echoing();
+    daemon.onPost = (message) => {
+      daemon.say(person(0, 'x'), started(1, 'pm', [0]), chunk('pm', 0, 'Hel'));
+      return posted(message, 0, ['pm']);
+    };
+    const running = start(['chat', 'c'], { daemon, stdin: 'x\n' });
+    await expect.poll(running.output).toContain('Manager: Hel');
+    daemon.reach(false);
+    daemon.say(agent(2, 'pm', 'Hello'), ended(3, 'pm'));
+    expect(await running.done).toMatchObject({
+      code: 0,
+      out: 'Project Manager: Hello\n',
+      err: '· the daemon does not answer\n· the daemon answers again\n',
+    });
+  });
+
   it('a piped chat ends on a signal', async () => {
     const daemon = echoing();
     daemon.onPost = (message) => {
