@@ -217,7 +217,7 @@ describe('a chat with piped input', () => {
     daemon.say(agent(2, 'pm', 'Hello'), ended(3, 'pm'));
     expect(await running.done).toMatchObject({
       code: 0,
-      out: 'Project Manager: Hello\n',
+      out: 'Alice: x\nProject Manager: Hello\n',
       err: '· the daemon does not answer\n· the daemon answers again\n',
     });
   });
