@@ -1,4 +1,5 @@
 import { messageOf } from '../../kernel/index.ts';
+import type { ConversationRow } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { runningActivity } from './activity.ts';
 import type { OpenWorkers } from './open-workers.ts';
@@ -10,7 +11,9 @@ export async function listConversations(
   open: OpenWorkers,
   since: string | null = null,
 ): Promise<ListedRow[]> {
-  const rows = new Map((await store.rows()).map((row) => [row.id, listedRow(row, [], since)]));
+  const rows = new Map(
+    (await store.rows()).map((row) => [row.id, since === null ? atRest(row) : listedRow(row, [], since)]),
+  );
   for (const worker of await open.all()) {
     // The memory of a conversation that another daemon owns or deleted is stale.
     if (worker.isOurs && worker.state.length > 0) {
@@ -21,6 +24,17 @@ export async function listConversations(
     }
   }
   return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Of a stored row that has not changed, the same object: readers see at once that it is the same. */
+const known = new WeakMap<ConversationRow, ListedRow>();
+
+function atRest(row: ConversationRow): ListedRow {
+  const before = known.get(row);
+  if (before) return before;
+  const listed = listedRow(row);
+  known.set(row, listed);
+  return listed;
 }
 
 /**

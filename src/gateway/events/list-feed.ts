@@ -141,13 +141,16 @@ export class ListFeed {
     if (isFirst) this.#epoch = this.#options.newId();
     const version = this.#version + 1;
     let hasChanged = isFirst;
-    const set = (id: string, row: Row | null, json: string) => {
-      if ((this.#rows.get(id)?.json ?? '') === json) return;
+    const set = (id: string, row: Row | null) => {
+      const before = this.#rows.get(id);
+      if (before !== undefined && before.row === row) return; // rows at rest are the same objects
+      const json = row === null ? '' : JSON.stringify(row);
+      if ((before?.json ?? '') === json) return;
       this.#rows.set(id, { row, json, version });
       hasChanged = true;
     };
-    for (const [id, row] of rows) set(id, row, JSON.stringify(row));
-    for (const id of isWhole ? this.#rows.keys() : []) if (!rows.has(id)) set(id, null, '');
+    for (const [id, row] of rows) set(id, row);
+    for (const id of isWhole ? this.#rows.keys() : []) if (!rows.has(id)) set(id, null);
     if (hasChanged) this.#version = version;
     return hasChanged;
   }

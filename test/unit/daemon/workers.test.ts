@@ -141,6 +141,14 @@ describe('the conversations in memory', () => {
     ]);
   });
 
+  it('are listed by the same object until their stored row changes, so that a reader skips them', async () => {
+    disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 9 });
+    const [before] = await world.workers.rows();
+    expect((await world.workers.rows())[0]).toBe(before);
+    disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 10 });
+    expect((await world.workers.rows())[0]).toMatchObject({ length: 10 });
+  });
+
   it('that are missing in the list are rebuilt from their logs (L1)', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));

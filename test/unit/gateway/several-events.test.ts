@@ -151,6 +151,20 @@ describe('the event stream of several conversations', () => {
     expect(reads()).toBe(2);
   });
 
+  it('a row that is the same object as before is not compared by its text', async () => {
+    let texts = 0;
+    const atRest = { id: 'rest', length: 1, toJSON: () => `text ${texts++}` };
+    rows.splice(0, rows.length, atRest as Row);
+    const feed = new ListFeed({ daemon: () => daemon, newId: () => 'E', onFault: () => undefined });
+    const reader = feed.join('1');
+    await reader.take();
+    const before = texts;
+    const reads = () => daemon.asked.filter(({ endpoint }) => endpoint === 'conversations').length;
+    await expect.poll(reads, { timeout: 5_000 }).toBeGreaterThan(2);
+    expect(texts).toBe(before);
+    reader.close();
+  });
+
   it.each([
     ['', 'BAD_REQUEST'],
     ['follow=one@x', 'BAD_REQUEST'],
