@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 
@@ -8,6 +7,9 @@ import https from 'node:https';
  * HTTP-FETCH-1 A response has only what the package and `model.ts` read. Its body is read once, by `body` or `text`.
  * HTTP-FETCH-2 Redirects are not followed: the key must not be sent to another address.
  * HTTP-FETCH-3 An idle connection is closed before the server closes it: the request that is being sent then would fail.
+ * HTTP-FETCH-4 A request has a listener for errors until it is closed: they may follow its answer, even at once. One that is
+ *    closed without an answer or an error (after `upgrade`) fails.
+ * HTTP-FETCH-5 A compressed answer is an error, and the compressed text of an error is not read.
  */
 
 /** HTTP-FETCH-3: many servers wait 5 s. A shorter time in the header `keep-alive` has precedence. */
@@ -44,16 +46,27 @@ export async function httpFetch(input: string | URL | Request, init?: RequestIni
   signal.addEventListener('abort', () => void sent.destroy(signal.reason), { once: true });
   limitConnecting(sent, ready);
   sent.end(body);
-  const [answer]: IncomingMessage[] = await once(sent, 'response');
-  sent.on('error', () => undefined); // who reads the body gets it
-  return responseOf(url, answer as IncomingMessage) as unknown as Response;
+  return responseOf(url, await answerTo(sent)) as unknown as Response;
+}
+
+/** HTTP-FETCH-4. A body that is broken gives an error of the request and of the body. */
+function answerTo(sent: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    sent.on('response', resolve);
+    sent.on('error', reject);
+    sent.on('close', () => reject(withCode('ECONNRESET', 'closed without an answer')));
+  });
+}
+
+function withCode(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
 }
 
 /** Of a new connection, until it can send. */
 function limitConnecting(sent: ClientRequest, ready: 'connect' | 'secureConnect'): void {
   sent.once('socket', (socket) => {
     if (!socket.connecting) return;
-    const error = Object.assign(new Error(`no connection within ${CONNECT_MS} ms`), { code: 'ETIMEDOUT' });
+    const error = withCode('ETIMEDOUT', `no connection within ${CONNECT_MS} ms`);
     const timer = setTimeout(() => sent.destroy(error), CONNECT_MS);
     for (const end of [ready, 'close']) socket.once(end, () => clearTimeout(timer));
   });
@@ -62,11 +75,14 @@ function limitConnecting(sent: ClientRequest, ready: 'connect' | 'secureConnect'
 function responseOf(url: string, answer: IncomingMessage): PackageResponse {
   const status = answer.statusCode ?? 0;
   const ok = status >= 200 && status < 300;
+  const isCompressed = !/^(identity)?$/i.test(answer.headers['content-encoding'] ?? ''); // HTTP-FETCH-5
+  if (isCompressed) answer.destroy();
+  if (isCompressed && ok) throw withCode('COMPRESSED', 'the answer is compressed');
   return {
     ...{ url, status, ok },
     headers: ok ? NO_HEADERS : headersOf(answer),
     body: answer,
-    text: () => textOf(answer),
+    text: async () => (isCompressed ? '' : textOf(answer)),
   };
 }
 

@@ -24,6 +24,11 @@ const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: 
     what: '{url} cannot be reached in time. Check baseURL and the network.',
     retryable: true,
   },
+  COMPRESSED: {
+    code: 'INVALID_RESPONSE',
+    what: '{url} compressed its answer, which the request excludes. Turn compression off at the provider or the proxy before it.',
+    retryable: false,
+  },
 };
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL|EPROTO/;
