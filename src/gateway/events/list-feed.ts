@@ -9,7 +9,7 @@ import type { Feed } from './reader.ts';
  * The conversation list for all readers of a daemon.
  *
  * LIST-FEED-1 It reads the list while it has readers, once for all of them, and sends the rows that changed.
- * LIST-FEED-2 Reading takes at most 1/20 of the time: a long list is read less often.
+ * LIST-FEED-2 Reading takes at most 1/20 of the processor time: a long list is read less often.
  * LIST-FEED-3 A reader names the version that it got last, and gets what changed since; else it gets the whole list.
  */
 
@@ -46,7 +46,7 @@ export class ListFeed {
   #epoch = '';
   #version = 0;
   #reading: Promise<void> | null = null;
-  /** The duration of the last read. */
+  /** Processor time of the last read, in milliseconds; at most its duration. */
   #cost = 0;
   #timer: NodeJS.Timeout | undefined;
   /** The next read is brought forward; further news do not delay it. */
@@ -123,6 +123,7 @@ export class ListFeed {
 
   async #readOnce(): Promise<void> {
     const begun = monotonicClock();
+    const before = process.cpuUsage();
     const rows = new Map<string, Row>();
     let isWhole = true;
     for (let after: string | null = ''; after !== null; ) {
@@ -132,7 +133,8 @@ export class ListFeed {
       after = page.next;
     }
     if (this.#update(rows, isWhole)) for (const wake of this.#readers) wake();
-    this.#cost = monotonicClock() - begun;
+    const { user, system } = process.cpuUsage(before);
+    this.#cost = Math.min((user + system) / 1_000, monotonicClock() - begun);
   }
 
   /** Whether anything changed. */
