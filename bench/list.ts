@@ -1,0 +1,163 @@
+import type { CDPSession, Page } from 'playwright-core';
+import { EMPTY_STATE, evolve } from '../src/conversation/index.ts';
+import { rowOf } from '../src/daemon/conversations/projections.ts';
+import type { ConversationStore } from '../src/persistence/index.ts';
+import { openFileStore } from '../src/persistence/jsonl/index.ts';
+import { launchBrowser } from '../test/support/browser.ts';
+import { openSite, scriptedSettings } from '../test/support/daemon.ts';
+import { startNatsServer } from '../test/support/nats-server.ts';
+import { exampleHistory } from './support/history.ts';
+import { cpuMs, load } from './support/processes.ts';
+import { median, report, rounded, timed } from './support/report.ts';
+import { createRuntime } from './support/runtime.ts';
+import { writeHistory } from './support/turns.ts';
+
+/**
+ * The console in Chromium with many conversations against few, in one run: until the list is there, from a post to its
+ * row at the top, from a typed letter to the filtered list, one frame while scrolling, the answers of `/api/status`, and
+ * the processor time of the daemon and of the page for one second in which a conversation changes.
+ *
+ *     npx tsx bench/list.ts [many] [few] [rounds]
+ */
+
+const [manyCount = '10000', fewCount = '100', roundCount = '9'] = process.argv.slice(2);
+const rounds = Number(roundCount);
+const ENTRIES = 8;
+const GROUP = 50;
+const PATIENCE_MS = 120_000;
+
+async function fill(store: ConversationStore, count: number): Promise<void> {
+  const entries = exampleHistory(ENTRIES, createRuntime(store).team.rules);
+  const state = entries.reduce(evolve, EMPTY_STATE);
+  for (let at = 0; at < count; at += GROUP) {
+    const ids = Array.from({ length: Math.min(GROUP, count - at) }, (_, n) => `at-rest-${at + n}`);
+    await Promise.all(
+      ids.map(async (id) => {
+        await writeHistory(store, id, entries);
+        await store.saveRow({ ...rowOf(id, state, entries), title: `Conversation ${id}` });
+      }),
+    );
+  }
+  await store.initialiseMarks();
+}
+
+type Figures = Record<
+  'firstMs' | 'postMs' | 'filterMs' | 'frameMs' | 'statusMs' | 'daemonCpu' | 'pageCpu',
+  number
+>;
+
+async function measure(count: number): Promise<Figures> {
+  const nats = await startNatsServer();
+  const agents = { pm: '---\nname: Pam\ndescription: plans\n---\nYou plan.' };
+  const files = { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } };
+  const settings = scriptedSettings({ defaultAgent: 'pm' });
+  const site = await openSite({ nats: nats.url, settings, agents, files });
+  const store = await openFileStore(site.data);
+  await fill(store, count);
+  await store.close();
+  const daemon = await site.up('--http', '127.0.0.1:0');
+  const url = String(daemon.ready.http);
+  const browser = await launchBrowser();
+  try {
+    const page = await browser.newPage({ viewport: { width: 1_280, height: 820 } });
+    const firstMs = await timed(async () => {
+      await page.goto(`${url}/#/`);
+      await page.locator('.row').first().waitFor();
+    });
+    const post = async (content: string) => {
+      await fetch(`${url}/api/conversations/live/messages`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ content, publisher: 'alice' }),
+      });
+    };
+    await post('the first');
+    await page.getByText('the first').waitFor({ timeout: PATIENCE_MS });
+    const [posts, filters, frames, statuses]: [number[], number[], number[], number[]] = [[], [], [], []];
+    for (let round = 0; round < rounds; round++) {
+      const id = `new-${round}`;
+      posts.push(
+        await timed(async () => {
+          const body = JSON.stringify({ content: `the post ${round}`, publisher: 'alice', conversation: id });
+          const headers = { 'content-type': 'application/json' };
+          await fetch(`${url}/api/conversations`, { method: 'POST', headers, body });
+          await page.getByText(`the post ${round}`, { exact: true }).waitFor({ timeout: PATIENCE_MS });
+        }),
+      );
+      filters.push(await typed(page, String(round)));
+      frames.push(await scrolled(page));
+      statuses.push(await timed(async () => (await fetch(`${url}/api/status?days=14`)).text()));
+    }
+    const SECONDS = 10;
+    const session = await page.context().newCDPSession(page);
+    await session.send('Performance.enable');
+    const before = { daemon: cpuMs(daemon.pid), page: await taskMs(session) };
+    for (let second = 0; second < SECONDS; second++) {
+      await post(`in second ${second}`);
+      await page.waitForTimeout(1_000);
+    }
+    return {
+      ...{ firstMs, postMs: median(posts), filterMs: median(filters), frameMs: median(frames) },
+      statusMs: median(statuses),
+      daemonCpu: (cpuMs(daemon.pid) - before.daemon) / SECONDS,
+      pageCpu: ((await taskMs(session)) - before.page) / SECONDS,
+    };
+  } finally {
+    await browser.close();
+    await site.close();
+    await nats.stop();
+  }
+}
+
+/** From a key to the frame after it. */
+function typed(page: Page, text: string): Promise<number> {
+  return page.evaluate<number>(`new Promise((done) => {
+    const field = document.getElementById('search');
+    const begun = performance.now();
+    field.value = ${JSON.stringify(text)};
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const took = performance.now() - begun;
+      field.value = '';
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+      requestAnimationFrame(() => done(took));
+    }));
+  })`);
+}
+
+/** The median time of a frame while the list scrolls. */
+function scrolled(page: Page): Promise<number> {
+  return page.evaluate<number>(`new Promise((done) => {
+    const rows = document.querySelector('.rows');
+    const frames = [];
+    let last = performance.now();
+    const step = (now) => {
+      frames.push(now - last);
+      last = now;
+      rows.scrollBy(0, 300);
+      if (frames.length < 60) return requestAnimationFrame(step);
+      rows.scrollTo(0, 0);
+      done(frames.sort((a, b) => a - b)[30]);
+    };
+    requestAnimationFrame(step);
+  })`);
+}
+
+/** Time of the page's main thread so far. */
+async function taskMs(session: CDPSession): Promise<number> {
+  const { metrics } = await session.send('Performance.getMetrics');
+  return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0) * 1_000;
+}
+
+const [many, few] = [await measure(Number(manyCount)), await measure(Number(fewCount))];
+const at = { conversations: Number(manyCount), few: Number(fewCount), load: load() };
+for (const name of Object.keys(many) as (keyof Figures)[]) {
+  const [value, other] = [many[name], few[name]];
+  report(`list-${name}`, {
+    ...at,
+    ratio: rounded(value / other),
+    value: rounded(value),
+    other: rounded(other),
+  });
+}
+process.exit(0);
