@@ -8,6 +8,7 @@ import { HANGING } from './text.ts';
  * WORD-WRAP-1 Nothing is lost or added, except that a line break and an indent replace the blanks at a break.
  * WORD-WRAP-2 Text is written at once. A word that grows beyond the line is erased there and written again on the next one.
  * WORD-WRAP-3 A word wider than a line is not broken here: the terminal does that, and copies it as one word.
+ *    The same holds for one of more than `LONGEST_WORD` characters: it is measured again for each piece that continues it.
  * WORD-WRAP-4 Lines after a break are indented like the line, at least by `hanging`.
  */
 export interface WordWrap {
@@ -24,6 +25,8 @@ const PART = new RegExp(
 );
 const STARTS_WIDE = new RegExp(`^${WIDE}`, 'u');
 const TAB = 8;
+/** Longer words are not for reading: text without blanks, or characters without a width. */
+const LONGEST_WORD = 1_000;
 
 /** `columns`: the width now; 0 or undefined: unknown. */
 export function createWordWrap(columns: () => number | undefined, hanging = HANGING): WordWrap {
@@ -36,7 +39,7 @@ export function createWordWrap(columns: () => number | undefined, hanging = HANG
   let word = '';
   let start = 0;
   let before = 0;
-  /** The word is wider than its line (WORD-WRAP-3). */
+  /** The word is not broken or moved (WORD-WRAP-3). */
   let isTooWide = false;
 
   function endWord(): void {
@@ -68,7 +71,7 @@ export function createWordWrap(columns: () => number | undefined, hanging = HANG
     const mustMove = start + size > limit && start > indent.length && indent.length < limit;
     const erased = isNew ? '' : `\u001b[${before + 1}G\u001b[K`;
     if (mustMove) start = indent.length;
-    isTooWide = start + size > limit;
+    isTooWide = start + size > limit || word.length > LONGEST_WORD;
     column = columnWithin(limit, start + size);
     return mustMove ? `${erased}\n${indent}${word}` : blanks + part;
   }

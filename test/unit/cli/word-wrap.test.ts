@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import stringWidth from 'string-width';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createWordWrap } from '../../../src/cli/render/word-wrap.ts';
 import { runs } from '../../support/runs.ts';
+
+vi.mock('string-width', async (load) => {
+  const { default: width } = await load<typeof import('string-width')>();
+  return { default: vi.fn(width) };
+});
 
 /** What a terminal of this width shows: text, line breaks, and the two escape sequences that erase a word. */
 function shown(written: string): string {
@@ -64,6 +69,18 @@ describe('text on a terminal', () => {
     const first = wrap.add('one two three');
     columns = 30;
     expect(shown(first + wrap.add(' four five six'))).toBe('one two\n  three four five six');
+  });
+
+  it.each([
+    ['without a width', '\u0301', 80],
+    ['without blanks, on a terminal of unknown width,', 'x', 0],
+  ])('text %s is not measured from its beginning for each piece', (_, character, columns) => {
+    const measured = vi.mocked(stringWidth).mockClear();
+    const wrap = createWordWrap(() => columns);
+    const piece = character.repeat(500);
+    for (let at = 0; at < 100; at += 1) expect(wrap.add(piece)).toBe(piece);
+    const characters = measured.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+    expect(characters).toBeLessThan(3 * 100 * piece.length);
   });
 
   it('text loses no word, exceeds no line, and does not depend on its pieces', () => {
