@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -50,9 +50,10 @@ const mainOf = (folder) => pathToFileURL(join(folder, 'cli/main.js'));
 
 function readCurrent(runs) {
   try {
-    return JSON.parse(readFileSync(join(runs, 'current.json'), 'utf8'));
+    const current = JSON.parse(readFileSync(join(runs, 'current.json'), 'utf8'));
+    return existsSync(mainOf(join(runs, current.name))) ? current : null;
   } catch {
-    return null; // none, or not readable: it is made again
+    return null; // none, or not readable, or without its bundle: it is made again
   }
 }
 

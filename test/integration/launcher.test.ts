@@ -99,6 +99,20 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect(await bundlesOf(folder)).toHaveLength(2);
   });
 
+  it.each(['a folder', '{}', '{"name":"1"}', 'null'])(
+    'a bundle that is gone is made again (current.json: %s)',
+    async (current) => {
+      const folder = await packageOf({ 'src/cli/main.ts': SAY });
+      await untilNotNew();
+      await launch(folder);
+      const run = join(folder, 'dist/run');
+      if (current === 'a folder')
+        for (const name of await bundlesOf(folder)) await rm(join(run, name), { recursive: true });
+      else await writeFile(join(run, 'current.json'), current);
+      expect(await launch(folder)).toMatchObject({ code: 0, stdout: '["ls","--json"]\n' });
+    },
+  );
+
   it('a checkout keeps its last ten bundles, and those of the last hour', async () => {
     const folder = await packageOf({ 'src/cli/main.ts': SAY });
     const old = Array.from({ length: 12 }, (_, number) => `10${number + 10}-1`);
