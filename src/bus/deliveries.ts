@@ -83,6 +83,16 @@ export interface OldPosts {
   readonly last: number;
 }
 
+/** Posts after a store's own position in the stream that others settled, or may have settled. */
+export interface LackedPosts {
+  readonly stream: string;
+  readonly count: number;
+  /** The store that settled them; null: not known. */
+  readonly by: string | null;
+  /** A start that skips up to here answers none of these, and all others. */
+  readonly from: number;
+}
+
 /** The last post that a store does not answer: the newest now, one by its sequence, or the newest of a time in milliseconds. */
 export type SkipUntil =
   | { readonly kind: 'now' }

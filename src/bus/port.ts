@@ -3,6 +3,7 @@ import type { Refusal } from '../kernel/index.ts';
 import type {
   Delivery,
   DeliveryHead,
+  LackedPosts,
   OldPosts,
   Reading,
   RefusedRuns,
@@ -28,6 +29,7 @@ import type { PostMarks } from './subjects.ts';
 export type {
   Delivery,
   DeliveryHead,
+  LackedPosts,
   LiveChunk,
   OldPosts,
   Reading,
@@ -64,6 +66,14 @@ export interface ReadingStore {
   readonly after: StreamPosition | null;
   /** The store that posts go to. Posts that other stores settled are skipped (`settled.ts`). */
   readonly owner: Owner;
+}
+
+export interface IngressStart {
+  readonly life: string;
+  /** Its posts, if they need a decision first (SETTLED-7). */
+  readonly old: OldPosts | null;
+  /** Of a backup: the posts that need a decision first (SETTLED-9). */
+  readonly lacked: LackedPosts | null;
 }
 
 export interface IngressOptions extends ReadingStore {
@@ -232,8 +242,8 @@ export interface Bus {
   readonly maxPayload: number;
   /** False while no server of the broker can be reached. */
   readonly isConnected: boolean;
-  /** The ingress stream as the store finds it: its life, and its posts if they need a decision first (SETTLED-7). */
-  ingressStart(store: ReadingStore): Promise<{ readonly life: string; readonly old: OldPosts | null }>;
+  /** The ingress stream as the store finds it. */
+  ingressStart(store: ReadingStore & { readonly isBackup?: boolean }): Promise<IngressStart>;
   /** The posts up to there that are not settled. Null: daemons that share the posts have a position that cannot be moved. */
   unsettledUntil(store: ReadingStore, until: SkipUntil): Promise<SkippedPosts | null>;
   startIngress(options: IngressOptions): Promise<void>;

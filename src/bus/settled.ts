@@ -14,6 +14,8 @@ import type { StreamPosition } from './deliveries.ts';
  *            posts before a person has decided on them (`OLD_POSTS`).
  * SETTLED-8  A store reads again what is after its own record: a server that was restored from an older backup gives these
  *            sequences to other posts. Ids suppress repetitions.
+ * SETTLED-9  A backup on which no daemon has started answers no post that another store settled, or may have settled, after
+ *            its position, before a person has decided on them. A backup is another store than its original.
  */
 
 /** Every post up to `upTo` but those in `open`, which is in ascending order. */

@@ -62,6 +62,7 @@ export interface DaemonModule {
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
   importConversation(options: ImportOptions): Promise<ImportOutcome>;
   migrate(options: MigrateOptions): Promise<MigrationReport>;
+  backup(options: BackupOptions): Promise<BackupReport>;
   /** The script of a scripted model that repeats the answers of a conversation. */
   recordedScript(conversation: string, entries: readonly Entry[]): string;
   /** Renders the configuration of a nats-server. */
@@ -83,6 +84,24 @@ export interface MigrateOptions {
   readonly prefix?: string;
   readonly replicas: number | null;
   readonly log: Log;
+}
+
+export interface BackupOptions {
+  readonly to: string;
+  readonly data: string;
+  readonly streams: { readonly nats: ClientOptions; readonly prefix?: string } | null;
+  readonly log: Log;
+}
+
+export interface BackupReport {
+  readonly from: string;
+  readonly to: string;
+  readonly conversations: number;
+  readonly entries: number;
+  readonly outputs: number;
+  readonly deletions: number;
+  readonly bytes: number;
+  readonly missing: readonly { readonly id: string; readonly reason: string }[];
 }
 
 export interface MigrationReport {

@@ -11,7 +11,7 @@ import { configFlags } from './options/options.ts';
 
 /** Finds a running daemon: `--nats`, or PARLEY_NATS_URL, or the address file of `up` in the data directory. */
 
-async function daemonAddress(context: Context): Promise<ClientOptions> {
+export async function daemonAddress(context: Context): Promise<ClientOptions> {
   const { io, options } = context;
   const flags = configFlags(options);
   const { env, workingDirectory } = io;
@@ -90,6 +90,12 @@ async function open(context: Context, address: ClientOptions): Promise<ParleyCli
       cause: error,
     });
   }
+}
+
+/** Whether a server is named, or the daemon of this data directory keeps its conversations on one. */
+export async function isOnServer(context: Context): Promise<boolean> {
+  if (context.options.nats !== undefined) return true;
+  return (await readConnectionFile(dataDirectoryOf(context)))?.store === 'jetstream';
 }
 
 /** The data directory, for commands that need no daemon: `--data`, or PARLEY_DATA, or `data` in the working directory. */

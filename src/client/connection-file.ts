@@ -31,6 +31,8 @@ export interface ConnectionFile {
   readonly httpToken?: string | undefined;
   /** Makes the one-time codes of addresses of the console, until the daemon ends. */
   readonly codeKey?: string | undefined;
+  /** Its conversations are on the server; absent: in its data directory. */
+  readonly store?: 'jetstream' | undefined;
   /** The daemon runs the nats-server itself. */
   readonly managed?: true;
   /** The daemon's process. */
@@ -95,7 +97,7 @@ function parse(text: string): ConnectionFile | null {
     return null;
   }
   if (typeof value !== 'object' || value === null) return null;
-  const { url: first, urls, prefix, pid, managed, tls } = value as Record<string, unknown>;
+  const { url: first, urls, prefix, pid, managed, store, tls } = value as Record<string, unknown>;
   const url = Array.isArray(urls) ? urls.join(',') : first;
   if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
   return {
@@ -104,6 +106,7 @@ function parse(text: string): ConnectionFile | null {
     pid,
     ...texts(value, HOW),
     ...(managed === true && { managed }),
+    ...(store === 'jetstream' && { store }),
     ...(isObject(tls) && { tls: texts(tls, TLS_FILES) }),
   };
 }

@@ -5,7 +5,7 @@
  * log/         entries: types (team-entries.ts: those about agents), traits of each type, a reader that follows a log
  * state/       the fold: state of the conversation, knowledge of each agent, rosters, people, hired agents, usage, budgets
  * decide/      commands to entries and effects: posts, routing (routing.ts alone selects who answers a person), turns, calls,
- *              approvals, runs, hiring, forks, changes of the team, claims, recovery
+ *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
  * tools/       the tools that act on the conversation; the port to the rules for other tools
  * view/        what an agent is shown, as messages (view-parts.ts: their types); reports, differences of requests and definitions
  * reduction/   what is taken out of a view that is too large, and the text of summaries
@@ -23,6 +23,7 @@ export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
 export type { HireRequest } from './decide/hiring.ts';
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
+export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
 export { mentions, route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export { entriesFromMessages } from './exchange/legacy-messages.ts';

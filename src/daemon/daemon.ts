@@ -209,7 +209,7 @@ function rebuildList(workers: Workers, log: Log): void {
 
 async function publishAddress(
   config: Config,
-  address: Omit<ConnectionFile, 'prefix' | 'managed' | 'pid'>,
+  address: Omit<ConnectionFile, 'prefix' | 'managed' | 'store' | 'pid'>,
   releasers: Releasers,
 ): Promise<void> {
   const { data } = config.daemon;
@@ -238,7 +238,8 @@ function factsOf(
 /** The fields of `connection.json` besides the addresses. */
 function identityOf({ subjectPrefix: prefix, daemon }: Config) {
   const managed: { managed?: true } = daemon.nats.kind === 'managed' ? { managed: true } : {};
-  return { prefix, ...managed, pid: process.pid };
+  const shared: { store?: 'jetstream' } = daemon.store === 'jetstream' ? { store: 'jetstream' } : {};
+  return { prefix, ...managed, ...shared, pid: process.pid };
 }
 
 /** What the HTTP routes use: the request API, and the published entries. */

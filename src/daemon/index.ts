@@ -14,10 +14,11 @@
  *   tools/          policy and rules for tool calls, one call with its audit records, large results
  *   reload/         replaces the configuration: what differs and what needs a restart, the swap, the entries that name it
  *   traces/         sends what was appended to an OpenTelemetry collector
- *   offline/        commands on files without a daemon: fsck, transfer, migrate, explain, traces, nats-config
+ *   offline/        commands on files without a daemon: fsck, transfer, migrate, backup, explain, traces, nats-config
  */
 
 export type { SkipUntil } from '../bus/index.ts';
+export { type BackupOptions, backup } from './compose/backup.ts';
 export { checkJetStream, recordedScript } from './compose/compose.ts';
 export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
@@ -25,6 +26,7 @@ export { type MigrateOptions, migrate } from './compose/migration.ts';
 export { type Probed, probe } from './compose/probe.ts';
 export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';
+export type { BackupReport } from './offline/backup.ts';
 export { type ExplainOfflineOptions, explainOffline } from './offline/explain-offline.ts';
 export type { Finding } from './offline/findings.ts';
 export { type FsckOptions, type FsckReport, fsck } from './offline/fsck.ts';

@@ -1,5 +1,12 @@
 import type { Entry } from '../conversation/index.ts';
-import type { AuditRecord, ConversationRow, ConversationStore, Deletion, IngressPosition } from './port.ts';
+import type {
+  AuditRecord,
+  BackupFacts,
+  ConversationRow,
+  ConversationStore,
+  Deletion,
+  IngressPosition,
+} from './port.ts';
 
 /** What commands without a daemon need of a store: to inspect it, and to migrate it. */
 
@@ -40,7 +47,7 @@ export interface StoreInspector {
   definition(hash: string): Promise<string | null>;
 }
 
-/** Everything a store contains, for a migration. Reading changes nothing. */
+/** Everything a store contains, for a migration or a backup. Reading changes nothing. */
 export interface StoreArchive {
   /** Identifies the store, for people and programs. */
   readonly name: string;
@@ -56,6 +63,8 @@ export interface StoreArchive {
   definition(hash: string): Promise<string | null>;
   deletions(): Promise<Deletion[]>;
   ingressPosition(): Promise<IngressPosition | null>;
+  /** Set: it is a backup on which no daemon has started. */
+  backup(): Promise<BackupFacts | null>;
   /** The source of an unfinished migration into this store; null: none. */
   migration(): Promise<string | null>;
 }

@@ -196,8 +196,23 @@ export interface Deletion extends IngressPosition {
   readonly conversation: string;
 }
 
+/** Where and when a backup was made. */
+export interface BackupFacts {
+  /** The store that was copied. */
+  readonly from: string;
+  /** ISO 8601. */
+  readonly madeAt: string;
+}
+
+/** Set while these logs are a backup on which no daemon has started. Durable when `put` and `remove` resolve. */
+export interface BackupMark {
+  get(): Promise<BackupFacts | null>;
+  put(facts: BackupFacts): Promise<void>;
+  remove(): Promise<void>;
+}
+
 export interface ConversationStore {
-  /** Identifies these logs; a copy of them has the same id. */
+  /** Identifies these logs; a copy of them has the same id, a backup has none. */
   readonly id: string;
   /**
    * True: the store itself publishes appends and tool records to followers, since it stores them on their subjects. No
@@ -206,6 +221,7 @@ export interface ConversationStore {
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
+  readonly backupMark: BackupMark;
   /** Null: one daemon at a time owns all logs. */
   readonly shared: SharedLogs | null;
 

@@ -105,8 +105,8 @@ export function directoryInUse(
 export function migrationUnfinished(store: string, from: string): ParleyError {
   return new ParleyError(
     'MIGRATION_UNFINISHED',
-    `Conversations are being moved from ${from} into ${store}, and not all of them are there yet`,
-    { hint: 'Run the same `parley migrate` again: it continues where it stopped.' },
+    `Conversations are being copied from ${from} into ${store}, and not all of them are there yet`,
+    { hint: 'Run the same `parley migrate` or `parley backup` again.' },
   );
 }
 

@@ -266,6 +266,17 @@ function describeRest(
       expect(current().id).toBe(id);
     });
 
+    it('a store remembers that it is a backup until a daemon starts on it', async () => {
+      expect(await current().backupMark.get()).toBeNull();
+      const facts = { from: 'file:/var/lib/parley', madeAt: '2026-11-26T02:15:00.000Z' };
+      await current().backupMark.put(facts);
+      await reopen();
+      expect(await current().backupMark.get()).toEqual(facts);
+      await current().backupMark.remove();
+      await reopen();
+      expect(await current().backupMark.get()).toBeNull();
+    });
+
     it('a store has one owner at a time, or lets one of several appends succeed (L3)', async () => {
       if (harness().owners === 'many') {
         await oneOfManyWins();

@@ -1,87 +1,258 @@
-import { appendFile, cp, rm, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type CliOutcome, runCli } from '../support/cli.ts';
-import { openSite, type Site } from '../support/daemon.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
+import { batch } from '../contract/samples.ts';
+import { type BatchSite, becomes, nextQuestion, openBatchSite, openQuestions } from '../support/batch.ts';
+import { type CliOutcome, launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { entriesOf, openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { until } from '../support/steps.ts';
+import { finished, ofType } from '../support/team.ts';
 
-let nats: TestNatsServer;
-let site: Site;
-beforeEach(async () => {
-  nats = await startNatsServer();
-  site = await openSite({ nats: nats.url });
-});
-afterEach(async () => {
-  await site.close();
-  await nats.stop();
-});
+const POSTED = ['p0', 'p1', 'p2'];
 
-/** Without the header and the definitions, which are after the entries. */
-const entryLines = ({ stdout }: CliOutcome): string[] =>
-  stdout.split('\n').filter((line) => line !== '' && 'index' in JSON.parse(line));
+describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s works', (store) => {
+  let site: BatchSite;
+  let other: TestNatsServer;
+  let third: TestNatsServer;
+  let copy: string;
+  beforeEach(async () => {
+    site = await openBatchSite();
+    [other, third] = [await startNatsServer(), await startNatsServer()];
+    copy = join(site.root, 'copy');
+  });
+  afterEach(async () => {
+    await site.close();
+    await other.stop();
+    await third.stop();
+  });
 
-it('a copy made while posts arrive can be repaired, and has a beginning of each conversation', async () => {
-  const daemon = await site.up();
-  await site.parley('say', 'first', 'hello', '--wait');
-  const client = await site.client();
-  const copy = join(site.root, 'copy');
-  let copied = false;
-  const posting = (async () => {
-    for (let at = 0; !copied || at < 50; at++) {
-      const conversation = `many-${at % 5}`;
-      await client.request('post', { conversation, publisher: 'alice', id: `m${at}`, content: `post ${at}` });
-    }
-  })();
-  await cp(site.data, copy, { recursive: true });
-  copied = true;
-  await posting;
-  expect((await site.parley('fsck')).code).toBe(0); // beside a running daemon
-  expect((await site.parley('fsck', '--repair')).stderr).toContain('is in use by process');
-  expect(await daemon.stop()).toBe(0);
-  expect((await site.parley('fsck')).stdout).toContain('6 conversations: sound');
-
-  // Such a copy may have only a torn last line and projections that are ahead.
-  await rm(join(copy, 'ingress.json'), { force: true });
-  await appendFile(join(copy, 'conversations', 'first', 'log.jsonl'), '{"index":');
-  const at = (...args: string[]) => runCli([...args, '--data', copy], { workingDirectory: site.root });
-  expect((await at('fsck', '--repair', '--dry-run')).stdout).toContain('a repair cuts them off');
-  const repaired = await at('fsck', '--repair', '--json');
-  const kinds = repaired.json().flatMap(({ findings }) => findings.map(({ kind }: { kind: string }) => kind));
-  expect(kinds).toContain('torn-tail');
-  expect(kinds.filter((kind: string) => !['torn-tail', 'row', 'state', 'mark'].includes(kind))).toEqual([]);
-  expect(repaired.code).toBe(0);
-  expect((await at('fsck')).code).toBe(0);
-  for (const { conversation } of repaired.json()) {
-    const whole = entryLines(await site.parley('export', conversation, '--format', 'jsonl'));
-    const beginning = entryLines(await at('export', conversation, '--format', 'jsonl'));
-    expect(beginning).not.toEqual([]);
-    expect(whole.slice(0, beginning.length)).toEqual(beginning);
+  const at = (data: string, ...args: string[]): Promise<CliOutcome> =>
+    runCli([...args, '--data', data], { workingDirectory: site.root });
+  async function explained(...place: string[]): Promise<unknown[]> {
+    const explain = ['explain', 'done', '--agent', 'pm', '--json', ...place];
+    const found = await runCli(explain, { workingDirectory: site.root });
+    expect(found, found.stderr).toMatchObject({ code: 0 });
+    return found.json();
   }
-  const again = await site.up('--data', copy); // reads from the stream what the copy lacks
-  const looked = async () => (await at('fsck')).stdout;
-  await expect.poll(looked, { timeout: 30_000, interval: 500 }).toContain('6 conversations');
-  expect(await again.stop()).toBe(0);
-  expect((await at('fsck')).stdout).toContain('6 conversations: sound');
+
+  /** A conversation whose risky call is approved and waits until the safe one before it has run. */
+  async function approvedEarly(client: ParleyClient, id: string): Promise<void> {
+    site.steps.hold(`${id}.1`, 'before');
+    await client.post({ conversation: id, publisher: 'alice', content: id });
+    const { approvalId } = await nextQuestion(client, id);
+    await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
+  }
+
+  /** Posts that start no turn, until the returned function is called. */
+  function keepPosting(client: ParleyClient): () => Promise<void> {
+    let isOver = false;
+    const posting = (async () => {
+      for (let at = 0; !isOver || at < 30; at++) {
+        const conversation = POSTED[at % POSTED.length] ?? '';
+        const post = { conversation, publisher: 'bob', id: `b${at}`, content: `post ${at}` };
+        await client.post({ ...post, includeInContext: false });
+      }
+    })();
+    return () => {
+      isOver = true;
+      return posting;
+    };
+  }
+
+  async function expectBeginnings(logs: ReadonlyMap<string, readonly Entry[]>): Promise<void> {
+    for (const [id, entries] of logs) {
+      const { entries: copied } = await readLogFile(join(copy, 'conversations', id, 'log.jsonl'));
+      expect(copied, id).toEqual(entries.slice(0, copied.length));
+    }
+  }
+
+  it('the copy is whole, and no risky call runs twice when it is started', async () => {
+    const first = await site.up('--store', store);
+    const client = await site.client();
+    await client.post({ conversation: 'done', publisher: 'alice', content: 'done' });
+    const { approvalId } = await nextQuestion(client, 'done');
+    await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
+    const done = await becomes(client, 'done', finished(1));
+    await client.post({ conversation: 'asking', publisher: 'alice', content: 'asking' });
+    await nextQuestion(client, 'asking');
+    await approvedEarly(client, 'early');
+    const stopPosting = keepPosting(client);
+    await until(async () => (await site.parley('ls', '--json')).json().length === 6);
+
+    const backup = await site.parley('backup', copy, '--json');
+    expect(backup, backup.stderr).toMatchObject({ code: 0 });
+    expect(backup.json()).toMatchObject([{ to: copy, conversations: 6, missing: [] }]);
+    await stopPosting();
+    site.steps.release('early.1');
+    await becomes(client, 'early', finished(1));
+    expect(await site.steps.effects('early.2')).toBe(1);
+
+    const answer = ofType(done, 'message').findLast(({ role }) => role === 'assistant')?.index ?? 0;
+    const offline = ['--data', copy, '--config', site.config];
+    expect(await explained('--at', `${answer}`, ...offline)).toEqual(
+      await explained('--at', `${answer}`, '--nats', first.ready.nats),
+    );
+    expect((await at(copy, 'fsck', '--views')).stdout).toContain('6 conversations: sound');
+    const ids = ['done', 'asking', 'early', ...POSTED];
+    const logs = new Map<string, Entry[]>();
+    for (const id of ids) logs.set(id, await entriesOf(client, id));
+    await expectBeginnings(logs);
+    await client.close();
+    await first.stop();
+
+    // On the same server: the posts that it lacks need a decision.
+    await expect(site.up('--data', copy)).rejects.toThrow(/OLD_POSTS.*settled after this backup was made/);
+    const elsewhere = join(site.root, 'elsewhere');
+    await cp(copy, elsewhere, { recursive: true });
+    const replayed = await site.up('--data', copy, '--replay');
+    await until(async () =>
+      (await lengthsIn(copy)).every((length, n) => length === logs.get(POSTED[n] ?? '')?.length),
+    );
+    await expectHeld(copy);
+    expect(await replayed.stop()).toBe(0);
+    expect((await at(copy, 'fsck')).code).toBe(0);
+    expect(await (await site.up('--data', copy)).stop()).toBe(0); // no decision any more
+
+    // On other servers, with either store.
+    const on = ['--nats', other.url];
+    const moved = await site.parley('migrate', '--from', `file:${elsewhere}`, '--to', 'jetstream', ...on);
+    expect(moved, moved.stderr).toMatchObject({ code: 0 });
+    const streams = await site.up('--store', 'jetstream', '--data', join(site.root, 'streams'), ...on);
+    await expectHeld(join(site.root, 'streams'));
+    expect(await streams.stop()).toBe(0);
+    const files = await site.up('--data', elsewhere, '--nats', third.url);
+    await expectHeld(elsewhere);
+    expect(await files.stop()).toBe(0);
+    expect((await at(elsewhere, 'fsck', '--views')).code).toBe(0);
+  }, 300_000);
+
+  const shown = async (data: string, id: string): Promise<Entry[]> =>
+    (await at(data, 'show', id, '--json')).json();
+  const lengthsIn = (data: string) => Promise.all(POSTED.map(async (id) => (await shown(data, id)).length));
+
+  /** The question of `asking` is still open, and a person decides on the approved call of `early`. */
+  async function expectHeld(data: string): Promise<void> {
+    await until(async () => openQuestions(await shown(data, 'early')).length > 0);
+    expect(openQuestions(await shown(data, 'early'))).toMatchObject([
+      { mayHaveRun: true, call: { position: 1 } },
+    ]);
+    expect(openQuestions(await shown(data, 'asking'))).toMatchObject([{ mayHaveRun: false }]);
+    expect(await site.steps.effects('early.2')).toBe(1);
+  }
+});
+
+describe('the folder of a backup', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({ nats: nats.url });
+    const store = await openFileStore(site.data);
+    for (let at = 0; at < 300; at++) {
+      const { log } = await store.open(`c${at}`);
+      await log.append(0, batch(0, 4));
+      await log.close();
+    }
+    await store.close();
+  });
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+
+  it('a backup that is killed is no backup, and the next one to the same folder is whole', async () => {
+    const copy = join(site.root, 'copy');
+    const partial = `${copy}.partial`;
+    const args = [launcher, 'backup', copy, '--data', site.data];
+    const child = spawn(process.execPath, args, { env: strangersEnvironment(), stdio: 'ignore' });
+    const ended = once(child, 'exit');
+    const isThere = async () => (await readdir(join(partial, 'conversations')).catch(() => [])).length > 20;
+    while (!(await isThere()) && child.exitCode === null) await new Promise((go) => setTimeout(go, 2));
+    child.kill('SIGKILL');
+    expect((await ended)[1]).toBe('SIGKILL'); // otherwise it was done before
+    expect(await readdir(site.root)).not.toContain('copy');
+    await expect(site.up('--data', partial)).rejects.toThrow(/MIGRATION_UNFINISHED/);
+    expect((await site.parley('backup', copy)).code).toBe(0);
+    expect(await readdir(site.root)).not.toContain('copy.partial');
+    const files = await readdir(copy);
+    for (const name of ['LOCK', 'migration.json', 'connection.json', 'nats'])
+      expect(files).not.toContain(name);
+    expect(await readdir(join(copy, 'conversations'))).not.toContain('identity.json');
+    for (const name of ['.', 'backup.json', 'conversations/c1/log.jsonl'])
+      expect((await stat(join(copy, name))).mode & 0o077, name).toBe(0);
+  }, 120_000);
+
+  it('a conversation that is damaged is named and does not prevent the copy of the others', async () => {
+    const log = join(site.data, 'conversations', 'c7', 'log.jsonl');
+    await writeFile(log, (await readFile(log, 'utf8')).replace('message 1', 'message x'));
+    const backup = await site.parley('backup', 'copy');
+    expect([backup.code, backup.stdout]).toEqual([
+      1,
+      expect.stringMatching(/299 conversations[\s\S]*missing c7: .*damaged at line 2/),
+    ]);
+    expect((await runCli(['fsck', '--data', join(site.root, 'copy')])).stdout).toContain(
+      '299 conversations: sound',
+    );
+  }, 120_000);
+
+  it('a folder that is in use, is a link or cannot be written is refused, and nothing is left', async () => {
+    await mkdir(join(site.root, 'full', 'x'), { recursive: true });
+    await symlink(site.root, join(site.root, 'link'));
+    await symlink(site.root, join(site.root, 'new.partial'));
+    await writeFile(join(site.root, 'file'), '');
+    const said = async (to: string) => (await site.parley('backup', to)).stderr;
+    expect(await said('full')).toContain('it is not empty');
+    expect(await said('link')).toContain('it is a link');
+    expect(await said('new')).toContain('it is a link');
+    expect(await said('file')).toContain('cannot become a backup');
+    expect(await said('data/inside')).toContain('it is in the data directory');
+    expect(await said('file/below')).toContain('file');
+    expect(
+      (await runCli(['backup', 'x', '--data', 'none'], { workingDirectory: site.root })).stderr,
+    ).toContain('no data directory');
+    expect((await readdir(site.root)).sort()).toEqual([
+      'config',
+      'data',
+      'file',
+      'full',
+      'link',
+      'new.partial',
+    ]);
+  }, 120_000);
 });
 
 it('an imported conversation continues, and its export can be imported with the same result', async () => {
-  const file = join(site.root, 'messages.json');
-  await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
-  expect((await site.parley('import', file, '--conversation', 'old')).code).toBe(0);
-  expect((await site.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
-  expect((await site.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
-  expect((await site.parley('fsck', '--dry-run')).code).toBe(2);
-  const daemon = await site.up();
-  expect((await site.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
-  expect(await daemon.stop()).toBe(0);
-  const exported = await site.parley('export', 'old');
-  expect(exported.json()[0]).toMatchObject([
-    { content: 'long ago' },
-    { content: 'and now?' },
-    { role: 'assistant' },
-  ]);
-  await writeFile(file, exported.stdout);
-  expect((await site.parley('import', file, '--conversation', 'again')).code).toBe(0);
-  expect((await site.parley('export', 'again')).stdout).toBe(exported.stdout);
-  expect((await site.parley('fsck')).code).toBe(0);
-});
+  const nats = await startNatsServer();
+  const site = await openSite({ nats: nats.url });
+  try {
+    const file = join(site.root, 'messages.json');
+    await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
+    expect((await site.parley('import', file, '--conversation', 'old')).code).toBe(0);
+    expect((await site.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
+    expect((await site.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
+    expect((await site.parley('fsck', '--dry-run')).code).toBe(2);
+    const daemon = await site.up();
+    expect((await site.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
+    expect((await site.parley('fsck', '--repair')).stderr).toContain('is in use by process');
+    expect((await site.parley('fsck')).code).toBe(0); // beside a running daemon
+    expect(await daemon.stop()).toBe(0);
+    const exported = await site.parley('export', 'old');
+    expect(exported.json()[0]).toMatchObject([
+      { content: 'long ago' },
+      { content: 'and now?' },
+      { role: 'assistant' },
+    ]);
+    await writeFile(file, exported.stdout);
+    expect((await site.parley('import', file, '--conversation', 'again')).code).toBe(0);
+    expect((await site.parley('export', 'again')).stdout).toBe(exported.stdout);
+    expect((await site.parley('fsck')).code).toBe(0);
+  } finally {
+    await site.close();
+    await nats.stop();
+  }
+}, 120_000);

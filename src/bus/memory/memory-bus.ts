@@ -75,7 +75,7 @@ export function createMemoryBus({
     url: 'memory:',
     maxPayload,
     isConnected: true,
-    ingressStart: async () => ({ life: stream, old: null }),
+    ingressStart: async () => ({ life: stream, old: null, lacked: null }),
     async startIngress(options) {
       await options.onBegin?.();
       ingress = options;

@@ -48,6 +48,7 @@ const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ...['fsck', 'export', 'import'].map((name) => [name, FILES] as const),
   ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
   ['up', DAEMON],
+  ['backup', NO_CONTEXT],
   ['context add', SAVED],
 ]);
 

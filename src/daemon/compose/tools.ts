@@ -234,9 +234,13 @@ function acceptedInMemory(): AcceptedTools {
   };
 }
 
+export function acceptedToolsPath(data: string): string {
+  return join(data, 'accepted-tools.json');
+}
+
 async function openAcceptedTools(data: string, log: Log): Promise<AcceptedTools> {
   const document = await openLazyDocument<Servers>({
-    path: join(data, 'accepted-tools.json'),
+    path: acceptedToolsPath(data),
     empty: {},
     parse,
     log: (event) => log.warn({ ...event }, 'the list of accepted tools of MCP servers'),

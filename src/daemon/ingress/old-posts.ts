@@ -1,11 +1,19 @@
-import { type Bus, type OldPosts, type Owner, SKIPPED, type SkipUntil } from '../../bus/index.ts';
+import {
+  type Bus,
+  type LackedPosts,
+  type OldPosts,
+  type Owner,
+  SKIPPED,
+  type SkipUntil,
+} from '../../bus/index.ts';
 import { messageOf, ParleyError, refusal } from '../../kernel/index.ts';
-import type { ConversationStore } from '../../persistence/index.ts';
+import type { BackupFacts, ConversationStore } from '../../persistence/index.ts';
+import { beginFromBackup } from '../conversations/restored-logs.ts';
 import type { Log } from '../runtime.ts';
 
 export interface OldPostsParts {
   readonly bus: Pick<Bus, 'ingressStart' | 'unsettledUntil' | 'publishRefusedRuns'>;
-  readonly store: Pick<ConversationStore, 'ingressPosition' | 'saveIngressPosition'>;
+  readonly store: ConversationStore;
   readonly owner: Owner;
   readonly log: Log;
   /** Every post is answered that is not in the logs. */
@@ -16,15 +24,23 @@ export interface OldPostsParts {
 
 /**
  * Binds the store to the ingress stream before it reads posts (SETTLED-7). Throws `OLD_POSTS` if nothing is known about the
- * posts of the stream and the caller decided nothing.
+ * posts of the stream, or if the logs are a backup that lacks settled posts, and the caller decided nothing.
  */
 export async function decideOnOldPosts(parts: OldPostsParts): Promise<void> {
+  const { store, log } = parts;
+  const backup = await store.backupMark.get();
+  await decide(parts, backup);
+  if (backup) await beginFromBackup(store, backup, log);
+}
+
+async function decide(parts: OldPostsParts, backup: BackupFacts | null): Promise<void> {
   const { bus, store, owner, log, isReplay, skipUntil } = parts;
   if (isReplay) return;
   if (skipUntil) return skip(parts, skipUntil);
   const after = await store.ingressPosition();
-  const { life, old } = await bus.ingressStart({ after, owner });
+  const { life, old, lacked } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
   if (old) throw oldPosts(old, owner);
+  if (backup && lacked) throw lackedPosts(lacked, backup);
   if (after?.stream === life) return;
   await store.saveIngressPosition({ stream: life, sequence: 0 }).catch((error: unknown) => {
     log.warn({ error: messageOf(error) }, 'the position in the ingress stream was not saved');
@@ -59,6 +75,17 @@ function oldPosts({ stream, count, from, to, last }: OldPosts, { name }: Owner):
     `stream ${stream} has old posts (${count}, stored from ${first} to ${newest}): neither the server nor ${name} knows which are answered`,
     {
       hint: `answer them with \`parley up --replay\`, or skip them with \`parley up --skip-until ${last}\` (a sequence, an ISO time, or now)`,
+    },
+  );
+}
+
+function lackedPosts({ stream, count, by, from }: LackedPosts, { madeAt }: BackupFacts): ParleyError {
+  const settled = by === null ? 'that may have an answer' : `that ${by} settled`;
+  return new ParleyError(
+    'OLD_POSTS',
+    `stream ${stream} has posts (${count}) ${settled} after this backup was made (${madeAt}): the logs lack them`,
+    {
+      hint: `answer them again with \`parley up --replay\`, or leave them out with \`parley up --skip-until ${from}\``,
     },
   );
 }

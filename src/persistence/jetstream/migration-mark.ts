@@ -1,4 +1,5 @@
 import { type MigrationMark, type MigrationRun, markIn } from '../migration-run.ts';
+import type { BackupFacts, BackupMark } from '../port.ts';
 import { migrationUnfinished } from '../rules.ts';
 import type { Documents } from './documents.ts';
 
@@ -27,4 +28,15 @@ export async function removeMigration(documents: Documents, run: MigrationRun): 
 export async function refuseUnfinishedMigration(documents: Documents, stream: string): Promise<void> {
   const mark = await readMigration(documents);
   if (mark !== null) throw migrationUnfinished(`stream ${stream}`, mark.from);
+}
+
+/** The document of logs that were moved from a backup, until a daemon starts on them. */
+const BACKUP = 'backup';
+
+export function createBackupMark(documents: Documents): BackupMark {
+  return {
+    get: async () => (await documents.get(BACKUP)) as BackupFacts | null,
+    put: (facts) => documents.put(BACKUP, facts),
+    remove: () => documents.remove(BACKUP),
+  };
 }

@@ -9,6 +9,7 @@ import { Deletions } from './deletions.ts';
 import { Documents } from './documents.ts';
 import { conversationsIn, follow, Placement } from './log-reader.ts';
 import {
+  createBackupMark,
   readMigration,
   refuseUnfinishedMigration,
   removeMigration,
@@ -96,6 +97,7 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
     definition: (hash) => definitions.get(hash),
     deletions: () => deletions.all(),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
+    backup: createBackupMark(documents).get,
     migration: async () => (await readMigration(documents))?.from ?? null,
   };
 }

@@ -2,6 +2,7 @@ import type { NatsConnection } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import { OpenLogs } from '../open-logs.ts';
 import type {
+  BackupMark,
   ConversationRow,
   ConversationStore,
   DefinitionTexts,
@@ -18,7 +19,7 @@ import { createDefinitions } from './definitions.ts';
 import { Deletions } from './deletions.ts';
 import { Documents, LatestPosition } from './documents.ts';
 import { beginsLog, conversationsIn, holdsAppend, type LogSource } from './log-reader.ts';
-import { refuseUnfinishedMigration } from './migration-mark.ts';
+import { createBackupMark, refuseUnfinishedMigration } from './migration-mark.ts';
 import { firstAfter, lastMessage, purgeSubject } from './reader.ts';
 import { createSharedLogs } from './shared-logs.ts';
 import { openStreamLog } from './stream-log.ts';
@@ -85,6 +86,7 @@ class JetStreamStore implements ConversationStore {
   readonly isFeed = true;
   readonly toolRecords: StreamToolRecords;
   readonly definitions: DefinitionTexts;
+  readonly backupMark: BackupMark;
   readonly shared: SharedLogs;
   readonly #parts: StoreParts;
   readonly #deletions: Deletions;
@@ -99,6 +101,7 @@ class JetStreamStore implements ConversationStore {
     this.toolRecords = parts.toolRecords;
     this.definitions = createDefinitions(parts.broker, parts.documents);
     this.shared = createSharedLogs(parts.broker, parts.names, parts.documents);
+    this.backupMark = createBackupMark(parts.documents);
     this.#deletions = new Deletions(parts.documents);
     this.#position = new LatestPosition(parts.documents, (reason) =>
       parts.log({ type: 'projection-not-saved', name: 'ingress', reason }),

@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { fullDiskError } from '../../kernel/index.ts';
 import { OpenLogs } from '../open-logs.ts';
 import type {
+  BackupMark,
   ConversationRow,
   ConversationStore,
   DefinitionTexts,
@@ -16,6 +17,7 @@ import type {
 import { requireConversationId, storeClosed } from '../rules.ts';
 import { DecisionNote } from './decision-note.ts';
 import { createDefinitionFiles } from './definition-files.ts';
+import { backupMarkAt } from './directory/backup-mark.ts';
 import { reportShared, upgradeFolders } from './directory/folders.ts';
 import { type StoredFormat, upgradeFormat } from './directory/format.ts';
 import { identityOf } from './directory/identity.ts';
@@ -106,6 +108,7 @@ class FileStore implements ConversationStore {
   readonly shared = null;
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
+  readonly backupMark: BackupMark;
   readonly #parts: StoreParts;
   #ingress: IngressPosition | null;
   readonly #marks: Marks;
@@ -121,6 +124,7 @@ class FileStore implements ConversationStore {
     this.#parts = parts;
     this.id = parts.id;
     this.toolRecords = createToolFiles(parts.paths);
+    this.backupMark = backupMarkAt(parts.paths.backup);
     const files = createDefinitionFiles(parts.paths.definitions);
     this.definitions = { put: (texts) => this.#work(files.put(texts)), get: files.get };
     this.#ingress = parts.ingress.data;

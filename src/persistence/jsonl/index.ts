@@ -6,7 +6,7 @@
  *                     open log), log-file (file operations), durable (syncs)
  *   directory/        the data directory: lock and take-directory (ownership), paths and folders (names), format and
  *                     identity (versions), marks (conversations to read at start), inspect (reading without the lock),
- *                     migration and migration-mark
+ *                     migration, migration-mark and backup-mark
  *   documents         small documents: saved lazily and replaced as a whole
  *   projections       the shape of those documents; tombstones and decision-note own one each
  *   definition-files  texts of definitions, named by their hashes
@@ -19,13 +19,18 @@ export { readerPaths } from './directory/folders.ts';
 export { checkFormat } from './directory/format.ts';
 export { inspectFiles, keepAside } from './directory/inspect.ts';
 export { lockFile } from './directory/lock.ts';
-export { openFileSource, openFileTarget } from './directory/migration.ts';
+export {
+  openFileArchive,
+  openFileSource,
+  openFileTarget,
+  publishBackup,
+} from './directory/migration.ts';
 export { refuseUnfinishedMigration } from './directory/migration-mark.ts';
 export { storePaths } from './directory/paths.ts';
 export { holdDirectory } from './directory/take-directory.ts';
 export { openLazyDocument } from './documents.ts';
 export { openFileStore } from './file-store.ts';
-export { refuseFile } from './log/durable.ts';
+export { orNullIfMissing, readOwnText, refuseFile } from './log/durable.ts';
 export { type LogFile, type LogFiles, nodeLogFiles, type StoreEvent } from './log/log-file.ts';
 export { readLogFile } from './log/recovery.ts';
 export { openWhatIfFiles } from './what-if-files.ts';

@@ -5,13 +5,21 @@ import { messageOf, ParleyError, UNLINKED } from '../../kernel/index.ts';
 import type { AuditRecord, AuditTrail, Removed, ToolRecords } from '../port.ts';
 import { requireOutputId } from '../rules.ts';
 import { folderOf, type StorePaths } from './directory/paths.ts';
-import { fileTimestamp, makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './log/durable.ts';
+import {
+  fileTimestamp,
+  makeDirectory,
+  orNullIfMissing,
+  readOwnText,
+  replaceFile,
+  syncDirectory,
+} from './log/durable.ts';
 
 /**
  * `audit.jsonl` and `outputs/` of a conversation.
  *
  * TOOL-FILES-1 An append is on the disk when it resolves. One append at a time for each file, so that lines never mix.
- * TOOL-FILES-2 An output is there as a whole or not at all: temporary name, sync, rename, sync of the directory.
+ * TOOL-FILES-2 An output is there as a whole or not at all: temporary name, sync, rename, sync of the directory. A link in its
+ *              place is not followed.
  */
 
 export function createToolFiles(paths: StorePaths): ToolRecords {
@@ -34,8 +42,10 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
       await makeDirectory(paths.outputs(conversation));
       await replaceFile(fileOf(paths, conversation, entryId), content, { durable: true }); // TOOL-FILES-2
     },
-    readOutput: async (conversation, entryId) =>
-      orNullIfMissing(readFile(fileOf(paths, conversation, entryId), 'utf8')),
+    async readOutput(conversation, entryId) {
+      const hint = 'restore the file from a backup, with the owner and the permissions of the data directory';
+      return readOwnText(fileOf(paths, conversation, entryId), { code: 'OUTPUT_UNREADABLE', hint });
+    },
   };
 }
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type {
   AuditRecord,
+  BackupFacts,
+  BackupMark,
   ConversationRow,
   IngressAttempts,
   IngressPosition,
@@ -25,6 +27,7 @@ export interface MemoryDisk {
   ingress: IngressPosition | null;
   attempts: IngressAttempts | null;
   deciding: IngressPosts | null;
+  backup: BackupFacts | null;
   readonly deleted: Map<string, IngressPosition>;
   /** True while a store uses it. */
   inUse: boolean;
@@ -44,8 +47,21 @@ export function createMemoryDisk(): MemoryDisk {
     ingress: null,
     attempts: null,
     deciding: null,
+    backup: null,
     deleted: new Map(),
     inUse: false,
+  };
+}
+
+export function memoryBackupMark(disk: MemoryDisk): BackupMark {
+  return {
+    get: async () => disk.backup,
+    async put(facts) {
+      disk.backup = { ...facts };
+    },
+    async remove() {
+      disk.backup = null;
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Entry } from '../../conversation/index.ts';
 import type {
   AppendOutcome,
+  BackupMark,
   ConversationLog,
   ConversationRow,
   ConversationStore,
@@ -26,7 +27,7 @@ import {
   serialiseBatch,
   storeClosed,
 } from '../rules.ts';
-import { createMemoryDisk, type MemoryDisk, memoryToolRecords } from './memory-disk.ts';
+import { createMemoryDisk, type MemoryDisk, memoryBackupMark, memoryToolRecords } from './memory-disk.ts';
 
 /**
  * A store that lives as long as its `MemoryDisk`. Entries are kept as JSON, so that reads return copies without what JSON
@@ -46,6 +47,7 @@ class MemoryStore implements ConversationStore {
   readonly shared = null;
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
+  readonly backupMark: BackupMark;
   readonly #disk: MemoryDisk;
   readonly #lastDecision: IngressPosts | null;
   readonly #open = new Map<string, ConversationLog>();
@@ -56,6 +58,7 @@ class MemoryStore implements ConversationStore {
     this.id = disk.id;
     this.#lastDecision = disk.deciding;
     this.toolRecords = memoryToolRecords(disk);
+    this.backupMark = memoryBackupMark(disk);
     this.definitions = {
       async put(texts) {
         for (const [hash, text] of texts) {

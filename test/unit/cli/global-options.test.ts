@@ -43,6 +43,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   context: ['add', 'prod'],
   completion: ['bash'],
   doctor: [],
+  backup: ['copy'],
   fsck: [],
   export: ['c'],
   import: ['file', '--conversation', 'c'],

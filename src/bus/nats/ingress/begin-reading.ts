@@ -1,6 +1,6 @@
 import type { StreamInfo } from 'nats';
-import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil } from '../../deliveries.ts';
-import type { BusLog, ReadingStore } from '../../port.ts';
+import type { LackedPosts, RefusedRuns, SkippedPosts, SkipUntil } from '../../deliveries.ts';
+import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
 import {
   covers,
   knowsStream,
@@ -10,6 +10,7 @@ import {
   type Settled,
   type Start,
   startOf,
+  union,
   upToRecord,
 } from '../../settled.ts';
 import { apiErrorCode, brokerError, CONSUMER_NOT_FOUND } from '../streams/broker-error.ts';
@@ -103,19 +104,27 @@ export async function lastOf(
   return time === null ? null : { sequence, time: `${time}` };
 }
 
-async function warnOfElsewhere({ manager, subjects, log }: IngressSources, start: Start): Promise<void> {
+async function warnOfElsewhere(sources: IngressSources, start: Start): Promise<void> {
   if (start.elsewhere === null) return;
-  const { after, settled, by } = start.elsewhere;
+  const { by } = start.elsewhere;
+  const posts = await countSettled(sources, start.elsewhere);
+  if (posts === 0) return;
+  sources.log.warn(
+    { posts, by, stream: sources.subjects.ingressStream },
+    'these posts were settled with another data directory or store and are not answered again; to answer them, start `parley up --replay`',
+  );
+}
+
+/** The posts after a position that are settled and that the stream still has. */
+async function countSettled(
+  { manager, subjects }: IngressSources,
+  { after, settled }: { readonly after: number; readonly settled: Settled },
+): Promise<number> {
   const { state } = await manager.streams.info(subjects.ingressStream, { deleted_details: true });
   const first = Math.max(after + 1, state.first_seq);
   const missing = new Set([...settled.open, ...(state.deleted ?? [])]);
   const among = [...missing].filter((sequence) => sequence >= first && sequence <= settled.upTo).length;
-  const posts = Math.max(0, settled.upTo - first + 1 - among);
-  if (posts === 0) return;
-  log.warn(
-    { posts, by, stream: subjects.ingressStream },
-    'these posts were settled with another data directory or store and are not answered again; to answer them, start `parley up --replay`',
-  );
+  return Math.max(0, settled.upTo - first + 1 - among);
 }
 
 /** `beginReading` reports the problems of the record. */
@@ -123,17 +132,37 @@ const QUIET: BusLog = { info: () => undefined, warn: () => undefined, error: () 
 /** Posts that are requested at once. */
 const PAGE = 1_000;
 
-/** SETTLED-7. Changes nothing. */
+/** SETTLED-7, SETTLED-9. Changes nothing. */
 export async function ingressStart(
   sources: IngressSources,
-  store: ReadingStore,
-): Promise<{ readonly life: string; readonly old: OldPosts | null }> {
-  const { info, isKnown } = await survey(sources, store);
+  store: ReadingStore & { readonly isBackup?: boolean },
+): Promise<IngressStart> {
+  const found = await survey(sources, store);
+  const { info, isKnown } = found;
   const life = info.created;
   const { messages: count, first_ts, last_ts, last_seq: last } = info.state;
-  if (isKnown || count === 0) return { life, old: null };
+  if (isKnown || count === 0) {
+    const isOwnStream = store.isBackup === true && store.after?.stream === life;
+    return { life, old: null, lacked: isOwnStream ? await lackedPosts(sources, found) : null };
+  }
   const [from, to] = [Date.parse(`${first_ts}`), Date.parse(`${last_ts}`)];
-  return { life, old: { stream: info.config.name, count, from, to, last } };
+  return { life, old: { stream: info.config.name, count, from, to, last }, lacked: null };
+}
+
+/** SETTLED-9. Without a record, any post after the position of the backup may be settled. */
+async function lackedPosts(
+  sources: IngressSources,
+  { info, own, record, position, floor }: Awaited<ReturnType<typeof survey>>,
+): Promise<LackedPosts | null> {
+  const { created, config, state } = info;
+  const known = record?.stream === created ? record : null;
+  const everything: Settled = { upTo: state.last_seq, open: [] };
+  const shared = floor === null ? null : { upTo: floor, open: [] };
+  const settled = shared ? union(shared, known?.settled ?? null) : (known?.settled ?? everything);
+  const by = shared ? SHARED_NAME : (known?.by.name ?? null);
+  const count = await countSettled(sources, { after: own?.sequence ?? 0, settled });
+  const from = by === null ? state.last_seq : position.sequence;
+  return count === 0 ? null : { stream: config.name, count, by, from };
 }
 
 /** Reads the posts without their bodies. */
@@ -199,16 +228,19 @@ async function survey(sources: IngressSources, { owner, after: own }: ReadingSto
   const start = { stream: info.created, sequence: 0 };
   const known = (await keeper.hasLostEnd(info)) ? start : upToRecord({ own, owner, record, stream });
   const { position, skip } = startOf({ own: known, owner, record: keeper.record, isReplay: false, stream });
-  const isShared = await hasSharedConsumer();
+  const floor = await sharedFloor();
+  const isShared = floor !== null;
   const isKnown = isShared || knowsStream({ own, owner, record, stream });
-  return { info, position: position?.stream === info.created ? position : start, skip, isShared, isKnown };
+  const from = position?.stream === info.created ? position : start;
+  return { info, own, record, position: from, skip, floor, isShared, isKnown };
 
-  async function hasSharedConsumer(): Promise<boolean> {
+  /** Null: there is no shared consumer. */
+  async function sharedFloor(): Promise<number | null> {
     try {
-      await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER);
-      return true;
+      const { ack_floor } = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER);
+      return ack_floor.stream_seq;
     } catch (error) {
-      if (apiErrorCode(error) === CONSUMER_NOT_FOUND) return false;
+      if (apiErrorCode(error) === CONSUMER_NOT_FOUND) return null;
       throw brokerError(error, `read stream ${subjects.ingressStream}`);
     }
   }

@@ -12,7 +12,7 @@ import { createLog } from '../../output/logging.ts';
 import { wantsColour } from '../../render/palette.ts';
 
 /** A value of `--from` or `--to`. */
-type StoreName =
+export type StoreName =
   | { readonly kind: 'file'; readonly directory: string | null }
   | { readonly kind: 'jetstream' };
 
@@ -43,7 +43,7 @@ export function addMigrate(program: Command, act: Act): void {
     );
 }
 
-function storeName(value: string): StoreName {
+export function storeName(value: string): StoreName {
   const [, kind, directory] = /^(file|jetstream)(?::(.+))?$/.exec(value) ?? [];
   if (kind === 'file') return { kind, directory: directory ?? null };
   if (kind === 'jetstream' && directory === undefined) return { kind };

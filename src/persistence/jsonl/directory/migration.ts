@@ -1,16 +1,18 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import { MigrationRun } from '../../migration-run.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../offline-port.ts';
 import { directoryInUse } from '../../rules.ts';
 import { createDefinitionFiles, listDefinitionFiles } from '../definition-files.ts';
 import { type FileStoreOptions, openFileStore } from '../file-store.ts';
-import { orNullIfMissing } from '../log/durable.ts';
+import { orNullIfMissing, syncDirectory } from '../log/durable.ts';
 import { readLogFile } from '../log/recovery.ts';
 import { parseIngressPosition, parseTombstones } from '../projections.ts';
 import { createToolFiles } from '../tool-files.ts';
+import { backupMarkAt } from './backup-mark.ts';
 import { type ReaderPaths, readerPaths } from './folders.ts';
-import { checkFormat } from './format.ts';
+import { checkFormat, FORMAT, type StoredFormat } from './format.ts';
 import { knownIdentity } from './identity.ts';
 import { inspectFiles } from './inspect.ts';
 import { tryLockFile } from './lock.ts';
@@ -23,7 +25,7 @@ import {
 import { type StorePaths, storePaths } from './paths.ts';
 
 /**
- * A data directory as the source or target of a migration.
+ * A data directory as the source or target of a migration or a backup.
  *
  * DIRECTORY-MIGRATION-1 The source is locked against daemons and is not changed: no tail is cut, no document is set aside.
  * DIRECTORY-MIGRATION-2 An unreadable file ends the migration: nothing is omitted silently.
@@ -45,6 +47,30 @@ export async function openFileSource(directory: string): Promise<MigrationSource
     outcome.lock.release();
     throw error;
   }
+}
+
+/** For a backup: without the lock, so a daemon may be using it. An append in progress is not part of what is read. */
+export async function openFileArchive(
+  directory: string,
+): Promise<StoreArchive & { readonly format: StoredFormat }> {
+  await inspectFiles(directory).conversations(); // refuses what is no data directory, or not whole
+  const paths = await readerPaths(directory);
+  const archive = fileArchive(directory, paths);
+  refuseSecondFolders(paths, await archive.conversations());
+  const format = (await checkFormat(directory))?.format ?? FORMAT;
+  return {
+    ...archive,
+    format: format.major === FORMAT.major && format.minor > FORMAT.minor ? format : FORMAT,
+  };
+}
+
+/** A backup is another store than its original, and no process holds it. Its folder is durable before it gets its name. */
+export async function publishBackup(partial: string, directory: string): Promise<void> {
+  const { identity, lock, conversations, root } = storePaths(partial);
+  for (const path of [identity, lock]) await rm(path, { force: true });
+  for (const folder of [conversations, root]) await syncDirectory(folder);
+  await rename(partial, directory);
+  await syncDirectory(dirname(directory));
 }
 
 export async function openFileTarget(
@@ -84,6 +110,7 @@ function fileArchive(directory: string, paths: StorePaths): StoreArchive {
       return found?.deleted.map(({ id, ...place }) => ({ conversation: id, ...place })) ?? [];
     },
     ingressPosition: () => document(paths.ingress, parseIngressPosition),
+    backup: backupMarkAt(paths.backup).get,
     migration: async () => (await readMigration(directory))?.from ?? null,
   };
 }

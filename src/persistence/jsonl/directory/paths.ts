@@ -18,7 +18,9 @@ export interface StorePaths {
   readonly marks: string;
   /** The texts of definitions, each in a file named by its hash. */
   readonly definitions: string;
-  /** Exists while a migration into the directory is unfinished. */
+  /** Exists while the directory is a backup on which no daemon has started. */
+  readonly backup: string;
+  /** Exists while a migration or a backup into the directory is unfinished. */
   readonly migration: string;
   conversation(id: string): string;
   log(id: string): string;
@@ -48,6 +50,7 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     identity: join(conversations, 'identity.json'),
     marks: join(root, 'open'),
     definitions: join(root, 'definitions'),
+    backup: join(root, 'backup.json'),
     migration: join(root, 'migration.json'),
     conversation: (id) => join(conversations, folder(id)),
     log: (id) => join(conversations, folder(id), 'log.jsonl'),

@@ -1,0 +1,167 @@
+import { hashOf } from '../../agents/index.ts';
+import { type ConversationState, type Entry, hasOutstandingWork } from '../../conversation/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type {
+  AuditRecord,
+  Deletion,
+  IngressPosition,
+  MigrationTarget,
+  StoreArchive,
+} from '../../persistence/index.ts';
+import { rowOf } from '../conversations/projections.ts';
+import { stateOf } from './findings.ts';
+
+/** Copies conversations and definitions from one store into another, for a migration and for a backup. */
+
+/** Conversations copied at once: the server answers one while it reads another. */
+const CONCURRENCY = 4;
+/** Bytes of one append or group of records; with its envelope less than the smallest broker payload. */
+const GROUP_BYTES = 32 * 1_024;
+/** Texts of definitions that are read at once. */
+const TEXTS_AT_ONCE = 100;
+
+export interface Content {
+  readonly entries: readonly Entry[];
+  readonly audit: readonly AuditRecord[];
+  readonly outputs: readonly (readonly [id: string, content: string])[];
+}
+
+/** Entries first: beside a running daemon, records and outputs may be newer than the entries, never older. */
+export async function contentOf(archive: StoreArchive, id: string): Promise<Content> {
+  const entries = await archive.entries(id);
+  const audit = await archive.audit(id);
+  const outputs: (readonly [string, string])[] = [];
+  for (const entryId of await archive.outputs(id)) {
+    const content = await archive.output(id, entryId);
+    if (content !== null) outputs.push([entryId, content]); // null: a crash before it was stored, and no entry names it
+  }
+  return { entries, audit, outputs };
+}
+
+export function isSame(left: Content, right: Content): boolean {
+  return JSON.stringify(left) === JSON.stringify(right);
+}
+
+/** Writes a conversation that the target does not have, and compares it with what was read. */
+export async function copy(target: MigrationTarget, id: string, content: Content): Promise<void> {
+  await write(target, id, content);
+  await verify(target.archive, id, content);
+}
+
+async function write({ store }: MigrationTarget, id: string, content: Content): Promise<void> {
+  for (const [entryId, output] of content.outputs) await store.toolRecords.saveOutput(id, entryId, output);
+  for (const records of groups(content.audit)) await store.toolRecords.append(id, records);
+  const { log } = await store.open(id);
+  try {
+    const batches = [...groups(content.entries)];
+    await Promise.all(batches.map((entries) => log.append(entries[0]?.index ?? 0, entries)));
+  } catch (cause) {
+    throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
+      hint: 'fix the cause and run the same command again',
+      cause,
+    });
+  } finally {
+    await log.close();
+  }
+}
+
+/** A large item is a group of its own: an append must fit one message. */
+function* groups<T>(items: readonly T[]): Generator<T[]> {
+  let group: T[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const size = Buffer.byteLength(JSON.stringify(item));
+    if (group.length > 0 && bytes + size > GROUP_BYTES) {
+      yield group;
+      [group, bytes] = [[], 0];
+    }
+    group.push(item);
+    bytes += size;
+  }
+  if (group.length > 0) yield group;
+}
+
+async function verify(archive: StoreArchive, id: string, wanted: Content): Promise<void> {
+  const found = await contentOf(archive, id);
+  for (const kind of ['entries', 'audit', 'outputs'] as const) {
+    const at = differsAt(wanted[kind], found[kind]);
+    if (at !== null) throw differs(`conversation ${id}: ${kind} differ at ${at}`);
+  }
+}
+
+/** The first index at which two lists differ; null: they are equal. */
+function differsAt(wanted: readonly unknown[], found: readonly unknown[]): number | null {
+  for (let at = 0; at < Math.max(wanted.length, found.length); at++) {
+    if (JSON.stringify(wanted[at]) !== JSON.stringify(found[at])) return at;
+  }
+  return null;
+}
+
+/** Writes the row in the list, and the mark by which the next start finds outstanding work. */
+export async function list(
+  { store }: MigrationTarget,
+  id: string,
+  entries: readonly Entry[],
+): Promise<ConversationState> {
+  const state = stateOf(entries);
+  if (hasOutstandingWork(state)) await store.markOpen(id);
+  await store.saveRow(rowOf(id, state, entries));
+  return state;
+}
+
+/** Their number is small: each text is stored once. `onDamaged` may throw. Returns the hashes of those that were copied. */
+export async function copyDefinitions(
+  source: StoreArchive,
+  { store }: MigrationTarget,
+  onDamaged: (hash: string) => void,
+): Promise<string[]> {
+  const hashes = await source.definitions();
+  const copied: string[] = [];
+  for (let at = 0; at < hashes.length; at += TEXTS_AT_ONCE) {
+    const texts = new Map<string, string>();
+    for (const hash of hashes.slice(at, at + TEXTS_AT_ONCE)) {
+      const text = await source.definition(hash);
+      if (text === null || hashOf(text) !== hash) onDamaged(hash);
+      else texts.set(hash, text);
+    }
+    await store.definitions.put(texts);
+    copied.push(...texts.keys());
+  }
+  return copied;
+}
+
+export async function verifyDefinitions(archive: StoreArchive, hashes: readonly string[]): Promise<void> {
+  for (const hash of hashes) {
+    const text = await archive.definition(hash);
+    if (text === null || hashOf(text) !== hash) throw differs(`the text ${hash} of a definition differs`);
+  }
+}
+
+/** Deletions of the newest stream. Older streams are gone with their posts, and stores may drop their deletions. */
+export function ofNewestStream(deletions: readonly Deletion[]): Deletion[] {
+  const newest = Math.max(...deletions.map(({ stream }) => Date.parse(stream) || 0));
+  return deletions.filter(({ stream }) => (Date.parse(stream) || 0) === newest);
+}
+
+export function positionsOf(deletions: readonly Deletion[]): ReadonlyMap<string, IngressPosition> {
+  return new Map(deletions.map((one) => [one.conversation, one]));
+}
+
+export function isSamePosition(one: IngressPosition, other: IngressPosition | null | undefined): boolean {
+  return one.stream === other?.stream && one.sequence === other.sequence;
+}
+
+export async function concurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items.values(); // shared: each takes the next
+  await Promise.all(
+    Array.from({ length: CONCURRENCY }, async () => {
+      for (const item of waiting) await work(item);
+    }),
+  );
+}
+
+export function differs(what: string): ParleyError {
+  return new ParleyError('MIGRATION_NOT_SAME', `the copy differs from the source: ${what}`, {
+    hint: 'the target stays closed to daemons: check its disk, and run the same command again',
+  });
+}

@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { backUpStore } from '../../../src/daemon/offline/backup.ts';
+import type { ConversationStore, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
+import {
+  openFileArchive,
+  openFileStore,
+  openFileTarget,
+  openWhatIfFiles,
+} from '../../../src/persistence/jsonl/index.ts';
+import { batch } from '../../contract/samples.ts';
+
+/** A store whose `open` fails. */
+function failing(store: ConversationStore, name: string | symbol, open: () => Promise<never>): unknown {
+  const value: unknown = Reflect.get(store, name);
+  if (name === 'open') return open;
+  return typeof value === 'function' ? value.bind(store) : value;
+}
+
+const LIFE = '2026-11-26T02:15:00.000Z';
+
+describe('a backup of a store that changes meanwhile', () => {
+  let root: string;
+  let store: ConversationStore;
+  let source: StoreArchive;
+  let target: MigrationTarget;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'parley-backup-'));
+    store = await openFileStore(join(root, 'from'));
+    for (const id of ['one', 'two', 'three']) await append(id, 0, 3);
+    await store.delete('old', { stream: LIFE, sequence: 2 });
+    await store.saveIngressPosition({ stream: LIFE, sequence: 7 });
+    source = await openFileArchive(join(root, 'from'));
+    target = await openFileTarget(join(root, 'to'));
+  });
+  afterEach(async () => {
+    await target.store.close();
+    await store.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  async function append(id: string, from: number, count: number): Promise<void> {
+    const { log } = await store.open(id);
+    await log.append(from, batch(from, count));
+    await log.close();
+  }
+  /** Does something when this conversation is read for the first time, before or after its entries. */
+  function reading(id: string, act: { before?: () => Promise<unknown>; after?: () => Promise<unknown> }) {
+    let isFirst = true;
+    return {
+      ...source,
+      async entries(asked: string) {
+        if (asked !== id || !isFirst) return source.entries(asked);
+        isFirst = false;
+        await act.before?.();
+        const entries = await source.entries(asked);
+        await act.after?.();
+        return entries;
+      },
+    };
+  }
+  const backUp = (from: StoreArchive = source) => {
+    const [original, copy] = [openWhatIfFiles(join(root, 'from')), openWhatIfFiles(join(root, 'to'))];
+    return backUpStore(from, target, { from: original, to: copy });
+  };
+
+  it('contains what a store contains, and is marked as a backup', async () => {
+    await openWhatIfFiles(join(root, 'from')).put('one', 'w1', '{}', { durable: true });
+    const made = await backUp();
+    expect(made).toMatchObject({ conversations: 3, entries: 9, deletions: 1, missing: [] });
+    expect(await target.archive.deletions()).toEqual([{ conversation: 'old', stream: LIFE, sequence: 2 }]);
+    expect(await target.archive.backup()).toEqual({ from: source.name, madeAt: made.madeAt });
+    expect(await target.archive.migration()).toBeNull();
+    expect(await openWhatIfFiles(join(root, 'to')).get('one', 'w1')).toBe('{}');
+  });
+
+  it('BACKUP-1: posts that are settled while it reads do not move its position', async () => {
+    const settle = () => store.saveIngressPosition({ stream: '2026-11-26T03:00:00.000Z', sequence: 9 });
+    await backUp(reading('one', { before: settle }));
+    expect(await target.archive.ingressPosition()).toEqual({ stream: LIFE, sequence: 7 });
+  });
+
+  it('BACKUP-2: definitions that are stored while it reads the logs are in it', async () => {
+    const hash = 'f2ca1bb6c7e907d06dafe4687e579fce76b37e4e93b7605022da52e6ccc26fd2';
+    await backUp(reading('two', { before: () => store.definitions.put(new Map([[hash, 'test\n']])) }));
+    expect(await target.archive.definition(hash)).toBe('test\n');
+  });
+
+  it('BACKUP-3: a conversation that is deleted while it is read is not in it, and its deletion is', async () => {
+    const away = () => store.delete('two', { stream: LIFE, sequence: 9 });
+    expect(await backUp(reading('two', { after: away }))).toMatchObject({ conversations: 2, deletions: 2 });
+    expect(await target.archive.conversations()).toEqual(['one', 'three']);
+  });
+
+  it('BACKUP-3: a conversation that is deleted and begins again is in it as it is then', async () => {
+    const again = async () => {
+      await store.delete('two', { stream: LIFE, sequence: 9 });
+      await append('two', 0, 1);
+    };
+    expect(await backUp(reading('two', { after: again }))).toMatchObject({ conversations: 3, entries: 7 });
+    expect(await target.archive.entries('two')).toEqual(batch(0, 1));
+  });
+
+  it('BACKUP-3: a conversation without posts that is deleted leaves nothing in it', async () => {
+    await backUp(reading('two', { after: () => store.delete('two') }));
+    expect(await target.archive.conversations()).toEqual(['one', 'three']);
+  });
+
+  it('BACKUP-4: a failure of the disk ends it, and its folder stays closed', async () => {
+    const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+    const open = () => Promise.reject(full);
+    const broken = {
+      ...target,
+      store: new Proxy(target.store, { get: (of, name) => failing(of, name, open) }),
+    };
+    const copying = backUpStore(source, broken, {
+      from: openWhatIfFiles(join(root, 'from')),
+      to: openWhatIfFiles(join(root, 'to')),
+    });
+    await expect(copying).rejects.toThrow('ENOSPC');
+    expect(await target.archive.migration()).toBe(source.name);
+  });
+});
