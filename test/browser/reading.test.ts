@@ -40,6 +40,10 @@ const RULES = [
       text: '\u001b[31mred\u001b[0m words\n\nשלום עולם\n\nan \u202eoverride\n\n```js\nconst a = "\u2066b";\n```\n\n| a |\n|-|\n| 1 |',
     },
   },
+  {
+    when: { last: '/^two codes/' },
+    reply: { text: '\u001b[0m```\necho shown\n\u001b[0m```\n\n~~~\necho other\n~~~' },
+  },
   ...SCRIPT.rules,
 ];
 
@@ -200,6 +204,15 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await answer.locator('pre').hover();
     await answer.getByRole('button', { name: 'Copy the code' }).click();
     await expect.poll(copied).toBe('const one = 1;\n');
+  });
+
+  it('the code that is shown beside the button is copied, also with codes of terminals around it', async () => {
+    await post('codes', 'two codes');
+    const page = await stage.look('#/c/codes', { permissions: ['clipboard-read', 'clipboard-write'] });
+    const shown = page.locator('article.by-agent .code').filter({ hasText: 'echo shown' });
+    await shown.hover();
+    await shown.getByRole('button', { name: 'Copy the code' }).click();
+    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe('echo shown\n');
   });
 });
 

@@ -100,12 +100,12 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
   });
 
   it('a refused post is read, posted again and discarded, by operators alone', async () => {
-    await refuse('alice', '{"content":"first wish","to":["ada"]}');
+    await refuse('alice', '{"content":"first wish\u202e","to":["ada"]}');
     await refuse('ci', '{oops');
     const reader = await look('read');
     const letter = (page: Page, code: string) => page.locator('.letters > li').filter({ hasText: code });
     await letter(reader, 'UNKNOWN_AGENT').getByRole('button', { name: 'Show the post' }).click();
-    expect(await textOf(letter(reader, 'UNKNOWN_AGENT').locator('pre'))).toContain('first wish');
+    expect(await textOf(letter(reader, 'UNKNOWN_AGENT').locator('pre'))).toContain('first wish\\u202e');
     expect(await reader.getByRole('button', { name: /Post again|Discard/ }).count()).toBe(0);
     const page = await look('operate');
     await page.locator('.health').getByText('2 posts were refused').waitFor();

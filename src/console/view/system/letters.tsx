@@ -5,6 +5,7 @@ import { when } from '../../model/format.ts';
 import { linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { MOST_LETTERS, refresh, type System } from '../../state/system.ts';
+import { VisibleText } from '../visible-text.tsx';
 
 /** Posts that the daemon refused, with the reason. */
 export function Letters({ letters, status: { deadLetters } }: System) {
@@ -40,18 +41,23 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
       <p class="by">
         <span class="state wrong">{code}</span>
         <span>
-          {publisher} to <a href={linkTo.conversation(conversation)}>{conversation}</a>
+          <VisibleText text={publisher} /> to{' '}
+          <a href={linkTo.conversation(conversation)}>
+            <VisibleText text={conversation} />
+          </a>
         </span>
         <time class="muted" dateTime={at}>
           {when(at, Date.now())}
         </time>
       </p>
-      <p>{reason}</p>
+      <p>
+        <VisibleText text={reason} />
+      </p>
       {hint && <p class="muted">{hint}</p>}
       {text !== null && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled text needs the keyboard
         <pre class="persona" tabIndex={0}>
-          {text}
+          <VisibleText text={text} />
         </pre>
       )}
       <div class="buttons">

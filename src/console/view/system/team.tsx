@@ -6,6 +6,7 @@ import { sumsOf } from '../../model/spending.ts';
 import { attempt } from '../../state/session.ts';
 import { DAYS, type System } from '../../state/system.ts';
 import { Avatar, Icon, Name } from '../parts.tsx';
+import { VisibleText } from '../visible-text.tsx';
 
 export function Team({ agents, status }: System) {
   const sums = new Map(sumsOf(status.spent ?? []).map((sum) => [sum.agent, sum]));
@@ -97,7 +98,7 @@ function Persona({ slug }: { readonly slug: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled text needs the keyboard
     <pre class="persona" tabIndex={0}>
-      {text}
+      <VisibleText text={text} />
     </pre>
   );
 }
