@@ -2,7 +2,7 @@ import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-
 import type { Usage } from '../../conversation/index.ts';
 import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
-import { excerpt, isContent, isRecord, type JsonRecord, partsOf, stringOf, usageOf } from './json.ts';
+import { excerpt, isContent, isRecord, type JsonRecord, parse, partsOf, stringOf, usageOf } from './json.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
 
@@ -248,14 +248,6 @@ class GrowingAnswer {
 
 function isFirstChoice(choice: unknown): choice is JsonRecord {
   return isRecord(choice) && (choice.index ?? 0) === 0;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -1,6 +1,5 @@
-import OpenAI, { APIError } from 'openai';
+import OpenAI from 'openai';
 import { ParleyError } from '../../kernel/index.ts';
-import { httpFetch } from './http-fetch.ts';
 
 export interface ProviderOptions {
   /** An endpoint that speaks chat completions: `http://127.0.0.1:8080/v1`. */
@@ -11,28 +10,8 @@ export interface ProviderOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer with a status other than 2xx, with its full body, which the package would drop. */
-export class StatusError extends APIError<number, Headers> {
-  readonly body: unknown;
-
-  constructor(status: number, body: unknown, message: string | undefined, headers: Headers) {
-    super(status, undefined, message, headers);
-    this.body = body;
-  }
-}
-
-export class ProviderClient extends OpenAI {
-  protected override makeStatusError(
-    status: number,
-    error: unknown,
-    message: string | undefined,
-    headers: Headers,
-  ): APIError {
-    return new StatusError(status, error ?? message, message, headers);
-  }
-}
-
-export function createProviderClient(options: ProviderOptions): ProviderClient {
+/** The package's client. It makes the URL and the headers of requests; `http-post.ts` sends them. */
+export function createProviderClient(options: ProviderOptions): OpenAI {
   const apiKey = options.apiKey === '' ? undefined : options.apiKey;
   checkBaseUrl(options.baseURL);
   for (const [name, value] of [['apiKey', apiKey ?? ''], ...Object.entries(options.headers ?? {})]) {
@@ -43,20 +22,16 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
       });
     }
   }
-  return new ProviderClient({
+  return new OpenAI({
     baseURL: options.baseURL.replace(/\/+$/, ''),
     // The package requires a key; without one the header is removed below.
     apiKey: apiKey ?? 'none',
     defaultHeaders: { ...(apiKey === undefined ? { authorization: null } : {}), ...options.headers },
-    // `callWithRetries` retries.
-    maxRetries: 0,
-    logLevel: 'off',
     // Otherwise the package reads these from the environment.
     adminAPIKey: null,
     organization: null,
     project: null,
     webhookSecret: null,
-    fetch: httpFetch,
   });
 }
 

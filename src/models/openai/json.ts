@@ -3,6 +3,15 @@ import type { Usage } from '../../conversation/index.ts';
 /** Helpers for JSON of unknown shape. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
+/** Undefined: it is not JSON. */
+export function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
 export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import { APIError } from 'openai';
+import type OpenAI from 'openai';
 import type {
   HeaderValue,
   HiddenValue,
@@ -7,10 +7,12 @@ import type {
   ModelOutcome,
   ModelRequest,
 } from '../../agents/model-port.ts';
-import { MAX_TIMER_MS, systemClock } from '../../kernel/index.ts';
+import { MAX_TIMER_MS, messageOf, systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
-import { createProviderClient, type ProviderClient, type ProviderOptions, StatusError } from './client.ts';
+import { createProviderClient, type ProviderOptions } from './client.ts';
 import { type Fault, faultOfResponse } from './faults.ts';
+import { type HttpRequest, isSuccess, post, textOfBody } from './http-post.ts';
+import { parse } from './json.ts';
 import { faultOfNetwork } from './network-faults.ts';
 
 /**
@@ -50,7 +52,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): Model {
 }
 
 interface Attempt {
-  readonly client: ProviderClient;
+  readonly client: OpenAI;
   readonly options: OpenAiModelOptions;
   readonly request: ModelRequest;
   readonly watch: Watch;
@@ -90,48 +92,54 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
 }
 
 type Sent =
-  | { readonly kind: 'body'; readonly body: AsyncIterable<Uint8Array> | null }
+  | { readonly kind: 'body'; readonly body: AsyncIterable<Uint8Array> }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-async function send({ client, options, request, watch }: Attempt): Promise<Sent> {
+async function send(context: Attempt): Promise<Sent> {
+  const { options, watch } = context;
+  let made: HttpRequest;
   try {
-    const response = await client
-      .post('/chat/completions', {
-        body: request.body, // OPENAI-MODEL-1
-        headers: {
-          ...revealed(request),
-          'content-type': 'application/json',
-          accept: 'text/event-stream, application/json',
-        },
-        signal: watch.signal,
-        timeout: Math.max(1, Math.ceil(options.timeoutMs)),
-      })
-      .asResponse();
-    return { kind: 'body', body: response.body };
+    made = await requestOf(context);
   } catch (error) {
-    if (error instanceof StatusError && error.status !== undefined) {
-      const body = watch.state() === 'waiting' ? error.body : ''; // aborted while the error's body was read
-      const headers = error.headers ?? new Headers();
-      return {
-        kind: 'fault',
-        fault: faultOfResponse({ status: error.status, body, headers }, systemClock()),
-      };
-    }
-    if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(options, false) };
-    if (error instanceof APIError) return { kind: 'fault', fault: faultOfNetwork(error, shownUrl(options)) };
-    const message = `The request could not be made: ${error instanceof Error ? error.message : String(error)}.`;
+    const message = `The request could not be made: ${messageOf(error)}.`;
     return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
   }
+  try {
+    const answer = await post(made, watch.signal);
+    if (isSuccess(answer)) return { kind: 'body', body: answer };
+    const { statusCode: status = 0 } = answer;
+    const headers = { get: (name: string) => answer.headers[name]?.toString() ?? null };
+    const text = await textOfBody(answer).catch(() => ''); // broken off or aborted: the status is known
+    const body = parse(text) ?? text;
+    return { kind: 'fault', fault: faultOfResponse({ status, body, headers }, systemClock()) };
+  } catch (error) {
+    if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(options, false) };
+    return { kind: 'fault', fault: faultOfNetwork(error, shownUrl(options)) };
+  }
+}
+
+async function requestOf({ client, request, options }: Attempt): Promise<HttpRequest> {
+  const { req, url } = await client.buildRequest({
+    method: 'post',
+    path: '/chat/completions',
+    body: request.body,
+    headers: {
+      ...revealed(request),
+      'content-type': 'application/json',
+      accept: 'text/event-stream, application/json',
+    },
+    timeout: Math.max(1, Math.ceil(options.timeoutMs)),
+  });
+  return { url, headers: req.headers, body: request.body }; // OPENAI-MODEL-1
 }
 
 /** Reads until the body ends or the rest does not matter. Returns why it was cut, or null. */
 async function readBody(
-  body: AsyncIterable<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array>,
   reader: AnswerReader,
   watch: Watch,
   give: (deltas: readonly ModelDelta[]) => void,
 ): Promise<Fault | null> {
-  if (body === null) return null;
   const source = body[Symbol.asyncIterator]();
   let stage: 'answer' | 'usage' | 'close' = 'answer';
   let bytes = 0;

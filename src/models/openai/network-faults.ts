@@ -1,7 +1,6 @@
-import { APIConnectionTimeoutError } from 'openai';
 import type { Fault } from './faults.ts';
 
-/** Network errors, identified by the chain of causes of the error that the package throws. */
+/** Network errors, identified by the chain of causes. */
 const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: boolean }>> = {
   ECONNREFUSED: {
     code: 'NETWORK_ERROR',
@@ -42,9 +41,6 @@ export function faultOfNetwork(error: unknown, url: string): Fault {
     return { code: known.code, message: known.what.replace('{url}', () => url), retryable: known.retryable };
   }
   const last = causes.at(-1)?.message ?? String(error);
-  if (error instanceof APIConnectionTimeoutError) {
-    return { code: 'TIMEOUT', message: `${url} sent no answer in time. Try again.`, retryable: true };
-  }
   if (codes.some((code) => CERTIFICATE.test(code))) {
     return {
       code: 'NETWORK_ERROR',
