@@ -135,7 +135,7 @@ async function start(
   const bus = await composeBus(composition);
   const { url, address } = await composition.server();
 
-  await bus.claim(); // DAEMON-DAEMON-1
+  await claim(bus, given.store ? null : warnOfHidden(composition, store)); // DAEMON-DAEMON-1
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
@@ -167,7 +167,6 @@ async function start(
   await workers.recover(); // DAEMON-DAEMON-2
   await startTraces(traces, releasers);
 
-  if (!given.store) await warnOfHidden(composition, store);
   const reloader = new Reloader({
     ...{ runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
@@ -186,6 +185,15 @@ async function start(
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   rebuildList(workers, log);
   return readinessOf(config, { ...place, codeKey });
+}
+
+/** Other daemons have time to answer; meanwhile the other store is read. */
+async function claim(bus: Bus, looked: Promise<void> | null): Promise<void> {
+  try {
+    await bus.claim();
+  } finally {
+    await looked;
+  }
 }
 
 /** `parts`: created after the tools. */

@@ -175,8 +175,8 @@ async function startServer(config: Config, log: Log, mayInstall: boolean): Promi
   const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
   const { data, natsBinary } = config.daemon;
   const env = natsBinary ? { NATS_BIN: natsBinary } : {};
-  const { path } = await locateNatsServer({ env, log: say, mayInstall });
-  return startManagedServer({ directory: join(data, 'nats'), log: say, binary: path });
+  const located = await locateNatsServer({ env, log: say, mayInstall });
+  return startManagedServer({ directory: join(data, 'nats'), log: say, located });
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {

@@ -8,6 +8,8 @@ export interface ServerContext {
   readonly log: ManagedLog;
   /** Path of the nats-server. Its version is read at every launch, because an upgrade may replace the file. */
   readonly binary: string;
+  /** Its version, if it was read for this launch. */
+  readonly version?: string | undefined;
   /** Bytes. */
   readonly maxPayload: number;
   /** Limit for an empty server; one with data gets more time. */

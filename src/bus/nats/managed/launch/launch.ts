@@ -52,7 +52,7 @@ interface Spawned {
   readonly logFrom: number;
 }
 
-const PROBE_PAUSE_MS = 40;
+const PROBE_PAUSE_MS = 15;
 const END_TIMEOUT_MS = 2_000;
 /** A server reads its store before it listens. */
 const RECOVERY_MS_PER_100_MB = 1_000;
@@ -78,7 +78,7 @@ export async function launchServer(context: ServerContext, lock: HeldLock): Prom
 
 async function prepare(context: ServerContext): Promise<Prepared> {
   const { files, log } = context;
-  const { version } = await inspectBinary(context.binary, context.host);
+  const version = context.version ?? (await inspectBinary(context.binary, context.host)).version;
   await removeLeftovers(files);
   await pruneRotatedLogs(files);
   const { endpoint, fresh } = await settleEndpoint(context);

@@ -3,6 +3,7 @@ import type { RunningServer, ServerContext } from '../context.ts';
 import { prepareDirectory } from '../directory.ts';
 import type { ManagedLog } from '../host.ts';
 import { type Host, systemHost } from '../host.ts';
+import type { LocatedServer } from '../install/version.ts';
 import { bringUp } from './bring-up.ts';
 import { DEFAULT_MAX_PAYLOAD } from './configuration.ts';
 import { locateNatsServer } from './locate.ts';
@@ -13,8 +14,10 @@ export interface ManagedServerOptions {
   /** The server's own directory; created if it is missing. */
   readonly directory: string;
   readonly log: ManagedLog;
-  /** Path of the nats-server; default: the one that `locateNatsServer` finds in the usual places. */
+  /** Path of the nats-server. */
   readonly binary?: string;
+  /** What `locateNatsServer` found; default, without `binary`: what it finds in the usual places. */
+  readonly located?: LocatedServer;
   /** Bytes; default 1 MiB. */
   readonly maxPayload?: number;
   /** Limit for an empty server to answer; default 15 s. */
@@ -34,16 +37,20 @@ export async function startManagedServer(options: ManagedServerOptions): Promise
   const host = options.host ?? systemHost();
   const files = await prepareDirectory(options.directory);
   const stopping = new AbortController();
+  const located = options.binary
+    ? { path: resolve(options.binary) }
+    : (options.located ?? (await locateNatsServer({ env: {}, log, host })));
   const context: ServerContext = {
     files,
     host,
     log,
-    binary: options.binary ? resolve(options.binary) : (await locateNatsServer({ env: {}, log, host })).path,
+    binary: located.path,
     maxPayload: options.maxPayload ?? DEFAULT_MAX_PAYLOAD,
     startTimeoutMs: options.startTimeoutMs ?? START_TIMEOUT_MS,
     signal: stopping.signal,
   };
-  const server = await bringUp(context);
+  const version = 'version' in located ? located.version : undefined;
+  const server = await bringUp({ ...context, version });
   logServer(log, server);
   return new SupervisedServer(context, server, stopping);
 }
