@@ -3,7 +3,7 @@ import { sleep as realSleep } from '../../kernel/index.ts';
 import { type Choice, choose } from './choose.ts';
 import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
 import type { ReplyData, Script } from './script.ts';
-import { fillDeep } from './template.ts';
+import { fillDeep, fillJson } from './template.ts';
 
 /**
  * A model without a network: streams answers from the rules of a script, deterministically (CHOOSE-1 in `choose.ts`).
@@ -63,10 +63,7 @@ async function streamAnswer(choice: Choice, listener: Listener): Promise<Streame
     : reply.tool_calls.map((call, position) => ({
         id: `call_${position}`,
         name: call.name,
-        arguments:
-          typeof call.arguments === 'string'
-            ? call.arguments
-            : JSON.stringify(filled(call.arguments, choice)),
+        arguments: filledArguments(call.arguments, choice),
       }));
   const deltas: ModelDelta[] = [
     ...words.map((delta) => ({ type: 'text', delta }) as const),
@@ -89,6 +86,11 @@ async function streamAnswer(choice: Choice, listener: Listener): Promise<Streame
 
 function filled<T>(template: T, { rule: { reply }, values }: Choice): T {
   return reply.verbatim ? template : (fillDeep(template, values) as T);
+}
+
+function filledArguments(written: ReplyData['tool_calls'][number]['arguments'], choice: Choice): string {
+  if (typeof written !== 'string') return JSON.stringify(filled(written, choice));
+  return choice.rule.reply.verbatim ? written : fillJson(written, choice.values);
 }
 
 function hasText({ error, text }: ReplyData): boolean {

@@ -10,6 +10,12 @@ function fill(template: string, values: Values): string {
   return template.replaceAll(PLACEHOLDER, (_, name: string) => values[name] ?? '');
 }
 
+/** Fills JSON text. A value within a string is escaped; a number can be written without quotes: `{"euros":{{1}}}`. */
+export function fillJson(template: string, values: Values): string {
+  const escaped = Object.entries(values).map(([name, value]) => [name, JSON.stringify(value).slice(1, -1)]);
+  return fill(template, Object.fromEntries(escaped));
+}
+
 /** Fills every string within a JSON value. */
 export function fillDeep(value: unknown, values: Values): unknown {
   if (typeof value === 'string') return fill(value, values);

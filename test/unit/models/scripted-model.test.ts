@@ -71,6 +71,19 @@ describe('a rule of a script', () => {
     const rules = script(`rules: [{ reply: { text: '{{last}}!' } }]`);
     expect(await say(rules, [user('{{agent}}')])).toBe('{{agent}}!');
   });
+
+  it('placeholders in arguments that are written as text are replaced, as a number or escaped in a string', async () => {
+    const rule = `{ when: { last: '/pay (\\d+) for (.+)/' }, reply: { tool_calls: [{ name: t, arguments: '{"euros":{{1}},"for":"{{2}}"}' }]`;
+    const callOf = ({ outcome }: Awaited<ReturnType<typeof ask>>) =>
+      outcome.kind === 'answered' ? outcome.answer.toolCalls[0]?.arguments : undefined;
+    const replaced = await ask(script(`rules: [${rule} } }]`), requestOf([user('pay 20 for "a"')]));
+    expect(JSON.parse(callOf(replaced) ?? '')).toEqual({ euros: 20, for: '"a"' });
+    const verbatim = await ask(
+      script(`rules: [${rule}, verbatim: true } }]`),
+      requestOf([user('pay 20 for "a"')]),
+    );
+    expect(callOf(verbatim)).toBe('{"euros":{{1}},"for":"{{2}}"}');
+  });
 });
 
 describe('the count of a rule', () => {
