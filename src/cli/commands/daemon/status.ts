@@ -1,13 +1,16 @@
 import type { Command } from 'commander';
-import type { ParleyClient } from '../../../client/index.ts';
+import { type ParleyClient, ParleyError } from '../../../client/index.ts';
 import { sleep } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
+import { renderFailure } from '../../render/failure.ts';
 import { renderStatus } from '../../render/status.ts';
 
 const EVERY_MS = 2_000;
 /** Of each group, with --json: the most that a daemon answers. */
 const MOST_ROWS = 200;
+/** A daemon that is away may start again. */
+const AWAY: ReadonlySet<string> = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT']);
 const CLEAR_SCREEN = '\u001b[H\u001b[2J\u001b[3J';
 
 export function addStatus(program: Command, act: Act): void {
@@ -32,15 +35,25 @@ async function print(context: Context, client: ParleyClient, before = ''): Promi
   else context.line(`${before}${renderStatus(status, context.palette)}`);
 }
 
+/** The watch continues: it shows a daemon that starts again. */
+function printFailure(context: Context, error: unknown, before: string): void {
+  if (!(error instanceof ParleyError) || !AWAY.has(error.code)) throw error;
+  const failure = context.failure(error);
+  if (context.json) context.value({ error: failure });
+  else context.line(`${before}${renderFailure(failure)}`);
+}
+
 async function watch(context: Context, client: ParleyClient): Promise<void> {
   const abort = new AbortController();
   const release = context.io.onSignal(() => abort.abort());
   context.io.onOutputLost(() => abort.abort());
   const before = context.io.stdout.isTTY === true ? CLEAR_SCREEN : '';
   try {
-    while (!abort.signal.aborted) {
-      await print(context, client, before);
+    await print(context, client, before);
+    for (;;) {
       await sleep(EVERY_MS, abort.signal);
+      if (abort.signal.aborted) return;
+      await print(context, client, before).catch((error) => printFailure(context, error, before));
     }
   } finally {
     release();
