@@ -102,6 +102,8 @@ describe('chat on a terminal', () => {
     expect(screen()).toContain('\u001b[?2004h');
     type('\u001b[200~/one\rtwo\r\rthree\u001b[201~');
     await expect.poll(text).toContain('4 lines pasted');
+    // The first paste, too: the line is cleared before the note.
+    expect(screen().split('4 lines pasted')[0]).toMatch(/\[0J(.\[2m)?$/);
     expect(daemon.posts).toEqual([]);
     type(' and a half\r');
     await expect.poll(() => daemon.posts.length).toBe(1);

@@ -122,6 +122,7 @@ async function chatOnTerminal(
   leaveOnSecondInterrupt(input, { session, paste, note, tell: context.failure });
   let unsent: readonly PostMessage[] = [];
   try {
+    screen.show(session.floor);
     unsent = await readLines(input, session, async (line) => {
       const message = paste.take(line);
       if (message === null) return;
@@ -186,7 +187,6 @@ async function readLines(
 ): Promise<readonly PostMessage[]> {
   const pending: Promise<void>[] = [];
   input.on('line', (line) => pending.push(onLine(line)));
-  input.prompt(true);
   await once(input, 'close').catch(ignoreClosedTerminal);
   const unsent = await session.leave();
   if (!session.isAway) await Promise.all(pending);
