@@ -76,11 +76,17 @@ export function expectToolCall(team: Observed, expected: ExpectedToolCall): Tool
   const by = agent === undefined ? '' : ` by ${agent}`;
   const withArguments = given === undefined ? '' : ` with ${JSON.stringify(given)}`;
   const wanted = `a call of ${tool}${by}${withArguments}${result === undefined ? '' : ` with the result ${shown(result)}`}`;
-  const lines = calls.map((call) => {
-    const ended = call.result === undefined ? 'no result' : shown(call.result);
-    return `${call.agent} ${call.tool}(${JSON.stringify(call.arguments)}): ${ended}`;
-  });
-  throw missing(wanted, lines, expected, calls, expectToolCall);
+  throw missing(wanted, calls.map(callText), expected, calls, expectToolCall);
+}
+
+function callText(call: ToolCallSeen): string {
+  const ended = call.result === undefined ? 'no result' : shown(call.result);
+  return `${call.agent} ${call.tool}(${JSON.stringify(call.arguments)}): ${ended}`;
+}
+
+/** The tool calls of these entries, for a message. */
+export function listedCalls(entries: readonly Entry[]): string {
+  return listed(toolCallsOf(entries).map(callText));
 }
 
 function fits(text: string, expected: Text | undefined): boolean {
@@ -111,7 +117,14 @@ function missing(
   actual: unknown,
   stackStartFn: (...given: never[]) => unknown,
 ): AssertionError {
-  const found =
-    lines.length === 0 ? 'There is none.' : `There is:\n${lines.map((line) => `  ${line}`).join('\n')}`;
-  return new AssertionError({ message: `expected ${wanted}. ${found}`, expected, actual, stackStartFn });
+  return new AssertionError({
+    message: `expected ${wanted}. ${listed(lines)}`,
+    expected,
+    actual,
+    stackStartFn,
+  });
+}
+
+function listed(lines: readonly string[]): string {
+  return lines.length === 0 ? 'There is none.' : `There is:\n${lines.map((line) => `  ${line}`).join('\n')}`;
 }

@@ -9,6 +9,7 @@ import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
 import type { InProcessTool } from '../tools/index.ts';
 import { type ConfigurationOptions, testConfiguration } from './configuration.ts';
+import { listedCalls } from './expectations.ts';
 import { requestText } from './request-text.ts';
 import { SimulatedTime } from './simulated-time.ts';
 import { type FakeTool, type ModelSource, StandIns } from './stand-ins.ts';
@@ -170,7 +171,11 @@ export class TestTeam {
   async #decide(answer: 'approve' | 'deny', { conversation, tool, as, reason }: Approving): Promise<void> {
     const waiting = await this.approvals(conversation);
     const found = waiting.find((approval) => tool === undefined || approval.tool === tool);
-    if (!found) throw nothingAsked('no call waits for an approval', conversation);
+    if (!found) {
+      const call = tool === undefined ? 'no call' : `no call of ${tool}`;
+      const calls = listedCalls(this.entries(conversation));
+      throw nothingAsked(`${call} waits for an approval`, conversation, `. Calls: ${calls}`);
+    }
     await this.request('answer', { approvalId: found.approvalId, answer, publisher: as, reason });
     await this.idle();
   }
@@ -240,8 +245,8 @@ export class TestTeam {
   }
 }
 
-function nothingAsked(what: string, conversation: string = CONVERSATION): ParleyError {
-  return new ParleyError('NOT_FOUND', `${what} in the conversation ${conversation}`, {
-    hint: 'team.entries() has what happened',
+function nothingAsked(what: string, conversation: string = CONVERSATION, instead = ''): ParleyError {
+  return new ParleyError('NOT_FOUND', `${what} in the conversation ${conversation}${instead}`, {
+    hint: `team.entries('${conversation}') has what happened`,
   });
 }

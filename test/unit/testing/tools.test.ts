@@ -65,6 +65,9 @@ describe('a tool of the program', () => {
     expect(await team.approvals()).toMatchObject([{ tool: 'mail', agent: 'front', mayHaveRun: false }]);
     expect(run).not.toHaveBeenCalled();
     await team.approve();
+    await expect(team.approve({ tool: 'mail' })).rejects.toThrow(
+      'no call of mail waits for an approval in the conversation test. Calls: There is:\n  front mail({"to":"bob"}): "{\\"sent\\":true}"',
+    );
     expect(run.mock.calls).toEqual([
       [
         { to: 'bob', copies: 1 },
