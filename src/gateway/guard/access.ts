@@ -50,7 +50,7 @@ export function identify(authorization: string | undefined, tokens: readonly Tok
     return { role, publisher, name, caller: given.toString('hex') };
   }
   throw new ParleyError('UNAUTHORIZED', 'this needs a token', {
-    hint: 'send the header Authorization: Bearer <token>; `parley token` prints the one that the daemon made',
+    hint: 'send the header Authorization: Bearer <token>; `parley token` prints the one that the daemon made, unless the configuration has tokens',
   });
 }
 
