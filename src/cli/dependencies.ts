@@ -115,8 +115,6 @@ export interface MigrationReport {
   readonly deletions: number;
 }
 
-export type ExportFormat = 'openai' | 'jsonl';
-
 export interface ImportOptions {
   readonly dataDirectory: string;
   readonly file: string;
@@ -177,3 +175,5 @@ export function realDependencies(): CliDependencies {
     chaos: () => import('../chaos/index.ts'),
   };
 }
+
+export type ExportFormat = 'openai' | 'markdown' | 'jsonl';

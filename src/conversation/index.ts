@@ -26,8 +26,9 @@ export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repa
 export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
 export { mentions, route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
+export { EXPORT_FORMATS, type ExportFormat, exportEntries, portableEntry } from './exchange/export.ts';
 export { entriesFromMessages } from './exchange/legacy-messages.ts';
-export { closeStrayCalls, messagesFromEntries } from './exchange/openai-messages.ts';
+export { closeStrayCalls } from './exchange/openai-messages.ts';
 export { checkAudit } from './laws/audit-laws.ts';
 export { checkKnowledge } from './laws/knowledge-laws.ts';
 export { checkLaws, checkShapes } from './laws/laws.ts';

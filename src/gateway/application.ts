@@ -17,6 +17,7 @@ import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
 import { httpStatus, problem, publicErrorOf } from './problem.ts';
+import { addExportRoute } from './rest/export.ts';
 import { addRestRoutes } from './rest/handlers.ts';
 
 /**
@@ -72,6 +73,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addGuard(app, options);
   addConsoleToken(app, options.ownToken);
   addRestRoutes(app, options);
+  addExportRoute(app, options);
   addEventRoutes(app, options, options);
   addMetricsRoute(app, options);
   addOpenAiRoutes(app, options, options.heartbeatMs);

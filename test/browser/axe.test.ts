@@ -43,6 +43,9 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
       ['question', 'ask me'],
       ['failed', 'fail now'],
       ['calm', 'Hello there'],
+      ['mixed', 'show code'],
+      ['mixed', 'delegate it'],
+      ['mixed', 'hand it over'],
     ])
       await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
     const run = { content: 'Build it', publisher: 'alice', workflow: 'small' };
@@ -63,6 +66,38 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   const LOOKS = (['light', 'dark'] as const).flatMap((colorScheme) =>
     (['desktop', 'phone'] as const).map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
   );
+
+  it.each(LOOKS)('on the first page, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const page = await stage.look('#/new', { colorScheme, viewport });
+    await page.locator('.agent-card').first().waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it.each(LOOKS)('in threads, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    for (const [conversation, sight] of [
+      ['approval', '.ask-card'],
+      ['question', '.question'],
+      ['failed', '.note.fault'],
+      ['mixed', '.passage.handoff'],
+    ]) {
+      const page = await stage.look(`#/c/${conversation}`, { colorScheme, viewport });
+      await page.locator(String(sight)).first().waitFor();
+      for (const fold of await page.locator('.call summary').all()) await fold.click();
+      await page.locator('article.message').first().focus();
+      expect(await violations(page)).toEqual([]);
+    }
+  });
+
+  it.each(LOOKS)('while a text is written, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const page = await stage.look(`#/c/live-${colorScheme}-${viewport.width}`, { colorScheme, viewport });
+    await page.getByLabel('Message', { exact: true }).fill('slowly please @');
+    await page.locator('.suggestions [role=option]').first().waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByLabel('Message', { exact: true }).fill('slowly please');
+    await page.keyboard.press('Enter');
+    await page.locator('article.draft .prose').waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
 
   it.each(LOOKS)('in the inbox, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look('#/inbox', { colorScheme, viewport });

@@ -29,7 +29,13 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   it('a person begins a conversation, gets an answer, and finds it in the list', async () => {
     const page = await stage.look();
     await page.getByText('No conversations yet.').waitFor();
+    expect(await textOf(page.locator('.team'))).toMatch(/Dev <b>Ops<\/b>\s+builds[\s\S]*Lena Lead\s+leads/);
+    await page.getByRole('button', { name: 'What can each of you do?' }).click();
+    await page.locator('.agent-card', { hasText: 'Lena Lead' }).click();
+    expect(await page.getByLabel('Message').inputValue()).toBe('@lead What can each of you do?');
+    await page.keyboard.press('Escape');
     await page.keyboard.press('n');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
     await page.getByLabel('Your name').fill('Alice');
     await page.getByLabel('Your name').press('Tab');
     await write(page, 'hello there');

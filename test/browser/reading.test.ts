@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -189,6 +189,42 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await message(page, 'number 41').getByRole('link', { name: 'Entry 41', exact: true }).click();
     expect(page.url()).toMatch(/#\/c\/long\/entry\/41$/);
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 41\b/);
+  });
+
+  it('a conversation can be downloaded as Markdown and as JSON', async () => {
+    await post('saved', 'show code');
+    const page = await stage.look('#/c/saved');
+    await page.locator('article.by-agent .code').waitFor();
+    const download = async (name: string) => {
+      await page.locator('.controls summary[aria-label=More]').click();
+      const started = page.waitForEvent('download');
+      await page.getByRole('button', { name }).click();
+      const saved = await started;
+      return { name: saved.suggestedFilename(), text: await readFile(await saved.path(), 'utf8') };
+    };
+    const markdown = await download('Download as Markdown');
+    expect(markdown.name).toBe('saved.md');
+    expect(markdown.text).toMatch(
+      /^# show code\n\n## alice \(.* UTC, entry 0\)\n\nshow code\n\n## Lena Lead \(.*\)\n\n```js\n/,
+    );
+    const json = await download('Download as JSON');
+    expect(json.name).toBe('saved.json');
+    expect(JSON.parse(json.text)).toMatchObject([
+      { role: 'user', content: 'show code', name: 'alice' },
+      { role: 'assistant', name: 'lead' },
+    ]);
+  });
+
+  it('the menu of a conversation is in sight on a phone', async () => {
+    await post('phone', 'hello');
+    for (const width of [320, 390]) {
+      const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
+      await message(page, 'Noted: hello').waitFor();
+      await page.locator('.controls summary[aria-label=More]').click();
+      const box = await page.getByRole('button', { name: 'Download as JSON' }).boundingBox();
+      expect(box?.x).toBeGreaterThanOrEqual(0);
+      expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+    }
   });
 
   it('a message, its code and its link can be copied', async () => {

@@ -109,10 +109,9 @@ const HTTP_CASES: readonly HttpCase[] = [
   { method: 'GET', path: '/healthz', needs: null },
   { method: 'GET', path: '/readyz', needs: null },
   { method: 'GET', path: '/', needs: null },
-  { method: 'GET', path: '/metrics', needs: 'read' },
-  { method: 'GET', path: '/api/openapi.json', needs: 'read' },
-  { method: 'GET', path: '/api/identity', needs: 'read' },
-  { method: 'GET', path: '/v1/models', needs: 'read' },
+  ...['/metrics', '/api/conversations/matrix/export', '/api/openapi.json', '/api/identity', '/v1/models'].map(
+    (path) => ({ method: 'GET', path, needs: 'read' as const }),
+  ),
   {
     method: 'POST',
     path: '/v1/chat/completions',

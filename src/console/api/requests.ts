@@ -186,6 +186,12 @@ export const requests = {
     ),
   whatIfStop: (conversation: string, id: string) =>
     ask<WhatIf>('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
+  /** As a file; `format`: `markdown` or `openai`. */
+  async exported(conversation: string, format: string): Promise<Blob> {
+    const response = await reach(`api/${of(conversation)}/export?format=${format}`, { headers: headers() });
+    if (!response.ok) throw await refusalOf(response);
+    return response.blob();
+  },
   label: (conversation: string, step: Sender & { title?: string; archived?: boolean }) =>
     ask('POST', `${of(conversation)}/label`, step),
   phase: (conversation: string, step: Sender & { phase: string }) =>

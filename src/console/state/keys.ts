@@ -178,11 +178,11 @@ function leave(): boolean {
   return true;
 }
 
-/** Starts a message to an agent; `otherwise` is its text if none is written yet. */
+/** Starts a message to an agent; `otherwise` is its text if none is written yet. Without an agent, the text alone. */
 export function writeTo(slug: string, otherwise = ''): void {
   const field = document.getElementById('composer');
   if (!(field instanceof HTMLTextAreaElement)) return;
-  const text = `@${slug} ${field.value || otherwise}`;
+  const text = slug === '' ? otherwise : `@${slug} ${field.value || otherwise}`;
   Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set?.call(field, text);
   field.dispatchEvent(new Event('input', { bubbles: true }));
   field.focus();

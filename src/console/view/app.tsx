@@ -5,12 +5,10 @@ import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
 import { keepMarks } from '../state/marks.ts';
-import { send } from '../state/outbox.ts';
 import { openPalette } from '../state/palette.ts';
-import { go, linkTo, route } from '../state/route.ts';
+import { route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
-import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
 import { InboxPage } from './inbox/inbox-page.tsx';
 import { RowMenu } from './list/row-menu.tsx';
@@ -18,6 +16,7 @@ import { Sidebar } from './list/sidebar.tsx';
 import { AwayBanner } from './outbox-view.tsx';
 import { Icon } from './parts.tsx';
 import { Palette } from './search/palette.tsx';
+import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
 import { TokenGate } from './token-gate.tsx';
 
@@ -45,17 +44,9 @@ function Console() {
       <div class={`console at-${page} ${isAway.value ? 'is-away' : ''}`}>
         <Sidebar />
         {page === 'conversation' && <ConversationPage />}
-        {page === 'new' && <NewPage />}
+        {(page === 'new' || page === 'list') && <StartPage key={page} />}
         {page === 'inbox' && <InboxPage />}
         {page === 'system' && <SystemPage />}
-        {page === 'list' && (
-          <main class="empty">
-            <p>Choose a conversation, or start one.</p>
-            <p class="muted">
-              Press <kbd>?</kbd> for the keys.
-            </p>
-          </main>
-        )}
         <NoticeBar />
         <Palette />
         <RowMenu />
@@ -127,30 +118,5 @@ function Help() {
         <button type="submit">Close</button>
       </form>
     </dialog>
-  );
-}
-
-function NewPage() {
-  const begin = async (content: string) => {
-    const conversation = crypto.randomUUID().replaceAll('-', '');
-    if (!(await send(conversation, { content }))) return false;
-    go(linkTo.conversation(conversation));
-    return true;
-  };
-  return (
-    <main class="page new">
-      <header class="head">
-        <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
-          <Icon name="back" />
-        </a>
-        <h2>New conversation</h2>
-      </header>
-      <div class="empty">
-        <p>
-          Say what it is about. Name an agent with @ to speak to it, or leave it to the daemon who answers.
-        </p>
-      </div>
-      <Composer onPost={begin} place="" />
-    </main>
   );
 }

@@ -31,9 +31,9 @@ export function BlockView({ block, place, count, day, readers, isSelected }: Blo
   return (
     <>
       {day !== null && (
-        <h3 class="day">
+        <p class="day">
           <time dateTime={day.slice(0, 10)}>{dayOf(day, Date.now())}</time>
-        </h3>
+        </p>
       )}
       <article
         class={`block ${classOf(block)}`}

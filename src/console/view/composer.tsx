@@ -3,6 +3,7 @@ import type { DeliveryMode } from '../../conversation/index.ts';
 import { keepDraft, readDraft } from '../api/session.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
 import { ownMessages, useThread } from '../state/conversation.ts';
+import { route } from '../state/route.ts';
 import { agents, identity, mayApprove, mayPost, publisher, sign, signature } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
 
@@ -58,7 +59,7 @@ export function Composer({ onPost, place }: ComposerProps) {
         </button>
       </div>
       <div class="options">
-        <Signature />
+        {place !== '' && <Signature />}
         {place !== '' && (
           <label>
             <span class="muted">While they work</span>
@@ -130,7 +131,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   const suggested = mention ? candidates(agents.value, mention.typed).slice(0, 8) : [];
 
   useEffect(() => {
-    if (place === '') field.current?.focus();
+    if (route.value.page === 'new') field.current?.focus();
   }, []);
   useLayoutEffect(() => {
     if (caret.current === null) return; // before the next key: a later frame would move what is typed meanwhile

@@ -6,7 +6,7 @@ import { useThread } from '../state/conversation.ts';
 import { titleOf } from '../state/conversations.ts';
 import { linkTo, route } from '../state/route.ts';
 import { agents, attempt, isOperator, phases, sender, workflows } from '../state/session.ts';
-import { DeleteMenu } from './delete-menu.tsx';
+import { ConversationMenu } from './conversation-menu.tsx';
 import { Icon } from './parts.tsx';
 
 export function Header() {
@@ -34,7 +34,7 @@ export function Header() {
         <PhaseChoice />
         <ModeChoice />
         <StopButton />
-        <DeleteMenu id={id} />
+        <ConversationMenu id={id} />
       </div>
     </header>
   );

@@ -56,7 +56,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
         onScroll={onScroll}
         role="feed"
         aria-label="Thread"
-        aria-busy={drafts.value.size > 0}
+        aria-busy={drafts.value.size > 0 || blocks.length === 0}
       >
         <div class="all" style={{ height: `${list.getTotalSize()}px` }}>
           {list.getVirtualItems().map(({ key, index, start }) => {

@@ -6,10 +6,12 @@ import {
   checkLaws,
   closeStrayCalls,
   type Entry,
+  type ExportFormat,
   entriesFromMessages,
   entrySchema,
+  exportEntries,
   hasOutstandingWork,
-  messagesFromEntries,
+  portableEntry,
 } from '../../conversation/index.ts';
 import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
@@ -30,12 +32,13 @@ import { stateOf } from './findings.ts';
 export async function exportConversation(
   dataDirectory: string,
   conversation: string,
-  format: 'openai' | 'jsonl',
+  format: ExportFormat,
 ): Promise<string> {
   const entries = await composeLogReader(dataDirectory, conversation);
-  if (format === 'openai') return JSON.stringify(messagesFromEntries(entries));
-  const lines = [...entries.map(portable), ...(await definitionLines(dataDirectory, entries))];
-  return lines.map((line) => JSON.stringify(line)).join('\n');
+  const text = exportEntries(entries, format);
+  if (format !== 'jsonl') return text;
+  const definitions = await definitionLines(dataDirectory, entries);
+  return [text, ...definitions.map((line) => JSON.stringify(line))].join('\n');
 }
 
 /** One text of a definition. */
@@ -61,11 +64,6 @@ async function definitionLines(dataDirectory: string, entries: readonly Entry[])
   }
   const sorted = [...texts].sort(([one], [other]) => (one < other ? -1 : 1));
   return sorted.map(([hash, text]) => ({ type: 'definition', hash, text }));
-}
-
-/** TRANSFER-1 */
-function portable({ ingressSequence: _, ...entry }: Entry): Entry {
-  return entry as Entry;
 }
 
 const ACCEPTED_FORMS =
@@ -114,7 +112,8 @@ async function append(store: ConversationStore, id: string, imported: readonly E
   try {
     if (existing.length > 0) {
       const known = (entry: Entry, at: number) =>
-        JSON.stringify(timed(entry, existing[at])) === JSON.stringify(existing[at] && portable(existing[at]));
+        JSON.stringify(timed(entry, existing[at])) ===
+        JSON.stringify(existing[at] && portableEntry(existing[at]));
       if (imported.every(known)) return true; // TRANSFER-2
       throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, with other content`, {
         hint: 'import under another id, or `parley rm` this one first',
@@ -222,7 +221,7 @@ function readLines(text: string, texts: Map<string, string>): Entry[] {
         return [];
       }
       const parsed = entrySchema.safeParse(value);
-      if (parsed.success) return portable(value as Entry);
+      if (parsed.success) return portableEntry(value as Entry);
       const [issue] = parsed.error.issues;
       throw new Error(`${place} is not an entry: ${issue ? fieldFault(issue, value) : 'unknown'}`);
     });

@@ -26,6 +26,7 @@ const DECLARED: Readonly<Record<string, Needed>> = {
   'GET /metrics': 'read',
   'GET /api/openapi.json': 'read',
   'GET /api/identity': 'read',
+  'GET /api/conversations/:conversation/export': 'read',
   'GET /api/conversations/:conversation/events': 'read',
   'GET /api/events': 'read',
 

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { CONTRACT, type Verb } from '../../bus/contract.ts';
+import { EXPORT_FORMATS } from '../../conversation/index.ts';
+import { EXPORTS } from './export.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
 import { otherRoutes } from './other-routes.ts';
 import { ROUTES, type Route } from './routes.ts';
@@ -32,6 +34,7 @@ export function openApiDocument(version: string): Json {
   for (const route of ROUTES) {
     paths[route.path] = { ...paths[route.path], [route.method]: operation(route) };
   }
+  paths['/api/conversations/{conversation}/export'] = { get: exportOperation() };
   paths['/api/conversations/{conversation}/events'] = { get: events() };
   paths['/api/events'] = { get: severalEvents() };
   paths['/api/identity'] = { get: identityOperation() };
@@ -69,6 +72,25 @@ function operation(route: Route): Json {
     ...(route.method === 'post' && { requestBody: { content: { 'application/json': { schema: body } } } }),
     responses: {
       [route.status ?? 200]: { description: 'Done', content: answer },
+      default: { $ref: '#/components/responses/problem' },
+    },
+  };
+}
+
+function exportOperation(): Json {
+  const format = z.enum(EXPORT_FORMATS).default('markdown');
+  const types = Object.values(EXPORTS).map(({ type }) => [type, {}] as const);
+  return {
+    operationId: 'exportConversation',
+    summary:
+      'A whole conversation as a file: for people, as messages in the form of OpenAI, or all entries as JSON Lines',
+    description: 'Needs the role `read`.',
+    parameters: [
+      parameter('path', 'conversation', requestOf('entries')),
+      { in: 'query', name: 'format', required: false, schema: jsonSchema(format, 'input') },
+    ],
+    responses: {
+      200: { description: 'Done', content: Object.fromEntries(types) },
       default: { $ref: '#/components/responses/problem' },
     },
   };

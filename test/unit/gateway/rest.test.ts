@@ -250,6 +250,7 @@ describe('the REST routes', () => {
       '/api/dead-letters/{sequence}/retry',
       '/api/phases',
       '/api/workflows',
+      '/api/conversations/{conversation}/export',
       '/api/conversations/{conversation}/events',
       '/api/events',
       '/api/identity',

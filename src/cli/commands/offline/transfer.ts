@@ -8,11 +8,13 @@ import { conversationId } from '../../options/options.ts';
 export function addExport(program: Command, act: Act): void {
   program
     .command('export')
-    .description('print a conversation as OpenAI messages, or all its entries as JSON Lines; needs no daemon')
+    .description(
+      'print a conversation as OpenAI messages, as Markdown, or all its entries as JSON Lines; needs no daemon',
+    )
     .argument('<conversation>', 'its id', conversationId)
     .addOption(
-      new Option('--format <format>', 'openai: the messages; jsonl: all entries')
-        .choices(['openai', 'jsonl'])
+      new Option('--format <format>', 'openai: the messages; markdown: for people; jsonl: all entries')
+        .choices(['openai', 'markdown', 'jsonl'] satisfies ExportFormat[])
         .default('openai'),
     )
     .action((conversation: string, { format }: { format: ExportFormat }, command: Command) =>

@@ -66,7 +66,9 @@ export function Sidebar() {
       </div>
       {(isOpen.value || isFiltered.value) && <Filters />}
       <Rows />
-      {isListed.value && rows.value.length === 0 && <p class="muted aside">No conversations yet.</p>}
+      {isListed.value && rows.value.length === 0 && (
+        <p class="muted aside">No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}</p>
+      )}
       {rows.value.length > 0 && found.value.length === 0 && <p class="muted aside">No conversation fits.</p>}
     </nav>
   );

@@ -7,15 +7,23 @@ import { attempt, isOperator } from '../state/session.ts';
 import { closeOnLeaving } from './menu.ts';
 import { Icon } from './parts.tsx';
 
-/** Deletes a conversation after a confirmation, because it cannot be undone. */
-export function DeleteMenu({ id }: { readonly id: string }) {
+const DOWNLOADS = [
+  { format: 'markdown', extension: 'md', label: 'Download as Markdown' },
+  { format: 'openai', extension: 'json', label: 'Download as JSON' },
+] as const;
+
+/** Downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
+export function ConversationMenu({ id }: { readonly id: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const keep = useRef<HTMLButtonElement>(null);
   const isAsked = useSignal(false);
   useEffect(() => closeOnLeaving(menu.current), []);
   useEffect(() => keep.current?.focus(), [isAsked.value]); // the focused button was removed
-  if (!isOperator.value) return null;
   const leave = () => menu.current?.removeAttribute('open');
+  const download = (format: string, extension: string) => {
+    leave();
+    void attempt(async () => saveAs(`${id}.${extension}`, await requests.exported(id, format)));
+  };
   const remove = async () => {
     leave();
     if (!(await attempt(() => requests.delete(id)))) return;
@@ -45,16 +53,35 @@ export function DeleteMenu({ id }: { readonly id: string }) {
             </button>
           </>
         ) : (
-          <button
-            type="button"
-            onClick={() => {
-              isAsked.value = true;
-            }}
-          >
-            Delete this conversation…
-          </button>
+          <>
+            {DOWNLOADS.map(({ format, extension, label }) => (
+              <button type="button" key={format} onClick={() => download(format, extension)}>
+                {label}
+              </button>
+            ))}
+            {isOperator.value && (
+              <button
+                type="button"
+                class="danger"
+                onClick={() => {
+                  isAsked.value = true;
+                }}
+              >
+                Delete this conversation…
+              </button>
+            )}
+          </>
         )}
       </div>
     </details>
   );
+}
+
+/** A link would carry no token. */
+function saveAs(name: string, content: Blob): void {
+  const link = document.createElement('a');
+  link.download = name;
+  link.href = URL.createObjectURL(content);
+  link.click();
+  URL.revokeObjectURL(link.href);
 }

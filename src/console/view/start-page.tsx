@@ -1,0 +1,96 @@
+import { writeTo } from '../state/keys.ts';
+import { send } from '../state/outbox.ts';
+import { go, linkTo } from '../state/route.ts';
+import { agents, identity, mayPost, sign, signature } from '../state/session.ts';
+import { Composer } from './composer.tsx';
+import { Avatar, Icon } from './parts.tsx';
+
+/** Where a conversation begins: what Parley is, who is in the team, and a message. */
+export function StartPage() {
+  const begin = async (content: string) => {
+    const conversation = crypto.randomUUID().replaceAll('-', '');
+    if (!(await send(conversation, { content }))) return false;
+    go(linkTo.conversation(conversation));
+    return true;
+  };
+  return (
+    <main class="page start">
+      <header class="head">
+        <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
+          <Icon name="back" />
+        </a>
+        <h2>New conversation</h2>
+      </header>
+      <div class="start-body">
+        <p class="lead">
+          In Parley, people and agents work on one thread, and you see why each agent said what it said.
+        </p>
+        <NameQuestion />
+        <h3 id="team">Your team</h3>
+        <ul class="team" aria-labelledby="team">
+          {agents.value.map(({ slug, name, description }) => (
+            <li key={slug}>
+              <AgentCard {...{ slug, name, description }} />
+            </li>
+          ))}
+        </ul>
+        {mayPost.value && <Starters />}
+      </div>
+      <Composer onPost={begin} place="" />
+    </main>
+  );
+}
+
+function AgentCard({ slug, name, description }: { slug: string; name: string; description: string }) {
+  const card = (
+    <>
+      <Avatar id={slug} />
+      <span>
+        <bdi class="agent-name">{name}</bdi>
+        <bdi class="muted">{description || `@${slug}`}</bdi>
+      </span>
+    </>
+  );
+  if (!mayPost.value) return <div class="agent-card">{card}</div>;
+  return (
+    <button type="button" class="agent-card" title={`Write to @${slug}`} onClick={() => writeTo(slug)}>
+      {card}
+    </button>
+  );
+}
+
+/** Asked until it is known; the field below the message changes it later. */
+function NameQuestion() {
+  if (!mayPost.value || identity.value?.name) return null;
+  return (
+    <label class="name-question">
+      What is your name?
+      <input
+        aria-label="Your name"
+        placeholder="as the team should see it"
+        maxLength={60}
+        value={signature.value}
+        onInput={(event) => sign(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+const STARTERS = [
+  'What can each of you do?',
+  'I have a task. Ask me what you need to know, then make a plan.',
+  'Review a text with me. I will paste it next.',
+];
+
+function Starters() {
+  return (
+    <div class="starters">
+      <h3>Start with</h3>
+      {STARTERS.map((text) => (
+        <button type="button" key={text} onClick={() => writeTo('', text)}>
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+import { EXPORT_FORMATS, type ExportFormat, exportEntries } from '../../conversation/index.ts';
+import { escapeHidden, ParleyError } from '../../kernel/index.ts';
+import type { Application, RouteContext } from '../context.ts';
+import { readLog } from '../progress/log.ts';
+
+/** A whole conversation as a file. */
+
+export const EXPORTS: Readonly<Record<ExportFormat, { readonly type: string; readonly extension: string }>> =
+  {
+    markdown: { type: 'text/markdown', extension: 'md' },
+    openai: { type: 'application/json', extension: 'json' },
+    jsonl: { type: 'application/jsonl', extension: 'jsonl' },
+  };
+
+export function addExportRoute(app: Application, routes: RouteContext): void {
+  app.get('/api/conversations/:conversation/export', async (context) => {
+    const format = formatOf(context.req.query('format') ?? 'markdown');
+    const conversation = context.req.param('conversation');
+    const entries = await readLog(routes.daemon(), conversation, 0);
+    const { type, extension } = EXPORTS[format];
+    const text = exportEntries(entries, format);
+    return context.body(format === 'markdown' ? text : escapeHidden(text), 200, {
+      'content-type': `${type}; charset=utf-8`,
+      'content-disposition': `attachment; filename="${conversation}.${extension}"`,
+    });
+  });
+}
+
+function formatOf(given: string): ExportFormat {
+  const format = EXPORT_FORMATS.find((one) => one === given);
+  if (format) return format;
+  throw new ParleyError('BAD_REQUEST', `${JSON.stringify(given)} is no format of an export`, {
+    hint: `use ?format= with one of ${EXPORT_FORMATS.join(', ')}`,
+  });
+}

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { type Entry, exportEntries } from '../../../src/conversation/index.ts';
+
+const at = '2026-03-01T10:00:00.000Z';
+const alice = { kind: 'person', id: 'alice', name: 'Alice\n# Title' };
+const lead = { kind: 'agent', id: 'lead', name: 'Lena Lead' };
+const call = { id: 'c', type: 'function', function: { name: 'fs_read', arguments: '{"path":"a.md"}' } };
+const entries = [
+  { index: 0, id: 'a', createdAt: at, type: 'message', role: 'user', author: alice, content: 'read it' },
+  {
+    index: 1,
+    id: 'b',
+    createdAt: at,
+    type: 'message',
+    role: 'assistant',
+    author: lead,
+    content: null,
+    tool_calls: [call],
+  },
+  {
+    index: 2,
+    id: 'c',
+    createdAt: at,
+    type: 'message',
+    role: 'tool',
+    author: lead,
+    toolName: 'fs_read',
+    content: 'a ``` fence',
+    call: { index: 1, position: 0 },
+  },
+  { index: 3, id: 'd', createdAt: at, type: 'title-set', author: alice, title: 'Read a file', by: 'alice' },
+].map((entry) => ({ ...entry, ingressSequence: 7 })) as unknown as Entry[];
+
+describe('a conversation as a text', () => {
+  it('Markdown has the title, each message below its author and time, and calls and results as code', () => {
+    expect(exportEntries(entries, 'markdown')).toBe(`# Read a file
+
+## Alice # Title (2026-03-01 10:00 UTC, entry 0)
+
+read it
+
+## Lena Lead (2026-03-01 10:00 UTC, entry 1)
+
+Calls fs_read:
+
+\`\`\`
+{"path":"a.md"}
+\`\`\`
+
+Result of fs_read:
+
+\`\`\`\`
+a \`\`\` fence
+\`\`\`\``);
+  });
+
+  it('JSON Lines have all entries without their ingress sequences, and OpenAI has the messages', () => {
+    const lines = exportEntries(entries, 'jsonl').split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toEqual(
+      entries.map(({ ingressSequence: _, ...entry }) => entry),
+    );
+    expect(JSON.parse(exportEntries(entries, 'openai'))).toMatchObject([
+      { role: 'user', content: 'read it' },
+      { role: 'assistant', tool_calls: [{ function: { name: 'fs_read' } }] },
+      { role: 'tool', content: 'a ``` fence' },
+    ]);
+  });
+
+  it('an empty conversation is an empty text', () => {
+    expect([exportEntries([], 'markdown'), exportEntries([], 'jsonl'), exportEntries([], 'openai')]).toEqual([
+      '',
+      '',
+      '[]',
+    ]);
+  });
+});

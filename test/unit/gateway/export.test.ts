@@ -1,0 +1,40 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Gateway } from '../../../src/gateway/index.ts';
+import { type FakeDaemon, openGateway } from './support.ts';
+
+describe('the export of a conversation over HTTP', () => {
+  let gateway: Gateway;
+  let daemon: FakeDaemon;
+  beforeEach(async () => {
+    ({ gateway, daemon } = await openGateway());
+  });
+  afterEach(() => gateway.close());
+
+  it('an export is a file with the name of the conversation, in the chosen format', async () => {
+    const author = { kind: 'person', id: 'alice', name: 'Alice' };
+    const createdAt = '2026-03-01T10:00:00.000Z';
+    const entry = { index: 0, id: 'a', createdAt, type: 'message', role: 'user', author, content: 'hi' };
+    daemon.answer = () => ({ ok: true, body: { conversation: 'demo', length: 1, entries: [entry] } });
+    const get = async (query: string) => {
+      const answer = await fetch(`${gateway.url}/api/conversations/demo/export${query}`);
+      const named = answer.headers.get('content-disposition');
+      return [answer.status, answer.headers.get('content-type'), named, await answer.text()];
+    };
+    const markdown = '## Alice (2026-03-01 10:00 UTC, entry 0)\n\nhi';
+    const asMarkdown = [200, 'text/markdown; charset=utf-8', 'attachment; filename="demo.md"', markdown];
+    expect(await get('')).toEqual(asMarkdown);
+    expect(await get('?format=markdown')).toEqual(asMarkdown);
+    expect((await get('?format=openai')).slice(1)).toEqual([
+      'application/json; charset=utf-8',
+      'attachment; filename="demo.json"',
+      '[{"role":"user","content":"hi","name":"Alice"}]',
+    ]);
+    expect((await get('?format=jsonl')).slice(2)).toEqual([
+      'attachment; filename="demo.jsonl"',
+      JSON.stringify(entry),
+    ]);
+    expect((await get('?format=pdf'))[0]).toBe(400);
+    daemon.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'no', hint: '' } });
+    expect((await get(''))[0]).toBe(404);
+  });
+});
