@@ -37,6 +37,20 @@ describe('the connection to a provider', () => {
     expect(encodings).toEqual(['identity', 'identity', 'identity']);
   });
 
+  it.each([0, 1, 2, 3, 4, 5, 6, 8])(
+    'a call that is aborted %i microtasks after its begin ends, and sends nothing later',
+    async (microtasks) => {
+      const requests = vi.fn();
+      const url = await listenHttp(requests);
+      const abort = new AbortController();
+      const called = callAt(url, { signal: abort.signal });
+      for (let step = 0; step < microtasks; step += 1) await null;
+      abort.abort();
+      expect((await called).outcome.kind).toBe('aborted');
+      expect(requests).not.toHaveBeenCalled();
+    },
+  );
+
   it('an answer that is slower than an idle connection may be still arrives', async () => {
     const url = await listenHttp((_, response) => {
       setTimeout(() => response.write(' '), 4_300);

@@ -32,6 +32,7 @@ export async function post(
   { url, headers, body }: HttpRequest,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
+  signal.throwIfAborted(); // an abort before the listener is added would have no effect
   const { request, agent, ready } = url.startsWith('https:') ? SECURE : PLAIN;
   const sent = request(url, { method: 'POST', agent });
   for (const [name, value] of headers) sent.setHeader(name, value);
