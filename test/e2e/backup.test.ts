@@ -210,7 +210,8 @@ describe('the folder of a backup', () => {
     expect(await said('link')).toContain('it is a link');
     expect(await said('new')).toContain('it is a link');
     expect(await said('file')).toContain('cannot become a backup');
-    expect(await said('data/inside')).toContain('it is in the data directory');
+    for (const inside of ['data/inside', 'link/data/inside'])
+      expect(await said(inside)).toContain('it is in the data directory');
     expect(await said('file/below')).toContain('file');
     expect(
       (await runCli(['backup', 'x', '--data', 'none'], { workingDirectory: site.root })).stderr,

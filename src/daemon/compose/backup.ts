@@ -1,5 +1,5 @@
-import { lstat, readdir, rm, stat } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, sep } from 'node:path';
 import { createSubjects } from '../../bus/index.ts';
 import { closeConnection, type NatsOptions, openNats, watchConnection } from '../../bus/nats/index.ts';
 import { messageOf, ParleyError, Releasers, writePrivateFile } from '../../kernel/index.ts';
@@ -78,11 +78,18 @@ async function openTarget(partial: string, { format }: Source, log: Log): Promis
 
 async function refuseTaken(to: string, data: string): Promise<void> {
   await refuseLink(to);
-  if (`${to}${sep}`.startsWith(`${data}${sep}`)) throw taken(to, 'it is in the data directory');
+  const [target, source] = [await withoutLinks(to), await withoutLinks(data)];
+  if (`${target}${sep}`.startsWith(`${source}${sep}`)) throw taken(to, 'it is in the data directory');
   const names = await orNullIfMissing(readdir(to)).catch((error: unknown) => {
     throw taken(to, messageOf(error));
   });
   if (names !== null && names.length > 0) throw taken(to, 'it is not empty');
+}
+
+/** The path with the links in it resolved; its last parts may not exist. */
+async function withoutLinks(path: string): Promise<string> {
+  const real = await realpath(path).catch(() => null);
+  return real ?? join(await withoutLinks(dirname(path)), basename(path));
 }
 
 async function refuseLink(path: string): Promise<void> {
