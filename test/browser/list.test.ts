@@ -42,9 +42,9 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => titles(page)).toEqual(['ask me']);
     await page.getByRole('button', { name: 'Show all' }).click();
     await until(async () => (await titles(page)).length).toBe(4);
-    await page.getByLabel('Agent').selectOption('dev');
+    await page.getByLabel('Agent', { exact: true }).selectOption('dev');
     await until(() => titles(page)).toEqual(['hand it over']);
-    await page.getByLabel('Agent').selectOption('');
+    await page.getByLabel('Agent', { exact: true }).selectOption('');
     await page.getByLabel('Phase').selectOption('execute');
     await until(() => titles(page)).toEqual(['hand it over']);
     await page.getByLabel('Find a conversation').fill('nothing like it');

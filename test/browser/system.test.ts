@@ -48,7 +48,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await nats.jetstream().publish(`parley.in.${publisher}.demo`, new TextEncoder().encode(body));
     await nats.close();
   };
-  const badge = (page: Page) => page.locator('.inbox-link .count').last();
+  const badge = (page: Page) => page.locator('.system-link .count');
   const part = (page: Page, name: string | RegExp): Locator => page.getByRole('region', { name });
 
   it('one badge counts what is wrong, and the page says what it is', async () => {

@@ -78,7 +78,7 @@ function InboxLink() {
   const { length } = inbox.value;
   return (
     <a
-      class="inbox-link"
+      class="page-link inbox-link"
       href={linkTo.inbox}
       aria-current={route.value.page === 'inbox' ? 'page' : undefined}
     >
@@ -92,7 +92,7 @@ function SystemLink() {
   const { length } = problems.value;
   return (
     <a
-      class="inbox-link"
+      class="page-link system-link"
       href={linkTo.system}
       aria-current={route.value.page === 'system' ? 'page' : undefined}
     >
