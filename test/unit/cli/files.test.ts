@@ -163,7 +163,7 @@ describe('export', () => {
   it.each([
     [['export'], "missing required argument 'conversation'"],
     [['export', 'a b'], 'A conversation id is 1 to 128 letters'],
-    [['export', 'demo', '--format', 'xml'], 'Allowed choices are openai, jsonl'],
+    [['export', 'demo', '--format', 'xml'], 'Allowed choices are openai, markdown, jsonl'],
   ])('export refuses %j', async (argv, why) => {
     const ran = await parley(argv, { daemonRoom });
     expect(ran).toMatchObject({ code: 2, out: '' });
