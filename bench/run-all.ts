@@ -27,6 +27,8 @@ const BENCHMARKS = [
   'sharing',
   'e2e',
   'live',
+  'list',
+  'console',
 ];
 
 interface Figure {

@@ -1,0 +1,153 @@
+import type { CDPSession, Page } from 'playwright-core';
+import { openFileStore } from '../src/persistence/jsonl/index.ts';
+import { launchBrowser } from '../test/support/browser.ts';
+import { openSite, providerSettings } from '../test/support/daemon.ts';
+import { startNatsServer } from '../test/support/nats-server.ts';
+import { exampleHistory } from './support/history.ts';
+import { load, startHelper } from './support/processes.ts';
+import { median, report, rounded } from './support/report.ts';
+import { createRuntime } from './support/runtime.ts';
+import { writeHistory } from './support/turns.ts';
+
+/**
+ * A long thread in the console, in Chromium: from Enter to the visible post, one frame while scrolling, and, while ten
+ * agents stream, the longest block of the main thread and the growth of the heap after garbage collection.
+ *
+ *     npx tsx bench/console.ts [entries] [rounds] [seconds of streaming] [tokens per second of an agent]
+ */
+
+const [entryCount = '5000', roundCount = '9', seconds = '60', tokensPerSecond = '20'] = process.argv.slice(2);
+const AGENTS = 10;
+const STREAM_MS = 10_000;
+const PATIENCE_MS = 120_000;
+const slugs = Array.from({ length: AGENTS }, (_, at) => `agent-${at}`);
+const tokens = (Number(tokensPerSecond) * STREAM_MS) / 1_000;
+
+const nats = await startNatsServer();
+const endpoint = await startHelper('endpoint.ts', String(1_000 / Number(tokensPerSecond)), String(tokens));
+const agents = Object.fromEntries(
+  [...slugs, 'pm', 'dev'].map((slug) => [
+    slug,
+    `---\nname: Agent ${slug}\ndescription: helps\n---\nYou help.`,
+  ]),
+);
+const settings = providerSettings(endpoint.started, {
+  models: {
+    default: {
+      ...{ provider: 'openai', baseURL: endpoint.started, apiKey: 'sk-test', model: 'bench' },
+      contextTokens: 10_000_000, // no reduction: the thread is measured
+    },
+  },
+});
+const site = await openSite({ nats: nats.url, settings, agents });
+const store = await openFileStore(site.data);
+const entries = exampleHistory(Number(entryCount), createRuntime(store).team.rules);
+await writeHistory(store, 'long', entries);
+await store.close();
+
+/** From the key to the frame that shows the post. */
+async function post(page: Page, text: string): Promise<number> {
+  await page.getByLabel('Message').fill(text);
+  await page.evaluate(`window.shown = new Promise((done) => {
+    addEventListener('keydown', () => {
+      const begun = performance.now();
+      const look = () => {
+        const messages = [...document.querySelectorAll('article')].slice(-3);
+        if (messages.some((one) => one.textContent.includes(${JSON.stringify(text)}))) done(performance.now() - begun);
+        else requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    }, { once: true, capture: true });
+  }); undefined`);
+  await page.getByLabel('Message').press('Enter');
+  return page.evaluate<number>('window.shown');
+}
+
+/** Times of 120 frames while the thread scrolls up, in milliseconds, sorted. */
+function scroll(page: Page): Promise<number[]> {
+  return page.evaluate<number[]>(`new Promise((done) => {
+    const thread = [...document.querySelectorAll('main, main *')]
+      .filter((element) => element.scrollHeight > element.clientHeight + 1_000)
+      .sort((one, other) => other.scrollHeight - one.scrollHeight)[0];
+    const frames = [];
+    let last = performance.now();
+    const step = (now) => {
+      frames.push(now - last);
+      last = now;
+      thread.scrollBy(0, -400);
+      if (frames.length < 120) return requestAnimationFrame(step);
+      thread.scrollTo(0, thread.scrollHeight);
+      done(frames.sort((one, other) => one - other));
+    };
+    requestAnimationFrame(step);
+  })`);
+}
+
+async function heapMb(session: CDPSession): Promise<number> {
+  await session.send('HeapProfiler.collectGarbage');
+  const { usedSize } = await session.send('Runtime.getHeapUsage');
+  return usedSize / 1_048_576;
+}
+
+const browser = await launchBrowser();
+try {
+  const daemon = await site.up('--http', '127.0.0.1:0');
+  const url = String(daemon.ready.http);
+  const page = await browser.newPage({ viewport: { width: 1_280, height: 820 } });
+  await page.goto(`${url}/#/c/long`);
+  await page.locator('article.message').last().waitFor({ timeout: PATIENCE_MS });
+  await page.waitForTimeout(2_000);
+  const at = { entries: Number(entryCount), load: load() };
+
+  const posts: number[] = [];
+  for (let round = 0; round <= Number(roundCount); round++) {
+    const took = await post(page, `the post of round ${round}`);
+    if (round > 0) posts.push(took); // without the warm-up
+    await page.waitForTimeout(STREAM_MS / 5);
+  }
+  report('console-post-ms', { ...at, value: rounded(median(posts)), wanted: '< 100' });
+  const frames = await scroll(page);
+  report('console-frame-ms', {
+    ...at,
+    value: rounded(median(frames)),
+    p95: rounded(frames[Math.floor(frames.length * 0.95)] ?? 0),
+    wanted: '<= 16.7',
+  });
+
+  const session = await page.context().newCDPSession(page);
+  await page.evaluate(`
+    window.blocks = [];
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) window.blocks.push(duration);
+    }).observe({ type: 'longtask' });
+  `);
+  const before = await heapMb(session);
+  await page.evaluate('window.blocks.length = 0');
+  const streams = Math.max(1, Math.round((Number(seconds) * 1_000) / STREAM_MS));
+  for (let stream = 0; stream < streams; stream++) {
+    await fetch(`${url}/api/conversations/long/messages`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ content: `all of you, ${stream}`, publisher: 'alice', to: slugs }),
+    });
+    await page.waitForTimeout(STREAM_MS + 2_000);
+  }
+  const blocks = await page.evaluate<number[]>('window.blocks');
+  const grown = (await heapMb(session)) - before;
+  const streamed = streams * AGENTS * tokens;
+  const streaming = { ...at, agents: AGENTS, tokens: streamed };
+  report('console-block-ms', {
+    ...streaming,
+    longest: rounded(Math.max(0, ...blocks)),
+    over50: blocks.length,
+    wanted: '< 100',
+  });
+  report('console-heap-mb', { ...streaming, before: rounded(before, 1), grown: rounded(grown, 1) });
+  await page.close();
+} finally {
+  await browser.close();
+  await site.close();
+  await endpoint.close();
+  await nats.stop();
+}
+process.exit(0);
