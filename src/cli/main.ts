@@ -81,7 +81,11 @@ process.stderr.on('error', ignoreClosedTerminal);
 const hadTerminal = hasTerminal();
 const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
 
-process.exitCode = await run(process.argv.slice(2), processIo());
+/** Without a top-level await: a chunk of the bundle that is loaded later may import this one, and would wait for its end. */
+async function main(): Promise<void> {
+  process.exitCode = await run(process.argv.slice(2), processIo());
+  // At its exit Node aborts if it cannot restore a closed terminal. The work is done, so end by SIGHUP instead.
+  if (terminals.some((descriptor) => !isatty(descriptor))) process.kill(process.pid, 'SIGHUP');
+}
 
-// At its exit Node aborts if it cannot restore a closed terminal. The work is done, so end by SIGHUP instead.
-if (terminals.some((descriptor) => !isatty(descriptor))) process.kill(process.pid, 'SIGHUP');
+void main();
