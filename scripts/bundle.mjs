@@ -19,6 +19,7 @@ export async function bundle({ root, outDir, entries, plugins = [], sourcemap = 
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(root, 'src', file)])),
     external: FROM_DISK,
     platform: 'node',
+    logLevel: 'silent', // faults are thrown
     tsconfig: false, // a folder above may have one
     plugins,
   });

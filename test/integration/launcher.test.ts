@@ -185,4 +185,16 @@ describe('the launcher', { timeout: 30_000 }, () => {
       expect(stderr).toContain(`parley needs Node 20.19 or later; this is ${version}.`);
     },
   );
+
+  it('a command of this checkout that uses a server loads all parts of its bundle', async () => {
+    const data = await mkdtemp(join(tmpdir(), 'parley-launcher-'));
+    made.push(data);
+    const [command, more] = [join(ROOT, 'bin/parley.js'), ['ls', '--nats', 'nats://127.0.0.1:9']];
+    const outcome = await new Promise((resolve) => {
+      execFile(process.execPath, [command, ...more], { cwd: data }, (error, stdout, stderr) =>
+        resolve({ code: error?.code, stdout, stderr }),
+      );
+    });
+    expect(outcome).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('127.0.0.1:9') });
+  });
 });
