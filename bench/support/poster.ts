@@ -60,9 +60,10 @@ async function talk({ prefix, ms }: Window, at: number, latencies: number[]): Pr
     const turn = turns.get(`${prefix}-${at}`) ?? 0;
     turns.set(`${prefix}-${at}`, turn + 1);
     const conversation = `c${at}-${Math.floor(turn / TURNS_OF_ONE)}`;
+    const publisher = conversation.replace('c', 'p'); // one for each, since a daemon limits the rate of a publisher
     const ended = new Promise<void>((resolve) => waiting.set(`${prefix}.log.${conversation}`, resolve));
     const started = performance.now();
-    await stream.publish(`${prefix}.in.p${at}.${conversation}`, POST, { timeout: 60_000 });
+    await stream.publish(`${prefix}.in.${publisher}.${conversation}`, POST, { timeout: 60_000 });
     await ended;
     const now = performance.now();
     if (now <= until) latencies.push(now - started);
