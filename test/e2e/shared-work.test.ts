@@ -1,5 +1,6 @@
 import { connect as connectToNats } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
+import { NO_ANSWER } from '../../src/daemon/cluster/router.ts';
 import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
 import {
   type Crowd,
@@ -39,8 +40,11 @@ describe('daemons on one server whose logs are shared', () => {
       expect(faultsOf(entries)).toEqual([]);
       const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
       expect(posts.map((entry) => entry.id)).toEqual([0, 1, 2, 3, 4].map((n) => `${id}-${n}`));
-      expect(claimants(entries)).toHaveLength(1);
-      owners.add(claimants(entries)[0] ?? '');
+      const daemonsOfIt = new Set(claimants(entries));
+      for (const daemon of daemonsOfIt) owners.add(daemon);
+      const logs = crowd.daemons.map((daemon) => daemon.stderr()).join('\n');
+      // On a machine that is too slow a daemon may not answer in time: then, and only then, the other one takes over.
+      if (!logs.includes(NO_ANSWER)) expect(daemonsOfIt.size, logs).toBe(1);
     }
     expect(owners.size).toBe(2);
   });

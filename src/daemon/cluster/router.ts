@@ -22,6 +22,8 @@ export type Answered<V extends PeerVerb> =
   | { readonly kind: 'invalid'; readonly reason: string };
 
 const MAX_REMEMBERED = 10_000;
+/** Logged once for each time that a peer begins to count as failed. */
+export const NO_ANSWER = 'another daemon does not answer; others may take over its conversations';
 const INVALID = 'the answer of another daemon is invalid; do all daemons have the same version?';
 const HERE: OwnerLocation = { kind: 'here' };
 
@@ -105,7 +107,10 @@ export class Router {
     const response = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), failure]);
     unsubscribe();
     if (response.kind !== 'answered') {
+      const hadFailed = this.#monitor.isFailed(daemon);
       this.#monitor.suspect(daemon, askedAt, response.kind);
+      if (!hadFailed && this.#monitor.isFailed(daemon))
+        this.#log.warn({ daemon, verb, answer: response.kind }, NO_ANSWER);
       return response;
     }
     try {

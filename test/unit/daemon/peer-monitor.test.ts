@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Heard, Peers } from '../../../src/bus/index.ts';
 import { PeerMonitor } from '../../../src/daemon/cluster/peer-monitor.ts';
-import { Router } from '../../../src/daemon/cluster/router.ts';
+import { NO_ANSWER, Router } from '../../../src/daemon/cluster/router.ts';
 
 /** The failure detector. */
 describe('peers', () => {
@@ -43,8 +43,9 @@ describe('peers', () => {
     });
     monitor.start();
     running.push(monitor);
-    const router = new Router('a', { monitor, peers } as never, TIMEOUT_MS);
-    return { monitor, router, gone, line, onBack, onConfigDifference };
+    const log = { warn: vi.fn() };
+    const router = new Router('a', { monitor, peers, log } as never, TIMEOUT_MS);
+    return { monitor, router, log, gone, line, onBack, onConfigDifference };
   }
 
   it('with a different configuration are reported once with the parts that differ; an older version sends none', () => {
@@ -58,10 +59,11 @@ describe('peers', () => {
   it.each<Heard>([{ kind: 'no-responder' }, { kind: 'silent' }])(
     'are alive again at the next heartbeat after the answer %o, since they may have been reconnecting',
     async (heard) => {
-      const { monitor, router, gone, line } = meet(heard);
+      const { monitor, router, log, gone, line } = meet(heard);
       monitor.noteHeartbeat('b', false);
       line.answersAfterMs = TIMEOUT_MS / 2;
       await router.ask('b', 'holds', { conversations: [] });
+      expect(log.warn.mock.calls).toEqual([[{ daemon: 'b', verb: 'holds', answer: heard.kind }, NO_ANSWER]]);
       expect([monitor.isFailed('b'), router.mayTakeOver('demo', { daemon: 'b', epoch: 1 })]).toEqual([
         true,
         true,
