@@ -14,12 +14,15 @@ export const LIBRARIES = {
 const FROM_DISK = /^(?:fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
 
 export async function bundle({ root, outDir, entries, plugins = [], sourcemap = false }) {
+  /** A bundle without these packages could not be loaded. */
+  const missing = [];
   const build = await rolldown({
     cwd: root,
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(root, 'src', file)])),
     external: FROM_DISK,
     platform: 'node',
-    logLevel: 'silent', // faults are thrown
+    logLevel: 'warn', // errors are thrown
+    onLog: (_level, { code, message }) => code === 'UNRESOLVED_IMPORT' && missing.push(message),
     tsconfig: false, // a folder above may have one
     plugins,
   });
@@ -30,6 +33,8 @@ export async function bundle({ root, outDir, entries, plugins = [], sourcemap = 
       sourcemap,
       chunkFileNames: '[name]-[hash].js',
     });
+    if (missing.length > 0)
+      throw Object.assign(new Error(missing.join('\n')), { code: 'ERR_MODULE_NOT_FOUND' });
     return output;
   } finally {
     await build.close();

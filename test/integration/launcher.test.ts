@@ -142,6 +142,15 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('Run `npm ci`')]);
   });
 
+  it('the launcher reports a package that is not installed yet, and runs nothing', async () => {
+    const source =
+      "console.log('started');\nimport { width } from 'a-package-of-tomorrow';\nconsole.log(width);";
+    const { code, stdout, stderr } = await launch(await packageOf({ 'src/cli/main.ts': source }));
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('a-package-of-tomorrow');
+    expect(stderr).toContain('Run `npm ci`');
+  });
+
   it('the launcher reports that it cannot write the bundle', async () => {
     const folder = await packageOf({ 'src/cli/main.ts': SAY, 'dist/run': 'a file' });
     const { code, stderr } = await launch(folder);
