@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { createOpenAiModel } from '../../src/models/openai/index.ts';
 import {
   chunk,
   event,
@@ -33,6 +34,19 @@ describe('a request to a provider', () => {
       authorization: `Bearer ${KEY}`,
       'x-session': 's1',
     });
+  });
+
+  it('a header of one request replaces a configured one, and is not part of the next request', async () => {
+    provider = await startFakeProvider([{ text: 'Hi.' }, { text: 'Hi.' }]);
+    const headers = { 'x-session': 'none', host: 'gateway.example' };
+    const model = createOpenAiModel({ baseURL: provider.url, apiKey: KEY, headers, timeoutMs: 20_000 });
+    const options = { signal: new AbortController().signal, onDelta: () => undefined };
+    await model.call(requestWith(BODY, { 'X-Session': 's1', 'x-more': 'yes' }), options);
+    await model.call(requestWith(BODY), options);
+    const [first, second] = provider.requests.map((sent) => sent.headers);
+    expect(first).toMatchObject({ 'x-session': 's1', 'x-more': 'yes', host: 'gateway.example' });
+    expect(second).toMatchObject({ 'x-session': 'none', host: 'gateway.example' });
+    expect(second).not.toHaveProperty('x-more');
   });
 
   it('a request without a key has no Authorization header, and has the configured headers', async () => {

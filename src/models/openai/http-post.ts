@@ -1,5 +1,6 @@
-import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
+import { urlToHttpOptions } from 'node:url';
 
 /**
  * Sends a request of the `openai` package by `node:http`: the global `fetch` takes six times as much processor time.
@@ -21,27 +22,58 @@ const KEPT = { keepAlive: true, timeout: IDLE_MS };
 const PLAIN = { request: http.request, agent: new http.Agent(KEPT), ready: 'connect' } as const;
 const SECURE = { request: https.request, agent: new https.Agent(KEPT), ready: 'secureConnect' } as const;
 
+/** A URL that requests are sent to. */
+export interface Target {
+  readonly transport: typeof PLAIN | typeof SECURE;
+  readonly host: string;
+  readonly options: RequestOptions;
+}
+
+export function targetOf(text: string): Target {
+  const url = new URL(text);
+  const transport = url.protocol === 'https:' ? SECURE : PLAIN;
+  const { agent } = transport;
+  return { transport, host: url.host, options: { ...urlToHttpOptions(url), method: 'POST', agent } };
+}
+
 export interface HttpRequest {
-  readonly url: string;
-  readonly headers: Iterable<[string, string]>;
+  readonly target: Target;
+  /** By lower-case name. */
+  readonly headers: ReadonlyMap<string, string>;
   readonly body: Uint8Array;
 }
 
-/** Resolves with the answer when its headers have arrived. An abort breaks the connection, also while the body is read. */
-export async function post(
-  { url, headers, body }: HttpRequest,
-  signal: AbortSignal,
-): Promise<IncomingMessage> {
-  signal.throwIfAborted(); // an abort before the listener is added would have no effect
-  const { request, agent, ready } = url.startsWith('https:') ? SECURE : PLAIN;
-  const sent = request(url, { method: 'POST', agent });
-  for (const [name, value] of headers) sent.setHeader(name, value);
-  sent.setHeader('accept-encoding', 'identity'); // nothing decompresses the body
-  sent.setHeader('content-length', body.length);
-  signal.addEventListener('abort', () => void sent.destroy(signal.reason), { once: true });
-  limitConnecting(sent, ready);
+/** Starts to send the request. Throws if it cannot be sent, for example because of a header. */
+export function post({ target, headers, body }: HttpRequest): ClientRequest {
+  const { transport, host, options } = target;
+  const own = headers.get('host');
+  const sent = transport.request({
+    ...options,
+    // As a list, which `node:http` writes as it is: it looks for neither `host` nor the server's name for TLS.
+    headers: listOf(new Map([['host', host], ...headers, ...fixed(body)])),
+    ...(own !== undefined && { servername: own.replace(/:\d+$/, '') }),
+  });
+  limitConnecting(sent, transport.ready);
   sent.end(body);
-  const answer = await answerTo(sent);
+  return sent;
+}
+
+function fixed(body: Uint8Array): [string, string][] {
+  return [
+    ['accept-encoding', 'identity'], // nothing decompresses the body
+    ['content-length', String(body.length)],
+  ];
+}
+
+function listOf(headers: ReadonlyMap<string, string>): string[] {
+  const list: string[] = [];
+  for (const [name, value] of headers) list.push(name, value);
+  return list;
+}
+
+/** Resolves when the headers of the answer have arrived. Rejects if the request is destroyed. */
+export async function answerTo(sent: ClientRequest): Promise<IncomingMessage> {
+  const answer = await headOf(sent);
   if (!isCompressed(answer)) return answer;
   answer.destroy();
   if (isSuccess(answer)) throw withCode('COMPRESSED', 'the answer is compressed'); // HTTP-POST-4
@@ -53,11 +85,17 @@ export function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
 }
 
 /** HTTP-POST-3. A body that is broken gives an error of the request and of the body. */
-function answerTo(sent: ClientRequest): Promise<IncomingMessage> {
+function headOf(sent: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    sent.on('response', resolve);
+    let hasAnswer = false; // an error takes long to make
+    sent.on('response', (answer) => {
+      hasAnswer = true;
+      resolve(answer);
+    });
     sent.on('error', reject);
-    sent.on('close', () => reject(withCode('ECONNRESET', 'closed without an answer')));
+    sent.on('close', () => {
+      if (!hasAnswer) reject(withCode('ECONNRESET', 'closed without an answer'));
+    });
   });
 }
 

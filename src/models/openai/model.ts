@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type OpenAI from 'openai';
 import type {
   HeaderValue,
@@ -7,11 +8,20 @@ import type {
   ModelOutcome,
   ModelRequest,
 } from '../../agents/model-port.ts';
-import { MAX_TIMER_MS, messageOf, systemClock } from '../../kernel/index.ts';
+import { messageOf, systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
+import { createWatch, type Watch } from './call-watch.ts';
 import { createProviderClient, type ProviderOptions } from './client.ts';
 import { type Fault, faultOfResponse } from './faults.ts';
-import { type HttpRequest, isSuccess, post, textOfBody } from './http-post.ts';
+import {
+  answerTo,
+  type HttpRequest,
+  isSuccess,
+  post,
+  type Target,
+  targetOf,
+  textOfBody,
+} from './http-post.ts';
 import { parse } from './json.ts';
 import { faultOfNetwork } from './network-faults.ts';
 
@@ -39,11 +49,16 @@ const CLOSE_WAIT_MS = 100;
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
 export function createOpenAiModel(options: OpenAiModelOptions): Model {
   const client = createProviderClient(options);
+  let made: Promise<Head> | undefined;
+  const head = () => {
+    made ??= headOf(client, options);
+    return made;
+  };
   return {
     async call(request, { signal, onDelta }) {
       const watch = createWatch(signal);
       try {
-        return await attempt({ client, options, request, watch, onDelta });
+        return await attempt({ head, options, request, watch, onDelta });
       } finally {
         watch.release(); // OPENAI-MODEL-3
       }
@@ -52,7 +67,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): Model {
 }
 
 interface Attempt {
-  readonly client: OpenAI;
+  readonly head: () => Promise<Head>;
   readonly options: OpenAiModelOptions;
   readonly request: ModelRequest;
   readonly watch: Watch;
@@ -92,20 +107,23 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
 }
 
 type Sent =
-  | { readonly kind: 'body'; readonly body: AsyncIterable<Uint8Array> }
+  | { readonly kind: 'body'; readonly body: IncomingMessage }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 async function send(context: Attempt): Promise<Sent> {
   const { options, watch } = context;
-  let made: HttpRequest;
+  let sent: ReturnType<typeof post>;
   try {
-    made = await requestOf(context);
+    const made = await requestOf(context);
+    if (watch.state() !== 'waiting') return { kind: 'fault', fault: timeout(options, false) };
+    sent = post(made);
   } catch (error) {
     const message = `The request could not be made: ${messageOf(error)}.`;
     return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
   }
+  watch.onEarlyEnd(() => sent.destroy());
   try {
-    const answer = await post(made, watch.signal);
+    const answer = await answerTo(sent);
     if (isSuccess(answer)) return { kind: 'body', body: answer };
     const { statusCode: status = 0 } = answer;
     const headers = { get: (name: string) => answer.headers[name]?.toString() ?? null };
@@ -118,50 +136,80 @@ async function send(context: Attempt): Promise<Sent> {
   }
 }
 
-async function requestOf({ client, request, options }: Attempt): Promise<HttpRequest> {
+/** What all requests of a model have in common. */
+interface Head {
+  readonly target: Target;
+  readonly headers: readonly (readonly [string, string])[];
+}
+
+/** The package makes it once: for each request that would take longer than sending it. */
+async function headOf(client: OpenAI, { timeoutMs }: OpenAiModelOptions): Promise<Head> {
   const { req, url } = await client.buildRequest({
     method: 'post',
     path: '/chat/completions',
-    body: request.body,
-    headers: {
-      ...revealed(request),
-      'content-type': 'application/json',
-      accept: 'text/event-stream, application/json',
-    },
-    timeout: Math.max(1, Math.ceil(options.timeoutMs)),
+    timeout: Math.max(1, Math.ceil(timeoutMs)),
   });
-  return { url, headers: req.headers, body: request.body }; // OPENAI-MODEL-1
+  const headers: Iterable<[string, string]> = req.headers;
+  return { target: targetOf(url), headers: [...headers] };
 }
 
-/** Reads until the body ends or the rest does not matter. Returns why it was cut, or null. */
-async function readBody(
-  body: AsyncIterable<Uint8Array>,
+async function requestOf({ head, request }: Attempt): Promise<HttpRequest> {
+  const { target, headers: common } = await head();
+  const headers = new Map(common);
+  for (const [name, value] of Object.entries(request.headers))
+    headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
+  headers.set('content-type', 'application/json');
+  headers.set('accept', 'text/event-stream, application/json');
+  return { target, headers, body: request.body }; // OPENAI-MODEL-1
+}
+
+/**
+ * Reads until the body ends or the rest does not matter. Resolves with why it was cut, or null. By events: they take less
+ * time than an iterator, and reading need not wait for anything.
+ */
+function readBody(
+  body: IncomingMessage,
   reader: AnswerReader,
   watch: Watch,
   give: (deltas: readonly ModelDelta[]) => void,
 ): Promise<Fault | null> {
-  const source = body[Symbol.asyncIterator]();
-  let stage: 'answer' | 'usage' | 'close' = 'answer';
+  let stage: 'answer' | 'usage' | 'close' | 'cut' = 'answer';
   let bytes = 0;
-  try {
-    for (;;) {
-      const next = await source.next().catch(() => null);
-      if (next === null || watch.state() !== 'waiting') return BROKEN_OFF;
-      if (next.done) return null;
-      bytes += next.value.length;
-      if (bytes > MAX_BYTES) return TOO_LARGE;
-      give(reader.push(next.value));
-      if (reader.isClosed() && stage !== 'close') {
-        stage = 'close';
-        watch.expectWithin(CLOSE_WAIT_MS);
-      } else if (reader.isWhole() && stage === 'answer') {
-        stage = 'usage'; // OPENAI-MODEL-5
-        watch.expectWithin(USAGE_WAIT_MS);
-      }
+  const take = (piece: Uint8Array): Fault | null => {
+    if (watch.state() !== 'waiting') return BROKEN_OFF;
+    bytes += piece.length;
+    if (bytes > MAX_BYTES) return TOO_LARGE;
+    give(reader.push(piece));
+    if (reader.isClosed() && stage !== 'close') {
+      stage = 'close';
+      watch.expectWithin(CLOSE_WAIT_MS);
+    } else if (reader.isWhole() && stage === 'answer') {
+      stage = 'usage'; // OPENAI-MODEL-5
+      watch.expectWithin(USAGE_WAIT_MS);
     }
-  } finally {
-    await source.return?.(); // OPENAI-MODEL-3: closes a connection whose answer was cut
-  }
+    return null;
+  };
+  return new Promise((resolve, reject) => {
+    const cut = () => {
+      stage = 'cut';
+      body.destroy(); // OPENAI-MODEL-3
+    };
+    body.on('data', (piece: Uint8Array) => {
+      if (stage === 'cut') return;
+      try {
+        const fault = take(piece);
+        if (fault === null) return;
+        cut();
+        resolve(fault);
+      } catch (error) {
+        cut();
+        reject(error);
+      }
+    });
+    body.once('end', () => resolve(null));
+    body.once('error', () => resolve(BROKEN_OFF));
+    body.once('close', () => resolve(BROKEN_OFF));
+  });
 }
 
 const BROKEN_OFF: Fault = {
@@ -208,14 +256,6 @@ function redact(message: string, { apiKey = '', headers = {} }: OpenAiModelOptio
   return secrets.reduce((text, secret) => text.replaceAll(secret, '***'), message);
 }
 
-function revealed({ headers }: ModelRequest): Record<string, string> {
-  const pairs = Object.entries(headers).map(([name, value]) => [
-    name,
-    isHidden(value) ? value.reveal() : value,
-  ]);
-  return Object.fromEntries(pairs);
-}
-
 function isHidden(value: HeaderValue): value is HiddenValue {
   return typeof value !== 'string';
 }
@@ -223,45 +263,4 @@ function isHidden(value: HeaderValue): value is HiddenValue {
 function shownUrl(options: OpenAiModelOptions): string {
   const url = new URL(options.baseURL);
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
-}
-
-/**
- * One signal for both early ends of a call: the caller's abort and the timeout.
- *
- * OPENAI-MODEL-W-1 `release` removes the listener from the caller's signal, which lives longer.
- */
-interface Watch {
-  readonly signal: AbortSignal;
-  /** `aborted` (by the caller) has precedence over `expired`. */
-  state(): 'waiting' | 'aborted' | 'expired';
-  /** Restarts the timeout. */
-  expectWithin(milliseconds: number): void;
-  release(): void;
-}
-
-function createWatch(caller: AbortSignal): Watch {
-  const own = new AbortController();
-  let isExpired = false;
-  let timer: NodeJS.Timeout | undefined;
-  let wait = 0;
-  const abort = (): void => own.abort();
-  caller.addEventListener('abort', abort, { once: true });
-  const expire = (): void => {
-    isExpired = true;
-    own.abort();
-  };
-  return {
-    signal: own.signal,
-    state: () => (caller.aborted ? 'aborted' : isExpired ? 'expired' : 'waiting'),
-    expectWithin(milliseconds) {
-      if (timer && milliseconds === wait) return void timer.refresh();
-      wait = milliseconds;
-      clearTimeout(timer);
-      timer = setTimeout(expire, Math.min(milliseconds, MAX_TIMER_MS));
-    },
-    release() {
-      clearTimeout(timer);
-      caller.removeEventListener('abort', abort); // OPENAI-MODEL-W-1
-    },
-  };
 }
