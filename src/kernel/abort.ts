@@ -10,16 +10,42 @@ export interface LinkedAbort {
   unlink(): void;
 }
 
+interface Followers {
+  readonly controllers: Set<AbortController>;
+  readonly abortAll: () => void;
+}
+
+/** By parent, which has one listener for all of them: a signal searches its listeners when one is added or removed. */
+const followersOf = new WeakMap<AbortSignal, Followers>();
+
 export function linkedAbort(parent: AbortSignal): LinkedAbort {
   const controller = new AbortController();
-  const follow = () => controller.abort(parent.reason);
-  if (parent.aborted) follow();
-  else parent.addEventListener('abort', follow, { once: true });
+  if (parent.aborted) controller.abort(parent.reason);
+  else follow(parent, controller);
   return {
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
-    unlink: () => parent.removeEventListener('abort', follow),
+    unlink: () => unfollow(parent, controller),
   };
+}
+
+function follow(parent: AbortSignal, controller: AbortController): void {
+  const known = followersOf.get(parent);
+  if (known) return void known.controllers.add(controller);
+  const controllers = new Set([controller]);
+  const abortAll = () => {
+    followersOf.delete(parent);
+    for (const one of controllers) one.abort(parent.reason);
+  };
+  followersOf.set(parent, { controllers, abortAll });
+  parent.addEventListener('abort', abortAll, { once: true });
+}
+
+function unfollow(parent: AbortSignal, controller: AbortController): void {
+  const known = followersOf.get(parent);
+  if (!known?.controllers.delete(controller) || known.controllers.size > 0) return;
+  followersOf.delete(parent);
+  parent.removeEventListener('abort', known.abortAll);
 }
 
 /** Resolves after `ms`, or as soon as the signal aborts. Clears its timer. */

@@ -1,4 +1,4 @@
-import { getEventListeners, setMaxListeners } from 'node:events';
+import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { linkedAbort, sleep } from '../../../src/kernel/index.ts';
 
@@ -22,15 +22,28 @@ describe('a linked abort', () => {
     expect(child.signal.reason).toBe('over');
   });
 
-  it('unlink removes the listener from a long-lived parent', () => {
+  it('all children share one listener of a long-lived parent, which is removed with the last of them', () => {
     const parent = new AbortController();
-    setMaxListeners(0, parent.signal); // as the daemon's signal, which has many listeners
     const links = Array.from({ length: 50 }, () => linkedAbort(parent.signal));
-    expect(getEventListeners(parent.signal, 'abort').length).toBe(50);
-    for (const link of links) link.unlink();
-    expect(getEventListeners(parent.signal, 'abort').length).toBe(0);
+    const listeners = () => getEventListeners(parent.signal, 'abort').length;
+    expect(listeners()).toBe(1);
+    const [last, ...others] = links;
+    for (const link of others) link.unlink();
+    for (const link of others) link.unlink();
+    expect(listeners()).toBe(1);
+    last?.unlink();
+    expect(listeners()).toBe(0);
     parent.abort();
     expect(links.some((link) => link.signal.aborted)).toBe(false);
+  });
+
+  it('a child that is linked after the last one was unlinked is aborted too', () => {
+    const parent = new AbortController();
+    linkedAbort(parent.signal).unlink();
+    const [child, unlinked] = [linkedAbort(parent.signal), linkedAbort(parent.signal)];
+    unlinked.unlink();
+    parent.abort('over');
+    expect([child.signal.reason, unlinked.signal.aborted]).toEqual(['over', false]);
   });
 });
 
