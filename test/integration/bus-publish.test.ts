@@ -101,6 +101,20 @@ describe('what the daemon publishes', () => {
     expect(seen).toHaveLength(4);
   });
 
+  it('what is published just before the bus closes still arrives, in order', async ({ broker }) => {
+    const daemon = await broker.bus();
+    const subscription = broker.plain.subscribe('parley.log.demo');
+    await broker.plain.flush();
+    for (let index = 0; index < 3; index += 1) daemon.publishEntries('demo', [note(index, 'x')]);
+    await daemon.close();
+    await broker.plain.flush();
+    await subscription.drain();
+    const seen: number[] = [];
+    for await (const message of subscription)
+      for (const { index } of message.json<{ entries: Entry[] }>().entries) seen.push(index);
+    expect(seen).toEqual([0, 1, 2]);
+  });
+
   it('a dead letter is stored under the names of its sender, also if no subject can contain them', async ({
     broker,
   }) => {

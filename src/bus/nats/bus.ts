@@ -89,6 +89,7 @@ class NatsBus implements Bus {
   readonly #closing = new AbortController();
   readonly #refused: RefusedPosts;
   readonly #letters: DeadLetterOptions;
+  readonly #flushFeeds: () => void;
   #service: Promise<RunningService> | null = null;
   #ingress: Ingress | null = null;
   #sharing: NatsSharing | null = null;
@@ -110,6 +111,7 @@ class NatsBus implements Bus {
     this.publishEntries = feeds.publishEntries;
     this.publishLive = feeds.publishLive;
     this.publishAudit = feeds.publishAudit;
+    this.#flushFeeds = feeds.flush;
     this.#watch = watchConnection(connection, log, () => {
       this.#ingress?.interrupt('the connection was lost');
       this.#sharing?.lost('the connection was lost');
@@ -273,6 +275,7 @@ class NatsBus implements Bus {
 
   async #end(): Promise<void> {
     this.#closing.abort();
+    this.#flushFeeds();
     const { feedConnection } = this.#options;
     await Promise.all([
       closeConnection(this.#connection, async () => {

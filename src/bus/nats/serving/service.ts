@@ -209,20 +209,33 @@ function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswe
 
 const encoder = new TextEncoder();
 
-/** The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. */
+/**
+ * The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. What is
+ * published in one turn of the event loop is written together: each write to a socket takes as long as several publishes.
+ */
 export interface Feeds {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
+  /** Before the connection is closed. */
+  flush(): void;
 }
 
 export function createFeeds(connection: NatsConnection, subjects: Subjects, maxPayload: () => number): Feeds {
-  const send = (subject: string, payload: Uint8Array) => {
-    try {
-      connection.publish(subject, payload);
-    } catch {
-      // Closed, draining or too large: dropped, as BUS-PORT-3 allows.
+  let waiting: { readonly subject: string; readonly payload: Uint8Array }[] = [];
+  const flush = () => {
+    const messages = waiting;
+    waiting = [];
+    for (const { subject, payload } of messages) {
+      try {
+        connection.publish(subject, payload);
+      } catch {
+        // Closed, draining or too large: dropped, as BUS-PORT-3 allows.
+      }
     }
+  };
+  const send = (subject: string, payload: Uint8Array) => {
+    if (waiting.push({ subject, payload }) === 1) setImmediate(flush);
   };
   return {
     publishEntries(conversation, entries) {
@@ -237,6 +250,7 @@ export function createFeeds(connection: NatsConnection, subjects: Subjects, maxP
       if (!NAME_PATTERN.test(conversation)) return;
       send(subjects.audit(conversation), encodeAudit(record, maxPayload()));
     },
+    flush,
   };
 }
 
