@@ -10,14 +10,16 @@ import { createRuntime } from './support/runtime.ts';
 import { writeHistory } from './support/turns.ts';
 
 /**
- * A long thread in the console, in Chromium: from Enter to the visible post, one frame while scrolling, and, while ten
- * agents stream, the longest block of the main thread and the growth of the heap after garbage collection.
+ * A long thread in the console, in Chromium: from Enter to the visible post, one frame while scrolling, and, while
+ * agents stream, the longest block of the main thread, and every five minutes what the page holds after garbage collection.
  *
- *     npx tsx bench/console.ts [entries] [rounds] [seconds of streaming] [tokens per second of an agent]
+ *     npx tsx bench/console.ts [entries] [rounds] [seconds of streaming] [tokens per second of an agent] [agents]
  */
 
-const [entryCount = '5000', roundCount = '9', seconds = '60', tokensPerSecond = '20'] = process.argv.slice(2);
-const AGENTS = 10;
+const [entryCount = '5000', roundCount = '9', seconds = '60', tokensPerSecond = '20', agentCount = '10'] =
+  process.argv.slice(2);
+const AGENTS = Number(agentCount);
+const SAMPLE_MS = 300_000;
 const STREAM_MS = 10_000;
 const PATIENCE_MS = 120_000;
 const slugs = Array.from({ length: AGENTS }, (_, at) => `agent-${at}`);
@@ -83,10 +85,12 @@ function scroll(page: Page): Promise<number[]> {
   })`);
 }
 
-async function heapMb(session: CDPSession): Promise<number> {
+/** After garbage collection. */
+async function held(session: CDPSession): Promise<{ heapMb: number; nodes: number; listeners: number }> {
   await session.send('HeapProfiler.collectGarbage');
   const { usedSize } = await session.send('Runtime.getHeapUsage');
-  return usedSize / 1_048_576;
+  const { nodes, jsEventListeners } = await session.send('Memory.getDOMCounters');
+  return { heapMb: rounded(usedSize / 1_048_576, 1), nodes, listeners: jsEventListeners };
 }
 
 const browser = await launchBrowser();
@@ -121,9 +125,12 @@ try {
       for (const { duration } of list.getEntries()) window.blocks.push(duration);
     }).observe({ type: 'longtask' });
   `);
-  const before = await heapMb(session);
+  const before = await held(session);
+  const begun = Date.now();
+  let sampledAt = begun;
   await page.evaluate('window.blocks.length = 0');
   const streams = Math.max(1, Math.round((Number(seconds) * 1_000) / STREAM_MS));
+  const streamed = (count: number) => ({ ...at, agents: AGENTS, tokens: count * AGENTS * tokens });
   for (let stream = 0; stream < streams; stream++) {
     await fetch(`${url}/api/conversations/long/messages`, {
       method: 'POST',
@@ -131,18 +138,25 @@ try {
       body: JSON.stringify({ content: `all of you, ${stream}`, publisher: 'alice', to: slugs }),
     });
     await page.waitForTimeout(STREAM_MS + 2_000);
+    if (Date.now() - sampledAt < SAMPLE_MS) continue;
+    sampledAt = Date.now();
+    const minutes = Math.round((sampledAt - begun) / 60_000);
+    report('console-held', { ...streamed(stream + 1), minutes, load: load(), ...(await held(session)) });
   }
   const blocks = await page.evaluate<number[]>('window.blocks');
-  const grown = (await heapMb(session)) - before;
-  const streamed = streams * AGENTS * tokens;
-  const streaming = { ...at, agents: AGENTS, tokens: streamed };
+  const after = await held(session);
   report('console-block-ms', {
-    ...streaming,
+    ...streamed(streams),
     longest: rounded(Math.max(0, ...blocks)),
     over50: blocks.length,
     wanted: '< 100',
   });
-  report('console-heap-mb', { ...streaming, before: rounded(before, 1), grown: rounded(grown, 1) });
+  report('console-heap-mb', {
+    ...streamed(streams),
+    before: before.heapMb,
+    grown: rounded(after.heapMb - before.heapMb, 1),
+    ...{ nodesBefore: before.nodes, nodes: after.nodes },
+  });
   await page.close();
 } finally {
   await browser.close();
