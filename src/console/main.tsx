@@ -7,12 +7,14 @@ import { App } from './view/app.tsx';
  * The console: a page that uses only the public HTTP API.
  *
  * api/    requests, following a conversation, browser storage
- * model/  pure: the thread, its blocks and lanes, streamed text, formats
+ * model/  pure: thread/ (entries, blocks, streamed text, runs), timeline/, list/ (rows, filters, inbox, search), system/ (daemons,
+ *         spend), formats
  * state/  signals: session, open conversation, list, route, keys
- * view/   components
+ * view/   components, after the part of the page: app, list/, inbox/, conversation/ (header, composer, people, runs), thread/
+ *         (messages, calls, approvals, failures), timeline/, answer/ ("why?"), system/, palette; parts/ and markdown/ serve all
  * style/  CSS, one file per part of the page
  *
- * model/ imports neither state/ nor view/; no text of another author reaches the page without escapes.
+ * model/ imports neither api/, state/ nor view/; no text of another author reaches the page without escapes.
  */
 
 const code = takeCode();

@@ -21,9 +21,9 @@ const OTHERS = [
   'src/gateway/progress/progress.ts',
   'src/daemon/telemetry.ts',
   'src/chaos/checks/views.ts',
-  'src/console/model/blocks.ts',
-  'src/console/model/thread.ts',
-  'src/console/model/lanes.ts',
+  'src/console/model/thread/blocks.ts',
+  'src/console/model/thread/thread.ts',
+  'src/console/model/timeline/lanes.ts',
 ];
 const PLACES = [TABLE, FOLD, KNOWLEDGE, ...WORDS, ...OTHERS];
 

@@ -1,6 +1,6 @@
 /// <reference path="./worker-address.d.ts" />
 import type { Entry } from '../../conversation/index.ts';
-import type { Chunk } from '../model/live.ts';
+import type { Chunk } from '../model/thread/live.ts';
 import type { ToWorker } from './events-worker.ts';
 import workerAddress from './events-worker.ts?sharedworker&url';
 import { ALIVE_EVERY_MS, type Connection, Hub, type ListChange, type Sent, type Wanted } from './hub.ts';

@@ -1,6 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
-import { createEventParser, type ServerEvent } from '../model/event-stream.ts';
-import type { Chunk } from '../model/live.ts';
+import type { Chunk } from '../model/thread/live.ts';
+import { createEventParser, type ServerEvent } from './event-stream.ts';
 
 /**
  * One event stream (`GET /api/events`) for several tabs: in a SharedWorker, or in the page where there is none.

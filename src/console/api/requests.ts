@@ -1,7 +1,7 @@
 import type { DeliveryMode, Entry, ExplainedRequest, Mode } from '../../conversation/index.ts';
-import type { Workflow } from '../model/runs.ts';
+import type { DeadLetter, McpServer, Status, TeamAgent } from '../model/system/system.ts';
+import type { Workflow } from '../model/thread/runs.ts';
 import { readToken } from './session.ts';
-import type { DeadLetter, McpServer, Status, TeamAgent } from './system.ts';
 import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */

@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import { keepList, readList } from '../api/session.ts';
 import { oneLine } from '../model/format.ts';
-import type { InboxItem } from '../model/inbox.ts';
+import type { InboxItem } from '../model/list/inbox.ts';
 import { inbox, onNewItems } from './inbox.ts';
 import { go, linkTo } from './route.ts';
 

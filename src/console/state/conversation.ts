@@ -1,11 +1,18 @@
 import { computed, signal } from '@preact/signals';
 import { follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
-import type { Block } from '../model/blocks.ts';
 import { oneLine } from '../model/format.ts';
-import { type Chunk, type Drafts, type LiveDraft, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
-import { type Participant, participantsOf } from '../model/people.ts';
-import { Thread } from '../model/thread.ts';
+import type { Block } from '../model/thread/blocks.ts';
+import {
+  type Chunk,
+  type Drafts,
+  type LiveDraft,
+  NO_DRAFTS,
+  withChunk,
+  withoutSaid,
+} from '../model/thread/live.ts';
+import { type Participant, participantsOf } from '../model/thread/people.ts';
+import { Thread } from '../model/thread/thread.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
 import { agents, me, nameOfMe } from './session.ts';
 

@@ -2,7 +2,7 @@ import { batch, computed, signal } from '@preact/signals';
 import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
 import { withoutAnsi } from '../model/format.ts';
-import type { ConversationRow } from '../model/list.ts';
+import type { ConversationRow } from '../model/list/list.ts';
 import { access, isAway } from './session.ts';
 
 /** The list of conversations, as the daemon sends its changes. */

@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { keepList, readList } from '../api/session.ts';
-import { type InboxItem, inboxOf } from '../model/inbox.ts';
+import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
 
 /** What needs a person, and what this person has answered or dismissed. */

@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import { type ListFilter, listed } from '../model/list.ts';
+import { type ListFilter, listed } from '../model/list/list.ts';
 import { rows } from './conversations.ts';
 import { isNew, pins } from './marks.ts';
 import { me } from './session.ts';

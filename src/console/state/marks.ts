@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import { keepList, readList } from '../api/session.ts';
-import { type ConversationRow, isUnread, type Seen, withSeen } from '../model/list.ts';
+import { type ConversationRow, isUnread, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
 
 /** What this browser keeps about conversations: pins, and how far they were read. All tabs share it. */

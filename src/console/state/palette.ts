@@ -1,6 +1,6 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { type FoundMessage, requests } from '../api/requests.ts';
-import { searchQueryOf } from '../model/search-query.ts';
+import { searchQueryOf } from '../model/list/search-query.ts';
 import { rows } from './conversations.ts';
 import { showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';

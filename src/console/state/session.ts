@@ -9,7 +9,7 @@ import {
   Unreachable,
 } from '../api/requests.ts';
 import { keepName, keepToken, readName, readToken } from '../api/session.ts';
-import type { Workflow } from '../model/runs.ts';
+import type { Workflow } from '../model/thread/runs.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
 

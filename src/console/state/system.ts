@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
-import type { DeadLetter, McpServer, Status, TeamAgent } from '../api/system.ts';
-import { type Problem, problemsOf } from '../model/health.ts';
+import { type Problem, problemsOf } from '../model/system/health.ts';
+import type { DeadLetter, McpServer, Status, TeamAgent } from '../model/system/system.ts';
 import { route } from './route.ts';
 import { isAway } from './session.ts';
 

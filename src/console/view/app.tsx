@@ -9,15 +9,15 @@ import { openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
-import { ConversationPage } from './conversation-page.tsx';
+import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox/inbox-page.tsx';
 import { RowMenu } from './list/row-menu.tsx';
 import { Sidebar } from './list/sidebar.tsx';
-import { AwayBanner } from './outbox-view.tsx';
-import { Icon } from './parts.tsx';
-import { Palette } from './search/palette.tsx';
+import { Palette } from './palette.tsx';
+import { Icon } from './parts/parts.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
+import { AwayBanner } from './thread/outbox-view.tsx';
 import { TokenGate } from './token-gate.tsx';
 
 export function App() {

@@ -2,8 +2,8 @@ import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
 import { go, linkTo } from '../state/route.ts';
 import { agents, identity, mayPost, sign, signature } from '../state/session.ts';
-import { Composer } from './composer.tsx';
-import { Avatar, Icon } from './parts.tsx';
+import { Composer } from './conversation/composer.tsx';
+import { Avatar, Icon } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
 export function StartPage() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contentOf, type InboxItem, inboxOf } from '../../../src/console/model/inbox.ts';
+import { contentOf, type InboxItem, inboxOf } from '../../../src/console/model/list/inbox.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 
 const row = (id: string, ...activity: object[]) =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lanesOf, PEOPLE } from '../../../src/console/model/lanes.ts';
-import { type Interval, timeScale } from '../../../src/console/model/time-scale.ts';
+import { lanesOf, PEOPLE } from '../../../src/console/model/timeline/lanes.ts';
+import { type Interval, timeScale } from '../../../src/console/model/timeline/time-scale.ts';
 import { answer, at, begin, calling, end, logOf, other, result, say } from './support.ts';
 
 describe('the lanes of a conversation', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ConversationRow, isUnread, listed, withSeen } from '../../../src/console/model/list.ts';
+import { type ConversationRow, isUnread, listed, withSeen } from '../../../src/console/model/list/list.ts';
 
 const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`;
 const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): ConversationRow => ({

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createEventParser, type ServerEvent } from '../../../src/console/model/event-stream.ts';
-import { type Chunk, NO_DRAFTS, withChunk, withoutSaid } from '../../../src/console/model/live.ts';
+import { createEventParser, type ServerEvent } from '../../../src/console/api/event-stream.ts';
+import { type Chunk, NO_DRAFTS, withChunk, withoutSaid } from '../../../src/console/model/thread/live.ts';
 import { answer, begin, end, logOf, say } from './support.ts';
 
 const chunk = (delta: string, more: Partial<Chunk> = {}): Chunk => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pathOf, type Run, runsWith, type Workflow } from '../../../src/console/model/runs.ts';
+import { pathOf, type Run, runsWith, type Workflow } from '../../../src/console/model/thread/runs.ts';
 
 type Given = Parameters<typeof runsWith>[1];
 

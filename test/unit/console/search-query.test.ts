@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { partsOf, searchQueryOf } from '../../../src/console/model/search-query.ts';
+import { partsOf, searchQueryOf } from '../../../src/console/model/list/search-query.ts';
 
 describe('what a person types to search', () => {
   it('filters are taken out of the words', () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Spent, Status } from '../../../src/console/api/system.ts';
-import { problemsOf } from '../../../src/console/model/health.ts';
-import { chartOf, sumsOf } from '../../../src/console/model/spending.ts';
+import { problemsOf } from '../../../src/console/model/system/health.ts';
+import { chartOf, sumsOf } from '../../../src/console/model/system/spending.ts';
+import type { Status } from '../../../src/console/model/system/system.ts';
+import type { Spent } from '../../../src/conversation/index.ts';
 
 const WELL: Status = {
   at: '2026-01-10T12:00:00.000Z',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readMarkers, Thread } from '../../../src/console/model/thread.ts';
+import { readMarkers, Thread } from '../../../src/console/model/thread/thread.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { answer, begin, calling, end, logOf, other, result, say } from './support.ts';
 

@@ -11,7 +11,7 @@ import {
   shortId,
 } from '../../../src/console/model/format.ts';
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
-import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/people.ts';
+import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/thread/people.ts';
 
 describe('the arguments of a call in the console', () => {
   const RAW = JSON.stringify({ command: 'rm \u202eexe.gpj\u200b\u009b\u2028\u{e0041} \u2066é' });

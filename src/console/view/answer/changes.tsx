@@ -1,7 +1,7 @@
 import type { Difference, ExplainedRequest } from '../../../conversation/index.ts';
 import { oneLine } from '../../model/format.ts';
 import { changesOf } from '../../model/why.ts';
-import { Fold } from '../parts.tsx';
+import { Fold } from '../parts/parts.tsx';
 import { EntryLinks, wordsOf } from './entry-links.tsx';
 
 interface ChangesProps {

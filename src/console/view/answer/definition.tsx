@@ -4,10 +4,10 @@ import { diffDefinitions } from '../../../conversation/view/definition-diff.ts';
 import { requests } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { clockTime, when } from '../../model/format.ts';
-import { type TurnStart, type TurnsAround, turnsAround } from '../../model/turns.ts';
+import { type TurnStart, type TurnsAround, turnsAround } from '../../model/thread/turns.ts';
 import { opened } from '../../state/conversation.ts';
-import { Line } from '../diff.tsx';
-import { Fold } from '../parts.tsx';
+import { Line } from '../parts/diff.tsx';
+import { Fold } from '../parts/parts.tsx';
 import { EntryLinks } from './entry-links.tsx';
 
 interface DefinitionProps {

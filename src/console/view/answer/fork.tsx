@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import { type ForkPoint, forkPoint } from '../../model/turns.ts';
+import { type ForkPoint, forkPoint } from '../../model/thread/turns.ts';
 import { opened } from '../../state/conversation.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { isOperator, sender } from '../../state/session.ts';

@@ -1,7 +1,7 @@
 import type { ExplainedRequest } from '../../../conversation/index.ts';
 import { count, money, oneLine } from '../../model/format.ts';
 import { segmentsOf } from '../../model/why.ts';
-import { Fold } from '../parts.tsx';
+import { Fold } from '../parts/parts.tsx';
 import { EntryLinks, wordsOf } from './entry-links.tsx';
 
 /** The request of one answer: its tokens, its facts, what was left out, and its messages. */

@@ -2,7 +2,7 @@ import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { when } from '../../model/format.ts';
-import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/inbox.ts';
+import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/list/inbox.ts';
 import { WORDS } from '../../state/alerts.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { dismiss, leaveOut, readEntry } from '../../state/inbox.ts';
@@ -10,10 +10,10 @@ import { showEntry } from '../../state/jump.ts';
 import { InConversation } from '../../state/kept.ts';
 import { linkTo } from '../../state/route.ts';
 import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
-import { ApprovalCard } from '../approval-card.tsx';
-import { QuestionCard } from '../call-row.tsx';
-import { continueTurn, FailureText } from '../failure-view.tsx';
-import { Avatar, Name } from '../parts.tsx';
+import { Avatar, Name } from '../parts/parts.tsx';
+import { ApprovalCard } from '../thread/approval-card.tsx';
+import { QuestionCard } from '../thread/call-row.tsx';
+import { continueTurn, FailureText } from '../thread/failure-view.tsx';
 
 interface EntryProps {
   readonly item: InboxItem;

@@ -1,4 +1,4 @@
-import { isDecision } from '../../model/inbox.ts';
+import { isDecision } from '../../model/list/inbox.ts';
 import {
   type Alert,
   chooseAlert,
@@ -9,7 +9,7 @@ import {
 import { isListed } from '../../state/conversations.ts';
 import { dismiss, inbox } from '../../state/inbox.ts';
 import { linkTo } from '../../state/route.ts';
-import { Icon } from '../parts.tsx';
+import { Icon } from '../parts/parts.tsx';
 import { InboxEntry } from './inbox-entry.tsx';
 
 /** Answered ones make room for the others. */

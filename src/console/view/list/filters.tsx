@@ -1,4 +1,4 @@
-import { SHOWN, type Shown } from '../../model/list.ts';
+import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { filter, isFiltered, narrow } from '../../state/list.ts';
 import { agents, phases } from '../../state/session.ts';
 

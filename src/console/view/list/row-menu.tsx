@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import type { ConversationRow } from '../../model/list.ts';
+import type { ConversationRow } from '../../model/list/list.ts';
 import { rows } from '../../state/conversations.ts';
 import { isNew, markUnread, pin, pins } from '../../state/marks.ts';
 import { attempt, isOperator, sender } from '../../state/session.ts';

@@ -1,10 +1,10 @@
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
-import { type ConversationRow, hasFailed } from '../../model/list.ts';
+import { type ConversationRow, hasFailed } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { isNew, pins } from '../../state/marks.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents } from '../../state/session.ts';
-import { Avatar, Icon } from '../parts.tsx';
+import { Avatar, Icon } from '../parts/parts.tsx';
 import { openRowMenu } from './row-menu.tsx';
 
 /** Pixels; `sidebar.css` has the same number. */

@@ -7,8 +7,8 @@ import { openPalette } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
-import { Icon } from '../parts.tsx';
-import { useVirtualList } from '../virtual-list.ts';
+import { Icon } from '../parts/parts.tsx';
+import { useVirtualList } from '../parts/virtual-list.ts';
 import { Filters } from './filters.tsx';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
 

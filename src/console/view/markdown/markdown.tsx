@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { toClipboard } from '../copy-button.tsx';
+import { toClipboard } from '../parts/copy-button.tsx';
 import { grow } from './grow.ts';
 import { codeAt, readable, render } from './render.ts';
 

@@ -1,10 +1,10 @@
 import { Fragment } from 'preact';
-import type { DaemonStatus, McpServer, ModelStatus } from '../../api/system.ts';
 import { count, duration, roughly, when } from '../../model/format.ts';
-import { isFailing } from '../../model/health.ts';
+import { isFailing } from '../../model/system/health.ts';
+import type { DaemonStatus, McpServer, ModelStatus } from '../../model/system/system.ts';
 import { linkTo } from '../../state/route.ts';
 import type { System } from '../../state/system.ts';
-import { Fold } from '../parts.tsx';
+import { Fold } from '../parts/parts.tsx';
 
 export function Daemons({ status }: System) {
   const { daemons, queue, deadLetters, at } = status;

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import type { DeadLetter } from '../../api/system.ts';
 import { when } from '../../model/format.ts';
+import type { DeadLetter } from '../../model/system/system.ts';
 import { linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { MOST_LETTERS, refresh, type System } from '../../state/system.ts';
-import { VisibleText } from '../visible-text.tsx';
+import { VisibleText } from '../parts/visible-text.tsx';
 
 /** Posts that the daemon refused, with the reason. */
 export function Letters({ letters, status: { deadLetters } }: System) {

@@ -1,9 +1,9 @@
 import { useMemo, useState } from 'preact/hooks';
 import { count, money } from '../../model/format.ts';
-import { type Chart, chartOf, type Day, sumsOf, type Unit } from '../../model/spending.ts';
+import { type Chart, chartOf, type Day, sumsOf, type Unit } from '../../model/system/spending.ts';
 import { participants } from '../../state/conversation.ts';
 import { DAYS, type System } from '../../state/system.ts';
-import { Name } from '../parts.tsx';
+import { Name } from '../parts/parts.tsx';
 
 /** What model calls used by day and agent: a chart, and a table. */
 export function SpendingView({ status: { spent = [], at } }: System) {

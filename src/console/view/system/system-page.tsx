@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import { heading } from '../../state/alerts.ts';
 import { linkTo } from '../../state/route.ts';
 import { problems, system } from '../../state/system.ts';
-import { Icon } from '../parts.tsx';
+import { Icon } from '../parts/parts.tsx';
 import { Daemons, Models, Servers } from './daemons.tsx';
 import { Letters } from './letters.tsx';
 import { SpendingView } from './spending-view.tsx';

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import type { TeamAgent } from '../../api/system.ts';
 import { money } from '../../model/format.ts';
-import { sumsOf } from '../../model/spending.ts';
+import { sumsOf } from '../../model/system/spending.ts';
+import type { TeamAgent } from '../../model/system/system.ts';
 import { attempt } from '../../state/session.ts';
 import { DAYS, type System } from '../../state/system.ts';
-import { Avatar, Icon, Name } from '../parts.tsx';
-import { VisibleText } from '../visible-text.tsx';
+import { Avatar, Icon, Name } from '../parts/parts.tsx';
+import { VisibleText } from '../parts/visible-text.tsx';
 
 export function Team({ agents, status }: System) {
   const sums = new Map(sumsOf(status.spent ?? []).map((sum) => [sum.agent, sum]));

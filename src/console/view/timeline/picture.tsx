@@ -1,8 +1,8 @@
 import { useMemo } from 'preact/hooks';
 import { roughly } from '../../model/format.ts';
-import { barsOf, LANE, passagesOf, summaryOf, TOP, type Window } from '../../model/lane-picture.ts';
-import type { Lanes } from '../../model/lanes.ts';
-import { ticksOf } from '../../model/time-axis.ts';
+import type { Lanes } from '../../model/timeline/lanes.ts';
+import { barsOf, LANE, passagesOf, summaryOf, TOP, type Window } from '../../model/timeline/shapes.ts';
+import { ticksOf } from '../../model/timeline/time-axis.ts';
 import { participants } from '../../state/conversation.ts';
 
 /** Pixels that the length of a pause needs. */

@@ -1,6 +1,6 @@
 import { count, duration, money } from '../../model/format.ts';
-import type { Lanes, Spending } from '../../model/lanes.ts';
-import { Name } from '../parts.tsx';
+import type { Lanes, Spending } from '../../model/timeline/lanes.ts';
+import { Name } from '../parts/parts.tsx';
 
 export function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
   const rows = [...lanes.spending];

@@ -1,11 +1,11 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { LANE, TOP } from '../../model/lane-picture.ts';
-import { GrowingLanes, type Lanes, PEOPLE, type Span } from '../../model/lanes.ts';
-import type { Thread } from '../../model/thread.ts';
-import { timeScale } from '../../model/time-scale.ts';
+import type { Thread } from '../../model/thread/thread.ts';
+import { GrowingLanes, type Lanes, PEOPLE, type Span } from '../../model/timeline/lanes.ts';
+import { LANE, TOP } from '../../model/timeline/shapes.ts';
+import { timeScale } from '../../model/timeline/time-scale.ts';
 import { connection, useThread } from '../../state/conversation.ts';
-import { Avatar, Name } from '../parts.tsx';
-import { describe, LanePicture } from './lane-picture.tsx';
+import { Avatar, Name } from '../parts/parts.tsx';
+import { describe, LanePicture } from './scroller.tsx';
 import { SpendingTable } from './spending.tsx';
 
 const GROWS_EVERY_MS = 250;

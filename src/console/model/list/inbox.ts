@@ -1,0 +1,93 @@
+import type { Entry } from '../../../conversation/index.ts';
+import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { type Approval, blockOf, type Call, type Question, questionOf } from '../thread/blocks.ts';
+
+/** What needs a person, of all conversations, from the activity of the list. */
+
+export interface Activity {
+  readonly agent: string;
+  readonly status: string;
+  readonly since: string | null;
+  readonly for?: string;
+  readonly of?: string;
+  readonly entry?: number;
+  readonly position?: number;
+}
+
+interface Row {
+  readonly id: string;
+  readonly title: string | null;
+  readonly activity?: readonly Activity[];
+}
+
+type Kind = 'approval' | 'outcome' | 'question' | 'failed' | 'limited';
+
+export interface InboxItem {
+  /** The same thing has the same key at each listing. */
+  readonly key: string;
+  readonly kind: Kind;
+  readonly conversation: string;
+  readonly title: string;
+  readonly agent: string;
+  readonly since: string;
+  /** Null: the list is of an older daemon. */
+  readonly entry: number | null;
+  readonly position: number;
+}
+
+/** What waits for a decision, longest first; then what failed or reached a limit, newest first. */
+export function inboxOf(rows: readonly Row[]): InboxItem[] {
+  const items = rows.flatMap((row) => (row.activity ?? []).flatMap((one) => itemOf(row, one) ?? []));
+  const [asked, ended] = [items.filter(isDecision), items.filter((item) => !isDecision(item))];
+  const older = (a: InboxItem, b: InboxItem) => (a.since < b.since ? -1 : 1);
+  return [...asked.sort(older), ...ended.sort((a, b) => older(b, a))];
+}
+
+/** An agent waits for it; the others ended. */
+export function isDecision({ kind }: InboxItem): boolean {
+  return kind !== 'failed' && kind !== 'limited';
+}
+
+function itemOf(row: Row, one: Activity): InboxItem | null {
+  const { agent, since, entry = null, position = 0 } = one;
+  const kind = kindOf(one);
+  if (kind === null) return null;
+  const key = [row.id, agent, kind, entry ?? since, position].join(' ');
+  const named = { conversation: row.id, title: row.title ?? row.id };
+  return { key, kind, ...named, agent, since: since ?? '', entry, position };
+}
+
+function kindOf({ status, for: waitsFor }: Activity): Kind | null {
+  if (status === 'failed' || status === 'limited') return status;
+  return waitsFor === 'approval' || waitsFor === 'outcome' || waitsFor === 'question' ? waitsFor : null;
+}
+
+/** What an item shows, from its entry. */
+export type InboxContent =
+  | { readonly kind: 'approval'; readonly approval: Approval; readonly call: Call }
+  | { readonly kind: 'question'; readonly question: Question }
+  | { readonly kind: 'ended'; readonly text: string; readonly code: string | null }
+  /** The conversation shows it. */
+  | { readonly kind: 'elsewhere' };
+
+export function contentOf({ agent, position }: InboxItem, entry: Entry | undefined): InboxContent {
+  if (entry?.type === 'approval-requested') return approvalOf(entry);
+  if (entry?.type === 'limit-reached') return { kind: 'ended', text: entry.content, code: null };
+  if (entry?.type !== 'message') return { kind: 'elsewhere' };
+  const { failure } = splitMessage(entry);
+  if (failure) return { kind: 'ended', text: failure.message, code: failure.code };
+  const block = blockOf(entry, (slug) => slug);
+  const call = block?.kind === 'message' ? block.calls[position] : undefined;
+  const question = call && questionOf(call, agent);
+  return question ? { kind: 'question', question } : { kind: 'elsewhere' };
+}
+
+/** Entries of older daemons name neither tool nor arguments. */
+function approvalOf(entry: Extract<Entry, { type: 'approval-requested' }>): InboxContent {
+  const { approvalId, index, risk, mayHaveRun, why = null, tool, arguments: given, call: place } = entry;
+  if (tool === undefined || given === undefined) return { kind: 'elsewhere' };
+  const approval = { approvalId, index, risk, why, mayHaveRun, answer: null, by: null, reason: null };
+  const nothing = { startedAt: null, result: null, isTold: false };
+  const call: Call = { place, id: approvalId, tool, arguments: given, status: 'asked', approval, ...nothing };
+  return { kind: 'approval', approval, call };
+}

@@ -1,0 +1,65 @@
+import { roughly } from '../format.ts';
+import type { DaemonStatus, ModelStatus, Status } from './system.ts';
+
+/** What is wrong with the daemons and what they are connected to; empty: nothing. */
+
+export interface Problem {
+  readonly text: string;
+  /** Why, or what follows from it. */
+  readonly detail?: string | undefined;
+}
+
+/** Posts are usually in a log within a second. */
+const OLD_POST_MS = 30_000;
+
+export function problemsOf(status: Status): readonly Problem[] {
+  const { daemons, queue, deadLetters, agents } = status;
+  return [
+    ...daemons.flatMap((daemon) => (daemon.error === undefined ? [] : [silent(daemon)])),
+    ...(queue === null ? [{ text: 'The nats-server did not answer' }] : lateOf(queue, Date.parse(status.at))),
+    ...agents.filter(({ connected }) => !connected).map(absent),
+    ...daemons.flatMap((daemon) => failedServers(daemon, daemons.length > 1)),
+    ...daemons.flatMap(({ models = [] }) => models.filter(isFailing).map(failing)),
+    ...(deadLetters
+      ? [{ text: deadLetters === 1 ? '1 post was refused' : `${deadLetters} posts were refused` }]
+      : []),
+  ];
+}
+
+/** Its newest call failed. */
+export function isFailing({ failure, answeredAt = '' }: ModelStatus): boolean {
+  return failure !== undefined && failure.at > answeredAt;
+}
+
+function silent({ daemon, error }: DaemonStatus): Problem {
+  return { text: `Daemon ${daemon ?? ''} does not answer`, detail: error };
+}
+
+function lateOf({ posts, oldestAt }: NonNullable<Status['queue']>, now: number): readonly Problem[] {
+  const age = oldestAt === null ? 0 : now - Date.parse(oldestAt);
+  if (age < OLD_POST_MS) return [];
+  return [
+    {
+      text: `${posts === 1 ? '1 post waits' : `${posts} posts wait`} for a daemon`,
+      detail: `the oldest for ${roughly(age)}`,
+    },
+  ];
+}
+
+function absent({ agent, absent }: Status['agents'][number]): Problem {
+  const detail = absent === 'wait' ? 'its turns wait for its program' : 'its turns fail';
+  return { text: `Agent ${agent} is not connected`, detail };
+}
+
+function failedServers({ daemon, servers = [] }: DaemonStatus, isOneOfSeveral: boolean): readonly Problem[] {
+  return servers
+    .filter(({ state }) => state === 'failed')
+    .map(({ server, error }) => ({
+      text: `MCP server ${server} is not connected${isOneOfSeveral ? ` to ${daemon}` : ''}`,
+      detail: error,
+    }));
+}
+
+function failing({ model, failure }: ModelStatus): Problem {
+  return { text: `The newest call of model ${model} failed`, detail: failure?.code };
+}

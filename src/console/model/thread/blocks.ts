@@ -1,0 +1,298 @@
+import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
+import { teamChangeText } from '../../../conversation/log/team-change.ts';
+
+/** The blocks of a thread on the screen. */
+
+export type Block =
+  | { readonly kind: 'message'; readonly index: number; readonly entry: MessageEntry; readonly calls: Calls }
+  | {
+      readonly kind: 'band';
+      readonly index: number;
+      readonly tone: BandTone;
+      readonly title: string;
+      readonly detail: string | null;
+    }
+  | {
+      readonly kind: 'passage';
+      readonly index: number;
+      readonly tone: 'handoff' | 'delegation';
+      readonly from: string;
+      readonly to: string;
+      readonly text: string;
+      /** The answer's place, where one was asked for and came. */
+      readonly answeredAt: number | null;
+    }
+  | {
+      readonly kind: 'note';
+      readonly index: number;
+      readonly tone: NoteTone;
+      readonly agent: string | null;
+      readonly title: string;
+      readonly content: string;
+      /** A turn that needs a person to continue. */
+      readonly ended: EndedTurn | null;
+    };
+
+/** How a person continues after a turn that ended early. */
+export interface EndedTurn {
+  readonly turnId: string;
+  readonly outcome: 'failed' | 'limited';
+}
+
+type BandTone = 'phase' | 'mode' | 'run' | 'stop';
+type NoteTone = 'note' | 'fault' | 'summary';
+type Calls = readonly Call[];
+
+/** A tool call and its outcome. */
+export interface Call {
+  readonly place: CallPlace;
+  readonly id: string;
+  readonly tool: string;
+  /** Unchanged from the model. */
+  readonly arguments: string;
+  readonly status: 'asked' | 'running' | 'done';
+  readonly startedAt: string | null;
+  readonly approval: Approval | null;
+  readonly result: CallResult | null;
+  /** Another entry shows it (a handoff, a delegation), so it needs no row. */
+  readonly isTold: boolean;
+}
+
+interface CallResult {
+  readonly index: number;
+  readonly content: string;
+  readonly at: string;
+  /** Milliseconds. */
+  readonly duration: number | null;
+  readonly fullOutputPath: string | null;
+}
+
+export interface Approval {
+  readonly approvalId: string;
+  readonly index: number;
+  readonly risk: string;
+  readonly why: string | null;
+  /** It was running when the daemon died, so it may have taken effect. */
+  readonly mayHaveRun: boolean;
+  /** Null while it is pending. */
+  readonly answer: string | null;
+  readonly by: string | null;
+  readonly reason: string | null;
+}
+
+export interface Question {
+  readonly call: Call;
+  readonly agent: string;
+  readonly question: string;
+  readonly options: readonly string[];
+}
+
+function callsOf(entry: MessageEntry): Calls {
+  return (entry.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, position) => ({
+    place: { index: entry.index, position },
+    id,
+    tool: name,
+    arguments: text,
+    status: 'asked',
+    startedAt: null,
+    approval: null,
+    result: null,
+    isTold: false,
+  }));
+}
+
+/** The question that an agent asks with this call; null: the call is not a question. */
+export function questionOf(call: Call, agent: string): Question | null {
+  if (call.tool !== 'ask') return null;
+  const asked = argumentsOf(call);
+  const options = Array.isArray(asked.options) ? asked.options.filter((one) => typeof one === 'string') : [];
+  return { call, agent, question: typeof asked.question === 'string' ? asked.question : '', options };
+}
+
+/** Empty if the model did not write a JSON object. */
+export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(call.arguments);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+type NameOf = (slug: string) => string;
+
+/** The block of an entry; null: it has none, or changes other blocks. */
+export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
+  const { index } = entry;
+  switch (entry.type) {
+    case 'message':
+      return entry.role === 'tool' ? null : { kind: 'message', index, entry, calls: callsOf(entry) };
+    case 'handoff':
+      return passage(entry, 'handoff', entry.summary);
+    case 'delegation-requested':
+      return passage(entry, 'delegation', entry.request);
+    case 'phase-entered':
+    case 'mode-entered':
+    case 'run-started':
+    case 'node-entered':
+    case 'run-ended':
+    case 'agent-stopped':
+    case 'agent-resumed':
+    case 'forked':
+    case 'agent-hired':
+    case 'agent-dismissed':
+    case 'team-changed':
+      return bandOf(entry, nameOf);
+    case 'turn-ended':
+    case 'summary':
+    case 'limit-reached':
+    case 'note':
+      return noteOf(entry);
+    case 'delegation-answered':
+    case 'turn-started':
+    case 'message-delivered':
+    case 'tool-started':
+    case 'approval-requested':
+    case 'approval-answered':
+    case 'title-set':
+    case 'session-set':
+    case 'claim':
+      return null;
+    default:
+      entry satisfies never;
+      return null; // a type of a newer version
+  }
+}
+
+/** Phase, mode, runs and stops. */
+export type ControlEntry = Extract<Entry, { type: ControlType }>;
+type ControlType =
+  | 'phase-entered'
+  | 'mode-entered'
+  | 'run-started'
+  | 'node-entered'
+  | 'run-ended'
+  | 'agent-stopped'
+  | 'agent-resumed'
+  | 'forked'
+  | 'agent-hired'
+  | 'agent-dismissed'
+  | 'team-changed';
+type NoteEntry = Extract<Entry, { type: 'turn-ended' | 'summary' | 'limit-reached' | 'note' }>;
+
+function passage(
+  { index, from, to }: EntryOf<'handoff'> | EntryOf<'delegation-requested'>,
+  tone: 'handoff' | 'delegation',
+  text: string,
+): Block {
+  return { kind: 'passage', index, tone, from, to, text, answeredAt: null };
+}
+
+function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
+  const band = (tone: BandTone, title: string, detail: string | null = null): Block => ({
+    kind: 'band',
+    index: entry.index,
+    tone,
+    title,
+    detail,
+  });
+  switch (entry.type) {
+    case 'phase-entered':
+      return band('phase', entry.to, reasonOf(entry.reason, entry.by, nameOf));
+    case 'mode-entered':
+      return band('mode', `mode ${entry.to}`, floorOf(entry.activeAgent, nameOf));
+    case 'run-started':
+      return band('run', `run ${entry.workflowId}`);
+    case 'node-entered':
+      return band('run', entry.node, nodeDetail(entry, nameOf));
+    case 'run-ended':
+      return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
+    case 'forked':
+      return band('run', `forked from ${entry.from} at ${entry.at}`);
+    case 'agent-hired':
+      return band('run', `${entry.name} was hired`, `by ${nameOf(entry.by)}`);
+    case 'agent-dismissed':
+      return band('run', `${nameOf(entry.agent)} was dismissed`, reasonOf(entry.reason, entry.by, nameOf));
+    case 'team-changed':
+      return band('run', 'the team changed', entry.agents.map(teamChangeText).join('; '));
+    case 'agent-stopped':
+      return band(
+        'stop',
+        `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was stopped`,
+        `by ${entry.by}`,
+      );
+    case 'agent-resumed':
+      return band(
+        'stop',
+        `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was resumed`,
+        `by ${entry.by}`,
+      );
+  }
+}
+
+function noteOf(entry: NoteEntry): Block | null {
+  const note = (
+    tone: NoteTone,
+    agent: string | null,
+    title: string,
+    content: string,
+    ended: EndedTurn | null = null,
+  ): Block => ({
+    ended,
+    kind: 'note',
+    index: entry.index,
+    tone,
+    agent,
+    title,
+    content,
+  });
+  switch (entry.type) {
+    case 'turn-ended':
+      return isNews(entry) ? note('fault', entry.agent, OUTCOMES[entry.outcome], '', endedTurn(entry)) : null;
+    case 'summary':
+      return note('summary', entry.agent, reductionOf(entry), entry.content);
+    case 'limit-reached':
+      return note('fault', entry.agent ?? null, 'A limit was reached', entry.content);
+    case 'note':
+      return note(
+        'note',
+        null,
+        entry.toolName ? `A late result of ${entry.toolName}` : 'Note',
+        entry.content,
+      );
+  }
+}
+
+function nodeDetail({ to, agent }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
+  if (to?.[0]) return `${nameOf(to[0])} works on it`;
+  return agent ? `${nameOf(agent)} begins with the next message` : null;
+}
+
+function floorOf(agent: string | null | undefined, nameOf: NameOf): string | null {
+  return agent ? `${nameOf(agent)} has the floor` : null;
+}
+
+function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
+  const which = fromIndex === toIndex ? `entry ${fromIndex} is` : `entries ${fromIndex} to ${toIndex} are`;
+  return `is shown less from here on: ${which} summed up`;
+}
+
+const OUTCOMES: Readonly<Record<EntryOf<'turn-ended'>['outcome'], string>> = {
+  completed: 'done',
+  waiting: 'waits',
+  failed: 'This turn failed',
+  aborted: 'This turn was stopped',
+  limited: 'This turn ended at a limit',
+};
+
+function isNews({ outcome }: EntryOf<'turn-ended'>): boolean {
+  return outcome === 'failed' || outcome === 'aborted' || outcome === 'limited';
+}
+
+function endedTurn({ turnId, outcome }: EntryOf<'turn-ended'>): EndedTurn | null {
+  return outcome === 'failed' || outcome === 'limited' ? { turnId, outcome } : null;
+}
+
+function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string) => string): string {
+  return reason ? `${reason} (${nameOf(by)})` : `by ${nameOf(by)}`;
+}

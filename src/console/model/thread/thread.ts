@@ -1,0 +1,311 @@
+import type { CallPlace, Entry, EntryOf, Mode } from '../../../conversation/index.ts';
+import {
+  argumentsOf,
+  type Block,
+  blockOf,
+  type Call,
+  type ControlEntry,
+  type Question,
+  questionOf,
+} from './blocks.ts';
+import { type Run, runsWith } from './runs.ts';
+
+/**
+ * One conversation, folded from its log for the screen.
+ *
+ * THREAD-1 Each index is added once and in order: known entries are ignored, a gap is refused.
+ * THREAD-2 A block is never changed, only replaced, so that blocks can be compared by identity.
+ */
+
+type AgentStatus = 'idle' | 'running' | 'waiting';
+
+export interface AgentState {
+  readonly status: AgentStatus;
+  /** The block of its turn's start; null: no turn. */
+  readonly since: string | null;
+  /** The agent has been shown every entry below this index that is meant for it. */
+  readonly cursor: number;
+  readonly isStopped: boolean;
+}
+
+const NEW_AGENT: AgentState = { status: 'idle', since: null, cursor: 0, isStopped: false };
+
+export class Thread {
+  readonly entries: Entry[] = [];
+  readonly blocks: Block[] = [];
+  readonly agents = new Map<string, AgentState>();
+  /** People and agents by id, in the order in which they first spoke. */
+  readonly authors = new Map<string, string>();
+  readonly #blockOfEntry = new Map<number, number>();
+  readonly #newestTurn = new Map<string, string>();
+  readonly #openCalls = new Map<string, CallPlace>();
+  readonly #nameOf: (slug: string) => string;
+  title: string | null = null;
+  phase = 'chat';
+  mode: Mode = 'agent';
+  activeAgent: string | null = null;
+  run: { readonly workflowId: string; readonly node: string } | null = null;
+  runs: readonly Run[] = [];
+  isStopped = false;
+
+  constructor(nameOf: (slug: string) => string = (slug) => slug) {
+    this.#nameOf = nameOf;
+  }
+
+  /** False: earlier entries are missing (THREAD-1). */
+  add(entry: Entry): boolean {
+    if (entry.index < this.entries.length) return true;
+    if (entry.index > this.entries.length) return false;
+    this.entries.push(entry);
+    const block = blockOf(entry, this.#nameOf);
+    if (block) {
+      this.#blockOfEntry.set(entry.index, this.blocks.length);
+      this.blocks.push(block);
+    }
+    this.#fold(entry);
+    return true;
+  }
+
+  stateOf(slug: string): AgentState {
+    return this.agents.get(slug) ?? { ...NEW_AGENT, isStopped: this.isStopped };
+  }
+
+  /** False: the agent began another turn since, so this one needs no action. */
+  isNewest(agent: string, turnId: string): boolean {
+    return this.#newestTurn.get(agent) === turnId;
+  }
+
+  /** The position of the block with this entry, or of the last block before it; -1: there is none. */
+  placeOf(index: number): number {
+    let low = 0;
+    let high = this.blocks.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.blocks[middle]?.index ?? 0) <= index) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  /** The pending approvals and questions, oldest first. */
+  get waitingCalls(): readonly Call[] {
+    return this.#open().filter((call) => call.approval !== null && call.approval.answer === null);
+  }
+
+  get questions(): readonly Question[] {
+    return this.#open().flatMap((call) => {
+      const asker = this.entries[call.place.index]?.author.id ?? '';
+      return questionOf(call, asker) ?? [];
+    });
+  }
+
+  #open(): Call[] {
+    return [...this.#openCalls.values()].flatMap((place) => this.#callAt(place) ?? []);
+  }
+
+  #fold(entry: Entry): void {
+    if (entry.author.kind !== 'system' && entry.type === 'message')
+      this.authors.set(entry.author.id, entry.author.name);
+    switch (entry.type) {
+      case 'message':
+        this.#message(entry);
+        break;
+      case 'turn-started':
+        this.#newestTurn.set(entry.agent, entry.turnId);
+        this.#setAgent(entry.agent, { status: 'running', since: entry.createdAt });
+        break;
+      case 'turn-ended':
+        this.#endTurn(entry);
+        break;
+      case 'tool-started':
+        this.#change(entry.call, (call) => ({
+          ...call,
+          status: 'running',
+          startedAt: entry.createdAt,
+        }));
+        break;
+      case 'approval-requested':
+        this.#askFor(entry);
+        break;
+      case 'approval-answered':
+        this.#answer(entry);
+        break;
+      case 'handoff':
+        this.activeAgent = entry.to;
+        this.#change(entry.call, (call) => ({ ...call, isTold: true }));
+        break;
+      case 'delegation-requested':
+        this.#change(entry.call, (call) => ({ ...call, isTold: true }));
+        break;
+      case 'delegation-answered':
+        this.#answered(entry);
+        break;
+      case 'title-set':
+        this.title = entry.title;
+        break;
+      case 'message-delivered':
+      case 'summary':
+      case 'session-set':
+      case 'limit-reached':
+      case 'claim':
+      case 'note':
+        break;
+      default:
+        this.#foldControl(entry);
+    }
+  }
+
+  #foldControl(entry: ControlEntry): void {
+    switch (entry.type) {
+      case 'phase-entered':
+        this.phase = entry.to;
+        this.activeAgent = null;
+        this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
+        break;
+      case 'mode-entered':
+        this.mode = entry.to;
+        if (entry.activeAgent !== undefined) this.activeAgent = entry.activeAgent;
+        break;
+      case 'run-started':
+        this.run = { workflowId: entry.workflowId, node: '' };
+        this.runs = runsWith(this.runs, entry);
+        break;
+      case 'node-entered':
+        this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node };
+        this.runs = runsWith(this.runs, entry);
+        break;
+      case 'run-ended':
+        this.run = null;
+        this.runs = runsWith(this.runs, entry);
+        break;
+      case 'agent-stopped':
+      case 'agent-resumed':
+        this.#setStopped(entry.agent, entry.type === 'agent-stopped');
+        break;
+      case 'agent-hired':
+        this.authors.set(entry.agent, entry.name);
+        break;
+      case 'forked':
+      case 'agent-dismissed':
+      case 'team-changed':
+        break;
+      default:
+        entry satisfies never; // or a type of a newer version
+    }
+  }
+
+  #setStopped(agent: string | null, isStopped: boolean): void {
+    if (agent !== null) {
+      this.#setAgent(agent, { isStopped });
+      return;
+    }
+    this.isStopped = isStopped;
+    for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
+  }
+
+  /** The entry does not name its call: it is the open call that requested this phase. */
+  #callThatEntered(phase: string): CallPlace | undefined {
+    return this.#open().find((call) => call.tool === 'set_phase' && argumentsOf(call).phase === phase)?.place;
+  }
+
+  #message(entry: EntryOf<'message'>): void {
+    if (entry.role !== 'tool') {
+      for (const [position] of (entry.tool_calls ?? []).entries()) {
+        this.#openCalls.set(keyOf({ index: entry.index, position }), { index: entry.index, position });
+      }
+      return;
+    }
+    if (!entry.call) return;
+    this.#openCalls.delete(keyOf(entry.call));
+    this.#change(entry.call, (call) =>
+      call.result // the first result of a call counts
+        ? call
+        : {
+            ...call,
+            status: 'done',
+            result: {
+              index: entry.index,
+              content: entry.content ?? '',
+              at: entry.createdAt,
+              duration: entry.duration ?? null,
+              fullOutputPath: entry.fullOutputPath ?? null,
+            },
+          },
+    );
+  }
+
+  #endTurn(entry: EntryOf<'turn-ended'>): void {
+    const status = entry.outcome === 'waiting' ? 'waiting' : 'idle';
+    this.#setAgent(entry.agent, {
+      status,
+      since: status === 'waiting' ? entry.createdAt : null,
+      cursor: Math.max(this.stateOf(entry.agent).cursor, entry.lastProcessedMessageIndex),
+    });
+  }
+
+  #askFor(entry: EntryOf<'approval-requested'>): void {
+    const { approvalId, index, risk, mayHaveRun, why = null } = entry;
+    this.#change(entry.call, (call) => ({
+      ...call,
+      approval: { approvalId, index, risk, mayHaveRun, why, answer: null, by: null, reason: null },
+    }));
+  }
+
+  #answer(entry: EntryOf<'approval-answered'>): void {
+    this.#change(entry.call, (call) => ({
+      ...call,
+      approval: call.approval && {
+        ...call.approval,
+        answer: entry.answer,
+        by: entry.author.name,
+        reason: entry.reason ?? null,
+      },
+    }));
+  }
+
+  #answered(entry: EntryOf<'delegation-answered'>): void {
+    const place = this.blocks.findLastIndex(
+      (block) =>
+        block.kind === 'passage' &&
+        block.tone === 'delegation' &&
+        block.answeredAt === null &&
+        block.from === entry.to &&
+        block.to === entry.from,
+    );
+    const block = this.blocks[place];
+    if (block?.kind === 'passage')
+      this.blocks[place] = { ...block, answeredAt: entry.answers.at(-1) ?? entry.index };
+  }
+
+  #setAgent(slug: string, change: Partial<AgentState>): void {
+    this.agents.set(slug, { ...this.stateOf(slug), ...change });
+  }
+
+  #callAt(place: CallPlace): Call | undefined {
+    const block = this.blocks[this.#blockOfEntry.get(place.index) ?? -1];
+    return block?.kind === 'message' ? block.calls[place.position] : undefined;
+  }
+
+  #change(place: CallPlace | undefined, change: (call: Call) => Call): void {
+    const at = place ? this.#blockOfEntry.get(place.index) : undefined;
+    const block = at === undefined ? undefined : this.blocks[at];
+    if (at === undefined || block?.kind !== 'message' || !place) return;
+    const calls = block.calls.map((call, position) => (position === place.position ? change(call) : call));
+    this.blocks[at] = { ...block, calls }; // THREAD-2
+  }
+}
+
+function keyOf({ index, position }: CallPlace): string {
+  return `${index}/${position}`;
+}
+
+/** The agents by the position of the last block that they were shown. */
+export function readMarkers(thread: Thread): ReadonlyMap<number, readonly string[]> {
+  const markers = new Map<number, string[]>();
+  for (const [slug, { cursor }] of thread.agents) {
+    const place = thread.placeOf(cursor - 1);
+    if (cursor === 0 || place < 0) continue;
+    markers.set(place, [...(markers.get(place) ?? []), slug]);
+  }
+  return markers;
+}

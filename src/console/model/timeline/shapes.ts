@@ -1,0 +1,177 @@
+import { type Lanes, type Passage, PEOPLE, type Span } from './lanes.ts';
+import type { TimeScale } from './time-scale.ts';
+
+/**
+ * The shapes of the timeline, in pixels of its visible part.
+ *
+ * SHAPES-1 Their number depends on the lanes and the kinds, not on the entries: all bars of a lane and kind are one path.
+ *    Bars that are too thin to tell apart are drawn as one.
+ */
+
+export const LANE = 46;
+export const TOP = 44;
+/** Bars that are thinner than this, and closer, are one. */
+const THIN = 2;
+const POST_WIDTH = 3;
+
+const SHAPES: Readonly<Record<Span['kind'], readonly [top: number, height: number]>> = {
+  wait: [LANE / 2 - 2, 4],
+  turn: [10, LANE - 20],
+  call: [14, LANE - 28],
+  tool: [LANE - 15, 6],
+  approval: [LANE - 15, 6],
+  post: [11, LANE - 22],
+};
+/** From the lowest layer to the highest. */
+const KINDS = Object.keys(SHAPES) as Span['kind'][];
+
+/** The visible part of the picture. */
+export interface Window {
+  readonly scale: TimeScale;
+  readonly rows: readonly string[];
+  /** Pixels of the whole picture. */
+  readonly width: number;
+  /** Pixels before the visible part. */
+  readonly from: number;
+  /** Pixels of the visible part. */
+  readonly visible: number;
+}
+
+export interface Bars {
+  readonly lane: string;
+  readonly kind: Span['kind'];
+  readonly isOpen: boolean;
+  readonly path: string;
+}
+
+export interface Passages {
+  readonly kind: Passage['kind'];
+  readonly lines: string;
+  readonly ends: string;
+}
+
+export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] {
+  const groups = new Map<string, { bars: Omit<Bars, 'path'>; placed: [from: number, to: number][] }>();
+  for (const span of spans) {
+    const [from, to] = extentOf(span, window);
+    if (to < 0 || from > window.visible || !window.rows.includes(span.lane)) continue;
+    const { kind, lane, isOpen = false } = span;
+    const key = `${kind} ${isOpen} ${lane}`;
+    const group = groups.get(key) ?? { bars: { kind, lane, isOpen }, placed: [] };
+    groups.set(key, group);
+    const last = group.placed.at(-1);
+    if (last && to - from < THIN && from >= last[0] && from - last[1] < THIN) last[1] = Math.max(last[1], to);
+    else group.placed.push([Math.max(from, -THIN), Math.min(to, window.visible + THIN)]);
+  }
+  return [...groups.values()]
+    .map(({ bars, placed }) => {
+      const [top, height] = SHAPES[bars.kind];
+      const y = TOP + window.rows.indexOf(bars.lane) * LANE + top;
+      return { ...bars, path: placed.map(([from, to]) => barPath(from, y, to - from, height)).join('') };
+    })
+    .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || Number(a.isOpen) - Number(b.isOpen));
+}
+
+export function passagesOf(passages: readonly Passage[], window: Window): readonly Passages[] {
+  const groups = new Map<Passage['kind'], { lines: string; ends: string }>();
+  const lastOf = new Map<string, number>();
+  for (const { kind, at, from, to } of passages) {
+    const x = window.scale.at(at) * window.width - window.from;
+    const key = `${kind} ${from} ${to}`;
+    const last = lastOf.get(key);
+    if (x < 0 || x > window.visible || (last !== undefined && x - last < THIN)) continue;
+    lastOf.set(key, x);
+    const [start, end] = [from, to].map((lane) => TOP + (window.rows.indexOf(lane) + 0.5) * LANE);
+    if (start === undefined || end === undefined) continue;
+    const tip = end - Math.sign(end - start) * (LANE / 2 - 10);
+    const { lines, ends } = groups.get(kind) ?? { lines: '', ends: '' };
+    groups.set(kind, {
+      lines: `${lines}M${short(x)} ${start}V${tip}`,
+      ends: `${ends}M${short(x - 2.5)} ${tip}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0`,
+    });
+  }
+  return [...groups].map(([kind, shapes]) => ({ kind, ...shapes }));
+}
+
+/** The span at a point; the highest layer wins. */
+export function spanAt(spans: readonly Span[], window: Window, x: number, y: number): Span | null {
+  const row = Math.floor((y - TOP) / LANE);
+  const lane = window.rows[row];
+  if (lane === undefined) return null;
+  const inRow = y - TOP - row * LANE;
+  let found: Span | null = null;
+  for (const span of spans) {
+    if (span.lane !== lane) continue;
+    const [top, height] = SHAPES[span.kind];
+    if (inRow < top - 1 || inRow > top + height + 1) continue;
+    const [from, to] = extentOf(span, window);
+    if (x < from - THIN || x > to + THIN) continue;
+    if (!found || KINDS.indexOf(span.kind) >= KINDS.indexOf(found.kind)) found = span;
+  }
+  return found;
+}
+
+/** Where it is, in pixels of the visible part. */
+export function extentOf(span: Span, { scale, width, from }: Window): [from: number, to: number] {
+  const start = scale.at(span.from) * width - from;
+  const end = span.kind === 'post' ? start + POST_WIDTH : scale.at(span.to) * width - from;
+  return [start, Math.max(end, start + 1)];
+}
+
+/** A number of each kind, for a person who does not see the picture. */
+export function summaryOf({ spans, passages, agents }: Lanes): string {
+  const several = (number: number, one: string, many = `${one}s`) =>
+    number === 0 ? [] : [`${number} ${number === 1 ? one : many}`];
+  const spansOf = (kind: Span['kind']) => spans.filter((span) => span.kind === kind).length;
+  const passagesOfKind = (kind: Passage['kind']) => passages.filter((one) => one.kind === kind).length;
+  return [
+    several(agents.length, 'agent'),
+    several(spansOf('turn'), 'turn'),
+    several(spansOf('call'), 'model call'),
+    several(spansOf('tool'), 'tool call'),
+    several(passagesOfKind('handoff'), 'handoff'),
+    several(passagesOfKind('delegation'), 'delegation'),
+    several(spans.filter(({ kind, lane }) => kind === 'post' && lane === PEOPLE).length, 'post'),
+  ]
+    .flat()
+    .join(', ');
+}
+
+/** The turn in this direction; without turns, the call or post. */
+export function neighbour(
+  stops: readonly Span[],
+  rows: readonly string[],
+  now: Span,
+  key: string,
+): Span | undefined {
+  const at = stops.indexOf(now);
+  if (key === 'ArrowRight') return stops[at + 1];
+  if (key === 'ArrowLeft') return stops[at - 1];
+  if (key === 'Home') return stops[0];
+  if (key === 'End') return stops.at(-1);
+  const by = key === 'ArrowDown' ? 1 : -1;
+  const lanes = new Set(stops.map(({ lane }) => lane));
+  for (let row = rows.indexOf(now.lane) + by; row >= 0 && row < rows.length; row += by) {
+    const lane = rows[row] ?? '';
+    if (lanes.has(lane)) return nearest(stops, lane, now.from);
+  }
+  return undefined;
+}
+
+function nearest(stops: readonly Span[], lane: string, time: number): Span | undefined {
+  let found: Span | undefined;
+  for (const stop of stops) {
+    if (stop.lane !== lane) continue;
+    if (!found || Math.abs(stop.from - time) < Math.abs(found.from - time)) found = stop;
+  }
+  return found;
+}
+
+function barPath(x: number, y: number, width: number, height: number): string {
+  const radius = Math.min(2, width / 2, height / 2);
+  const corner = (dx: number, dy: number) => `a${radius} ${radius} 0 0 1 ${dx * radius} ${dy * radius}`;
+  const [across, down] = [short(width - 2 * radius), short(height - 2 * radius)];
+  return `M${short(x + radius)} ${y}h${across}${corner(1, 1)}v${down}${corner(-1, 1)}h-${across}${corner(-1, -1)}v-${down}${corner(1, -1)}z`;
+}
+
+const short = (pixels: number): string => pixels.toFixed(1);

@@ -1,0 +1,262 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { DeliveryMode } from '../../../conversation/index.ts';
+import { keepDraft, readDraft } from '../../api/session.ts';
+import { candidates, completed, mentionAt } from '../../model/mention.ts';
+import { ownMessages, useThread } from '../../state/conversation.ts';
+import { route } from '../../state/route.ts';
+import { agents, identity, mayApprove, mayPost, publisher, sign, signature } from '../../state/session.ts';
+import { Avatar, Icon } from '../parts/parts.tsx';
+
+/** What happens to a message to an agent at work. */
+const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
+  { delivery: 'steer', means: 'Steer: they read it during their turn' },
+  { delivery: 'queue', means: 'Queue: they answer it after their turn' },
+  { delivery: 'interrupt', means: 'Interrupt: it ends their turn, they answer it now' },
+];
+
+interface ComposerProps {
+  /** False: the post was refused, and the text stays in the field. */
+  readonly onPost: (content: string, delivery: DeliveryMode) => Promise<boolean>;
+  /** The conversation that it writes to; empty for a new one. */
+  readonly place: string;
+}
+
+export function Composer({ onPost, place }: ComposerProps) {
+  const [delivery, setDelivery] = useState<DeliveryMode>('steer');
+  const writing = useWriting(place, (content) => onPost(content, delivery));
+  if (!mayPost.value) {
+    const may = mayApprove.value ? 'read and approve' : 'read';
+    return <p class="composer muted">Your token may {may} but not post.</p>;
+  }
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void writing.post();
+      }}
+    >
+      <Suggestions writing={writing} />
+      {place !== '' && <StopNotice />}
+      <div class="field">
+        <textarea
+          id="composer"
+          ref={writing.field}
+          rows={Math.min(writing.text.split('\n', 8).length, 8)}
+          placeholder="Write a message, @ to name an agent"
+          aria-label="Message"
+          aria-haspopup="listbox"
+          aria-controls="suggestions"
+          aria-autocomplete="list"
+          aria-activedescendant={writing.suggested.length > 0 ? `suggestion-${writing.chosen}` : undefined}
+          value={writing.text}
+          onInput={writing.onInput}
+          onKeyDown={writing.onKeyDown}
+          onSelect={writing.onSelect}
+        />
+        <button type="submit" class="send" disabled={writing.text.trim() === ''} aria-label="Send">
+          <Icon name="send" />
+        </button>
+      </div>
+      <div class="options">
+        {place !== '' && <Signature />}
+        {place !== '' && (
+          <label>
+            <span class="muted">While they work</span>
+            <select
+              aria-label="Delivery"
+              value={delivery}
+              onChange={(event) => setDelivery(event.currentTarget.value as DeliveryMode)}
+            >
+              {DELIVERIES.map((one) => (
+                <option key={one.delivery} value={one.delivery}>
+                  {one.means}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <span class="muted keys">
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
+        </span>
+      </div>
+    </form>
+  );
+}
+
+function StopNotice() {
+  const thread = useThread()?.thread;
+  if (!thread?.isStopped) return null;
+  return (
+    <p class="muted stop-notice">
+      The conversation is stopped: agents read this after you resume them. A message that names an agent with
+      @ resumes it.
+    </p>
+  );
+}
+
+function Signature() {
+  const own = identity.value?.name;
+  if (own)
+    return (
+      <span class="muted">
+        as {publisher.value}/{own}
+      </span>
+    ); // the token says so
+  return (
+    <label>
+      <span class="muted">as {publisher.value}/</span>
+      <input
+        class="signature"
+        aria-label="Your name"
+        placeholder="your name"
+        maxLength={60}
+        value={signature.value}
+        onInput={(event) => sign(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+type Writing = ReturnType<typeof useWriting>;
+
+function useWriting(place: string, onPost: (content: string) => Promise<boolean>) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const caret = useRef<number | null>(null);
+  const [text, setText] = useState(() => readDraft(place));
+  const [cursor, setCursor] = useState(0);
+  const [chosen, choose] = useState(0);
+  const [isDismissed, dismiss] = useState(false);
+  const mention = isDismissed ? null : mentionAt(text, cursor);
+  const suggested = mention ? candidates(agents.value, mention.typed).slice(0, 8) : [];
+
+  useEffect(() => {
+    if (route.value.page === 'new') field.current?.focus();
+  }, []);
+  useLayoutEffect(() => {
+    if (caret.current === null) return; // before the next key: a later frame would move what is typed meanwhile
+    field.current?.focus();
+    field.current?.setSelectionRange(caret.current, caret.current);
+    caret.current = null;
+  }, [text]);
+  const write = (next: string) => {
+    setText(next);
+    keepDraft(place, next);
+  };
+  const post = async () => {
+    const content = text.trim();
+    if (content === '') return;
+    write('');
+    setCursor(0);
+    field.current?.focus();
+    if (await onPost(content)) return;
+    write([content, readDraft(place)].filter((part) => part !== '').join('\n\n')); // it was refused
+  };
+  const recall = useRecall(text, (message) => {
+    write(message);
+    caret.current = message.length;
+  });
+  const take = (slug: string) => {
+    if (!mention) return;
+    const after = completed(text, mention, slug);
+    write(after.text);
+    setCursor(after.cursor);
+    caret.current = after.cursor;
+  };
+  const onInput = (event: { readonly currentTarget: HTMLTextAreaElement }) => {
+    write(event.currentTarget.value);
+    setCursor(event.currentTarget.selectionStart);
+    choose(0);
+    dismiss(false);
+  };
+  const onSelect = (event: { readonly currentTarget: HTMLTextAreaElement }) =>
+    setCursor(event.currentTarget.selectionStart);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    const picked = suggested[chosen];
+    if (
+      picked &&
+      handleSuggestion(event, {
+        suggested: suggested.length,
+        chosen,
+        choose,
+        dismiss,
+        take: () => take(picked.slug),
+      })
+    ) {
+      event.preventDefault();
+      event.stopPropagation();
+    } else if (event.key === 'Enter' && !event.shiftKey) {
+      event.preventDefault();
+      void post();
+    } else if (recall(event.key)) event.preventDefault();
+  };
+  return { field, text, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
+}
+
+/** The up arrow in an empty field writes the person's last message, then the ones before; the down arrow goes back. */
+function useRecall(text: string, write: (message: string) => void): (key: string) => boolean {
+  const recalled = useRef({ at: -1, text: '' });
+  return (key) => {
+    const by = { ArrowUp: 1, ArrowDown: -1 }[key];
+    const last = recalled.current.text === text && text !== '' ? recalled.current.at : -1;
+    if (by === undefined || (text !== '' && last === -1) || last + by < -1) return false;
+    const messages = ownMessages();
+    const at = Math.min(last + by, messages.length - 1);
+    if (at === last) return true;
+    recalled.current = { at, text: messages[at] ?? '' };
+    write(recalled.current.text);
+    return true;
+  };
+}
+
+interface Suggesting {
+  readonly suggested: number;
+  readonly chosen: number;
+  readonly choose: (place: number) => void;
+  readonly dismiss: (isDismissed: boolean) => void;
+  readonly take: () => void;
+}
+
+/** False: the list does not use this key. */
+function handleSuggestion(
+  { key }: KeyboardEvent,
+  { suggested, chosen, choose, dismiss, take }: Suggesting,
+): boolean {
+  if (key === 'ArrowDown') choose((chosen + 1) % suggested);
+  else if (key === 'ArrowUp') choose((chosen + suggested - 1) % suggested);
+  else if (key === 'Enter' || key === 'Tab') take();
+  else if (key === 'Escape') dismiss(true);
+  else return false;
+  return true;
+}
+
+function Suggestions({ writing }: { readonly writing: Writing }) {
+  return (
+    <div
+      id="suggestions"
+      class="suggestions"
+      role="listbox"
+      aria-label="Agents"
+      hidden={writing.suggested.length === 0}
+    >
+      {writing.suggested.map((agent, place) => (
+        <div
+          key={agent.slug}
+          id={`suggestion-${place}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={place === writing.chosen}
+          onMouseDown={(event) => {
+            event.preventDefault();
+            writing.take(agent.slug);
+          }}
+        >
+          <Avatar id={agent.slug} size="small" />
+          <span>@{agent.slug}</span>
+          <span class="muted">{agent.description || agent.name}</span>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+import { useEffect } from 'preact/hooks';
+import type { DeliveryMode } from '../../../conversation/index.ts';
+import { heading } from '../../state/alerts.ts';
+import { connection, useThread } from '../../state/conversation.ts';
+import { titleOf } from '../../state/conversations.ts';
+import { jumpTo } from '../../state/jump.ts';
+import { send } from '../../state/outbox.ts';
+import { route } from '../../state/route.ts';
+import { AnswerPanel } from '../answer/panel.tsx';
+import { UnknownConversation } from '../parts/unknown.tsx';
+import { KeptPosts } from '../thread/outbox-view.tsx';
+import { ThreadView } from '../thread/thread-view.tsx';
+import { Timeline } from '../timeline/timeline.tsx';
+import { Composer } from './composer.tsx';
+import { Header } from './header.tsx';
+import { People } from './people.tsx';
+import { Runs } from './runs.tsx';
+
+export function ConversationPage() {
+  const here = useThread();
+  const title = here && (titleOf(here.id) ?? here.thread.title);
+  useEffect(() => {
+    heading.value = title ?? '';
+    return () => {
+      heading.value = '';
+    };
+  }, [title]);
+  const at = route.value;
+  if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
+  const post = (content: string, delivery: DeliveryMode) => send(at.id, { content, delivery });
+  return (
+    <>
+      <main class="page">
+        <Header key={at.id} />
+        <People />
+        <ConnectionBar />
+        <Runs />
+        <WaitingBar />
+        <UnknownConversation />
+        {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
+        <KeptPosts place={at.id} />
+        <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
+      </main>
+      {at.panel && <AnswerPanel key={at.id} id={at.id} panel={at.panel} />}
+    </>
+  );
+}
+
+/** Jumps to pending approvals and questions, which may be far above. */
+function WaitingBar() {
+  const thread = useThread()?.thread;
+  const waiting = [...(thread?.questions.map(({ call }) => call) ?? []), ...(thread?.waitingCalls ?? [])];
+  const [first] = waiting;
+  if (!first) return null;
+  return (
+    <p class="waiting-bar">
+      <button type="button" class="link" onClick={() => jumpTo(first.place.index)}>
+        {waiting.length === 1
+          ? '1 approval or answer needed'
+          : `${waiting.length} approvals or answers needed`}
+      </button>
+    </p>
+  );
+}
+
+function ConnectionBar() {
+  const state = connection.value;
+  if (state.kind !== 'over') return null;
+  return (
+    <p class="connection" role="status">
+      {state.message}
+    </p>
+  );
+}

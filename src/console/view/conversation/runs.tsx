@@ -1,0 +1,110 @@
+import { type PathNode, pathOf, type Run, type Step } from '../../model/thread/runs.ts';
+import { nameOf, useThread } from '../../state/conversation.ts';
+import { jumpTo } from '../../state/jump.ts';
+import { workflows } from '../../state/session.ts';
+import { Avatar, Fold, Name } from '../parts/parts.tsx';
+
+/** The newest run of the conversation as a path, unfolded to its steps; earlier runs below it. */
+export function Runs() {
+  const runs = useThread()?.thread.runs ?? [];
+  const newest = runs.at(-1);
+  if (!newest) return null;
+  const earlier = runs.slice(0, -1).reverse();
+  return (
+    <section class="runs" aria-label="Runs">
+      <Fold name={`run-${newest.runId}`} summary={<Path run={newest} />}>
+        <Steps run={newest} />
+        {earlier.length > 0 && (
+          <section aria-label="Earlier runs">
+            <h3>Earlier runs</h3>
+            {earlier.map((run) => (
+              <Fold key={run.runId} name={`run-${run.runId}`} summary={<Path run={run} />}>
+                <Steps run={run} />
+              </Fold>
+            ))}
+          </section>
+        )}
+      </Fold>
+    </section>
+  );
+}
+
+function nodesOf(run: Run): readonly PathNode[] {
+  return pathOf(
+    run,
+    workflows.value.find(({ id }) => id === run.workflowId),
+  );
+}
+
+function Path({ run }: { readonly run: Run }) {
+  const outcome = run.steps.at(-1)?.result?.outcome;
+  return (
+    <span class="run-line">
+      <span class="run-name">
+        Run {run.workflowId}
+        {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
+      </span>
+      <ol class="run-path">
+        {nodesOf(run).map(({ node, agent, state, visits }) => (
+          <li key={node} class={state} aria-current={state === 'current' ? 'step' : undefined}>
+            {agent && <Avatar id={agent} size="small" />}
+            {node}
+            {visits > 1 && <span class="visits"> ×{visits}</span>}
+            <span class="unseen">{WORDS[state]}</span>
+          </li>
+        ))}
+      </ol>
+    </span>
+  );
+}
+
+const WORDS: Readonly<Record<PathNode['state'], string>> = {
+  done: ', done',
+  current: ', current node',
+  ahead: ', not entered',
+};
+
+/** What happened, in order, and where each node can lead. */
+function Steps({ run }: { readonly run: Run }) {
+  const nodes = new Map(nodesOf(run).map((one) => [one.node, one]));
+  return (
+    <ol class="run-steps">
+      {run.steps.map((step) => (
+        <li key={step.index} class={step.result ? 'done' : run.isOver ? 'ahead' : 'current'}>
+          <p class="by">
+            {step.agent && <Avatar id={step.agent} size="small" />}
+            <button type="button" class="link" onClick={() => jumpTo(step.index)}>
+              {step.node}
+            </button>
+            {step.agent && <Name id={step.agent} name={nameOf(step.agent)} />}
+            {!step.result && !run.isOver && <span class="muted">works on it</span>}
+          </p>
+          <Outcomes step={step} node={nodes.get(step.node)} />
+          {step.result?.summary && (
+            <p class="handed-on" dir="auto">
+              {step.result.summary}
+            </p>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Outcomes({ step, node }: { readonly step: Step; readonly node: PathNode | undefined }) {
+  const { result } = step;
+  const known = node?.outcomes ?? [];
+  const isKnown = known.some(({ outcome }) => outcome === result?.outcome);
+  return (
+    <ul class="outcomes" aria-label="Outcomes">
+      {known.map(({ outcome, to }) => (
+        <li key={outcome} class={outcome === result?.outcome ? 'taken' : ''}>
+          {outcome} <span aria-hidden="true">→</span>
+          <span class="unseen">leads to</span> {to}
+          {outcome === result?.outcome && <span class="unseen">, taken</span>}
+        </li>
+      ))}
+      {result && !isKnown && <li class="taken">{result.outcome}</li>}
+    </ul>
+  );
+}

@@ -1,0 +1,195 @@
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { when } from '../model/format.ts';
+import { FILTERS, partsOf } from '../model/list/search-query.ts';
+import {
+  answer,
+  type Choice,
+  choices,
+  choose,
+  chosen,
+  isPaletteOpen,
+  isSearching,
+  keepSearching,
+  typed,
+} from '../state/palette.ts';
+import { Avatar } from './parts/parts.tsx';
+
+const GROUPS: Readonly<Record<Choice['kind'], string>> = {
+  agent: 'Write to an agent',
+  conversation: 'Conversations',
+  message: 'Messages',
+};
+
+/** Together: the types know `role` of an input only with a `list` of the browser. */
+const COMBOBOX = {
+  role: 'combobox',
+  'aria-expanded': 'true',
+  'aria-controls': 'palette-found',
+  'aria-autocomplete': 'list',
+} as object;
+
+/** Jumps anywhere: a field and the list of what fits. */
+export function Palette() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(keepSearching, []);
+  useEffect(() => {
+    const onClick = ({ target }: MouseEvent) => {
+      if (target === dialog.current) isPaletteOpen.value = false; // beside it
+    };
+    dialog.current?.addEventListener('click', onClick);
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class="palette"
+      aria-label="Search"
+      onClose={() => {
+        isPaletteOpen.value = false;
+      }}
+    >
+      {isPaletteOpen.value && <Search />}
+    </dialog>
+  );
+}
+
+function Search() {
+  const found = choices.value;
+  const at = Math.min(chosen.value, found.length - 1);
+  const list = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const dialog = list.current?.closest('dialog');
+    dialog?.showModal(); // only now: it focuses the field that it contains
+    return () => dialog?.close();
+  }, []);
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
+  }, [at]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const choice = found[at];
+    if (step !== undefined) chosen.value = (at + step + found.length) % Math.max(1, found.length);
+    else if (event.key === 'Enter' && choice) choose(choice);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      <input
+        {...COMBOBOX}
+        aria-label="Search conversations, agents and messages"
+        aria-activedescendant={at >= 0 ? `palette-${at}` : undefined}
+        placeholder="Search conversations, agents and messages"
+        autocomplete="off"
+        spellcheck={false}
+        autofocus
+        value={typed.value}
+        onInput={(event) => {
+          typed.value = event.currentTarget.value;
+          chosen.value = 0;
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div id="palette-found" class="found" role="listbox" aria-label="Found" ref={list} tabIndex={-1}>
+        {found.map((choice, place) => (
+          <Option
+            key={keyOf(choice)}
+            {...{ choice, place }}
+            isFirst={found[place - 1]?.kind !== choice.kind}
+            isChosen={place === at}
+          />
+        ))}
+      </div>
+      <p class="muted hint" role="status">
+        {hintOf(found.length)}
+      </p>
+    </>
+  );
+}
+
+function hintOf(count: number): string {
+  const { failure, pending } = answer.value;
+  if (failure !== null) return `Messages cannot be searched: ${failure}`;
+  if (pending > 0) return `The index is being built: ${pending} conversations are missing.`;
+  if (isSearching.value) return 'Searching…';
+  if (count === 0) return 'Nothing fits.';
+  return `Filters: ${FILTERS.map((name) => `${name}:`).join(' ')}`;
+}
+
+function keyOf(choice: Choice): string {
+  if (choice.kind === 'agent') return `a ${choice.slug}`;
+  return choice.kind === 'conversation'
+    ? `c ${choice.id}`
+    : `m ${choice.hit.conversation} ${choice.hit.index}`;
+}
+
+interface OptionProps {
+  readonly choice: Choice;
+  readonly place: number;
+  readonly isFirst: boolean;
+  readonly isChosen: boolean;
+}
+
+function Option({ choice, place, isFirst, isChosen }: OptionProps) {
+  return (
+    <>
+      {isFirst && (
+        <div class="group muted" role="presentation">
+          {GROUPS[choice.kind]}
+        </div>
+      )}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and handles the keys */}
+      <div
+        id={`palette-${place}`}
+        class="option"
+        role="option"
+        tabIndex={-1}
+        aria-selected={isChosen}
+        onClick={() => choose(choice)}
+        onPointerMove={() => {
+          chosen.value = place;
+        }}
+      >
+        <OptionText choice={choice} />
+      </div>
+    </>
+  );
+}
+
+function OptionText({ choice }: { readonly choice: Choice }) {
+  if (choice.kind === 'agent')
+    return (
+      <>
+        <span class="line">
+          <Avatar id={choice.slug} size="small" />
+          <bdi>{choice.name}</bdi>
+        </span>
+        <span class="muted">{choice.description}</span>
+      </>
+    );
+  if (choice.kind === 'conversation')
+    return (
+      <span class="line">
+        <bdi class="title">{choice.title}</bdi>
+        <time class="muted" dateTime={choice.at}>
+          {when(choice.at, Date.now())}
+        </time>
+      </span>
+    );
+  const { author, title, conversation, at, snippet, marks } = choice.hit;
+  return (
+    <>
+      <span class="line">
+        <bdi class="title">{author.name}</bdi>
+        <bdi class="muted">{title ?? conversation}</bdi>
+        <time class="muted" dateTime={at}>
+          {when(at, Date.now())}
+        </time>
+      </span>
+      <bdi class="snippet">
+        {partsOf(snippet, marks).map(({ text, isFound }, place) =>
+          isFound ? <mark key={place}>{text}</mark> : text,
+        )}
+      </bdi>
+    </>
+  );
+}

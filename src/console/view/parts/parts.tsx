@@ -1,0 +1,74 @@
+import type { ComponentChildren } from 'preact';
+import { participants } from '../../state/conversation.ts';
+import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
+
+/** Small components of all pages. */
+
+export function Avatar({ id, size = 'normal' }: { readonly id: string; readonly size?: 'normal' | 'small' }) {
+  const who = participants.value.get(id);
+  const shape = who?.isAgent ? 'agent' : 'person';
+  return (
+    <span class={`avatar ${size} ${shape} c${who?.colour ?? 0}`} aria-hidden="true">
+      {who?.initials ?? '·'}
+    </span>
+  );
+}
+
+export function Name({ id, name }: { readonly id: string; readonly name?: string }) {
+  const who = participants.value.get(id);
+  return <span class={`name c${who?.colour ?? 0}`}>{name ?? who?.name ?? id}</span>;
+}
+
+const PATHS = {
+  back: 'M15 5l-7 7 7 7',
+  close: 'M6 6l12 12M18 6L6 18',
+  plus: 'M12 5v14M5 12h14',
+  stop: 'M7 7h10v10H7z',
+  play: 'M8 5l11 7-11 7z',
+  why: 'M9.500 9a2.500 2.500 0 1 1 3.600 2.300c-.8.4-1.100 1-1.100 1.900M12 16.800v.2',
+  chevron: 'M9 6l6 6-6 6',
+  search: 'M11 5a6 6 0 1 0 0 12a6 6 0 0 0 0-12M15.500 15.500L20 20',
+  more: 'M4 12h2M11 12h2M18 12h2',
+  filter: 'M4 6h16M7 12h10M10 18h4',
+  pin: 'M9 4h6l-1 6l3 3H7l3-3zM12 13v7',
+  send: 'M5 12h13M12 6l6 6-6 6',
+  question: 'M9.500 9a2.500 2.500 0 1 1 3.600 2.300c-.8.4-1.100 1-1.100 1.900M12 16.800v.2',
+} as const;
+
+export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}
+
+const isOpenNow = ({ currentTarget }: Event): boolean =>
+  currentTarget instanceof HTMLDetailsElement && currentTarget.open;
+
+/** A native disclosure, which needs no script and supports the keyboard. */
+export function Fold({
+  summary,
+  children,
+  isOpen,
+  name,
+}: {
+  readonly summary: ComponentChildren;
+  readonly children: ComponentChildren;
+  readonly isOpen?: boolean;
+  /** Unique in the conversation: then it stays open when it is scrolled out of sight. */
+  readonly name?: string;
+}) {
+  const conversation = useConversation();
+  const keep =
+    name === undefined ? undefined : (event: Event) => keepUnfolded(conversation, name, isOpenNow(event));
+  return (
+    <details class="fold" open={name === undefined ? isOpen : isUnfolded(conversation, name)} onToggle={keep}>
+      <summary>
+        <Icon name="chevron" />
+        {summary}
+      </summary>
+      <div class="folded">{children}</div>
+    </details>
+  );
+}

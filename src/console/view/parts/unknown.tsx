@@ -1,0 +1,36 @@
+import { loggedLength, useThread } from '../../state/conversation.ts';
+import { outbox } from '../../state/outbox.ts';
+import { linkTo } from '../../state/route.ts';
+
+/** The number of entries that the conversation has; null: not known yet. */
+function useLength(): number | null {
+  const here = useThread();
+  if (!here || loggedLength.value === null) return null;
+  return Math.max(loggedLength.value, here.thread.entries.length);
+}
+
+/** Of an address with the id of no conversation. A message begins it. */
+export function UnknownConversation() {
+  const here = useThread();
+  const isEmpty = useLength() === 0;
+  if (!here || !isEmpty || outbox.value.some(({ conversation }) => conversation === here.id)) return null;
+  return (
+    <p class="unknown" role="status">
+      There is no conversation <code>{here.id}</code>. <a href={linkTo.list}>Open the list</a>, or write its
+      first message.
+    </p>
+  );
+}
+
+/** Of an address with an entry that the panel cannot show. */
+export function UnknownEntry({ index, what }: { readonly index: number; readonly what: string }) {
+  const here = useThread();
+  const length = useLength();
+  if (!here || length === null) return null;
+  return (
+    <p class="unknown" role="status">
+      {index < length ? `Entry ${index} is not ${what}.` : `This conversation has no entry ${index}.`}{' '}
+      <a href={linkTo.conversation(here.id)}>Open the conversation</a>, or <a href={linkTo.list}>the list</a>.
+    </p>
+  );
+}

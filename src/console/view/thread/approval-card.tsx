@@ -1,0 +1,226 @@
+import { useState } from 'preact/hooks';
+import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
+import { requests } from '../../api/requests.ts';
+import { markedLines } from '../../model/changed-words.ts';
+import { argumentsBlock, pretty } from '../../model/format.ts';
+import { type Approval, argumentsOf, type Call } from '../../model/thread/blocks.ts';
+import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
+import { useKeptText } from '../../state/kept.ts';
+import { attempt, mayApprove, sender } from '../../state/session.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { Line } from '../parts/diff.tsx';
+import { Fold } from '../parts/parts.tsx';
+import { VisibleText } from '../parts/visible-text.tsx';
+
+interface ApprovalProps {
+  readonly approval: Approval;
+  readonly call: Call;
+  readonly agent: string;
+  readonly onDone?: () => void;
+}
+
+/** A call that waits for a person: everything that would run, why it asks, and the answers. */
+export function ApprovalCard(props: ApprovalProps) {
+  const { approval, call } = props;
+  return (
+    <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
+      <p>
+        {approval.mayHaveRun
+          ? 'The daemon ended while this call was running. It may have taken effect.'
+          : 'This call may change something outside. May it run?'}
+      </p>
+      <WholeCall call={call} />
+      {approval.why && <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>}
+      {mayApprove.value ? <Answers {...props} /> : <p class="muted">Your token may not answer this.</p>}
+    </fieldset>
+  );
+}
+
+function Answers({ approval, call, agent, onDone }: ApprovalProps) {
+  const [isBusy, setBusy] = useState(false);
+  const [reason, setReason] = useKeptText(`${approval.approvalId}/reason`);
+  const [edited, setEdited] = useKeptText(`${approval.approvalId}/arguments`);
+  const say = async (answer: string, more: object) => {
+    setBusy(true);
+    const isDone = await attempt(() =>
+      requests.answer(approval.approvalId, answer, { ...more, ...sender() }),
+    );
+    setBusy(false);
+    if (!isDone) return;
+    setReason('');
+    setEdited('');
+    onDone?.();
+  };
+  const withReason = (answer: string) =>
+    say(answer, answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
+  return (
+    <>
+      <input
+        aria-label={approval.mayHaveRun ? 'What it gave' : 'Reason'}
+        placeholder={
+          approval.mayHaveRun ? 'its result, if you know it' : 'reason (optional), the agent reads it'
+        }
+        value={reason}
+        onInput={(event) => setReason(event.currentTarget.value)}
+      />
+      <div class="buttons">
+        {(approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
+          <button
+            type="button"
+            key={answer}
+            disabled={isBusy}
+            aria-keyshortcuts={key}
+            onClick={() => void withReason(answer)}
+          >
+            {label}
+          </button>
+        ))}
+        {!approval.mayHaveRun && edited === '' && (
+          <button type="button" disabled={isBusy} onClick={() => setEdited(pretty(call.arguments))}>
+            Edit arguments
+          </button>
+        )}
+      </div>
+      {edited !== '' && (
+        <EditArguments
+          edited={edited}
+          setEdited={setEdited}
+          onRequest={() => void say('deny', { reason: requestOf(call.tool, edited) })}
+        />
+      )}
+      {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
+    </>
+  );
+}
+
+const BEFORE_IT_RUNS = [
+  { answer: 'approve', label: 'Approve', key: 'a' },
+  { answer: 'deny', label: 'Deny', key: 'd' },
+];
+const AFTER_A_CRASH = [
+  { answer: 'rerun', label: 'Run it again', key: undefined },
+  { answer: 'failed', label: 'It failed', key: undefined },
+  { answer: 'result', label: 'It gave this', key: undefined },
+];
+
+/** An approval is bound to the arguments, so the agent makes a new call, which is judged again. */
+function requestOf(tool: string, edited: string): string {
+  return `call ${tool} again with these arguments instead: ${JSON.stringify(JSON.parse(edited))}`;
+}
+
+function WholeCall({ call }: { readonly call: Call }) {
+  const given = argumentsOf(call);
+  const views = argumentViews(given);
+  return (
+    <div class="whole-call">
+      <code class="tool">{visibleText(call.tool)}</code>
+      {views.map((view) => (
+        <Argument key={`${view.kind} ${view.name}`} view={view} />
+      ))}
+      {views.length === 0 ? (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+        <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+      ) : (
+        <Fold
+          name={`json ${call.place.index} ${call.place.position}`}
+          summary={<span class="muted">as JSON</span>}
+        >
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+          <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+        </Fold>
+      )}
+    </div>
+  );
+}
+
+function Argument({ view }: { readonly view: ArgumentView }) {
+  if (view.kind === 'value') {
+    return (
+      <p class="argument">
+        <span class="muted">{escapeHidden(view.name)}</span>{' '}
+        <code>
+          <VisibleText text={view.text} />
+        </code>
+      </p>
+    );
+  }
+  return (
+    <div class="argument">
+      <p class="muted">{escapeHidden(view.name)}</p>
+      {view.kind === 'text' ? (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+        <pre tabIndex={0}>
+          <VisibleText text={view.text} />
+        </pre>
+      ) : (
+        <div class="diff">
+          {markedLines(view.lines).map((line, n) => (
+            <Line key={n} line={line} />
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface EditProps {
+  readonly edited: string;
+  readonly setEdited: (text: string) => void;
+  readonly onRequest: () => void;
+}
+
+function EditArguments({ edited, setEdited, onRequest }: EditProps) {
+  const isValid = Object.prototype.toString.call(parsed(edited)) === '[object Object]';
+  return (
+    <div class="edit-arguments">
+      <label>
+        New arguments
+        <textarea rows={6} value={edited} onInput={(event) => setEdited(event.currentTarget.value)} />
+      </label>
+      <p class="muted">
+        {isValid
+          ? 'This call is denied, and the agent is asked for a new one with these arguments. The new call is judged again.'
+          : 'This is not a JSON object.'}
+      </p>
+      <div class="buttons">
+        <button type="button" disabled={!isValid} onClick={onRequest}>
+          Request this call
+        </button>
+        <button type="button" class="quiet" onClick={() => setEdited('')}>
+          Cancel
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Policies are part of the configuration, which the API does not change. */
+function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: string }) {
+  const rule = policyRule(agent, call.tool, argumentsOf(call));
+  const named = ['command', 'path'].filter((name) => rule.includes(`\n        ${name}: `));
+  const limit = named.length > 0 ? ` with this ${named.join(' and ')} and any other arguments` : '';
+  const scope = `every call of ${escapeHidden(call.tool)}${limit}`;
+  return (
+    <Fold name={`rule ${call.place.index} ${call.place.position}`} summary={<span>Always allow this…</span>}>
+      <div class="rule">
+        <p>
+          This rule allows {scope} by this agent. Put it into <code>parley.yaml</code> and run{' '}
+          <code>parley reload</code>.
+        </p>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+        <pre tabIndex={0}>
+          <VisibleText text={rule} />
+        </pre>
+        <CopyButton text={() => rule} label="Copy the rule" />
+      </div>
+    </Fold>
+  );
+}

@@ -1,0 +1,141 @@
+import type { ModelFailure } from '../../../conversation/index.ts';
+import { escapeHidden } from '../../../kernel/hidden.ts';
+import { requests } from '../../api/requests.ts';
+import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
+import { type Call, type Question, questionOf } from '../../model/thread/blocks.ts';
+import { resultFailure } from '../../model/thread/failure.ts';
+import { useConversation, useKeptText } from '../../state/kept.ts';
+import { attempt, mayPost, sender } from '../../state/session.ts';
+import { Fold, Icon } from '../parts/parts.tsx';
+import { VisibleText } from '../parts/visible-text.tsx';
+import { ApprovalCard } from './approval-card.tsx';
+import { FailureText } from './failure-view.tsx';
+
+/** One tool call with arguments, result and duration: folded, unless it needs a person. */
+export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
+  const question = questionOf(call, agent);
+  if (question) return <QuestionCard question={question} />;
+  const status = statusOf(call);
+  const failure = failureOf(call);
+  const heading = (
+    <>
+      <code class="tool">{escapeHidden(call.tool)}</code>
+      <span class="muted preview">{argumentsLine(call.arguments)}</span>
+      <span class="meta">{wordOf(call)}</span>
+    </>
+  );
+  return (
+    <div class={`call ${status}`}>
+      {status === 'waiting' ? (
+        <p class="call-line">{heading}</p>
+      ) : (
+        <Fold name={`call ${call.place.index} ${call.place.position}`} summary={heading}>
+          <h4>Arguments</h4>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+          <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+          {call.result && (
+            <>
+              <h4>Result</h4>
+              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+              <pre tabIndex={0}>
+                <VisibleText text={pretty(call.result.content)} isOutput />
+              </pre>
+              {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
+            </>
+          )}
+        </Fold>
+      )}
+      {failure && <FailureText failure={failure} />}
+      {call.approval && call.approval.answer === null && !call.result && (
+        <ApprovalCard approval={call.approval} call={call} agent={agent} />
+      )}
+      {call.approval?.answer && (
+        <p class="muted answered">
+          {call.approval.answer} by {call.approval.by}
+          {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A denied call did what the person wanted. */
+function failureOf({ result, approval }: Call): ModelFailure | null {
+  return result && approval?.answer !== 'deny' ? resultFailure(result.content) : null;
+}
+
+function statusOf(call: Call): string {
+  if (call.approval && call.approval.answer === null && !call.result) return 'waiting';
+  if (failureOf(call)) return 'failed';
+  return call.status;
+}
+
+function wordOf(call: Call): string {
+  const took = call.result?.duration ?? null;
+  if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;
+  if (call.result) return call.result.duration === null ? 'done' : duration(call.result.duration);
+  if (statusOf(call) === 'waiting') return 'waits for a person';
+  return call.status === 'running' ? 'runs' : 'asked';
+}
+
+interface QuestionProps {
+  readonly question: Question;
+  readonly onDone?: () => void;
+}
+
+export function QuestionCard({ question: { call, agent, question, options }, onDone }: QuestionProps) {
+  const [text, setText] = useKeptText(`${call.id}/answer`);
+  const id = useConversation();
+  const say = async (content: string) => {
+    const post = { id: crypto.randomUUID(), content, to: [agent], replyTo: call.id, ...sender() };
+    if (!(await attempt(() => requests.post(id, post)))) return;
+    setText('');
+    onDone?.();
+  };
+  return (
+    <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
+      <p>
+        <Icon name="question" />
+        <bdi>{withoutAnsi(question)}</bdi>
+      </p>
+      {call.result ? (
+        <p class="muted">
+          answered: <bdi>{oneLine(call.result.content, 200)}</bdi>
+        </p>
+      ) : !mayPost.value ? (
+        <p class="muted">
+          {options.length > 0 && `Options: ${options.join(', ')}. `}Your token may not answer this.
+        </p>
+      ) : (
+        <form
+          class="buttons"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (text.trim() !== '') void say(text.trim());
+          }}
+        >
+          {options.map((option, place) => (
+            <button
+              type="button"
+              key={option}
+              aria-keyshortcuts={String(place + 1)}
+              onClick={() => void say(option)}
+            >
+              {option}
+            </button>
+          ))}
+          <input
+            aria-label="Your answer"
+            aria-keyshortcuts="r"
+            placeholder="or type your answer"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <button type="submit" class="primary" disabled={text.trim() === ''}>
+            Answer
+          </button>
+        </form>
+      )}
+    </fieldset>
+  );
+}

@@ -1,0 +1,163 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { finishNotice } from '../../../conversation/log/finish-reason.ts';
+import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { count, duration } from '../../model/format.ts';
+import type { Block } from '../../model/thread/blocks.ts';
+import type { LiveDraft } from '../../model/thread/live.ts';
+import { nameOf } from '../../state/conversation.ts';
+import type { KeptPost } from '../../state/outbox.ts';
+import { me, nameOfMe } from '../../state/session.ts';
+import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
+import { Avatar, Fold, Name } from '../parts/parts.tsx';
+import { CallRow } from './call-row.tsx';
+import { EntryTime, MessageActions } from './entry-meta.tsx';
+import { FailureText } from './failure-view.tsx';
+
+/**
+ * A message while it is written, while it is sent, and in the log. All three have the same elements, so that a message keeps
+ * its place, and a selection in it, when the log has it.
+ */
+
+interface FrameProps {
+  readonly author: string;
+  readonly name?: string;
+  readonly by: ComponentChildren;
+  readonly reasoning?: ComponentChildren;
+  readonly text: string;
+  readonly isTyped?: boolean;
+  readonly isGrowing?: boolean;
+  readonly children?: ComponentChildren;
+}
+
+function Frame({ author, name, by, reasoning, text, isTyped, isGrowing, children }: FrameProps) {
+  return (
+    <>
+      <Avatar id={author} />
+      <div class="body">
+        <p class="by">
+          <Name id={author} {...(name !== undefined && { name })} />
+          {by}
+        </p>
+        {reasoning}
+        {text !== '' && (
+          <LongText key="text" text={text} isTyped={isTyped === true} isGrowing={isGrowing === true} />
+        )}
+        {children}
+      </div>
+    </>
+  );
+}
+
+/** Characters. Laying out much more blocks the page. */
+const SHOWN_FIRST = 20_000;
+
+/** The beginning of a very long text, and a button for more. */
+function LongText(props: MarkdownProps) {
+  const { text, isGrowing } = props;
+  const [most, setMost] = useState(SHOWN_FIRST);
+  const shown = isGrowing || text.length <= most ? text : beginningOf(text, most);
+  const hidden = text.length - shown.length;
+  return (
+    <>
+      <Markdown {...props} text={shown} />
+      {hidden > 0 && (
+        <button type="button" class="link" onClick={() => setMost(most * 2)}>
+          Show more ({count(hidden)} characters are hidden)
+        </button>
+      )}
+    </>
+  );
+}
+
+function beginningOf(text: string, most: number): string {
+  const line = text.lastIndexOf('\n', most);
+  return text.slice(0, line > most / 2 ? line : most);
+}
+
+export function messageView({ entry, calls, index }: Extract<Block, { kind: 'message' }>) {
+  const { author } = entry;
+  const notice = finishNotice(entry.finishReason);
+  const { text, failure } = splitMessage(entry);
+  const to = entry.role === 'user' ? (entry.to ?? []) : [];
+  const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
+  const own = calls.filter(({ isTold }) => !isTold);
+  return (
+    <Frame
+      author={author.id}
+      name={author.name}
+      text={text}
+      isTyped={author.kind === 'person'}
+      by={
+        <>
+          {to.length > 0 && <span class="muted">to {to.map(nameOf).join(', ')}</span>}
+          {entry.delivery && entry.delivery !== 'steer' && <span class="tag">{entry.delivery}</span>}
+          {entry.includeInContext === false && <span class="tag">for people only</span>}
+          <span class="meta">
+            <MessageActions {...{ index, isAnswer }} author={author.name} text={entry.content ?? ''} />
+            {entry.duration !== undefined && isAnswer && <span>{duration(entry.duration)}</span>}
+            <EntryTime index={index} at={entry.createdAt} />
+          </span>
+        </>
+      }
+      reasoning={
+        entry.reasoning && (
+          <Fold name={`thought ${index}`} summary={<span class="muted">Reasoning</span>}>
+            <p class="reasoning" dir="auto">
+              {entry.reasoning}
+            </p>
+          </Fold>
+        )
+      }
+    >
+      {failure && <FailureText failure={failure} />}
+      {notice !== null && <p class="fault">({notice})</p>}
+      {own.length > 0 && (
+        <div class="calls">
+          {own.map((call) => (
+            <CallRow key={call.place.position} call={call} agent={author.id} />
+          ))}
+        </div>
+      )}
+    </Frame>
+  );
+}
+
+/** The streamed text of an agent. */
+export function draftView({ agent, text, reasoning, tools, isPartial }: LiveDraft) {
+  const isThinking = text === '' && reasoning !== '';
+  const act = isThinking ? 'is reasoning' : tools.length > 0 ? `calls ${tools.join(', ')}` : 'is writing';
+  return (
+    <Frame
+      author={agent}
+      text={isPartial ? `… ${text}` : text}
+      isGrowing
+      by={
+        <>
+          <span class="pulse" aria-hidden="true" />
+          <span class="muted">{act}</span>
+        </>
+      }
+      reasoning={
+        isThinking && (
+          <p class="reasoning" dir="auto">
+            {reasoning.slice(-300)}
+          </p>
+        )
+      }
+    />
+  );
+}
+
+/** A post that is under way. */
+export function postView({ post }: KeptPost) {
+  return (
+    <Frame
+      author={me.value}
+      name={nameOfMe.value}
+      text={post.content}
+      isTyped
+      by={<span class="meta">sending…</span>}
+    />
+  );
+}

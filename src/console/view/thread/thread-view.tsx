@@ -1,0 +1,194 @@
+import { useSignal, useSignalEffect } from '@preact/signals';
+import type { Virtualizer } from '@tanstack/virtual-core';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { readMarkers } from '../../model/thread/thread.ts';
+import {
+  drafts,
+  keyOfBlock,
+  keyOfDraft,
+  keyOfPost,
+  type Opened,
+  pending,
+  selected,
+  useThread,
+} from '../../state/conversation.ts';
+import { jumpTo } from '../../state/jump.ts';
+import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
+import { route } from '../../state/route.ts';
+import { useVirtualList } from '../parts/virtual-list.ts';
+import { BlockView, type Shown } from './block-view.tsx';
+
+/** Within this distance of the end, the view follows new entries. */
+const NEAR_END = 60;
+const NOBODY: readonly string[] = [];
+
+export function ThreadView() {
+  const here = useThread();
+  return here && <Entries here={here} />;
+}
+
+function Entries({ here: { id, thread } }: { readonly here: Opened }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const { blocks, entries } = thread;
+  const more: readonly Shown[] = [
+    ...pending.value.map((post) => ({ kind: 'post', post }) as const),
+    ...[...drafts.value.values()].map((draft) => ({ kind: 'draft', draft }) as const),
+  ];
+  const shownAt = (place: number) => blocks[place] ?? more[place - blocks.length];
+  const timeAt = (place: number) => entries[blocks[place]?.index ?? -1]?.createdAt ?? null;
+  const list = useVirtualList({
+    count: blocks.length + more.length,
+    scrolled: () => scroller.current,
+    keyOf: (place) => keyOf(shownAt(place), place),
+    estimate: (place) => estimate(shownAt(place)),
+  });
+  const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
+  const { isBehind, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
+  const newest = more.length > 0 && pending.value.length > 0 ? keyOf(shownAt(blocks.length), 0) : null;
+  useLayoutEffect(() => {
+    if (newest !== null) catchUp(); // the person has just written
+  }, [newest]);
+  return (
+    <div class="thread-frame">
+      <div
+        class="thread"
+        ref={scroller}
+        onScroll={onScroll}
+        role="feed"
+        aria-label="Thread"
+        aria-busy={drafts.value.size > 0 || blocks.length === 0}
+      >
+        <div class="all" style={{ height: `${list.getTotalSize()}px` }}>
+          {list.getVirtualItems().map(({ key, index, start }) => {
+            const block = shownAt(index);
+            if (!block) return null;
+            return (
+              <div
+                key={key}
+                class="place"
+                ref={list.measureElement}
+                data-index={index}
+                data-place={index}
+                style={{ transform: `translateY(${start}px)` }}
+              >
+                <BlockView
+                  block={block}
+                  place={index}
+                  count={blocks.length}
+                  day={firstOfDay(timeAt(index - 1), timeAt(index))}
+                  readers={markers.get(index) ?? NOBODY}
+                  isSelected={selected.value === index}
+                />
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {isBehind.value && (
+        <button type="button" class="newest" onClick={catchUp}>
+          Newest
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface Reading {
+  readonly here: Opened;
+  readonly scroller: { readonly current: HTMLDivElement | null };
+  readonly list: Virtualizer<HTMLElement, HTMLElement>;
+}
+
+/**
+ * Where the person reads.
+ *
+ * READING-1 At the end, the view follows new entries, unless a text in it is selected.
+ * READING-2 Elsewhere it stays, also after switching and a reload, until the person or a link goes to another place.
+ */
+function useReading({ here: { id, thread }, scroller, list }: Reading) {
+  const left = useRef(readingPlace(id));
+  const isAtEnd = useRef(left.current === undefined);
+  const isBehind = useSignal(!isAtEnd.current);
+  const at = route.value;
+  const wanted = at.page === 'conversation' ? at.entry : null;
+  const isLoaded = wanted !== null && wanted < thread.entries.length;
+  useEffect(() => {
+    if (isLoaded) jumpTo(wanted);
+  }, [wanted, isLoaded]);
+  useLayoutEffect(() => {
+    const place = scroller.current;
+    if (!place) return;
+    if (left.current) {
+      // Heights are estimates until the blocks are rendered: each rendering corrects the place.
+      const { index, offset } = left.current;
+      const item = index < thread.entries.length && list.measurementsCache[thread.placeOf(index)];
+      if (item) place.scrollTop = item.start + offset;
+    } else if (isAtEnd.current && !isSelectedIn(place)) place.scrollTop = place.scrollHeight;
+  });
+  const release = () => {
+    left.current = undefined;
+  };
+  useEffect(() => {
+    const place = scroller.current;
+    const timer = setTimeout(release, SETTLED_MS);
+    for (const name of MOVES) place?.addEventListener(name, release, { passive: true });
+    return () => {
+      clearTimeout(timer);
+      for (const name of MOVES) place?.removeEventListener(name, release);
+    };
+  }, []);
+  useSignalEffect(() => {
+    if (selected.value === null) return;
+    release();
+    isAtEnd.current = false;
+    list.scrollToIndex(selected.value, { align: 'auto' });
+  });
+  const onScroll = () => {
+    const place = scroller.current;
+    if (!place) return;
+    isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_END;
+    isBehind.value = !isAtEnd.current;
+    if (left.current) return;
+    const item = list.getVirtualItemForOffset(place.scrollTop);
+    const index = item && thread.blocks[item.index]?.index;
+    const isKept = !isAtEnd.current && item && index !== undefined;
+    keepReadingPlace(id, isKept ? { index, offset: Math.round(place.scrollTop - item.start) } : undefined);
+  };
+  const catchUp = () => {
+    release();
+    isAtEnd.current = true;
+    scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
+  };
+  return { isBehind, onScroll, catchUp };
+}
+
+/** After opening, the heights are known by then. */
+const SETTLED_MS = 3_000;
+const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
+
+function isSelectedIn(element: Element): boolean {
+  const selection = getSelection();
+  return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode);
+}
+
+function keyOf(shown: Shown | undefined, place: number): string | number {
+  if (!shown) return place;
+  if (shown.kind === 'draft') return keyOfDraft(shown.draft);
+  return shown.kind === 'post' ? keyOfPost(shown.post.post) : keyOfBlock(shown);
+}
+
+/** The time, if it is on another day than the entry before. */
+function firstOfDay(before: string | null, time: string | null): string | null {
+  if (time === null) return null;
+  const isSame = before !== null && new Date(before).toDateString() === new Date(time).toDateString();
+  return isSame ? null : time;
+}
+
+/** Estimates the height of a block before it is rendered. */
+function estimate(block: Shown | undefined): number {
+  if (!block || block.kind === 'post' || block.kind === 'draft') return 90;
+  if (block.kind === 'band') return 54;
+  if (block.kind !== 'message') return 76;
+  const length = block.entry.content?.length ?? 0;
+  return 62 + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;
+}
