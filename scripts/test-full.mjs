@@ -1,7 +1,16 @@
-// `npm run test:full`: all that `npm test` runs, with the long suites, which look at PARLEY_FULL; then the attacks on each
-// version of nats-server that is found.
+// `npm run test:full`: all that `npm test` runs, with the long suites, which look at PARLEY_FULL; the commands of a checkout
+// instead of those of the package; then the attacks on each version of nats-server that is found.
+import { fileURLToPath } from 'node:url';
+import { runTests } from './run-tests.mjs';
+
+const { summaryLine } = await import('./test-report.ts');
 process.env.PARLEY_FULL = '1';
 await import('./test.mjs');
-const { exitCode } = process;
+
+const launcher = fileURLToPath(new URL('../bin/parley.js', import.meta.url));
+const ofCheckout = await runTests(['--project', 'e2e'], { PARLEY_TEST_LAUNCHER: launcher, PARLEY_FULL: '' });
+console.log(`in a checkout: ${summaryLine(ofCheckout)}`);
+const isFailed = ofCheckout.failed > 0 || process.exitCode !== 0;
+
 await import('./test-servers.mjs');
-process.exitCode ||= exitCode;
+if (isFailed) process.exitCode = 1;
