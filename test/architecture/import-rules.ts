@@ -107,6 +107,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   lowdb: ['persistence'],
   'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],
+  'nkeys.js': ['bus/nats'],
   'node-sqlite3-wasm': ['search'],
   openai: ['models/openai'],
   picocolors: ['cli'],

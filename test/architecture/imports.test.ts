@@ -70,6 +70,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-dompurify': ['src/gateway/f.ts', "import 'dompurify';"],
   'vendor-eventsource-parser': ['src/gateway/l.ts', "import 'eventsource-parser';"],
   'vendor-fs-native-extensions': ['src/daemon/e.ts', "import 'fs-native-extensions';"],
+  'vendor-nkeys-js': ['src/daemon/n.ts', "import 'nkeys.js/lib/helper.js';"],
   'vendor-highlight-js': ['src/gateway/g.ts', "import 'highlight.js/lib/core';"],
   'vendor-hono': ['src/daemon/f.ts', "import 'hono';"],
   'vendor-lowdb': ['src/daemon/g.ts', "import { JSONFile } from 'lowdb/node';"],

@@ -4,6 +4,7 @@ import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
 import { CredentialMonitor, monitorCredentials, refusedCredentials } from './credential-monitor.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { type NamedServer, namedServers, ServerPool } from './servers.ts';
+import './native-signatures.ts';
 import './received-headers.ts';
 
 /**
