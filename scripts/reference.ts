@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import ts from 'typescript';
 import { createProgram } from '../src/cli/program.ts';
 import { editorSchemas } from '../src/config/index.ts';
-import { KEY_OF_VARIABLE } from '../src/config/schema/schema-keys.ts';
+import { keyOfVariable } from '../src/config/schema/schema-keys.ts';
 
 /** The generated pages of the documents, by path. `npm run reference` writes them; a test compares them. */
 export async function referencePages(root: URL): Promise<Map<string, string>> {
@@ -123,7 +123,7 @@ function configurationPage(schema: Schema): string {
     ]);
     return `## ${key}\n\n${table(['key', 'type', 'default', 'meaning'], rows)}`;
   });
-  const variables = [...KEY_OF_VARIABLE].map(([name, path]) => [`\`${name}\``, `\`${path.join('.')}\``]);
+  const variables = [...keyOfVariable()].map(([name, path]) => [`\`${name}\``, `\`${path.join('.')}\``]);
   return page(
     'Configuration keys',
     'Every key of `parley.yaml`; all are optional. Replace `<name>` with a name of yours. Files, flags and examples: [configuration](configuration.md).',

@@ -4,7 +4,7 @@ import { type Environment, variable } from '../problems/environment.ts';
 import { overlap, removeAt, setAt } from '../problems/key-paths.ts';
 import { type KeyPath, keyText, type Problems } from '../problems/problems.ts';
 import { type ConfigFile, configFileSchema } from '../schema/schema.ts';
-import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
+import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import { type Checkable, check } from './check.ts';
 import { readIfThere } from './read-file.ts';
 import { missingVariable, type Substitution, substitute } from './substitution.ts';
@@ -94,9 +94,10 @@ interface Override {
 
 function overlayEnvironment(data: Record<string, unknown>, env: Environment): Override[] {
   const overrides: Override[] = [];
-  for (const [name, path] of KEY_OF_VARIABLE) {
+  for (const name of keyVariablesIn(env)) {
     const value = variable(env, name);
-    if (value === undefined) continue;
+    const path = keyOfVariable().get(name);
+    if (value === undefined || path === undefined) continue;
     setAt(data, path, value);
     overrides.push({ name, path });
   }

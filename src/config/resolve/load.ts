@@ -10,7 +10,7 @@ import { didYouMean, type KeyPath, keyText, nearest, Problems, show } from '../p
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
-import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
+import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import type { ConfigFlags } from '../schema/setting-sources.ts';
 import {
   CONFIG_VARIABLE,
@@ -157,9 +157,11 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
 
 /** Not an error: other programs may use the prefix too. */
 function unknownVariables(env: Environment): string[] {
-  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES, ...Object.values(FAULT_VARIABLES)];
-  return Object.keys(env)
-    .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
+  const given = keyVariablesIn(env);
+  if (given.length === 0) return [];
+  const known = [...keyOfVariable().keys(), ...SETTING_VARIABLES, ...Object.values(FAULT_VARIABLES)];
+  return given
+    .filter((name) => !known.includes(name))
     .flatMap((name) => {
       const near = nearest(
         name.slice('PARLEY_'.length),

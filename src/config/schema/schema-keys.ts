@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { variableOf } from '../problems/environment.ts';
+import { type Environment, variableOf } from '../problems/environment.ts';
 import { modelFileSchema } from './model-file.ts';
 import { configFileSchema } from './schema.ts';
+import { FAULT_VARIABLES, SETTING_VARIABLES } from './settings.ts';
 
 /** The keys of `parley.yaml`, read from its schema. */
 
@@ -39,13 +40,25 @@ function singleValues(schema: JsonSchema, path: readonly string[]): (readonly st
   return alternatives.every(({ type }) => MANY.has(type)) ? [] : [path];
 }
 
+let keyOf: ReadonlyMap<string, readonly string[]> | null = null;
+
 /** Variable → key path, for every key with a single value, including `models.default.*`. */
-export const KEY_OF_VARIABLE: ReadonlyMap<string, readonly string[]> = new Map(
-  [
-    ...singleValues(jsonSchemaOf(configFileSchema), []),
-    ...singleValues(jsonSchemaOf(modelFileSchema), ['models', 'default']),
-  ].map((path) => [variableOf(path), path]),
-);
+export function keyOfVariable(): ReadonlyMap<string, readonly string[]> {
+  keyOf ??= new Map(
+    [
+      ...singleValues(jsonSchemaOf(configFileSchema), []),
+      ...singleValues(jsonSchemaOf(modelFileSchema), ['models', 'default']),
+    ].map((path) => [variableOf(path), path]),
+  );
+  return keyOf;
+}
+
+const NOT_KEYS: ReadonlySet<string> = new Set([...SETTING_VARIABLES, ...Object.values(FAULT_VARIABLES)]);
+
+/** The variables of the environment that may be those of keys. Mostly there are none, and `keyOfVariable` is not needed. */
+export function keyVariablesIn(env: Environment): string[] {
+  return Object.keys(env).filter((name) => name.startsWith('PARLEY_') && !NOT_KEYS.has(name));
+}
 
 /** The keys that a schema allows at `path`, to suggest a correction. */
 export function knownKeys(schema: z.ZodType, path: readonly (string | number)[]): string[] {

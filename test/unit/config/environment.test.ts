@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { SETTING_VARIABLES } from '../../../src/config/index.ts';
-import { KEY_OF_VARIABLE } from '../../../src/config/schema/schema-keys.ts';
+import { keyOfVariable } from '../../../src/config/schema/schema-keys.ts';
 import { load, loadYaml, refusalOf } from './folder.ts';
 
 const reference = (name: string) => `$\{${name}}`;
@@ -59,7 +59,7 @@ describe('the environment', () => {
     ['PARLEY_MODELS_DEFAULT_BASE_URL', 'models.default.baseURL'],
     ['PARLEY_MODELS_DEFAULT_API_KEY', 'models.default.apiKey'],
   ])('the variable %s sets the key %s', (name, key) => {
-    expect(KEY_OF_VARIABLE.get(name)?.join('.')).toBe(key);
+    expect(keyOfVariable().get(name)?.join('.')).toBe(key);
   });
 
   it('variables can set the endpoint of the default model without a model in the file', async () => {
@@ -128,7 +128,7 @@ describe('the environment', () => {
     const read = (name: string) =>
       readFile(new URL(`../../../docs/reference/${name}.md`, import.meta.url), 'utf8');
     const pages = (await read('configuration')) + (await read('configuration-keys'));
-    const all = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES];
+    const all = [...keyOfVariable().keys(), ...SETTING_VARIABLES];
     expect(all.length).toBeGreaterThan(30);
     expect(all.filter((name) => !pages.includes(`\`${name}\``))).toEqual([]);
   });
