@@ -129,11 +129,12 @@ async function start(
   const composition = compose({ config, log, releasers, shutdown: signal, faults, given }, mayInstall);
   const store = await composeStore(composition); // DAEMON-DAEMON-1
   releasers.add('store', () => store.close());
+  void composition.server(); // starts meanwhile
   const httpToken = await ownHttpToken(config, log);
   const gateway = await composeGateway(config, log, httpToken);
   if (gateway) releasers.add('http', () => gateway.close());
-  const bus = await composeBus(composition);
   const { url, address } = await composition.server();
+  const bus = await composeBus(composition);
 
   await claim(bus, given.store ? null : warnOfHidden(composition, store)); // DAEMON-DAEMON-1
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };

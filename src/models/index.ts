@@ -16,6 +16,7 @@ export {
 } from './remote/index.ts';
 export {
   createFunctionModel,
+  createOfflineModel,
   createScriptedModel,
   type FunctionCall,
   type FunctionReply,

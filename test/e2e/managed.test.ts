@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Entry, readConnectionFile } from '../../src/client/index.ts';
 import { checkLog } from '../support/check-log.ts';
@@ -54,6 +56,17 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     const gone = await site.parley('ls');
     expect(gone.code).toBe(1);
     expect(gone.stderr).toMatch(/no running daemon/);
+  });
+
+  it('a start that fails elsewhere while its nats-server starts leaves no server', async () => {
+    site = await openSite();
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    site.defer(() => other.close());
+    const { port } = other.address() as AddressInfo;
+    await expect(site.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
+    expect(await servesNats(site.data, await site.natsServerProcess().catch(() => 0))).toBe(false);
+    await site.up(); // nor anything that would block the next start
   });
 
   it('the managed server is kept when a daemon with the other store starts on the same data', async () => {

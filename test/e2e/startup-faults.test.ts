@@ -123,6 +123,15 @@ describe('a daemon that cannot start', () => {
     expect(await next.stop()).toBe(0);
   });
 
+  it('of daemons that start at the same moment on one server, each with its own logs, exactly one serves', async () => {
+    const starts = await Promise.allSettled(
+      ['a', 'b', 'c'].map((data) => site.up('--data', join(site.root, data))),
+    );
+    const refused = starts.flatMap((start) => (start.status === 'rejected' ? [String(start.reason)] : []));
+    expect(refused).toEqual(Array(2).fill(expect.stringContaining('DAEMON_ALREADY_SERVING')));
+    expect((await site.parley('say', 'demo', 'hello', '--nats', nats.url, '--wait')).code).toBe(0);
+  });
+
   it('a start names a data directory that is a file', async () => {
     const file = join(site.root, 'file');
     await writeFile(file, 'not a directory');

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { reserveSubjects } from '../../src/bus/nats/index.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
@@ -11,7 +11,10 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
   beforeEach(async () => {
     broker = await startBroker();
   });
-  afterEach(() => broker.stop());
+  afterEach(() => {
+    vi.useRealTimers();
+    return broker.stop();
+  });
 
   /** Starts this many claims with this delay between them. Returns the codes of those that were refused. */
   async function claimTogether(count: number, apartMs: number): Promise<string[]> {
@@ -31,6 +34,14 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     await Promise.all(buses.map((bus) => bus.close()));
     return outcomes.filter((outcome) => outcome !== 'claimed');
   }
+
+  it('a claim without another daemon waits for no answer, and has nothing to report', async () => {
+    const { log, lines } = recordingLog();
+    const bus = await broker.bus({ log });
+    vi.useFakeTimers({ toFake: ['setTimeout'] }); // a wait for answers would never end
+    await bus.claim();
+    expect(lines).toEqual([]);
+  });
 
   it('a claim is refused while another daemon serves, with its name, place and the remedy', async () => {
     await (await broker.bus()).claim();

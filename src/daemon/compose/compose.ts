@@ -28,7 +28,13 @@ import {
   type Releasers,
   VERSION,
 } from '../../kernel/index.ts';
-import { createRemoteModel, createScriptedModel, loadScript, type RemoteModel } from '../../models/index.ts';
+import {
+  createOfflineModel,
+  createRemoteModel,
+  createScriptedModel,
+  loadScript,
+  type RemoteModel,
+} from '../../models/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openJetStreamStore } from '../../persistence/jetstream/index.ts';
 import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/jsonl/index.ts';
@@ -84,6 +90,7 @@ export function compose(parts: Omit<Composition, 'server'>, mayInstall: boolean)
       server ??= parts.given.simulation
         ? Promise.resolve({ url: MEMORY_URL, address: { url: MEMORY_URL } })
         : composeServer(parts.config, parts.log, parts.releasers, mayInstall);
+      server.catch(() => {}); // reported where it is awaited
       return server;
     },
   };
@@ -121,7 +128,8 @@ export async function composeBus(composition: Composition): Promise<Bus> {
   const { address } = await composition.server();
   const options = { ...address, name: 'parleyd', waitForServer: false };
   // Each is registered for release at once: a later step may fail, and an open connection keeps the process alive.
-  const connection = await openNats(options);
+  const isAlone = config.daemon.store === 'file'; // daemons that share receive their own heartbeats
+  const connection = await openNats({ ...options, noEcho: isAlone }); // CLAIM-4
   releasers.add('nats', () => closeConnection(connection));
   const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
   releasers.add('nats-feeds', () => closeConnection(feedConnection));
@@ -164,8 +172,9 @@ async function composeServer(
   releasers: Releasers,
   mayInstall: boolean,
 ): Promise<ComposedServer> {
-  const managed = await startServer(config, log, mayInstall);
-  if (managed) releasers.add('nats-server', () => managed.stop());
+  const starting = startServer(config, log, mayInstall);
+  releasers.add('nats-server', async () => (await starting.catch(() => null))?.stop()); // also if another part fails first
+  const managed = await starting;
   const address = addressOf(config, managed);
   return { url: urlWithoutSecrets(address.url), address };
 }
@@ -195,7 +204,8 @@ export async function composeModels(config: Config, given: Given): Promise<Reado
 }
 
 export async function composeModel(model: ModelConfig): Promise<Model> {
-  if (model.provider === 'scripted') return createScriptedModel(await loadScript(model.script ?? undefined));
+  if (model.provider === 'scripted')
+    return model.script === null ? createOfflineModel() : createScriptedModel(await loadScript(model.script));
   const { createOpenAiModel } = await import('../../models/openai/index.ts');
   return createOpenAiModel({
     baseURL: model.baseURL,

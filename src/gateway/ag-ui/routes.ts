@@ -7,7 +7,6 @@ import { jsonBody } from '../rest/handlers.ts';
 import { begin, type RunCaller } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
 import { addressedBy } from './interrupts.ts';
-import { runFrames } from './run.ts';
 
 /**
  * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
@@ -34,6 +33,7 @@ async function run(
   requireRole(identity, 'read');
   const input = readRunInput(await jsonBody(context, routes));
   requireRoles(identity, input);
+  const { runFrames } = await import('./frames.ts'); // with the protocol's packages, which a start does not load
   const daemon = routes.daemon();
   const { agents } = await ask(daemon, 'agents', {});
   if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);

@@ -1,7 +1,6 @@
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
-import { createMcpServer, type ServerOptions } from './server.ts';
+import type { ServerOptions } from './server.ts';
 
 /**
  * `/mcp`: agents of other programs take part, over MCP's streamable HTTP.
@@ -18,6 +17,7 @@ export function addMcpRoutes(
   app.post('/mcp', async (context) => {
     const { identity } = context.var;
     const parsedBody = await jsonBody(context, routes);
+    const { createMcpServer, WebStandardStreamableHTTPServerTransport } = await import('./server.ts'); // loads MCP's SDK
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // MCP-ROUTES-1
     await createMcpServer({ ...options, routes, identity }).connect(transport);
     onGone(context, () => void transport.close()); // MCP-ROUTES-2

@@ -1,4 +1,7 @@
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+
+export { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { ParleyError } from '../../kernel/index.ts';
 import type { RouteContext } from '../context.ts';

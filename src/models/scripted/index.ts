@@ -6,6 +6,6 @@ export {
   type ModelFunction,
 } from './function-model.ts';
 export { loadScript } from './load.ts';
-export { createScriptedModel, type ScriptedModelOptions } from './model.ts';
+export { createOfflineModel, createScriptedModel, type ScriptedModelOptions } from './model.ts';
 export { recordedScript } from './record.ts';
 export type { Script } from './script.ts';

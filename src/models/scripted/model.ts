@@ -1,6 +1,7 @@
 import type { AnsweredCall, Model, ModelDelta, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
 import { sleep as realSleep } from '../../kernel/index.ts';
 import { type Choice, choose } from './choose.ts';
+import { loadScript } from './load.ts';
 import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
 import type { ReplyData, Script } from './script.ts';
 import { fillDeep, fillJson } from './template.ts';
@@ -11,6 +12,17 @@ import { fillDeep, fillJson } from './template.ts';
 export interface ScriptedModelOptions {
   /** Resolves after the delay or when the signal aborts. */
   readonly sleep?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** The model of the script that ships with Parley. It reads the script at its first call, because that takes a while. */
+export function createOfflineModel(): Model {
+  let loading: Promise<Model> | null = null;
+  return {
+    async call(request, options) {
+      loading ??= loadScript().then((script) => createScriptedModel(script));
+      return (await loading).call(request, options);
+    },
+  };
 }
 
 /** Maximum of requests whose errors are counted (CHOOSE-3): more never run at once. */

@@ -33,7 +33,7 @@ export function recordingLog() {
 
 /** A bus on its own two connections to `url`. */
 export async function openBus(url: string, options: Partial<NatsBusOptions> = {}): Promise<Bus> {
-  const connection = await openNats({ url });
+  const connection = await openNats({ url, noEcho: options.store !== 'jetstream' }); // as the daemon does
   const feedConnection = await openNats({ url });
   try {
     const { log } = recordingLog();

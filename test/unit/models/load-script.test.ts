@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
-import { loadScript } from '../../../src/models/index.ts';
+import { createOfflineModel, loadScript } from '../../../src/models/index.ts';
 import { parseScript } from '../../../src/models/scripted/load.ts';
-import { replyTo } from './scripted-support.ts';
+import { ask, replyTo, requestOf } from './scripted-support.ts';
 
 let folder: string | null = null;
 afterEach(async () => {
@@ -110,6 +110,14 @@ describe('the script that is shipped', () => {
       }
     },
   );
+
+  it('the offline model answers by the shipped script, which it reads at its first call', async () => {
+    const script = await loadScript();
+    const request = requestOf([{ role: 'user', content: 'hello' }]);
+    const { text } = await ask(script, request, createOfflineModel());
+    expect(text).toBe((await ask(script, request)).text);
+    expect(text).not.toBe('');
+  });
 
   it('the shipped script answers a request for a plan in four voices, and refers to the plan by name', async () => {
     const script = await loadScript();

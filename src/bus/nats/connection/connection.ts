@@ -37,6 +37,8 @@ export interface NatsOptions extends CredentialFiles {
   readonly managed?: true;
   /** Retry the first connection too (the daemon); otherwise the first failure is final (a command). */
   readonly waitForServer?: boolean;
+  /** Receives no message that it publishes itself. */
+  readonly noEcho?: boolean;
 }
 
 const NO_SERVER_HINT =
@@ -132,6 +134,7 @@ async function commonOptions(
     authenticator: ofFiles ? [ofFiles, login] : login,
     tls: await tlsOptions(options, pool),
     inboxPrefix: options.inboxPrefix,
+    noEcho: options.noEcho ?? false,
     maxReconnectAttempts: -1, // NATS-CONNECTION-1
     ignoreAuthErrorAbort: options.waitForServer !== true, // NATS-CONNECTION-1
     noRandomize: true, // NATS-CONNECTION-3

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { type NatsConnection, RequestStrategy, type Service } from 'nats';
+import { ErrorCode, type NatsConnection, NatsError, RequestStrategy, type Service } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
@@ -12,6 +12,8 @@ import type { Subjects } from '../../subjects.ts';
  * CLAIM-2 A serving daemon keeps serving. Of several that start together, the one with the smallest id continues once the
  *    others have ended; if one of these did not see it and serves already, that one continues.
  * CLAIM-3 Nothing is stored: a killed daemon does not answer, and so never blocks the next one.
+ * CLAIM-4 On a connection without echo the own service is not asked. If the server then reports no responders, no other
+ *    daemon is connected, and the search ends at once.
  */
 
 export type StoreKind = 'file' | 'jetstream';
@@ -28,7 +30,7 @@ export interface Presence {
   state?: 'starting' | 'serving';
 }
 
-/** Enough for an answer over a wide network or from a busy process. */
+/** Enough for an answer over a wide network or from a busy process. Without any other daemon the search is shorter (CLAIM-4). */
 const ANSWER_TIMEOUT_MS = 400;
 /** Pause before another search while a daemon is undecided. */
 const PAUSE_MS = 50;
@@ -72,21 +74,21 @@ interface Other {
 
 async function findOthers({ connection, subjects, log }: ClaimOptions, own: string): Promise<Other[]> {
   const others: Other[] = [];
-  let hasSeenItself = false;
+  let isAnswered = false;
   try {
     const asked = connection.services.client({ strategy: RequestStrategy.Timer, maxWait: ANSWER_TIMEOUT_MS });
     for await (const { id, metadata } of await asked.info(subjects.service)) {
-      if (id === own) hasSeenItself = true;
-      else if (metadata?.prefix === subjects.prefix) {
+      isAnswered = true;
+      if (id !== own && metadata?.prefix === subjects.prefix) {
         const { host, pid, store, work, state } = metadata;
         others.push({ id, host, pid, store, work, state });
       }
     }
   } catch (error) {
+    if (error instanceof NatsError && error.code === ErrorCode.NoResponders) return []; // CLAIM-4
     log.warn({ reason: messageOf(error) }, 'the search for other daemons failed');
   }
-  if (!hasSeenItself)
-    log.warn({}, 'the search for other daemons had no answer; continuing as the only daemon');
+  if (!isAnswered) log.warn({}, 'the search for other daemons had no answer; continuing as the only daemon');
   return others;
 }
 
