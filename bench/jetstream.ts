@@ -1,68 +1,97 @@
-import { connect } from 'nats';
+import { connect, type NatsConnection } from 'nats';
+import { createSubjects } from '../src/bus/index.ts';
+import { afterLeaderElection, enforceReplicas } from '../src/bus/nats/index.ts';
+import type { ConversationStore } from '../src/persistence/index.ts';
 import { openTestStore } from '../test/support/jetstream-store.ts';
-import { startNatsServer } from '../test/support/nats-server.ts';
 import { median, sampleEntry } from './samples.ts';
 import { interleave, report, rounded } from './support/report.ts';
+import { type BenchServers, startOne, startThree } from './support/servers.ts';
 
 /**
  * Appends to many conversations side by side, each waiting for its own before the next, against bare JetStream
- * publishes of the same bytes by as many callers: no expectation, no headers, no faults. Both on one server of their
- * own, in turns. Prints the median ratio of appends per second; higher is better.
+ * publishes of the same bytes by as many callers: no expectation, no headers, no faults. Both on the same servers, in turns: one
+ * store on one server, then three stores with connections of their own, as of three daemons, on one server and on a cluster of three,
+ * where each stream has three replicas. Prints the median ratio of appends per second; higher is better.
  *
  *     npx tsx bench/jetstream.ts [conversations] [appends each] [rounds]
  */
 
 const [conversations = '64', each = '20', rounds = '21'] = process.argv.slice(2);
 const callers = Array.from({ length: Number(conversations) }, (_, number) => `c${number}`);
+const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-async function rate(work: (caller: string) => Promise<void>): Promise<number> {
+async function rate(work: (caller: string, number: number) => Promise<void>): Promise<number> {
   const started = performance.now();
   await Promise.all(callers.map(work));
   return (callers.length * Number(each) * 1_000) / (performance.now() - started);
 }
 
-const server = await startNatsServer();
-const client = await connect({ servers: server.url });
-const store = await openTestStore(server.url);
-try {
-  const { streams } = await client.jetstreamManager();
-  await streams.add({ name: 'BARE', subjects: ['bare.*.*'] });
-  const jetstream = client.jetstream();
-  const rates = await interleave(
-    {
-      bare: (round) =>
-        rate(async (caller) => {
-          for (let index = 0; index < Number(each); index += 1) {
-            const body = JSON.stringify({ entries: [sampleEntry(index)] });
-            await jetstream.publish(`bare.${caller}.${round}`, body);
-          }
-        }),
-      store: async (round) => {
-        const logs = new Map(
-          await Promise.all(
-            callers.map(async (caller) => [caller, (await store.open(`${caller}-${round}`)).log] as const),
-          ),
-        );
-        const measured = await rate(async (caller) => {
-          for (let index = 0; index < Number(each); index += 1)
-            await logs.get(caller)?.append(index, [sampleEntry(index)]);
-        });
-        for (const log of logs.values()) await log.close();
-        return measured;
+async function measure(servers: BenchServers, count: number): Promise<void> {
+  const clients: NatsConnection[] = [];
+  const stores: ConversationStore[] = [];
+  try {
+    for (let daemon = 0; daemon < count; daemon++) {
+      const client = await connect({ servers: servers.url(daemon).split(','), noRandomize: true });
+      clients.push(client);
+      stores.push(await afterLeaderElection(client, () => openTestStore(servers.url(daemon))));
+    }
+    const [client] = clients;
+    if (!client) throw new RangeError('no daemon');
+    const { streams } = await client.jetstreamManager();
+    await streams.add({ name: 'BARE', subjects: ['bare.*.*'], num_replicas: servers.replicas });
+    await enforceReplicas(client, createSubjects(), servers.replicas, SILENT);
+    const rates = await interleave(
+      {
+        bare: (round) =>
+          rate((caller, number) => publish(clients[number % count], `bare.${caller}.${round}`)),
+        store: (round) => append(stores, round),
       },
-    },
-    Number(rounds),
-    1,
+      Number(rounds),
+      1,
+    );
+    report('jetstream', {
+      text: `${servers.kind}, ${client.info?.version}, ${count === 1 ? 'one daemon' : `${count} daemons`}`,
+      conversations: callers.length,
+      ratio: rounded(median(rates.store.map((rate, round) => rate / (rates.bare[round] ?? Number.NaN)))),
+      wanted: '>= 0.8',
+      barePerSecond: Math.round(median(rates.bare)),
+      storePerSecond: Math.round(median(rates.store)),
+    });
+  } finally {
+    for (const store of stores) await store.close();
+    for (const client of clients) await client.close();
+  }
+}
+
+async function publish(client: NatsConnection | undefined, subject: string): Promise<void> {
+  const jetstream = client?.jetstream();
+  for (let index = 0; index < Number(each); index += 1)
+    await jetstream?.publish(subject, JSON.stringify({ entries: [sampleEntry(index)] }));
+}
+
+async function append(stores: readonly ConversationStore[], round: number): Promise<number> {
+  const logs = await Promise.all(
+    callers.map(
+      async (caller, number) => (await stores[number % stores.length]?.open(`${caller}-${round}`))?.log,
+    ),
   );
-  report('jetstream', {
-    conversations: callers.length,
-    ratio: rounded(median(rates.store.map((rate, round) => rate / (rates.bare[round] ?? Number.NaN)))),
-    wanted: '>= 0.6',
-    barePerSecond: Math.round(median(rates.bare)),
-    storePerSecond: Math.round(median(rates.store)),
+  const measured = await rate(async (_, number) => {
+    for (let index = 0; index < Number(each); index += 1)
+      await logs[number]?.append(index, [sampleEntry(index)]);
   });
-} finally {
-  await store.close();
-  await client.close();
-  await server.stop();
+  for (const log of logs) await log?.close();
+  return measured;
+}
+
+for (const [start, count] of [
+  [startOne, 1],
+  [startOne, 3],
+  [startThree, 3],
+] as const) {
+  const servers = await start();
+  try {
+    if (servers) await measure(servers, count);
+  } finally {
+    await servers?.stop();
+  }
 }
