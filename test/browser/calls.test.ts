@@ -90,6 +90,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
     await card.getByText('Always allow', { exact: false }).click();
     expect(await textOf(card.locator('.rule'))).toContain('with this path and any other arguments');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    expect(await card.getByLabel('New arguments').inputValue()).toContain('\\n\\n\\u202ehidden"');
   });
 
   it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {

@@ -76,7 +76,11 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
           </button>
         ))}
         {!approval.mayHaveRun && edited === '' && (
-          <button type="button" disabled={isBusy} onClick={() => setEdited(pretty(call.arguments))}>
+          <button
+            type="button"
+            disabled={isBusy}
+            onClick={() => setEdited(escapeHidden(pretty(call.arguments)))}
+          >
             Edit arguments
           </button>
         )}
