@@ -46,15 +46,26 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
       ['mixed', 'show code'],
       ['mixed', 'delegate it'],
       ['mixed', 'hand it over'],
+      ['stopped', 'Hello'],
     ])
       await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+    await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
     const run = { content: 'Build it', publisher: 'alice', workflow: 'small' };
     await stage.api('POST', 'conversations/run/messages', run);
   });
   afterEach(() => stage.endOfTest());
   afterAll(() => stage?.close());
 
+  /** On a desktop, in a very wide window too. */
   const violations = async (page: Page): Promise<string[]> => {
+    const size = page.viewportSize();
+    if (size === null || size.width < SIZES.desktop.width) return violationsHere(page);
+    await page.setViewportSize(WIDE);
+    const wide = await violationsHere(page);
+    await page.setViewportSize(size);
+    return [...wide, ...(await violationsHere(page))];
+  };
+  const violationsHere = async (page: Page): Promise<string[]> => {
     await page.evaluate(axe);
     return page.evaluate<string[]>(`axe
       .run(document, { runOnly: ${JSON.stringify(STANDARD)} })
@@ -63,6 +74,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   };
 
   const SIZES = { desktop: { width: 1_280, height: 820 }, phone: { width: 320, height: 640 } };
+  const WIDE = { width: 2_560, height: 1_440 };
   const LOOKS = (['light', 'dark'] as const).flatMap((colorScheme) =>
     (['desktop', 'phone'] as const).map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
   );
@@ -73,20 +85,33 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     expect(await violations(page)).toEqual([]);
   });
 
-  it.each(LOOKS)('in threads, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
-    for (const [conversation, sight] of [
-      ['approval', '.ask-card'],
-      ['question', '.question'],
-      ['failed', '.note.fault'],
-      ['mixed', '.passage.handoff'],
-    ]) {
-      const page = await stage.look(`#/c/${conversation}`, { colorScheme, viewport });
-      await page.locator(String(sight)).first().waitFor();
-      for (const fold of await page.locator('.call summary').all()) await fold.click();
-      await page.locator('article.message').first().focus();
-      expect(await violations(page)).toEqual([]);
-    }
-  });
+  it.each(LOOKS)(
+    'in threads, their menus and panels, $colorScheme on a $size',
+    async ({ colorScheme, viewport }) => {
+      for (const [conversation, sight] of [
+        ['approval', '.ask-card'],
+        ['question', '.question'],
+        ['failed', '.note.fault'],
+        ['stopped', '.chip.stopped'],
+        ['mixed', '.passage.handoff'],
+      ]) {
+        const page = await stage.look(`#/c/${conversation}`, { colorScheme, viewport });
+        await page.locator(String(sight)).first().waitFor();
+        for (const fold of await page.locator('.call summary').all()) await fold.click();
+        await page.locator('article.message').first().focus();
+        expect(await violations(page)).toEqual([]);
+        if (conversation !== 'mixed') continue;
+        for (const menu of ['summary[aria-label=More]', 'summary.chip']) {
+          await page.locator(menu).first().press('Enter'); // an open menu covers the others
+          await page.locator('.menu[open] button').first().waitFor();
+          expect(await violations(page)).toEqual([]);
+        }
+        await page.evaluate("location.hash = '#/c/mixed/why/2'");
+        await page.locator('.answer-panel .account').waitFor();
+        expect(await violations(page)).toEqual([]);
+      }
+    },
+  );
 
   it.each(LOOKS)('while a text is written, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look(`#/c/live-${colorScheme}-${viewport.width}`, { colorScheme, viewport });

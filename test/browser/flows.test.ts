@@ -188,6 +188,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await textOf(page.locator('.passage.handoff'))).toMatch(
       /hands over to\s+Dev <b>Ops<\/b>\s+\d\d:\d\d\s+\d+\s+Please build it\./,
     );
+    await message(page, 'calls handoff').waitFor(); // its answer has no text
     expect(await page.locator('.call').count()).toBe(0); // What the lines already show needs no row.
     await page.keyboard.press('t');
     await page.locator('.timeline svg').first().waitFor();

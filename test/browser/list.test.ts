@@ -48,7 +48,9 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await page.getByLabel('Phase').selectOption('execute');
     await until(() => titles(page)).toEqual(['hand it over']);
     await page.getByLabel('Find a conversation').fill('nothing like it');
-    await page.getByText('No conversation fits.').waitFor();
+    const nothing = page.getByText('No conversation fits.');
+    await nothing.waitFor();
+    expect((await nothing.boundingBox())?.y).toBeLessThan(400); // below the filters, not at the end of the page
   });
 
   it('a pinned conversation stays first, also after a reload and beside newer ones', async () => {

@@ -44,6 +44,7 @@ const RULES = [
     when: { last: '/^two codes/' },
     reply: { text: '\u001b[0m```\necho shown\n\u001b[0m```\n\n~~~\necho other\n~~~' },
   },
+  { when: { last: '/^hebrew/' }, reply: { text: 'שלום עולם\n\n- אחד\n\n> שתיים\n\n```js\nlet a = 1;\n```' } },
   ...SCRIPT.rules,
 ];
 
@@ -52,7 +53,11 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   beforeAll(async () => {
     stage = await openStage({
       settings: scriptedSettings({ approvals: { ownRequests: true } }),
-      agents: AGENTS,
+      agents: {
+        ...AGENTS,
+        ops: '---\nname: Otto Ops\ndescription: runs\n---\nYou run.',
+        qa: '---\nname: Quinn\ndescription: checks\n---\nYou check.',
+      },
       files: { 'script.yaml': { rules: RULES } },
       before: importOld,
     });
@@ -183,6 +188,21 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect([await start('red words'), await start('שלום')]).toEqual([false, true]);
   });
 
+  it('in a text that is read from the right, lists stay inside, and code is read from the left', async () => {
+    await post('right', 'hebrew');
+    const page = await stage.look('#/c/right');
+    const prose = page.locator('article.by-agent .prose');
+    await prose.locator('pre').waitFor();
+    const styleOf = (selector: string, name: string) =>
+      page.evaluate<string>(
+        `getComputedStyle(document.querySelector('.by-agent .prose ${selector}')).${name}`,
+      );
+    expect(await styleOf('li', 'direction')).toBe('rtl');
+    expect(Number.parseFloat(await styleOf('ul', 'paddingRight'))).toBeGreaterThan(10);
+    expect(await styleOf('blockquote', 'borderRightWidth')).toBe('2px');
+    expect(await styleOf('pre', 'direction')).toBe('ltr');
+  });
+
   it('an entry has an address, which selects it', async () => {
     const page = await stage.look('#/c/long/entry/40');
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
@@ -215,15 +235,25 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     ]);
   });
 
-  it('the menu of a conversation is in sight on a phone', async () => {
+  it('the menus of a conversation and of each agent are in sight on a phone', async () => {
     await post('phone', 'hello');
+    await stage.api('POST', 'conversations/phone/stop', { publisher: 'alice' });
     for (const width of [320, 390]) {
       const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
       await message(page, 'Noted: hello').waitFor();
       await page.locator('.controls summary[aria-label=More]').click();
-      const box = await page.getByRole('button', { name: 'Download as JSON' }).boundingBox();
-      expect(box?.x).toBeGreaterThanOrEqual(0);
-      expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+      const expectInSight = async (name: string) => {
+        const box = await page.getByRole('button', { name }).boundingBox();
+        expect(box?.x).toBeGreaterThanOrEqual(0);
+        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+      };
+      await expectInSight('Download as JSON');
+      await page.keyboard.press('Escape');
+      await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
+      for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {
+        await page.locator('summary.chip').nth(place).click();
+        await expectInSight(`Write to @${slug}`);
+      }
     }
   });
 
@@ -242,6 +272,28 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await expect.poll(copied).toBe('const one = 1;\n');
   });
 
+  it('a message, its link and its code can be copied by keyboard', async () => {
+    await post('by-key', 'show code');
+    const page = await stage.look('#/c/by-key', { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.locator('article.by-agent pre').waitFor();
+    await page.keyboard.press('Shift+G');
+    const copied: string[] = [];
+    for (let n = 0; n < 12; n++) {
+      await page.keyboard.press('Tab');
+      const name = await page.evaluate<string>('document.activeElement.getAttribute("aria-label") ?? ""');
+      if (!name.startsWith('Copy')) continue;
+      await expect.poll(() => page.evaluate('getComputedStyle(document.activeElement).opacity')).toBe('1');
+      await page.keyboard.press('Enter');
+      await expect.poll(() => page.evaluate('document.activeElement.textContent')).toMatch(/copied/i);
+      copied.push(name, await page.evaluate<string>('navigator.clipboard.readText()'));
+    }
+    expect(copied).toEqual([
+      ...['Copy entry 2', '```js\nconst one = 1;\n```\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |'],
+      ...['Copy the link to entry 2', `${stage.url}/#/c/by-key/entry/2`],
+      ...['Copy the code', 'const one = 1;\n'],
+    ]);
+  });
+
   it('the code that is shown beside the button is copied, also with codes of terminals around it', async () => {
     await post('codes', 'two codes');
     const page = await stage.look('#/c/codes', { permissions: ['clipboard-read', 'clipboard-write'] });
@@ -250,66 +302,4 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await shown.getByRole('button', { name: 'Copy the code' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe('echo shown\n');
   });
-});
-
-const ROLES = {
-  read: 'reads-it-and-more',
-  post: 'posts-it-and-more',
-  approve: 'approves-it-all-of-it',
-  operate: 'operates-it-all-of-it',
-};
-
-describe.skipIf(chromiumPath === null)('the console of a token that may not do everything', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ approvals: { ownRequests: true } }),
-      env: Object.fromEntries(
-        Object.entries(ROLES).map(([role, token]) => [`PARLEY_HTTP_TOKENS_${role.toUpperCase()}`, token]),
-      ),
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
-      token: ROLES.operate,
-    });
-    await stage.api('POST', 'conversations/calls/messages', { content: 'write it' });
-    await stage.api('POST', 'conversations/asked/messages', { content: 'ask me' });
-  });
-  afterEach(() => stage.endOfTest(/status of 401/));
-  afterAll(() => stage?.close());
-
-  const enter = async (role: keyof typeof ROLES, hash: string) => {
-    const page = await stage.look(hash);
-    await page.getByLabel('This daemon requires a token').fill(ROLES[role]);
-    await page.keyboard.press('Enter');
-    await page.locator('.composer').waitFor();
-    return page;
-  };
-
-  it.each(['read', 'post', 'approve'] as const)(
-    'a token with the role %s has no control that the daemon would refuse',
-    async (role) => {
-      const page = await enter(role, '#/c/calls');
-      await page.locator('.ask-card').waitFor();
-      const count = (name: string) => page.getByRole('button', { name, exact: true }).count();
-      expect(await count('Stop')).toBe(0);
-      expect(await page.locator('.controls select').count()).toBe(0);
-      expect(await textOf(page.locator('.controls'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
-      expect(await count('Approve')).toBe(role === 'approve' ? 1 : 0);
-      expect(await page.getByText('Your token may not answer this.').count()).toBe(
-        role === 'approve' ? 0 : 1,
-      );
-      expect(await page.getByLabel('Message', { exact: true }).count()).toBe(role === 'post' ? 1 : 0);
-      expect(await page.locator('summary.chip').count()).toBe(role === 'post' ? 2 : 0);
-      expect(await page.getByRole('link', { name: 'New conversation' }).count()).toBe(
-        role === 'post' ? 1 : 0,
-      );
-      if (role === 'post') {
-        await page.locator('summary.chip').first().click();
-        expect(await page.locator('.menu[open] button').allInnerTexts()).toEqual(['Write to @dev']);
-      }
-      await page.evaluate("location.hash = '#/c/asked'");
-      await page.locator('.question').waitFor();
-      expect(await count('blue')).toBe(role === 'post' ? 1 : 0);
-    },
-  );
 });

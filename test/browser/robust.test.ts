@@ -174,6 +174,8 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await write(page, 'I am an agent');
     expect(await textOf(page.getByRole('alert'))).toMatch(/agent/);
     expect(await page.getByLabel('Message').inputValue()).toBe('I am an agent');
+    await page.setViewportSize({ width: 390, height: 800 });
+    expect((await page.getByRole('alert').boundingBox())?.width).toBeGreaterThan(300);
     await stage.endOfTest(/status of 400/);
   });
 
@@ -252,7 +254,8 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
   it('the console requests nothing before it has a token, which it keeps as long as the tab', async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
     const page = await stage.look('#/c/demo');
-    await page.getByLabel('This daemon requires a token').fill('wrong');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('token');
+    await page.keyboard.type('wrong');
     await page.keyboard.press('Enter');
     expect(await textOf(page.getByRole('alert'))).toMatch(/does not know this token/);
     await page.getByLabel('This daemon requires a token').fill('posts-it-and-more');

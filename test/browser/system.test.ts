@@ -76,6 +76,8 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
   it('an agent shows its tools, its model and, on demand, its persona', async () => {
     const page = await look('read');
     const lead = page.locator('.member').filter({ hasText: 'Lena Lead' });
+    const widthOf = async (one: Locator) => (await one.boundingBox())?.width ?? 0;
+    expect(await widthOf(lead)).toBeGreaterThan((await widthOf(page.locator('.team'))) - 5);
     await lead.locator('summary').click();
     expect(await textOf(lead)).toMatch(/Model\s+default/);
     expect(await textOf(lead)).toContain('set_phase');
@@ -133,12 +135,14 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await expect.poll(() => textOf(part(page, /^Used/))).toMatch(/Lena Lead\s+\d/); // from the log
   });
 
-  it('it fits 320 pixels', async () => {
+  it('it fits 320 pixels, and the way back to the list says how much needs attention', async () => {
     const page = await stage.look('#/system', { viewport: { width: 320, height: 640 } });
     await page.getByLabel('This daemon requires a token').fill(TOKENS.read);
     await page.keyboard.press('Enter');
     await part(page, 'Team').waitFor();
     for (const name of ['html', '.system-body'])
       expect(await page.evaluate(`document.querySelector('${name}').scrollWidth`)).toBe(320);
+    const back = page.getByRole('link', { name: /^Back to the list \d need/ });
+    expect(await textOf(back)).toMatch(/\d/);
   });
 });

@@ -3,7 +3,7 @@ import { send } from '../state/outbox.ts';
 import { go, linkTo } from '../state/route.ts';
 import { agents, identity, mayPost, sign, signature } from '../state/session.ts';
 import { Composer } from './conversation/composer.tsx';
-import { Avatar, Icon } from './parts/parts.tsx';
+import { Avatar, BackLink } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
 export function StartPage() {
@@ -16,9 +16,7 @@ export function StartPage() {
   return (
     <main class="page start">
       <header class="head">
-        <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
-          <Icon name="back" />
-        </a>
+        <BackLink />
         <h2>New conversation</h2>
       </header>
       <div class="start-body">
@@ -66,7 +64,6 @@ function NameQuestion() {
     <label class="name-question">
       What is your name?
       <input
-        aria-label="Your name"
         placeholder="as the team should see it"
         maxLength={60}
         value={signature.value}

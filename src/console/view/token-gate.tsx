@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { access, enter, enterWith, notice } from '../state/session.ts';
 
 /** Asks for the token, which is stored until the tab is closed. */
@@ -8,6 +8,8 @@ export function TokenGate() {
 
 function TokenForm() {
   const [token, setToken] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   return (
     <form
       onSubmit={(event) => {
@@ -19,6 +21,7 @@ function TokenForm() {
       <label for="token">This daemon requires a token</label>
       <input
         id="token"
+        ref={field}
         type="password"
         autocomplete="off"
         value={token}

@@ -77,7 +77,7 @@ export function Composer({ onPost, place }: ComposerProps) {
           </label>
         )}
         <span class="muted keys">
-          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
+          <kbd>Shift Enter</kbd> starts a line
         </span>
       </div>
     </form>

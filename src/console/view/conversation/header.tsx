@@ -6,7 +6,7 @@ import { useThread } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
-import { Icon } from '../parts/parts.tsx';
+import { BackLink, Icon } from '../parts/parts.tsx';
 import { ConversationMenu } from './conversation-menu.tsx';
 
 export function Header() {
@@ -16,9 +16,7 @@ export function Header() {
   const { id, thread } = here;
   return (
     <header class="head">
-      <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
-        <Icon name="back" />
-      </a>
+      <BackLink />
       <h2 title={id}>
         <bdi>{titleOf(id) ?? thread.title ?? id}</bdi>
       </h2>

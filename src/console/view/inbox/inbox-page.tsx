@@ -8,8 +8,7 @@ import {
 } from '../../state/alerts.ts';
 import { isListed } from '../../state/conversations.ts';
 import { dismiss, inbox } from '../../state/inbox.ts';
-import { linkTo } from '../../state/route.ts';
-import { Icon } from '../parts/parts.tsx';
+import { BackLink } from '../parts/parts.tsx';
 import { InboxEntry } from './inbox-entry.tsx';
 
 /** Answered ones make room for the others. */
@@ -22,9 +21,7 @@ export function InboxPage() {
   return (
     <main class="page inbox" aria-busy={!isListed.value}>
       <header class="head">
-        <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
-          <Icon name="back" />
-        </a>
+        <BackLink />
         <h2 tabIndex={-1}>Inbox</h2>
         <AlertChoice alert="notification" label="Notify me" />
         <AlertChoice alert="sound" label="Sound" />

@@ -65,11 +65,11 @@ export function Sidebar() {
         </button>
       </div>
       {(isOpen.value || isFiltered.value) && <Filters />}
-      <Rows />
       {isListed.value && rows.value.length === 0 && (
         <p class="muted aside">No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}</p>
       )}
       {rows.value.length > 0 && found.value.length === 0 && <p class="muted aside">No conversation fits.</p>}
+      <Rows />
     </nav>
   );
 }

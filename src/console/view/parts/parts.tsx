@@ -1,6 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { participants } from '../../state/conversation.ts';
+import { inbox } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
+import { linkTo } from '../../state/route.ts';
+import { problems } from '../../state/system.ts';
 
 /** Small components of all pages. */
 
@@ -40,6 +43,23 @@ export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
       <path d={PATHS[name]} />
     </svg>
+  );
+}
+
+/** On a narrow screen, which shows either the list or a page: the way to the list, with the sum of the counts above it. */
+export function BackLink() {
+  const count = inbox.value.length + problems.value.length;
+  return (
+    <a class="button quiet back" href={linkTo.list}>
+      <Icon name="back" />
+      <span class="unseen">Back to the list</span>
+      {count > 0 && (
+        <span class="count some">
+          {count}
+          <span class="unseen"> {count === 1 ? 'needs attention' : 'need attention'}</span>
+        </span>
+      )}
+    </a>
   );
 }
 

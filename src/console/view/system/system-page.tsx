@@ -1,8 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { heading } from '../../state/alerts.ts';
-import { linkTo } from '../../state/route.ts';
 import { problems, system } from '../../state/system.ts';
-import { Icon } from '../parts/parts.tsx';
+import { BackLink } from '../parts/parts.tsx';
 import { Daemons, Models, Servers } from './daemons.tsx';
 import { Letters } from './letters.tsx';
 import { SpendingView } from './spending-view.tsx';
@@ -20,9 +19,7 @@ export function SystemPage() {
   return (
     <main class="page system" aria-busy={now === null}>
       <header class="head">
-        <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
-          <Icon name="back" />
-        </a>
+        <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
       </header>
       {now && (

@@ -20,7 +20,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const heading = (
     <>
       <code class="tool">{escapeHidden(call.tool)}</code>
-      <span class="muted preview">{argumentsLine(call.arguments)}</span>
+      <span class="muted preview">{status !== 'waiting' && argumentsLine(call.arguments)}</span>
       <span class="meta">{wordOf(call)}</span>
     </>
   );
@@ -124,16 +124,18 @@ export function QuestionCard({ question: { call, agent, question, options }, onD
               {option}
             </button>
           ))}
-          <input
-            aria-label="Your answer"
-            aria-keyshortcuts="r"
-            placeholder="or type your answer"
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-          <button type="submit" class="primary" disabled={text.trim() === ''}>
-            Answer
-          </button>
+          <span class="buttons typed">
+            <input
+              aria-label="Your answer"
+              aria-keyshortcuts="r"
+              placeholder="or type your answer"
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+            <button type="submit" class="primary" disabled={text.trim() === ''}>
+              Answer
+            </button>
+          </span>
         </form>
       )}
     </fieldset>

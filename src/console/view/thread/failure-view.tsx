@@ -7,6 +7,7 @@ import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/jump.ts';
 import { writeTo } from '../../state/keys.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
+import { Avatar } from '../parts/parts.tsx';
 
 /** Why a call of a tool or a model failed, in words, with its code for a search. */
 export function FailureText({ failure: { code, message } }: { readonly failure: ModelFailure }) {
@@ -59,17 +60,20 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
           Open the reason
         </button>
       )}
-      {isChoosing &&
-        others.map(({ slug }) => (
-          <button
-            key={slug}
-            type="button"
-            class="quiet"
-            onClick={() => writeTo(slug, `please continue for ${nameOf(agent)}`)}
-          >
-            {nameOf(slug)}
-          </button>
-        ))}
+      {isChoosing && (
+        <div class="buttons choice">
+          {others.map(({ slug }) => (
+            <button
+              key={slug}
+              type="button"
+              onClick={() => writeTo(slug, `please continue for ${nameOf(agent)}`)}
+            >
+              <Avatar id={slug} size="small" />
+              {nameOf(slug)}
+            </button>
+          ))}
+        </div>
+      )}
     </div>
   );
 }

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { escapeHidden } from '../../../kernel/hidden.ts';
 import { count, duration } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
@@ -82,6 +83,7 @@ export function messageView({ entry, calls, index }: Extract<Block, { kind: 'mes
   const to = entry.role === 'user' ? (entry.to ?? []) : [];
   const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
   const own = calls.filter(({ isTold }) => !isTold);
+  const isBare = text === '' && own.length === 0 && calls.length > 0;
   return (
     <Frame
       author={author.id}
@@ -91,6 +93,9 @@ export function messageView({ entry, calls, index }: Extract<Block, { kind: 'mes
       by={
         <>
           {to.length > 0 && <span class="muted">to {to.map(nameOf).join(', ')}</span>}
+          {isBare && (
+            <span class="muted">calls {calls.map(({ tool }) => escapeHidden(tool)).join(', ')}</span>
+          )}
           {entry.delivery && entry.delivery !== 'steer' && <span class="tag">{entry.delivery}</span>}
           {entry.includeInContext === false && <span class="tag">for people only</span>}
           <span class="meta">

@@ -1,0 +1,67 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
+import { openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+const ROLES = {
+  read: 'reads-it-and-more',
+  post: 'posts-it-and-more',
+  approve: 'approves-it-all-of-it',
+  operate: 'operates-it-all-of-it',
+};
+
+describe.skipIf(chromiumPath === null)('the console of a token that may not do everything', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ approvals: { ownRequests: true } }),
+      env: Object.fromEntries(
+        Object.entries(ROLES).map(([role, token]) => [`PARLEY_HTTP_TOKENS_${role.toUpperCase()}`, token]),
+      ),
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+      token: ROLES.operate,
+    });
+    await stage.api('POST', 'conversations/calls/messages', { content: 'write it' });
+    await stage.api('POST', 'conversations/asked/messages', { content: 'ask me' });
+  });
+  afterEach(() => stage.endOfTest(/status of 401/));
+  afterAll(() => stage?.close());
+
+  const enter = async (role: keyof typeof ROLES, hash: string) => {
+    const page = await stage.look(hash);
+    await page.getByLabel('This daemon requires a token').fill(ROLES[role]);
+    await page.keyboard.press('Enter');
+    await page.locator('.composer').waitFor();
+    return page;
+  };
+
+  it.each(['read', 'post', 'approve'] as const)(
+    'a token with the role %s has no control that the daemon would refuse',
+    async (role) => {
+      const page = await enter(role, '#/c/calls');
+      await page.locator('.ask-card').waitFor();
+      const count = (name: string) => page.getByRole('button', { name, exact: true }).count();
+      expect(await count('Stop')).toBe(0);
+      expect(await page.locator('.controls select').count()).toBe(0);
+      expect(await textOf(page.locator('.controls'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
+      expect(await count('Approve')).toBe(role === 'approve' ? 1 : 0);
+      expect(await page.getByText('Your token may not answer this.').count()).toBe(
+        role === 'approve' ? 0 : 1,
+      );
+      expect(await page.getByLabel('Message', { exact: true }).count()).toBe(role === 'post' ? 1 : 0);
+      expect(await page.locator('summary.chip').count()).toBe(role === 'post' ? 2 : 0);
+      expect(await page.getByRole('link', { name: 'New conversation' }).count()).toBe(
+        role === 'post' ? 1 : 0,
+      );
+      if (role === 'post') {
+        await page.locator('summary.chip').first().click();
+        expect(await page.locator('.menu[open] button').allInnerTexts()).toEqual(['Write to @dev']);
+      }
+      await page.evaluate("location.hash = '#/c/asked'");
+      await page.locator('.question').waitFor();
+      expect(await count('blue')).toBe(role === 'post' ? 1 : 0);
+    },
+  );
+});
