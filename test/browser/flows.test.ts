@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { message, openStage, type Stage, textOf, write } from './support.ts';
@@ -140,6 +141,16 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   it('a person answers a question with one of its options, or with a text', async () => {
     await post('asked', 'ask me');
     const page = await stage.look('#/c/asked');
+    await page.setViewportSize({ width: 320, height: 640 });
+    const [card, button] = [
+      page.locator('.question'),
+      page.getByRole('button', { name: 'Answer', exact: true }),
+    ];
+    const endOf = async (one: Locator) => {
+      const box = await one.boundingBox();
+      return (box?.x ?? 0) + (box?.width ?? Number.NaN);
+    };
+    expect(await endOf(button)).toBeLessThan(await endOf(card));
     await page.locator('.question').getByRole('button', { name: 'blue' }).click();
     await message(page, 'So it is blue.').waitFor();
     await write(page, 'ask me again');

@@ -157,6 +157,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       );
     expect(await width()).toBe(320);
     expect(await page.locator('.sidebar').isVisible()).toBe(false);
+    expect((await page.locator('.controls').boundingBox())?.height).toBeLessThan(40); // one row
     await page.getByRole('link', { name: 'Timeline' }).click();
     await page.locator('.timeline svg').first().waitFor();
     expect(await width()).toBe(320);
