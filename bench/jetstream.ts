@@ -12,6 +12,7 @@ import { type BenchServers, startOne, startThree } from './support/servers.ts';
  * publishes of the same bytes by as many callers: no expectation, no headers, no faults. Both on the same servers, in turns: one
  * store on one server, then three stores with connections of their own, as of three daemons, on one server and on a cluster of three,
  * where each stream has three replicas. Prints the median ratio of appends per second; higher is better.
+ * `cpuRatio`: the processor time of this process for an append against a publish, which the load of the machine disturbs least.
  *
  *     npx tsx bench/jetstream.ts [conversations] [appends each] [rounds]
  */
@@ -19,6 +20,15 @@ import { type BenchServers, startOne, startThree } from './support/servers.ts';
 const [conversations = '64', each = '20', rounds = '21'] = process.argv.slice(2);
 const callers = Array.from({ length: Number(conversations) }, (_, number) => `c${number}`);
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** Adds the processor time of the work to `spent`. */
+async function spending(spent: { ms: number }, work: () => Promise<number>): Promise<number> {
+  const before = process.cpuUsage();
+  const result = await work();
+  const { user, system } = process.cpuUsage(before);
+  spent.ms += (user + system) / 1_000;
+  return result;
+}
 
 async function rate(work: (caller: string, number: number) => Promise<void>): Promise<number> {
   const started = performance.now();
@@ -40,11 +50,14 @@ async function measure(servers: BenchServers, count: number): Promise<void> {
     const { streams } = await client.jetstreamManager();
     await streams.add({ name: 'BARE', subjects: ['bare.*.*'], num_replicas: servers.replicas });
     await enforceReplicas(client, createSubjects(), servers.replicas, SILENT);
+    const spent = { bare: { ms: 0 }, store: { ms: 0 } };
     const rates = await interleave(
       {
         bare: (round) =>
-          rate((caller, number) => publish(clients[number % count], `bare.${caller}.${round}`)),
-        store: (round) => append(stores, round),
+          spending(spent.bare, () =>
+            rate((caller, number) => publish(clients[number % count], `bare.${caller}.${round}`)),
+          ),
+        store: (round) => spending(spent.store, () => append(stores, round)),
       },
       Number(rounds),
       1,
@@ -54,6 +67,7 @@ async function measure(servers: BenchServers, count: number): Promise<void> {
       conversations: callers.length,
       ratio: rounded(median(rates.store.map((rate, round) => rate / (rates.bare[round] ?? Number.NaN)))),
       wanted: '>= 0.8',
+      cpuRatio: rounded(spent.store.ms / spent.bare.ms),
       barePerSecond: Math.round(median(rates.bare)),
       storePerSecond: Math.round(median(rates.store)),
     });

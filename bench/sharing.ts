@@ -19,6 +19,8 @@ import { type BenchServers, startOne, startThree } from './support/servers.ts';
  *   that it worked on, the time until the next claim. `others`: so many other conversations post again as soon as they are
  *   answered, before, during and after the outage.
  *
+ * `turnsEach` or `underWay` 0: without that figure.
+ *
  *     npx tsx bench/sharing.ts [conversations] [turnsEach] [underWay] [others]
  */
 
@@ -225,7 +227,7 @@ for (const start of [startOne, startThree]) {
       load: load(),
     });
   }
-  for (const count of [0, Number(others)]) {
+  for (const count of Number(underWay) > 0 ? [0, Number(others)] : []) {
     await takeovers(start, 'killed', count);
     if (start === startOne) await takeovers(start, 'frozen', count);
   }
