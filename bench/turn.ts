@@ -80,7 +80,7 @@ async function durableTurns(directory: string): Promise<void> {
   report('turn', {
     entries: `${many} : ${few}`,
     ratio: ratioOf(measured.many, measured.few),
-    wanted: '<= 2',
+    wanted: '<= 1.15',
     manyMs: rounded(median(measured.many)),
     fewMs: rounded(median(measured.few)),
     floorMs: rounded(median(measured.floor)),
