@@ -96,7 +96,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
 
   it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {
     await post('changed', 'write');
-    const page = await stage.look('#/c/changed');
+    const phone = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+    const page = await stage.look('#/c/changed', phone);
     const card = page.locator('.ask-card');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     const field = card.getByLabel('New arguments');
