@@ -1,3 +1,4 @@
+import { fork } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -10,6 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
  *            The time of the last change of a file (ctime) cannot be set.
  * CHECKOUT-2 Bundles have folders of their own. The last ten and those of the last hour are kept: a running daemon loads parts
  *            of its bundle later.
+ * CHECKOUT-3 The bundler runs in a process of its own. It takes some 500 MB, which a daemon would keep.
  */
 
 /** A file that is this new can change again without a change of its times. */
@@ -36,7 +38,7 @@ export async function programOf(folder) {
   const outDir = join(runs, name);
   await mkdir(outDir, { recursive: true });
   const startedAt = Date.now();
-  const inputs = await bundleInto(root, outDir);
+  const inputs = await bundleApart(root, outDir);
   if (!Object.values(inputs).some((input) => isTooNew(input, startedAt))) {
     const draft = join(outDir, 'current.json');
     await writeFile(draft, JSON.stringify({ name, inputs }));
@@ -71,7 +73,32 @@ function isTooNew([, , changedAt = 0], startedAt) {
   return changedAt > startedAt - TOO_NEW_MS;
 }
 
-/** Returns the versions of all files that were read. */
+/** CHECKOUT-3. Returns the versions of all files that were read. */
+function bundleApart(root, outDir) {
+  const bundler = fork(fileURLToPath(import.meta.url), [root, outDir], {
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  return new Promise((resolve, reject) => {
+    bundler.once('message', ({ inputs, error }) =>
+      error ? reject(Object.assign(new Error(error.message), error)) : resolve(inputs),
+    );
+    bundler.once('error', reject);
+    bundler.once('exit', (code, signal) => reject(new Error(`the bundler ended with ${code ?? signal}`)));
+  });
+}
+
+async function runBundler([root, outDir]) {
+  process.once('disconnect', () => process.exit()); // also when the program is killed meanwhile
+  try {
+    process.send({ inputs: await bundleInto(root, outDir) });
+  } catch ({ message, code, syscall }) {
+    process.send({ error: { message, code, syscall } });
+  } finally {
+    process.disconnect();
+  }
+}
+
 async function bundleInto(root, outDir) {
   const { bundle, PROGRAM } = await import('./bundle.mjs');
   const inputs = Object.fromEntries(ALSO.map((path) => [path, versionOf(join(root, path))]));
@@ -99,3 +126,5 @@ export function adviceOn({ code, syscall }) {
     return 'A checkout writes its bundle to dist/run. Start it as a user who may write there, or install the package.';
   return 'Correct the source, or restore it with git.';
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await runBundler(process.argv.slice(2));

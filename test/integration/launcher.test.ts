@@ -92,6 +92,15 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect(await bundlesOf(folder)).toHaveLength(2);
   });
 
+  it('the program of a checkout does not contain the bundler, also right after it was bundled', async () => {
+    const folder = await packageOf({
+      'src/cli/main.ts': `const { sharedObjects } = process.report.getReport() as unknown as { sharedObjects: string[] };
+console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includes('rolldown')).length);`,
+    });
+    expect(await launch(folder)).toEqual({ code: 0, stdout: 'true 0\n', stderr: '' });
+    expect(await bundlesOf(folder)).toHaveLength(1);
+  });
+
   it('a bundle of files that changed a moment ago is not used again', async () => {
     const folder = await packageOf({ 'src/cli/main.ts': SAY });
     await launch(folder);
