@@ -4,6 +4,7 @@ import { launchBrowser } from '../test/support/browser.ts';
 import { openSite, providerSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
 import { exampleHistory } from './support/history.ts';
+import { mainThreadOf } from './support/page.ts';
 import { load, startHelper } from './support/processes.ts';
 import { median, report, rounded } from './support/report.ts';
 import { createRuntime } from './support/runtime.ts';
@@ -11,7 +12,7 @@ import { writeHistory } from './support/turns.ts';
 
 /**
  * A long thread in the console, in Chromium: from Enter to the visible post, one frame while scrolling, and, while
- * agents stream, the longest block of the main thread, and every five minutes what the page holds after garbage collection.
+ * agents stream, the longest block and the processor time of the main thread, and every five minutes what the page holds after garbage collection.
  *
  *     npx tsx bench/console.ts [entries] [rounds] [seconds of streaming] [tokens per second of an agent] [agents]
  */
@@ -126,6 +127,8 @@ try {
     }).observe({ type: 'longtask' });
   `);
   const before = await held(session);
+  const mainThread = await mainThreadOf(page);
+  const busyBefore = await mainThread();
   const begun = Date.now();
   let sampledAt = begun;
   await page.evaluate('window.blocks.length = 0');
@@ -144,11 +147,13 @@ try {
     report('console-held', { ...streamed(stream + 1), minutes, load: load(), ...(await held(session)) });
   }
   const blocks = await page.evaluate<number[]>('window.blocks');
+  const busy = ((await mainThread()) - busyBefore) / ((Date.now() - begun) / 1_000);
   const after = await held(session);
   report('console-block-ms', {
     ...streamed(streams),
     longest: rounded(Math.max(0, ...blocks)),
     over50: blocks.length,
+    busyMsOfSecond: rounded(busy, 1),
     wanted: '< 100',
   });
   report('console-heap-mb', {

@@ -1,4 +1,4 @@
-import type { CDPSession, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { EMPTY_STATE, evolve } from '../src/conversation/index.ts';
 import { rowOf } from '../src/daemon/conversations/projections.ts';
 import type { ConversationStore } from '../src/persistence/index.ts';
@@ -7,6 +7,7 @@ import { launchBrowser } from '../test/support/browser.ts';
 import { openSite, scriptedSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
 import { exampleHistory } from './support/history.ts';
+import { mainThreadOf } from './support/page.ts';
 import { cpuMs, load } from './support/processes.ts';
 import { median, report, rounded, timed } from './support/report.ts';
 import { createRuntime } from './support/runtime.ts';
@@ -89,9 +90,8 @@ async function measure(count: number): Promise<Figures> {
       statuses.push(await timed(async () => (await fetch(`${url}/api/status?days=14`)).text()));
     }
     const SECONDS = 10;
-    const session = await page.context().newCDPSession(page);
-    await session.send('Performance.enable');
-    const before = { daemon: cpuMs(daemon.pid), page: await taskMs(session) };
+    const mainThread = await mainThreadOf(page);
+    const before = { daemon: cpuMs(daemon.pid), page: await mainThread() };
     for (let second = 0; second < SECONDS; second++) {
       await post(`in second ${second}`);
       await page.waitForTimeout(1_000);
@@ -100,7 +100,7 @@ async function measure(count: number): Promise<Figures> {
       ...{ firstMs, postMs: median(posts), filterMs: median(filters), frameMs: median(frames) },
       statusMs: median(statuses),
       daemonCpu: (cpuMs(daemon.pid) - before.daemon) / SECONDS,
-      pageCpu: ((await taskMs(session)) - before.page) / SECONDS,
+      pageCpu: ((await mainThread()) - before.page) / SECONDS,
     };
   } finally {
     await browser.close();
@@ -141,12 +141,6 @@ function scrolled(page: Page): Promise<number> {
     };
     requestAnimationFrame(step);
   })`);
-}
-
-/** Time of the page's main thread so far. */
-async function taskMs(session: CDPSession): Promise<number> {
-  const { metrics } = await session.send('Performance.getMetrics');
-  return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0) * 1_000;
 }
 
 const [many, few] = [await measure(Number(manyCount)), await measure(Number(fewCount))];

@@ -1,4 +1,4 @@
-import { computed, signal } from '@preact/signals';
+import { batch, computed, signal } from '@preact/signals';
 import { follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
 import { oneLine } from '../model/format.ts';
@@ -103,16 +103,23 @@ export function open(id: string): void {
   const thread = new Thread((slug) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug);
   opened.value = { id, thread };
   const chunks: Chunk[] = [];
-  const shown = { isPlanned: false };
+  let isPlanned = false;
+  let hasEntries = false;
+  let textTimer: ReturnType<typeof setTimeout> | undefined;
   const show = () => {
-    shown.isPlanned = false;
+    isPlanned = false;
+    clearTimeout(textTimer);
+    textTimer = undefined;
     if (left.signal.aborted) return;
-    drafts.value = chunks.splice(0).reduce(withChunk, drafts.value);
-    version.value++;
+    batch(() => {
+      drafts.value = chunks.splice(0).reduce(withChunk, drafts.value);
+      if (hasEntries) version.value++;
+    });
+    hasEntries = false;
   };
   const plan = () => {
-    if (shown.isPlanned) return;
-    shown.isPlanned = true;
+    if (isPlanned) return;
+    isPlanned = true;
     if (document.visibilityState === 'visible') requestAnimationFrame(show);
     else setTimeout(show, 200);
   };
@@ -131,6 +138,7 @@ export function open(id: string): void {
       if (said && entry.type === 'message' && !drafts.value.has(said.turnId))
         streamedAs.set(entry.index, keyOfDraft(said));
       if (connection.value.kind === 'live') announce(thread.blocks.slice(known), entry.createdAt);
+      hasEntries = true;
       plan();
     },
     onCurrent(length) {
@@ -138,7 +146,7 @@ export function open(id: string): void {
     },
     onChunk(chunk) {
       chunks.push(chunk);
-      plan();
+      textTimer ??= setTimeout(plan, TEXT_MS);
     },
     onConnection(state) {
       connection.value = state;
@@ -146,6 +154,9 @@ export function open(id: string): void {
     },
   });
 }
+
+/** Streamed text is shown at this pace: each frame of many agents costs as much as the last. */
+const TEXT_MS = 50;
 
 export function close(): void {
   leave();

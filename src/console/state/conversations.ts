@@ -1,34 +1,34 @@
-import { batch, computed, signal } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
 import { withoutAnsi } from '../model/format.ts';
 import type { ConversationRow } from '../model/list/list.ts';
+import { Rows } from '../model/list/rows.ts';
 import { access, isAway } from './session.ts';
 
 /** The list of conversations, as the daemon sends its changes. */
 
-export const rows = signal<readonly ConversationRow[]>([]);
+const all = new Rows();
+/** In the order of the list. */
+export const rows = signal(all.sorted);
 export const isListed = signal(false);
-
 /** Titles of more than one conversation; their ids are shown too. */
-export const sharedTitles = computed<ReadonlySet<string>>(() => {
-  const seen = new Set<string>();
-  const titles = rows.value.flatMap(({ title }) => (title === null ? [] : [title]));
-  return new Set(titles.filter((title) => seen.has(title) || !seen.add(title)));
-});
+export const sharedTitles = signal(all.sharedTitles);
 
 /** As the list shows it; null: it has none, or is not listed yet. */
 export function titleOf(id: string): string | null {
-  const title = rows.value.find((row) => row.id === id)?.title ?? null;
+  void rows.value;
+  const title = all.get(id)?.title ?? null;
   return title && withoutAnsi(title);
 }
 
 function change({ whole, conversations, deleted }: ListChange): void {
-  const next = new Map(whole ? [] : rows.value.map((row) => [row.id, row]));
-  for (const row of conversations as readonly ConversationRow[]) next.set(row.id, row);
-  for (const id of deleted) next.delete(id);
+  const changed = conversations as readonly ConversationRow[];
+  if (whole) all.replace(changed);
+  else all.change(changed, deleted);
   batch(() => {
-    rows.value = [...next.values()];
+    rows.value = all.sorted;
+    sharedTitles.value = all.sharedTitles;
     isListed.value = true;
   });
 }

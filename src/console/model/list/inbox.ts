@@ -35,9 +35,11 @@ export interface InboxItem {
   readonly position: number;
 }
 
+const NONE: readonly InboxItem[] = [];
+
 /** What waits for a decision, longest first; then what failed or reached a limit, newest first. */
 export function inboxOf(rows: readonly Row[]): InboxItem[] {
-  const items = rows.flatMap((row) => (row.activity ?? []).flatMap((one) => itemOf(row, one) ?? []));
+  const items = rows.flatMap((row) => row.activity?.flatMap((one) => itemOf(row, one) ?? []) ?? NONE);
   const [asked, ended] = [items.filter(isDecision), items.filter((item) => !isDecision(item))];
   const older = (a: InboxItem, b: InboxItem) => (a.since < b.since ? -1 : 1);
   return [...asked.sort(older), ...ended.sort((a, b) => older(b, a))];

@@ -55,7 +55,13 @@ export interface Known {
 export const hasFailed = ({ activity = [] }: ConversationRow): boolean =>
   activity.some(({ status }) => status === 'failed');
 
-/** Pinned ones first, then the newest. */
+/** Never 0: the id decides between rows of the same time. */
+export function newestFirst(a: ConversationRow, b: ConversationRow): number {
+  if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? 1 : -1;
+  return a.id < b.id ? -1 : 1;
+}
+
+/** Pinned ones first, then the newest. Rows that are sorted already are sorted fastest. */
 export function listed(
   rows: readonly ConversationRow[],
   filter: ListFilter,
@@ -67,9 +73,12 @@ export function listed(
     isShown(row, filter.shown, known) &&
     (filter.phase === '' || row.phase === filter.phase) &&
     (filter.agent === '' || agentsOf(row).includes(filter.agent)) &&
-    `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted);
-  const rank = ({ id }: ConversationRow) => (known.pins.has(id) ? 0 : 1);
-  return rows.filter(fits).sort((a, b) => rank(a) - rank(b) || (a.updatedAt < b.updatedAt ? 1 : -1));
+    (wanted === '' || `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted));
+  const found = rows.filter(fits).sort(newestFirst);
+  const isPinned = ({ id }: ConversationRow) => known.pins.has(id);
+  return known.pins.size === 0
+    ? found
+    : [...found.filter(isPinned), ...found.filter((row) => !isPinned(row))];
 }
 
 function isShown(row: ConversationRow, shown: Shown, known: Known): boolean {

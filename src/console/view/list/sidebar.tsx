@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useCallback, useRef } from 'preact/hooks';
 import { isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
 import { filter, found, isFiltered, narrow } from '../../state/list.ts';
@@ -113,7 +113,7 @@ function Rows() {
   const list = useVirtualList({
     count: shown.length,
     scrolled: () => scroller.current,
-    keyOf: (place) => shown[place]?.id ?? place,
+    keyOf: useCallback((place) => shown[place]?.id ?? place, [shown]),
     estimate: () => ROW_HEIGHT,
   });
   return (

@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 export function useVirtualList(options: {
   readonly count: number;
   readonly scrolled: () => HTMLElement | null;
+  /** Another function: the keys may be others, so all places are computed again. */
   readonly keyOf: (place: number) => string | number;
   readonly estimate: (place: number) => number;
 }): Virtualizer<HTMLElement, HTMLElement> {

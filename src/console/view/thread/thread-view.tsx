@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { Virtualizer } from '@tanstack/virtual-core';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { readMarkers } from '../../model/thread/thread.ts';
 import {
   drafts,
@@ -36,10 +36,12 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
   ];
   const shownAt = (place: number) => blocks[place] ?? more[place - blocks.length];
   const timeAt = (place: number) => entries[blocks[place]?.index ?? -1]?.createdAt ?? null;
+  const added = more.map((one) => keyOf(one, 0)).join();
   const list = useVirtualList({
     count: blocks.length + more.length,
     scrolled: () => scroller.current,
-    keyOf: (place) => keyOf(shownAt(place), place),
+    // A text that grows changes no key: then the places of the blocks before it are kept.
+    keyOf: useCallback((place) => keyOf(shownAt(place), place), [thread, entries.length, added]),
     estimate: (place) => estimate(shownAt(place)),
   });
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
