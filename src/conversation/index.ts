@@ -1,12 +1,12 @@
 /**
- * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod and jsdiff.
+ * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod, jsdiff and shell-quote.
  *
  * conversation.ts, messages.ts   one log in memory with its folds; the messages of a request, for libraries
  * log/         entries: types (team-entries.ts: those about agents), traits of each type, a reader that follows a log
  * state/       the fold: state of the conversation, knowledge of each agent, rosters, people, hired agents, usage, budgets
  * decide/      commands to entries and effects: posts, routing (routing.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
- * tools/       the tools that act on the conversation; the port to the rules for other tools
+ * tools/       the tools that act on the conversation; the port to the rules for other tools; shell commands in one form
  * view/        what an agent is shown, as messages (view-parts.ts: their types); reports, differences of requests and definitions
  * reduction/   what is taken out of a view that is too large, and the text of summaries
  * recall/      reading and searching a log as one agent may see it
@@ -87,6 +87,7 @@ export {
   isConversationTool,
   toolError,
 } from './tools/conversation-tools.ts';
+export { commandsIn, plainCommand } from './tools/shell-command.ts';
 export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
 export {

@@ -26,7 +26,7 @@ const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-
 const FOLLOWER = String.raw`bus/follower\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|view/(?:definition|view)-diff|log/finish-reason|log/model-failure|log/team-change|state/usage)|kernel/hidden)\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|tools/shell-command|view/(?:definition|view)-diff|log/finish-reason|log/model-failure|log/team-change|state/usage)|kernel/hidden)\.ts$`;
 
 /** I1 */
 const MODULES: Readonly<Record<string, Module>> = {
@@ -114,7 +114,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   pino: ['cli'],
   'pino-pretty': ['cli'],
   preact: ['console'],
-  'shell-quote': ['daemon'],
+  'shell-quote': ['conversation/tools'],
   ulid: ['kernel'],
   yaml: ['config', 'models/scripted'],
   'string-width': ['cli'],

@@ -1,8 +1,7 @@
 import type { ResolvedPath, Ruling, ToolAvailability, ToolDefinition, ToolRisk } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
-import { coversTool, forTool } from '../../conversation/index.ts';
+import { commandsIn, coversTool, forTool, plainCommand } from '../../conversation/index.ts';
 import { foldPath, inTime } from '../../kernel/index.ts';
-import { commandsIn, plainCommand } from './shell-command.ts';
 
 /** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 

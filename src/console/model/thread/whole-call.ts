@@ -1,4 +1,5 @@
 import { type DiffLine, diffHunks } from '../../../conversation/text/line-diff.ts';
+import { plainCommand } from '../../../conversation/tools/shell-command.ts';
 
 /** The arguments of a call as a person reads them before an approval: every value in full. */
 
@@ -47,14 +48,27 @@ function editOf(name: string, value: unknown): { names: readonly string[]; view:
   return null;
 }
 
-/** A rule that allows every call of the tool, for `parley.yaml`. */
-export function policyRule(agent: string, tool: string, given: Given): string {
-  const match = Object.entries(given).flatMap(([name, value]) =>
-    typeof value === 'string' && value.length <= 200 && ['command', 'path'].includes(name)
-      ? [`        ${name}: ${JSON.stringify(`^${value.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}$`)}`]
-      : [],
-  );
-  return [
+export type OfferedRule =
+  | {
+      readonly rule: string;
+      /** The arguments whose value it fixes, and those that it leaves open. */
+      readonly fixed: readonly string[];
+      readonly open: readonly string[];
+    }
+  /** Why no rule can fit. */
+  | { readonly reason: string };
+
+/** A rule for `parley.yaml` that allows this call. The policy compares a command of `shell` in its plain form. */
+export function policyRule(agent: string, tool: string, given: Given): OfferedRule {
+  const plain = tool === 'shell' ? plainCommand(String(given.command)) : null;
+  if (tool === 'shell' && plain === null) return { reason: NOT_PLAIN };
+  const compared: Given = plain === null ? given : { ...given, command: plain };
+  const fixed = ['command', 'path'].filter((name) => typeof compared[name] === 'string');
+  const match = fixed.map((name) => {
+    const pattern = `^${String(compared[name]).replace(SYNTAX, '\\$&')}$`;
+    return `        ${name}: ${JSON.stringify(pattern)}`;
+  });
+  const rule = [
     'tools:',
     '  policy:',
     `    - agent: ${agent}`,
@@ -62,4 +76,9 @@ export function policyRule(agent: string, tool: string, given: Given): string {
     ...(match.length > 0 ? ['      match:', ...match] : []),
     '      allow: true',
   ].join('\n');
+  return { rule, fixed, open: Object.keys(given).filter((name) => !fixed.includes(name)) };
 }
+
+const SYNTAX = /[\\^$.*+?()[\]{}|/]/g;
+const NOT_PLAIN =
+  'No rule can allow this command. A rule fits only one plain command: without operators, redirections, variables, patterns, escapes, assignments and line ends.';

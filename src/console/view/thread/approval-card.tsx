@@ -208,23 +208,33 @@ function parsed(text: string): unknown {
 
 /** Policies are part of the configuration, which the API does not change. */
 function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: string }) {
-  const rule = policyRule(agent, call.tool, argumentsOf(call));
-  const named = ['command', 'path'].filter((name) => rule.includes(`\n        ${name}: `));
-  const limit = named.length > 0 ? ` with this ${named.join(' and ')} and any other arguments` : '';
-  const scope = `every call of ${escapeHidden(call.tool)}${limit}`;
+  const offered = policyRule(agent, call.tool, argumentsOf(call));
   return (
     <Fold name={`rule ${call.place.index} ${call.place.position}`} summary={<span>Always allow this…</span>}>
       <div class="rule">
-        <p>
-          This rule allows {scope} by this agent. Put it into <code>parley.yaml</code> and run{' '}
-          <code>parley reload</code>.
-        </p>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
-        <pre tabIndex={0}>
-          <VisibleText text={rule} />
-        </pre>
-        <CopyButton text={() => rule} label="Copy the rule" />
+        {'reason' in offered ? (
+          <p>{offered.reason}</p>
+        ) : (
+          <>
+            <p>
+              This rule allows every call of {escapeHidden(call.tool)}
+              {escapeHidden(limitOf(offered.fixed, offered.open))} by this agent. Put it into{' '}
+              <code>parley.yaml</code> and run <code>parley reload</code>.
+            </p>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
+            <pre tabIndex={0}>
+              <VisibleText text={offered.rule} />
+            </pre>
+            <CopyButton text={() => offered.rule} label="Copy the rule" />
+          </>
+        )}
       </div>
     </Fold>
   );
+}
+
+function limitOf(fixed: readonly string[], open: readonly string[]): string {
+  if (fixed.length === 0) return '';
+  const free = open.length > 0 ? `, whatever its ${open.join(' and ')}` : ', and nothing else,';
+  return ` with exactly this ${fixed.join(' and ')}${free}`;
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandsIn, plainCommand } from '../../../src/daemon/tools/shell-command.ts';
+import { commandsIn, plainCommand } from '../../../src/conversation/tools/shell-command.ts';
 
 describe('the normal form of a plain command', () => {
   it.each([
