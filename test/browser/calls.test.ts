@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/daemon.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
 const calls = (...tools: (readonly [string, object])[]) => ({
@@ -192,9 +192,14 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await write(page, '@lead speak up');
     await message(page, 'Noted: ').last().waitFor();
     await page.getByRole('button', { name: 'Resume', exact: true }).waitFor({ state: 'detached' });
+    await page.mouse.move(0, 0);
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
     await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(2);
-    await page.getByRole('button', { name: 'Resume', exact: true }).click();
+    const resume = page.getByRole('button', { name: 'Resume', exact: true });
+    await expect.poll(() => resume.isEnabled()).toBe(true);
+    expect(await clickAgain(page)).toBe(false);
+    await page.mouse.move(0, 0);
+    await resume.click();
     await expect.poll(() => page.locator('.people .chip.stopped').count()).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import type { Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { centreOf, clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 /** What people do in the console, with a daemon in its own process. */
@@ -59,17 +59,19 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
         .and(page.getByLabel('More'))
         .click();
     await openMenu();
-    await page.getByRole('button', { name: 'Delete this conversation' }).click();
+    const remove = await centreOf(page.getByRole('button', { name: 'Delete this conversation' }));
+    await page.mouse.click(remove.x, remove.y);
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
+    expect(await clickAgain(page)).toBe(false);
     await page.keyboard.press('Escape'); // closes the menu, and nothing else
     await page.getByRole('button', { name: 'Delete', exact: true }).waitFor({ state: 'hidden' });
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).click();
-    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
     await rows.filter({ hasText: 'twin-one' }).waitFor({ state: 'detached' });
-    expect(page.url()).toMatch(/#\/$/);
+    await expect.poll(() => page.url()).toMatch(/#\/$/);
     await expect.poll(() => rows.count()).toBe(1);
     expect(await stage.api('GET', 'conversations/twin-one')).toMatchObject({ code: 'NOT_FOUND' });
   });
@@ -167,6 +169,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
     await write(page, 'are you there?');
     await message(page, 'are you there?').waitFor();
+    await page.mouse.move(0, 0);
     await page.getByRole('button', { name: 'Resume' }).click();
     await message(page, 'Noted: are you there?').waitFor();
     await page.getByLabel('Phase').selectOption('plan');

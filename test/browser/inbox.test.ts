@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { openStage, type Stage, textOf } from './support.ts';
+import { centreOf, clickAgain, openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 const RULES = [
@@ -75,6 +75,27 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await page.locator('link[rel="icon"]').getAttribute('href')).not.toContain('icon-marked');
     await until(() => entries('two')).toContain('That is what came of it');
     expect(await entries('one')).toContain('DENIED');
+  });
+
+  it('a click at the place of an answered card does not answer the card that moved there', async () => {
+    const page = await stage.look('#/inbox');
+    await post('upper', 'write it, upper');
+    await item(page, 'upper').getByRole('button', { name: 'Approve' }).waitFor();
+    await post('lower', 'write it, lower');
+    await item(page, 'lower').getByRole('button', { name: 'Approve' }).waitFor();
+    const answers: string[] = [];
+    page.on('request', (request) => request.method() === 'POST' && answers.push(request.url()));
+    await page.evaluate('window.now = Date.now(); Date.now = () => window.now');
+    const { x, y } = await centreOf(item(page, 'upper').getByRole('button', { name: 'Approve' }));
+    await page.mouse.click(x, y);
+    await item(page, 'upper').waitFor({ state: 'detached' });
+    await page.mouse.click(x, y);
+    expect(await clickAgain(page)).toBe(false);
+    expect(answers).toHaveLength(1);
+    await page.evaluate('window.now += 1000');
+    await page.mouse.click(x, y);
+    await item(page, 'lower').waitFor({ state: 'detached' });
+    expect(answers).toHaveLength(2);
   });
 
   it('a person answers a question with an option, and another one with a text', async () => {

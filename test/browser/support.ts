@@ -88,6 +88,21 @@ export async function textOf(locator: Locator): Promise<string> {
   return locator.innerText();
 }
 
+export async function centreOf(locator: Locator): Promise<{ readonly x: number; readonly y: number }> {
+  const { x = 0, y = 0, width = 0, height = 0 } = (await locator.boundingBox()) ?? {};
+  return { x: x + width / 2, y: y + height / 2 };
+}
+
+/** The second click of a double click, at the place of the first. False: no button got it. */
+export async function clickAgain(page: Page): Promise<boolean> {
+  await page.evaluate(
+    "window.isTaken = false; addEventListener('click', ({ target }) => { window.isTaken = target.closest('button') !== null })",
+  );
+  await page.mouse.down({ clickCount: 2 });
+  await page.mouse.up({ clickCount: 2 });
+  return page.evaluate<boolean>('window.isTaken');
+}
+
 export async function write(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message').fill(text);
   await page.getByLabel('Message').press('Enter');

@@ -15,6 +15,7 @@ import { RowMenu } from './list/row-menu.tsx';
 import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
 import { Icon } from './parts/parts.tsx';
+import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
 import { AwayBanner } from './thread/outbox-view.tsx';
@@ -32,6 +33,7 @@ function Console() {
   useEffect(keepAlerting, []);
   useEffect(keepSystem, []);
   useEffect(() => listenToKeys(openPalette), []);
+  useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;
     if (at.page === 'conversation') open(at.id);

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import { when } from '../../model/format.ts';
 import type { DeadLetter } from '../../model/system/system.ts';
@@ -31,11 +31,7 @@ export function Letters({ letters, status: { deadLetters } }: System) {
 function Letter({ letter }: { readonly letter: DeadLetter }) {
   const { sequence, at, publisher, conversation, code, reason, hint } = letter;
   const [text, setText] = useState<string | null>(null);
-  const [isAsked, ask] = useState(false);
   const read = () => attempt(async () => setText((await requests.deadLetter(sequence)).original));
-  const act = async (action: () => Promise<unknown>) => {
-    if (await attempt(action)) await refresh().catch(() => undefined);
-  };
   return (
     <li>
       <p class="by">
@@ -66,22 +62,38 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
             Show the post
           </button>
         )}
-        {isOperator.value && (
-          <>
-            <button type="button" onClick={() => void act(() => requests.retryLetter(sequence))}>
-              Post again
-            </button>
-            <button
-              type="button"
-              class={isAsked ? 'danger' : 'quiet'}
-              onBlur={() => ask(false)}
-              onClick={() => (isAsked ? void act(() => requests.discardLetter(sequence)) : ask(true))}
-            >
-              {isAsked ? 'Discard for good' : 'Discard'}
-            </button>
-          </>
-        )}
+        {isOperator.value && <Actions {...letter} />}
       </div>
     </li>
+  );
+}
+
+function Actions({ sequence }: DeadLetter) {
+  const [isAsked, ask] = useState(false);
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => keep.current?.focus(), [isAsked]); // the focused button was removed
+  const act = async (action: () => Promise<unknown>) => {
+    if (await attempt(action)) await refresh().catch(() => undefined);
+  };
+  if (isAsked)
+    return (
+      <>
+        <button type="button" class="danger" onClick={() => void act(() => requests.discardLetter(sequence))}>
+          Discard for good
+        </button>
+        <button type="button" ref={keep} onClick={() => ask(false)}>
+          Cancel
+        </button>
+      </>
+    );
+  return (
+    <>
+      <button type="button" onClick={() => void act(() => requests.retryLetter(sequence))}>
+        Post again
+      </button>
+      <button type="button" class="quiet" onClick={() => ask(true)}>
+        Discard
+      </button>
+    </>
   );
 }

@@ -1,0 +1,79 @@
+/**
+ * A click reaches only the button that the person saw there. What comes to the place of a pressed or pointed button (the next card of
+ * a list, the confirmation of an action, a new label) takes no click there for a moment; a held Enter presses a button once.
+ */
+
+const MOMENT_MS = 500;
+/** How often the button under a resting pointer is looked at: not every browser reports that it was replaced. */
+const LOOK_MS = 100;
+
+interface Pointed {
+  readonly button: HTMLButtonElement;
+  readonly label: string;
+  readonly box: DOMRect;
+}
+
+/** Runs until the returned function is called. */
+export function ignoreStrayClicks(): () => void {
+  const ended = new AbortController();
+  let pointed: Pointed | null = null;
+  let replaced: (Pointed & { readonly until: number }) | null = null;
+  let at = { x: 0, y: 0 };
+  const look = () => {
+    const button = document.elementFromPoint(at.x, at.y)?.closest('button') ?? null;
+    const now = button && { button, label: labelOf(button), box: button.getBoundingClientRect() };
+    if (pointed && holds(pointed.box, at) && !isSame(pointed, now))
+      replaced = { ...pointed, until: Date.now() + MOMENT_MS };
+    if (replaced && !holds(replaced.box, at)) replaced = null; // the pointer left
+    pointed = now;
+  };
+  const follow = ({ clientX, clientY }: MouseEvent) => {
+    at = { x: clientX, y: clientY };
+    look();
+  };
+  /** The second click of a double click is stray also after the moment. */
+  const isStray = ({ detail }: MouseEvent) =>
+    pointed !== null &&
+    replaced !== null &&
+    !isSame(replaced, pointed) &&
+    (detail > 1 || Date.now() < replaced.until);
+  const timer = setInterval(() => pointed && look(), LOOK_MS);
+  const options = { capture: true, signal: ended.signal };
+  addEventListener('pointerover', follow, options);
+  addEventListener(
+    'click',
+    (event) => {
+      if (event.detail === 0 || !event.isTrusted) return; // of a key
+      follow(event);
+      if (isStray(event)) {
+        event.preventDefault();
+        event.stopPropagation();
+      } else if (event.detail === 1) replaced = null;
+    },
+    options,
+  );
+  addEventListener(
+    'keydown',
+    (event) => {
+      if (event.key === 'Enter' && event.repeat && event.target instanceof HTMLButtonElement)
+        event.preventDefault();
+    },
+    options,
+  );
+  return () => {
+    clearInterval(timer);
+    ended.abort();
+  };
+}
+
+function labelOf(button: HTMLButtonElement): string {
+  return button.ariaLabel ?? button.textContent ?? '';
+}
+
+function isSame(one: Pointed, other: Pointed | null): boolean {
+  return one.button === other?.button && one.label === other.label;
+}
+
+function holds({ left, right, top, bottom }: DOMRect, { x, y }: { readonly x: number; readonly y: number }) {
+  return x >= left && x <= right && y >= top && y <= bottom;
+}
