@@ -17,6 +17,7 @@ const EDIT = { path: '@project/plan.md', find: 'one\ntwo\nthree', replace: 'one\
 const SCRIPT = {
   rules: [
     { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
+    { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
     { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
     {
       when: { last: '/^write/' },
@@ -101,6 +102,11 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const card = page.locator('.ask-card');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     const field = card.getByLabel('New arguments');
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('TEXTAREA');
+    expect(await card.getByRole('button', { name: /Approve|Deny/ }).count()).toBe(0);
+    await card.getByRole('button', { name: 'Cancel' }).click();
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Edit arguments');
+    await page.keyboard.press('Enter');
     await field.fill('{"path": "@project/b.md", "content": ');
     expect(await card.getByRole('button', { name: 'Request this call' }).isDisabled()).toBe(true);
     await field.fill('{"path": "@project/b.md", "content": "B"}');
@@ -109,6 +115,23 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(page.locator('.call').first())).toMatch(/deny by .*@project\/b\.md/s);
     await card.getByRole('button', { name: 'Approve' }).click();
     await message(page, 'Noted:').waitFor();
+  });
+
+  it('a call with an unknown outcome gets a result only with a text', async () => {
+    await post('unknown', 'sleep');
+    const page = await stage.look('#/c/unknown');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.locator('.call.running').waitFor();
+    await page.goto('about:blank');
+    await stage.kill();
+    await stage.restart();
+    await page.goto(`${stage.url}/#/c/unknown`);
+    const returned = page.getByRole('button', { name: 'It returned this' });
+    await returned.waitFor();
+    expect(await returned.isDisabled()).toBe(true);
+    await page.getByLabel('What it returned').fill('all done');
+    await returned.click();
+    await message(page, 'Noted: all done').waitFor();
   });
 
   it('a new conversation has the focus in its message field', async () => {

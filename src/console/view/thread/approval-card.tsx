@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks';
+import type { ComponentChildren, RefObject } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
@@ -40,6 +41,7 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(`${approval.approvalId}/reason`);
   const [edited, setEdited] = useKeptText(`${approval.approvalId}/arguments`);
+  const [field, edit] = useFocusOnChange(edited !== '');
   const say = async (answer: string, more: object) => {
     setBusy(true);
     const isDone = await attempt(() =>
@@ -55,44 +57,73 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
     say(answer, answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
   return (
     <>
-      <input
-        aria-label={approval.mayHaveRun ? 'What it gave' : 'Reason'}
-        placeholder={
-          approval.mayHaveRun ? 'its result, if you know it' : 'reason (optional), the agent reads it'
-        }
-        value={reason}
-        onInput={(event) => setReason(event.currentTarget.value)}
-      />
-      <div class="buttons">
-        {(approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
+      {edited === '' ? (
+        <Choices {...{ approval, isBusy, reason, setReason }} onAnswer={withReason}>
           <button
             type="button"
-            key={answer}
-            disabled={isBusy}
-            aria-keyshortcuts={key}
-            onClick={() => void withReason(answer)}
-          >
-            {label}
-          </button>
-        ))}
-        {!approval.mayHaveRun && edited === '' && (
-          <button
-            type="button"
+            ref={edit}
             disabled={isBusy}
             onClick={() => setEdited(escapeHidden(pretty(call.arguments)))}
           >
             Edit arguments
           </button>
-        )}
-      </div>
-      {edited !== '' && (
+        </Choices>
+      ) : (
         <EditArguments
-          edited={edited}
-          setEdited={setEdited}
+          {...{ field, edited, setEdited }}
           onRequest={() => void say('deny', { reason: requestOf(call.tool, edited) })}
         />
       )}
       {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
+    </>
+  );
+}
+
+/** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
+function useFocusOnChange(isEditing: boolean) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const edit = useRef<HTMLButtonElement>(null);
+  const before = useRef(isEditing);
+  useLayoutEffect(() => {
+    if (before.current !== isEditing) (isEditing ? field : edit).current?.focus();
+    before.current = isEditing;
+  }, [isEditing]);
+  return [field, edit] as const;
+}
+
+interface ChoicesProps {
+  readonly approval: Approval;
+  readonly isBusy: boolean;
+  readonly reason: string;
+  readonly setReason: (text: string) => void;
+  readonly onAnswer: (answer: string) => Promise<void>;
+  /** More buttons, for a call that did not run. */
+  readonly children: ComponentChildren;
+}
+
+function Choices({ approval: { mayHaveRun }, isBusy, reason, setReason, onAnswer, children }: ChoicesProps) {
+  return (
+    <>
+      <input
+        aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
+        placeholder={mayHaveRun ? 'its result, if you know it' : 'reason (optional), the agent reads it'}
+        value={reason}
+        onInput={(event) => setReason(event.currentTarget.value)}
+      />
+      <div class="buttons">
+        {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
+          <button
+            type="button"
+            key={answer}
+            disabled={isBusy || (answer === 'result' && reason.trim() === '')}
+            aria-keyshortcuts={key}
+            onClick={() => void onAnswer(answer)}
+          >
+            {label}
+          </button>
+        ))}
+        {!mayHaveRun && children}
+      </div>
     </>
   );
 }
@@ -104,7 +135,7 @@ const BEFORE_IT_RUNS = [
 const AFTER_A_CRASH = [
   { answer: 'rerun', label: 'Run it again', key: undefined },
   { answer: 'failed', label: 'It failed', key: undefined },
-  { answer: 'result', label: 'It gave this', key: undefined },
+  { answer: 'result', label: 'It returned this', key: undefined },
 ];
 
 /** An approval is bound to the arguments, so the agent makes a new call, which is judged again. */
@@ -168,18 +199,24 @@ function Argument({ view }: { readonly view: ArgumentView }) {
 }
 
 interface EditProps {
+  readonly field: RefObject<HTMLTextAreaElement | null>;
   readonly edited: string;
   readonly setEdited: (text: string) => void;
   readonly onRequest: () => void;
 }
 
-function EditArguments({ edited, setEdited, onRequest }: EditProps) {
+function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
   const isValid = Object.prototype.toString.call(parsed(edited)) === '[object Object]';
   return (
     <div class="edit-arguments">
       <label>
         New arguments
-        <textarea rows={6} value={edited} onInput={(event) => setEdited(event.currentTarget.value)} />
+        <textarea
+          ref={field}
+          rows={6}
+          value={edited}
+          onInput={(event) => setEdited(event.currentTarget.value)}
+        />
       </label>
       <p class="muted">
         {isValid
