@@ -205,6 +205,8 @@ export interface LiveChunk {
   readonly call: string;
   /** Numbers the chunks of that call, from 0. */
   readonly n: number;
+  /** Of text that was streamed before: it has the chunks `from` to `n`. */
+  readonly from?: number;
   readonly type: 'text' | 'reasoning' | 'tool_call_delta';
   readonly delta: string;
   readonly toolCallId?: string;

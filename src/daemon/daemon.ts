@@ -266,6 +266,7 @@ function createGatewayPort(
       return api.handle(request);
     },
     subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
+    liveSoFar: (conversation) => watchers.textsOf(conversation),
     measure: async () => metrics.measure(await gauges()),
     get isConnected() {
       return bus.isConnected;

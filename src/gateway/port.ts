@@ -11,6 +11,8 @@ export interface GatewayPort {
   request(request: ApiRequest): Promise<ApiAnswer>;
   /** Calls back synchronously, in order, for everything published of this conversation from now on. */
   subscribe(conversation: string, onArrival: (arrival: Arrival) => void): () => void;
+  /** The live text of messages that are being written, without what `subscribe` gives from now on. */
+  liveSoFar(conversation: string): readonly Arrival[];
   measure(): Promise<Measurements>;
   /** False while NATS is unreachable: no post is accepted. */
   readonly isConnected: boolean;

@@ -7,7 +7,14 @@ import { AGENTS, SCRIPT } from './team.ts';
 describe.skipIf(chromiumPath === null)('the console of a daemon that was killed', () => {
   let stage: Stage;
   beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+    const long = {
+      when: { last: '/at length/' },
+      reply: { text: `First ${'word '.repeat(600)}`, delayMs: 25 },
+    };
+    stage = await openStage({
+      agents: AGENTS,
+      files: { 'script.yaml': { rules: [long, ...SCRIPT.rules] } },
+    });
   });
   afterEach(() => stage.endOfTest(/net::ERR_|status of 503/));
   afterAll(() => stage?.close());
@@ -21,6 +28,15 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     );
     return entries.filter(({ author }) => author.kind === 'person').map(({ content }) => content);
   };
+
+  it('a page that follows late shows a message from its beginning while it is written', async () => {
+    const page = await stage.look('#/new');
+    await write(page, 'write at length');
+    const draft = page.locator('.draft .prose');
+    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+    await page.reload();
+    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+  });
 
   it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
     await post('away', 'hello');

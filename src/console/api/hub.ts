@@ -83,8 +83,6 @@ const LONGEST_WAIT_MS = 5_000;
 /** Three heartbeats of the daemon. */
 const SILENCE_MS = 45_000;
 export const ALIVE_EVERY_MS = 30_000;
-/** Turns whose newest text is known. */
-const MOST_TURNS = 200;
 /** Timers of hidden tabs run once a minute (HUB-4). */
 const GONE_MS = 180_000;
 
@@ -92,8 +90,6 @@ export class Hub {
   readonly #options: HubOptions;
   readonly #members = new Map<Client, Member>();
   readonly #rows = new Map<string, ListRow>();
-  /** The newest text of each turn, which two streams may deliver. */
-  readonly #chunks = new Map<string, { readonly call: string; readonly n: number }>();
   /** Of the list; null: not known. */
   #version: string | null = null;
   #stream: Stream | null = null;
@@ -225,7 +221,7 @@ export class Hub {
   #take({ event, data }: ServerEvent, stream: Stream): void {
     if (event === 'list') this.#takeList(JSON.parse(data) as ListChange & { version: string }, stream);
     else if (event === 'entry') this.#takeEntry(JSON.parse(data), stream);
-    else if (event === 'live') this.#takeChunk(JSON.parse(data));
+    else if (event === 'live') this.#takeChunk(JSON.parse(data), stream);
     else if (event === 'current') {
       const { conversation, length } = JSON.parse(data) as { conversation: string; length: number };
       this.#send(conversation, (_, id) => ({ kind: 'current', id, length }));
@@ -251,16 +247,9 @@ export class Hub {
     });
   }
 
-  #takeChunk({ conversation, ...chunk }: Chunk & { readonly conversation: string }): void {
-    const { turnId, call, n } = chunk;
-    const known = this.#chunks.get(turnId);
-    if (known?.call === call && n <= known.n) return;
-    this.#chunks.delete(turnId);
-    this.#chunks.set(turnId, { call, n });
-    for (const [oldest] of this.#chunks) {
-      if (this.#chunks.size <= MOST_TURNS) break;
-      this.#chunks.delete(oldest);
-    }
+  /** A stream begins with the text so far, so the last one is not needed when it is open. */
+  #takeChunk({ conversation, ...chunk }: Chunk & { readonly conversation: string }, stream: Stream): void {
+    if (stream !== this.#stream && this.#stream?.state.kind === 'live') return;
     this.#send(conversation, (_, id) => ({ kind: 'chunk', id, chunk }));
   }
 

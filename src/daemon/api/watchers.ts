@@ -1,5 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
+import { RunningTexts } from './running-texts.ts';
 
 type Watcher = (arrival: Arrival) => void;
 
@@ -19,6 +20,7 @@ interface Watched {
 export class Watchers {
   readonly #of = new Map<string, Watched>();
   readonly #follow: Follow | undefined;
+  readonly #texts = new RunningTexts();
 
   constructor(follow?: Follow) {
     this.#follow = follow;
@@ -26,7 +28,13 @@ export class Watchers {
 
   /** Publishes to watchers. Does nothing where `follow` is set: watchers get it from there. */
   tell(conversation: string, arrival: Arrival): void {
+    this.#texts.take(conversation, arrival);
     if (this.#follow === undefined) this.#spread(conversation, arrival);
+  }
+
+  /** The text of the calls that run in this daemon. What is told from now on continues it. */
+  textsOf(conversation: string): readonly Arrival[] {
+    return this.#texts.of(conversation);
   }
 
   /** Returns a function that ends it, and may be called twice. */

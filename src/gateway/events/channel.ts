@@ -8,6 +8,7 @@ import type { Framing } from './frames.ts';
  *
  * CHANNEL-1 It subscribes once, while there is at least one reader.
  * CHANNEL-2 An entry or a piece of live text is encoded once for all readers, whether from the feed or the log.
+ * CHANNEL-3 A reader first gets the text so far of messages that are being written.
  */
 
 export type Listener = (arrival: Arrival) => void;
@@ -37,6 +38,7 @@ export class Channels {
 
   join(daemon: GatewayPort, conversation: string, listener: Listener): Channel {
     const shared = this.#shared.get(conversation) ?? this.#open(daemon, conversation);
+    for (const arrival of daemon.liveSoFar(conversation)) listener(arrival); // CHANNEL-3
     shared.listeners.add(listener);
     return {
       framesOf: (received) => this.#framesOf(conversation, shared.frames, received),

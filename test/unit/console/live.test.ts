@@ -42,6 +42,17 @@ describe('text that is being generated', () => {
     expect(withChunk(NO_DRAFTS, chunk('lo', { n: 7 })).get('turn-pm')?.isPartial).toBe(true);
   });
 
+  it('text that was streamed before replaces a draft that it overlaps, and is continued', () => {
+    const drafts = [
+      chunk('lo ', { n: 1 }),
+      chunk('hm', { n: 0, from: 0, type: 'reasoning' }),
+      chunk('Hello ', { n: 2, from: 1 }),
+      chunk('lo ', { n: 2 }),
+      chunk('world', { n: 3 }),
+    ].reduce(withChunk, NO_DRAFTS);
+    expect(drafts.get('turn-pm')).toMatchObject({ text: 'Hello world', reasoning: 'hm', isPartial: false });
+  });
+
   it('W1: live text disappears with its answer or its turn', () => {
     const drafts = withChunk(NO_DRAFTS, chunk('Hel'));
     const [said, over, others, person, begun] = logOf(

@@ -49,6 +49,22 @@ describe('the event stream of a conversation', () => {
     reader.close();
   });
 
+  it('each stream begins with the text so far of what is being written, before what continues it', async () => {
+    daemon.liveSoFar = () => [
+      { kind: 'live', agent: 'pm', chunk: { ...chunk(4), from: 0, delta: 'so far' } },
+    ];
+    const first = await readEvents(url());
+    await expect.poll(() => first.events.at(-1)?.data).toMatchObject({ from: 0, n: 4, delta: 'so far' });
+    const second = await readEvents(url());
+    await expect.poll(() => second.events.at(-1)?.data).toMatchObject({ from: 0, n: 4, delta: 'so far' });
+    daemon.publish('demo', { kind: 'live', agent: 'pm', chunk: chunk(5) });
+    for (const reader of [first, second]) {
+      await expect.poll(() => reader.events.at(-1)?.data).toMatchObject({ n: 5 });
+      expect(reader.events.filter(({ event }) => event === 'live')).toHaveLength(2);
+      reader.close();
+    }
+  });
+
   it('live text has no event id, so a reconnect requests only entries', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);

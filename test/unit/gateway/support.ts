@@ -44,6 +44,7 @@ export function createFakeDaemon(): FakeDaemon {
       watching.set(conversation, own.add(onArrival));
       return () => void own.delete(onArrival);
     },
+    liveSoFar: () => [],
     measure: async () => daemon.measurements,
     publish(conversation, arrival) {
       for (const watcher of watching.get(conversation) ?? []) watcher(arrival);

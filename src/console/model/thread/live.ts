@@ -5,6 +5,7 @@ import type { Entry } from '../../../conversation/index.ts';
  *
  * LIVE-1 A draft is removed when the log has its message, or its turn has ended.
  * LIVE-2 Each attempt of a call starts a new draft: the text of a failed attempt is dropped.
+ * LIVE-3 A chunk is added once. Text that was streamed before (`from`) and overlaps a draft replaces it.
  */
 
 export interface Chunk {
@@ -12,6 +13,8 @@ export interface Chunk {
   readonly turnId: string;
   readonly call: string;
   readonly n: number;
+  /** Of text that was streamed before this page followed the conversation: its first chunk. */
+  readonly from?: number;
   readonly type: 'text' | 'reasoning' | 'tool_call_delta';
   readonly delta: string;
   readonly toolCallId?: string;
@@ -22,6 +25,8 @@ export interface LiveDraft {
   readonly agent: string;
   readonly turnId: string;
   readonly call: string;
+  /** The newest chunk in it. */
+  readonly n: number;
   readonly text: string;
   readonly reasoning: string;
   /** Names of the tools in the streamed call. */
@@ -34,13 +39,16 @@ export type Drafts = ReadonlyMap<string, LiveDraft>;
 export const NO_DRAFTS: Drafts = new Map();
 
 export function withChunk(drafts: Drafts, chunk: Chunk): Drafts {
-  const { agent, turnId, call } = chunk;
+  const { agent, turnId, call, n } = chunk;
+  const first = chunk.from ?? n;
   const known = drafts.get(turnId);
+  const isSame = known?.call === call; // LIVE-2
+  if (isSame && n <= known.n && chunk.from === undefined) return drafts; // LIVE-3
   const before: LiveDraft =
-    known?.call === call // LIVE-2
+    isSame && first > known.n
       ? known
-      : { agent, turnId, call, text: '', reasoning: '', tools: [], isPartial: chunk.n > 0 };
-  return new Map(drafts).set(turnId, grown(before, chunk));
+      : { agent, turnId, call, n, text: '', reasoning: '', tools: [], isPartial: first > 0 };
+  return new Map(drafts).set(turnId, grown({ ...before, n }, chunk));
 }
 
 function grown(draft: LiveDraft, { type, delta, toolName }: Chunk): LiveDraft {
