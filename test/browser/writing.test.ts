@@ -42,6 +42,20 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     expect(await page.evaluate('globalThis.shown.isConnected')).toBe(true); // the same element, not a second one
   });
 
+  it('Enter in the name sets the name, and the draft stays a draft', async () => {
+    await post('signed', 'hello');
+    const page = await stage.look('#/c/signed');
+    await message(page, 'Noted: hello').waitFor();
+    await page.getByLabel('Message', { exact: true }).fill('not yet');
+    await page.getByLabel('Your name').fill('Zoë');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).toBe('composer');
+    expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('not yet');
+    await page.keyboard.press('Enter');
+    await message(page, 'Noted: not yet').waitFor();
+    expect(await message(page, 'not yet').first().getAttribute('aria-label')).toMatch(/^Zoë, entry/);
+  });
+
   it('a refused post returns to the field, before what was written meanwhile', async () => {
     await post('returned', 'hello');
     const page = await stage.look('#/c/returned');

@@ -113,6 +113,11 @@ function Signature() {
         maxLength={60}
         value={signature.value}
         onInput={(event) => sign(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.isComposing) return;
+          event.preventDefault(); // it would post the message
+          document.getElementById('composer')?.focus();
+        }}
       />
     </label>
   );
