@@ -114,6 +114,8 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await letter(page, 'UNKNOWN_AGENT').getByRole('button', { name: 'Post again' }).click();
     expect(await textOf(page.getByRole('alert'))).toContain('there is no agent "ada"');
     const malformed = letter(page, 'MALFORMED_JSON');
+    expect(await textOf(malformed)).toContain('It cannot be posted again as it is.');
+    expect(await malformed.getByRole('button', { name: 'Post again' }).count()).toBe(0);
     const discard = await centreOf(malformed.getByRole('button', { name: 'Discard' }));
     await page.mouse.click(discard.x, discard.y);
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');

@@ -73,4 +73,6 @@ export interface DeadLetter {
   readonly code: string;
   readonly reason: string;
   readonly hint?: string;
+  /** It has only the beginning of the post. */
+  readonly truncated?: boolean;
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { requests } from '../../api/requests.ts';
+import { RequestError, requests } from '../../api/requests.ts';
 import { when } from '../../model/format.ts';
 import type { DeadLetter } from '../../model/system/system.ts';
 import { linkTo } from '../../state/route.ts';
@@ -68,13 +68,24 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
   );
 }
 
-function Actions({ sequence }: DeadLetter) {
+/** Codes of posts that no retry can append. */
+const FINAL = ['MALFORMED_JSON', 'INVALID_UTF8', 'INVALID_NAME', 'UNREADABLE', 'SKIPPED'];
+/** Codes of a retry that was refused for good: the list does not say that a letter is of many posts. */
+const NOT_RETRYABLE = ['NOT_RETRYABLE', 'DEAD_LETTER_CUT'];
+
+function Actions({ sequence, code, truncated }: DeadLetter) {
   const [isAsked, ask] = useState(false);
+  const [isFinal, setFinal] = useState(truncated === true || FINAL.includes(code));
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), [isAsked]); // the focused button was removed
   const act = async (action: () => Promise<unknown>) => {
     if (await attempt(action)) await refresh().catch(() => undefined);
   };
+  const retry = () =>
+    requests.retryLetter(sequence).catch((error) => {
+      if (error instanceof RequestError && NOT_RETRYABLE.includes(error.code)) setFinal(true);
+      throw error;
+    });
   if (isAsked)
     return (
       <>
@@ -88,9 +99,13 @@ function Actions({ sequence }: DeadLetter) {
     );
   return (
     <>
-      <button type="button" onClick={() => void act(() => requests.retryLetter(sequence))}>
-        Post again
-      </button>
+      {isFinal ? (
+        <span class="muted">It cannot be posted again as it is.</span>
+      ) : (
+        <button type="button" onClick={() => void act(retry)}>
+          Post again
+        </button>
+      )}
       <button type="button" class="quiet" onClick={() => ask(true)}>
         Discard
       </button>
