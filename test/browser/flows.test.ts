@@ -126,7 +126,8 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   it('a person approves one call and denies another in the thread', async () => {
     await post('calls', 'write it');
     const page = await stage.look('#/c/calls');
-    await page.getByText('1 approval or answer needed').waitFor();
+    await page.getByText('1 approval needed').waitFor();
+    await page.locator('.row', { hasText: 'write it' }).getByText('approval needed').waitFor();
     await page.getByLabel('Reason').fill('not today');
     await page.getByRole('button', { name: 'Deny' }).click();
     await message(page, /That is what came of it: .*not today/s).waitFor();
@@ -134,7 +135,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.getByRole('button', { name: 'Approve' }).click();
     await expect.poll(() => page.locator('.call.done').count()).toBe(2);
     const call = page.locator('.call').last();
-    expect(await textOf(call)).toMatch(/approve by console/);
+    expect(await textOf(call)).toMatch(/Approved by console/);
     await call.locator('summary').click();
     expect(await textOf(call)).toMatch(/"content": "kept"[\s\S]*Result[\s\S]*note\.md/);
     expect(await call.locator('summary .meta').innerText()).toMatch(/\d+ ms/);

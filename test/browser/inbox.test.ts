@@ -37,7 +37,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
   beforeAll(async () => {
     stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
   });
-  afterEach(() => stage.endOfTest());
+  afterEach(() => stage.endOfTest(/status of 409/));
   afterAll(() => stage?.close());
 
   const post = (conversation: string, content: string) =>
@@ -96,6 +96,21 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.mouse.click(x, y);
     await item(page, 'lower').waitFor({ state: 'detached' });
     expect(answers).toHaveLength(2);
+  });
+
+  it('a person whose answer is the second one reads who was first', async () => {
+    await post('both', 'write it, both');
+    const page = await stage.look('#/inbox');
+    const approve = item(page, 'write it, both').getByRole('button', { name: 'Approve' });
+    await approve.waitFor();
+    await page.route('**/approvals/*', async (route) => {
+      const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
+      await stage.api('POST', new URL(route.request().url()).pathname.slice('/api/'.length), first);
+      await route.continue();
+    });
+    await approve.click();
+    expect(await textOf(page.getByRole('alert'))).toBe('Zoë denied this call first.');
+    await item(page, 'write it, both').waitFor({ state: 'detached' });
   });
 
   it('a person answers a question with an option, and another one with a text', async () => {

@@ -49,19 +49,23 @@ export function ConversationPage() {
 /** Jumps to pending approvals and questions, which may be far above. */
 function WaitingBar() {
   const thread = useThread()?.thread;
-  const waiting = [...(thread?.questions.map(({ call }) => call) ?? []), ...(thread?.waitingCalls ?? [])];
-  const [first] = waiting;
+  const { questions = [], waitingCalls = [] } = thread ?? {};
+  const [first] = [...questions.map(({ call }) => call), ...waitingCalls];
   if (!first) return null;
   return (
     <p class="waiting-bar">
       <button type="button" class="link" onClick={() => jumpTo(first.place.index)}>
-        {waiting.length === 1
-          ? '1 approval or answer needed'
-          : `${waiting.length} approvals or answers needed`}
+        {[amount(waitingCalls.length, 'approval'), amount(questions.length, 'answer')]
+          .filter((part) => part !== '')
+          .join(' and ')}{' '}
+        needed
       </button>
     </p>
   );
 }
+
+const amount = (count: number, what: string): string =>
+  count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'}`;
 
 function ConnectionBar() {
   const state = connection.value;

@@ -84,7 +84,10 @@ function State({ row }: { readonly row: ConversationRow }) {
   }
   const absent = row.activity?.find((one) => one.for === 'program');
   if (absent) return <span class="waits">{name(absent.agent)} is not connected</span>;
-  if (row.waiting.length > 0) return <span class="waits">answer needed</span>;
+  if (row.waiting.length > 0) {
+    const isApproval = row.activity?.some((one) => one.for === 'approval');
+    return <span class="waits">{isApproval ? 'approval needed' : 'answer needed'}</span>;
+  }
   if (hasFailed(row)) return <span class="waits failed">failed</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;

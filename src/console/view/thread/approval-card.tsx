@@ -1,13 +1,13 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
-import { requests } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, pretty } from '../../model/format.ts';
 import { type Approval, argumentsOf, type Call } from '../../model/thread/blocks.ts';
 import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
-import { useKeptText } from '../../state/kept.ts';
-import { attempt, mayApprove, sender } from '../../state/session.ts';
+import { answerApproval } from '../../state/approvals.ts';
+import { useConversation, useKeptText } from '../../state/kept.ts';
+import { mayApprove } from '../../state/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Line } from '../parts/diff.tsx';
 import { Fold } from '../parts/parts.tsx';
@@ -38,17 +38,16 @@ export function ApprovalCard(props: ApprovalProps) {
 }
 
 function Answers({ approval, call, agent, onDone }: ApprovalProps) {
+  const id = useConversation();
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(`${approval.approvalId}/reason`);
   const [edited, setEdited] = useKeptText(`${approval.approvalId}/arguments`);
   const [field, edit] = useFocusOnChange(edited !== '');
-  const say = async (answer: string, more: object) => {
+  const say = async (answer: string, more: { reason?: string; result?: string }) => {
     setBusy(true);
-    const isDone = await attempt(() =>
-      requests.answer(approval.approvalId, answer, { ...more, ...sender() }),
-    );
+    const isOver = await answerApproval(id, approval, answer, more);
     setBusy(false);
-    if (!isDone) return;
+    if (!isOver) return;
     setReason('');
     setEdited('');
     onDone?.();

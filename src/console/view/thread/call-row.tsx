@@ -2,6 +2,7 @@ import type { ModelFailure } from '../../../conversation/index.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
+import { answeredBy } from '../../model/thread/answers.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/blocks.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
@@ -51,7 +52,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       )}
       {call.approval?.answer && (
         <p class="muted answered">
-          {call.approval.answer} by {call.approval.by}
+          {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? ''))}
           {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
         </p>
       )}

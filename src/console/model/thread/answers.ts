@@ -1,0 +1,17 @@
+/** What a person did with a call that waited: below the call, and as a sentence. */
+const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
+  approve: ['Approved', 'approved this call'],
+  deny: ['Denied', 'denied this call'],
+  rerun: ['Run again', 'had this call run again'],
+  failed: ['Marked as failed', 'marked this call as failed'],
+  result: ['Result given', 'gave the result of this call'],
+};
+
+export function answeredBy(answer: string, by: string): string {
+  if (answer === 'expired') return 'Expired: it was not answered in time';
+  return `${ANSWERS[answer]?.[0] ?? answer} by ${by}`;
+}
+
+export function answeredFirst(answer: string, by: string): string {
+  return `${by} ${ANSWERS[answer]?.[1] ?? 'answered this call'} first.`;
+}

@@ -1,0 +1,37 @@
+import { escapeHidden } from '../../kernel/hidden.ts';
+import { RequestError, requests } from '../api/requests.ts';
+import { answeredFirst } from '../model/thread/answers.ts';
+import type { Approval } from '../model/thread/blocks.ts';
+import { attempt, sender } from './session.ts';
+
+/** Answers a call that waits. False: it was refused, and the call still waits. */
+export async function answerApproval(
+  conversation: string,
+  { approvalId, index }: Approval,
+  answer: string,
+  more: { readonly reason?: string; readonly result?: string },
+): Promise<boolean> {
+  let isOver = false;
+  const isDone = await attempt(async () => {
+    try {
+      await requests.answer(approvalId, answer, { ...more, ...sender() });
+    } catch (error) {
+      if (!(error instanceof RequestError) || !OVER.includes(error.code)) throw error;
+      isOver = true;
+      throw new Error(await whyItIsOver(conversation, approvalId, index));
+    }
+  });
+  return isDone || isOver;
+}
+
+const OVER = ['APPROVAL_ANSWERED', 'APPROVAL_EXPIRED'];
+
+async function whyItIsOver(conversation: string, approvalId: string, index: number): Promise<string> {
+  const page = await requests.entries(conversation, index + 1, 100).catch(() => null);
+  for (const entry of page?.entries ?? []) {
+    if (entry.type !== 'approval-answered' || entry.approvalId !== approvalId) continue;
+    if (entry.answer === 'expired') return 'This call expired: it was not answered in time.';
+    return answeredFirst(entry.answer, escapeHidden(entry.author.name));
+  }
+  return 'This call does not wait any more: it was answered, or its turn is over.';
+}
