@@ -29,7 +29,7 @@ export default defineConfig({
           ...later,
           name: 'architecture',
           include: ['test/architecture/**/*.test.ts'],
-          testTimeout: 60_000,
+          testTimeout: 240_000, // some compile the whole program
         },
       },
       { test: { ...later, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 30_000 } },
@@ -49,8 +49,9 @@ export default defineConfig({
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
           globalSetup: ['test/browser/build.ts'],
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
+          expect: { poll: { timeout: 10_000 } }, // as long as Playwright waits for elements
           fileParallelism: false,
         },
       },

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { startCountingProxy } from '../support/counting-proxy.ts';
 import { type Site, scriptedSettings } from '../support/daemon.ts';
 import { message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
@@ -209,6 +210,16 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await message(page, 'number 41').getByRole('link', { name: 'Entry 41', exact: true }).click();
     expect(page.url()).toMatch(/#\/c\/long\/entry\/41$/);
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 41\b/);
+  });
+
+  it('the address of an entry shows it, also if the rest of the thread arrives later', async () => {
+    const proxy = await startCountingProxy(stage.url, { after: 'number 40', ms: 1_000 });
+    const page = await stage.look('#/c/long/entry/40', {}, proxy.url);
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
+    await page.getByRole('button', { name: 'Newest' }).waitFor(); // the rest is there
+    expect(await message(page, 'number 40').isVisible()).toBe(true);
+    await page.close();
+    await proxy.close();
   });
 
   it('a conversation can be downloaded as Markdown and as JSON', async () => {

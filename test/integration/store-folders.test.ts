@@ -24,7 +24,7 @@ describe('a daemon that is killed while it renames folders of the previous layou
   it(
     'every conversation is whole under one of its two names, and the next start continues',
     {
-      timeout: 60_000,
+      timeout: 240_000,
     },
     () =>
       withScene(async (scene) => {

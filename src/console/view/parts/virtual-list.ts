@@ -1,5 +1,12 @@
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
-import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import {
+  defaultRangeExtractor,
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  type Range,
+  Virtualizer,
+} from '@tanstack/virtual-core';
+import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
 
 /** Renders only what is visible, so that a long list costs as much as a short one. */
 export function useVirtualList(options: {
@@ -8,10 +15,22 @@ export function useVirtualList(options: {
   /** Another function: the keys may be others, so all places are computed again. */
   readonly keyOf: (place: number) => string | number;
   readonly estimate: (place: number) => number;
+  /** Rendered wherever it is, since it may have the focus. */
+  readonly kept?: number | null;
 }): Virtualizer<HTMLElement, HTMLElement> {
   const [, show] = useState(0);
+  const { kept = null, count } = options;
+  const placesOf = useCallback(
+    (range: Range) => {
+      const places = defaultRangeExtractor(range);
+      if (kept === null || kept >= count || places.includes(kept)) return places;
+      return [...places, kept].sort((a, b) => a - b);
+    },
+    [kept, count],
+  );
   const all = {
-    count: options.count,
+    count,
+    rangeExtractor: placesOf,
     getScrollElement: options.scrolled,
     getItemKey: options.keyOf,
     estimateSize: options.estimate,

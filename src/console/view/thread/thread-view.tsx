@@ -7,6 +7,7 @@ import {
   keyOfBlock,
   keyOfDraft,
   keyOfPost,
+  loggedLength,
   type Opened,
   pending,
   selected,
@@ -43,6 +44,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     // A text that grows changes no key: then the places of the blocks before it are kept.
     keyOf: useCallback((place) => keyOf(shownAt(place), place), [thread, entries.length, added]),
     estimate: (place) => estimate(shownAt(place)),
+    kept: selected.value,
   });
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
   const { isBehind, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
@@ -114,6 +116,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const at = route.value;
   const wanted = at.page === 'conversation' ? at.entry : null;
   const isLoaded = wanted !== null && wanted < thread.entries.length;
+  const isWhole = loggedLength.value !== null && thread.entries.length >= loggedLength.value;
+  const isWholeNow = useRef(isWhole);
+  isWholeNow.current = isWhole;
   useEffect(() => {
     if (isLoaded) jumpTo(wanted);
   }, [wanted, isLoaded]);
@@ -131,19 +136,25 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     left.current = undefined;
   };
   useEffect(() => {
-    const place = scroller.current;
+    if (!isWhole) return;
     const timer = setTimeout(release, SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [isWhole]);
+  useEffect(() => {
+    const place = scroller.current;
     for (const name of MOVES) place?.addEventListener(name, release, { passive: true });
     return () => {
-      clearTimeout(timer);
       for (const name of MOVES) place?.removeEventListener(name, release);
     };
   }, []);
   useSignalEffect(() => {
-    if (selected.value === null) return;
-    release();
+    const place = selected.value;
+    if (place === null) return;
     isAtEnd.current = false;
-    list.scrollToIndex(selected.value, { align: 'auto' });
+    const index = thread.blocks[place]?.index;
+    // The end of what is loaded is not the end: more entries must not move the selected one away.
+    left.current = isWholeNow.current || index === undefined ? undefined : { index, offset: -SPACE_ABOVE };
+    list.scrollToIndex(place, { align: 'auto' });
   });
   const onScroll = () => {
     const place = scroller.current;
@@ -164,7 +175,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   return { isBehind, onScroll, catchUp };
 }
 
-/** After opening, the heights are known by then. */
+/** Above an entry to which a link led, in pixels. */
+const SPACE_ABOVE = 80;
+/** After the whole thread was loaded, the heights are known by then. */
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
 
