@@ -38,6 +38,25 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await expect.poll(() => draft.innerText()).toMatch(/^First word/);
   });
 
+  it('a text that is being written stays, marked as interrupted, until the daemon answers again', async () => {
+    await post('torn', 'write at length');
+    const other = await stage.look('#/');
+    await other.locator('.row').first().waitFor();
+    const page = await stage.look('#/c/torn');
+    const draft = page.locator('.draft .prose');
+    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+    await stage.kill();
+    const torn = page.locator('article.interrupted');
+    expect(await textOf(torn)).toMatch(/was interrupted: the daemon does not answer.*First word/s);
+    expect(await draft.count()).toBe(0);
+    await other.evaluate("location.hash = '#/c/torn'");
+    await other.getByText('Not loaded: the daemon does not answer.').waitFor();
+    await stage.restart();
+    await message(other, 'write at length').waitFor({ timeout: 20_000 });
+    expect(await other.getByText('Not loaded').count()).toBe(0);
+    await torn.waitFor({ state: 'detached' });
+  });
+
   it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
     await post('away', 'hello');
     const page = await stage.look('#/c/away');

@@ -6,9 +6,11 @@ import type { Block } from '../model/thread/blocks.ts';
 import {
   type Chunk,
   type Drafts,
+  interrupted,
   type LiveDraft,
   NO_DRAFTS,
   withChunk,
+  withoutInterrupted,
   withoutSaid,
 } from '../model/thread/live.ts';
 import { type Participant, participantsOf } from '../model/thread/people.ts';
@@ -143,6 +145,7 @@ export function open(id: string): void {
     },
     onCurrent(length) {
       loggedLength.value = length;
+      drafts.value = withoutInterrupted(drafts.value);
     },
     onChunk(chunk) {
       chunks.push(chunk);
@@ -150,7 +153,7 @@ export function open(id: string): void {
     },
     onConnection(state) {
       connection.value = state;
-      if (state.kind === 'lost') drafts.value = NO_DRAFTS;
+      if (state.kind === 'lost') drafts.value = interrupted(chunks.splice(0).reduce(withChunk, drafts.value));
     },
   });
 }

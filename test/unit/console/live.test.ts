@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createEventParser, type ServerEvent } from '../../../src/console/api/event-stream.ts';
-import { type Chunk, NO_DRAFTS, withChunk, withoutSaid } from '../../../src/console/model/thread/live.ts';
+import {
+  type Chunk,
+  interrupted,
+  NO_DRAFTS,
+  withChunk,
+  withoutInterrupted,
+  withoutSaid,
+} from '../../../src/console/model/thread/live.ts';
 import { answer, begin, end, logOf, say } from './support.ts';
 
 const chunk = (delta: string, more: Partial<Chunk> = {}): Chunk => ({
@@ -51,6 +58,14 @@ describe('text that is being generated', () => {
       chunk('world', { n: 3 }),
     ].reduce(withChunk, NO_DRAFTS);
     expect(drafts.get('turn-pm')).toMatchObject({ text: 'Hello world', reasoning: 'hm', isPartial: false });
+  });
+
+  it('an interrupted draft stays until the thread is loaded, or its text comes again', () => {
+    const torn = interrupted(withChunk(NO_DRAFTS, chunk('Hel')));
+    expect(torn.get('turn-pm')).toMatchObject({ text: 'Hel', isInterrupted: true });
+    expect(withoutInterrupted(torn).size).toBe(0);
+    const again = withChunk(torn, chunk('Hello', { n: 3, from: 0 }));
+    expect(withoutInterrupted(again).get('turn-pm')).toMatchObject({ text: 'Hello', isInterrupted: false });
   });
 
   it('W1: live text disappears with its answer or its turn', () => {

@@ -6,6 +6,7 @@ import type { Entry } from '../../../conversation/index.ts';
  * LIVE-1 A draft is removed when the log has its message, or its turn has ended.
  * LIVE-2 Each attempt of a call starts a new draft: the text of a failed attempt is dropped.
  * LIVE-3 A chunk is added once. Text that was streamed before (`from`) and overlaps a draft replaces it.
+ * LIVE-4 A lost connection interrupts each draft; it is kept until the thread is loaded again.
  */
 
 export interface Chunk {
@@ -33,6 +34,7 @@ export interface LiveDraft {
   readonly tools: readonly string[];
   /** Its beginning was streamed before this page followed the conversation. */
   readonly isPartial: boolean;
+  readonly isInterrupted: boolean;
 }
 
 export type Drafts = ReadonlyMap<string, LiveDraft>;
@@ -47,7 +49,17 @@ export function withChunk(drafts: Drafts, chunk: Chunk): Drafts {
   const before: LiveDraft =
     isSame && first > known.n
       ? known
-      : { agent, turnId, call, n, text: '', reasoning: '', tools: [], isPartial: first > 0 };
+      : {
+          agent,
+          turnId,
+          call,
+          n,
+          text: '',
+          reasoning: '',
+          tools: [],
+          isPartial: first > 0,
+          isInterrupted: false,
+        };
   return new Map(drafts).set(turnId, grown({ ...before, n }, chunk));
 }
 
@@ -66,4 +78,14 @@ export function withoutSaid(drafts: Drafts, entry: Entry): Drafts {
   const left = new Map(drafts);
   left.delete(entry.turnId);
   return left;
+}
+
+/** LIVE-4: the connection was lost. */
+export function interrupted(drafts: Drafts): Drafts {
+  return new Map([...drafts].map(([turn, draft]) => [turn, { ...draft, isInterrupted: true }]));
+}
+
+/** LIVE-4: the thread was loaded again. */
+export function withoutInterrupted(drafts: Drafts): Drafts {
+  return new Map([...drafts].filter(([, draft]) => !draft.isInterrupted));
 }

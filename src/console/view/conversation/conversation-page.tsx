@@ -7,7 +7,7 @@ import { jumpTo } from '../../state/jump.ts';
 import { send } from '../../state/outbox.ts';
 import { route } from '../../state/route.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
-import { UnknownConversation } from '../parts/unknown.tsx';
+import { NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
 import { KeptPosts } from '../thread/outbox-view.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
@@ -37,6 +37,7 @@ export function ConversationPage() {
         <Runs />
         <WaitingBar />
         <UnknownConversation />
+        <NotLoaded />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
         <KeptPosts place={at.id} />
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />

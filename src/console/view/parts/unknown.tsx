@@ -1,12 +1,24 @@
 import { loggedLength, useThread } from '../../state/conversation.ts';
 import { outbox } from '../../state/outbox.ts';
 import { linkTo } from '../../state/route.ts';
+import { isAway } from '../../state/session.ts';
 
 /** The number of entries that the conversation has; null: not known yet. */
 function useLength(): number | null {
   const here = useThread();
   if (!here || loggedLength.value === null) return null;
   return Math.max(loggedLength.value, here.thread.entries.length);
+}
+
+/** Of a conversation that cannot be read now. It is loaded when the daemon answers. */
+export function NotLoaded() {
+  const here = useThread();
+  if (!here || !isAway.value || here.thread.entries.length > 0 || loggedLength.value === 0) return null;
+  return (
+    <p class="unknown" role="status">
+      Not loaded: the daemon does not answer.
+    </p>
+  );
 }
 
 /** Of an address with the id of no conversation. A message begins it. */

@@ -155,7 +155,7 @@ function classOf(block: Shown): string {
     case 'post':
       return 'message by-person sending';
     case 'draft':
-      return 'message draft';
+      return block.draft.isInterrupted ? 'message interrupted' : 'message draft';
     default:
       return `${block.kind} ${block.tone}`;
   }

@@ -129,7 +129,7 @@ export function messageView({ entry, calls, index }: Extract<Block, { kind: 'mes
 }
 
 /** The streamed text of an agent. */
-export function draftView({ agent, text, reasoning, tools, isPartial }: LiveDraft) {
+export function draftView({ agent, text, reasoning, tools, isPartial, isInterrupted }: LiveDraft) {
   const isThinking = text === '' && reasoning !== '';
   const act = isThinking ? 'is reasoning' : tools.length > 0 ? `calls ${tools.join(', ')}` : 'is writing';
   return (
@@ -138,10 +138,14 @@ export function draftView({ agent, text, reasoning, tools, isPartial }: LiveDraf
       text={isPartial ? `… ${text}` : text}
       isGrowing
       by={
-        <>
-          <span class="pulse" aria-hidden="true" />
-          <span class="muted">{act}</span>
-        </>
+        isInterrupted ? (
+          <span class="muted">was interrupted: the daemon does not answer</span>
+        ) : (
+          <>
+            <span class="pulse" aria-hidden="true" />
+            <span class="muted">{act}</span>
+          </>
+        )
       }
       reasoning={
         isThinking && (
