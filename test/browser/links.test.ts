@@ -60,14 +60,36 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     const page = await stage.look('#/c/nowhere');
     const said = page.getByRole('status').filter({ hasText: 'There is no conversation nowhere' });
     await said.waitFor();
+    expect(await page.locator('.controls').count()).toBe(0);
     await page.getByLabel('Message').fill('begin');
     await page.getByLabel('Message').press('Enter');
     await message(page, 'Noted: begin').waitFor();
     await said.waitFor({ state: 'detached' });
+    await page.locator('.controls').getByRole('button', { name: 'Stop' }).waitFor();
     await page.evaluate("location.hash = '#/c/nothing'");
     await page.getByText('There is no conversation nothing').waitFor();
     await page.getByRole('link', { name: 'Open the list' }).click();
     expect(page.url()).toMatch(/#\/$/);
+  });
+
+  it('an address that the console does not have says so, and offers the list', async () => {
+    const page = await stage.look('#/nonsense');
+    await page.getByText('The console has no page with this address.').waitFor();
+    await page.getByRole('link', { name: 'Open the list' }).click();
+    await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+  });
+
+  it('Esc closes the filters before it leaves the conversation', async () => {
+    await talk('filtered', 'hello');
+    const page = await stage.look('#/c/filtered');
+    await message(page, 'Noted: hello').waitFor();
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.locator('.filters').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('.filters').waitFor({ state: 'detached' });
+    expect(page.url()).toMatch(/#\/c\/filtered$/);
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.url()).toMatch(/#\/$/);
   });
 
   it('the address of an entry that does not exist, or is not an answer, says so', async () => {

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
+import { isFilterOpen } from './list.ts';
 import { go, linkTo, route } from './route.ts';
 
 /**
@@ -168,6 +169,7 @@ function switchView(): boolean {
 function leave(): boolean {
   const at = route.value;
   if (isHelpOpen.value) isHelpOpen.value = false;
+  else if (isFilterOpen.value) isFilterOpen.value = false;
   else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
     go(linkTo.conversation(at.id));
     focusSelected();

@@ -8,6 +8,9 @@ import { me } from './session.ts';
 
 export const filter = signal<ListFilter>({ shown: 'all', agent: '', phase: '', text: '' });
 
+/** The filters are shown although none is set. */
+export const isFilterOpen = signal(false);
+
 export function narrow(change: Partial<ListFilter>): void {
   filter.value = { ...filter.value, ...change };
 }

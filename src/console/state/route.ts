@@ -6,6 +6,8 @@ export type Route =
   | { readonly page: 'new' }
   | { readonly page: 'inbox' }
   | { readonly page: 'system' }
+  /** An address that the console does not have. */
+  | { readonly page: 'unknown' }
   | {
       readonly page: 'conversation';
       readonly id: string;
@@ -27,7 +29,8 @@ const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['ki
 function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
   if (first === 'new' || first === 'inbox' || first === 'system') return { page: first };
-  if (first !== 'c' || id === '') return { page: 'list' };
+  if (first === '' || !hash.startsWith('#/')) return { page: 'list' }; // `#code=…` is not a page
+  if (first !== 'c' || id === '') return { page: 'unknown' };
   const index = /^\d+$/.test(at) ? Number(at) : null;
   const isPanel = PANELS.includes(view) && index !== null;
   return {

@@ -16,6 +16,7 @@ import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
 import { Icon } from './parts/parts.tsx';
 import { ignoreStrayClicks } from './parts/stray-clicks.ts';
+import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
 import { AwayBanner } from './thread/outbox-view.tsx';
@@ -49,6 +50,7 @@ function Console() {
         {(page === 'new' || page === 'list') && <StartPage key={page} />}
         {page === 'inbox' && <InboxPage />}
         {page === 'system' && <SystemPage />}
+        {page === 'unknown' && <UnknownPage />}
         <NoticeBar />
         <Palette />
         <RowMenu />

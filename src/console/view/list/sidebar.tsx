@@ -1,8 +1,7 @@
-import { useSignal } from '@preact/signals';
 import { useCallback, useRef } from 'preact/hooks';
 import { isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
-import { filter, found, isFiltered, narrow } from '../../state/list.ts';
+import { filter, found, isFiltered, isFilterOpen, narrow } from '../../state/list.ts';
 import { openPalette } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
@@ -13,7 +12,6 @@ import { Filters } from './filters.tsx';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
 
 export function Sidebar() {
-  const isOpen = useSignal(false);
   return (
     <nav class="sidebar" aria-label="Conversations">
       <header>
@@ -56,15 +54,15 @@ export function Sidebar() {
           class={`quiet ${isFiltered.value ? 'is-on' : ''}`}
           aria-label="Filter"
           title="Filter"
-          aria-expanded={isOpen.value}
+          aria-expanded={isFilterOpen.value}
           onClick={() => {
-            isOpen.value = !isOpen.value;
+            isFilterOpen.value = !isFilterOpen.value;
           }}
         >
           <Icon name="filter" />
         </button>
       </div>
-      {(isOpen.value || isFiltered.value) && <Filters />}
+      {(isFilterOpen.value || isFiltered.value) && <Filters />}
       {isListed.value && rows.value.length === 0 && (
         <p class="muted aside">No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}</p>
       )}

@@ -2,6 +2,7 @@ import { loggedLength, useThread } from '../../state/conversation.ts';
 import { outbox } from '../../state/outbox.ts';
 import { linkTo } from '../../state/route.ts';
 import { isAway } from '../../state/session.ts';
+import { BackLink } from './parts.tsx';
 
 /** The number of entries that the conversation has; null: not known yet. */
 function useLength(): number | null {
@@ -21,11 +22,32 @@ export function NotLoaded() {
   );
 }
 
+export function UnknownPage() {
+  return (
+    <main class="page">
+      <header class="head">
+        <BackLink />
+        <h2>Unknown address</h2>
+      </header>
+      <p class="unknown" role="status">
+        The console has no page with this address. <a href={linkTo.list}>Open the list</a>.
+      </p>
+    </main>
+  );
+}
+
+/** Whether the open conversation does not exist, and no message begins it. */
+export function useIsUnknown(): boolean {
+  const here = useThread();
+  const isEmpty = useLength() === 0;
+  return isEmpty && outbox.value.every(({ conversation }) => conversation !== here?.id);
+}
+
 /** Of an address with the id of no conversation. A message begins it. */
 export function UnknownConversation() {
   const here = useThread();
-  const isEmpty = useLength() === 0;
-  if (!here || !isEmpty || outbox.value.some(({ conversation }) => conversation === here.id)) return null;
+  const isUnknown = useIsUnknown();
+  if (!here || !isUnknown) return null;
   return (
     <p class="unknown" role="status">
       There is no conversation <code>{here.id}</code>. <a href={linkTo.list}>Open the list</a>, or write its
