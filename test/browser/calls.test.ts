@@ -37,6 +37,10 @@ const SCRIPT = {
       when: { last: '/^shout/' },
       reply: { text: 'So far so good', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
     },
+    {
+      when: { last: '/^huge/' },
+      reply: { text: 'So far', error: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'It is too large.' } },
+    },
     { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
     { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
     { reply: { text: 'Noted: {{last}}' } },
@@ -196,9 +200,23 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.getByLabel('Message').fill('');
     await failed.getByRole('button', { name: 'Open the reason' }).click();
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain('So far so good');
-    await failed.getByRole('button', { name: 'Try again' }).click();
+    const again = failed.getByRole('button', { name: 'Try again' });
+    expect(await again.getAttribute('title')).toMatch(/^Posts “Continue\.” to .* in your name$/);
+    await again.click();
     await message(page, 'I am back.').waitFor();
     await failed.getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
+  });
+
+  it('a turn that another try cannot continue names the next step, in the thread and in the inbox', async () => {
+    await post('large', 'huge');
+    const page = await stage.look('#/c/large');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    expect(await textOf(failed)).toMatch(/Another try cannot succeed.*start a new conversation/);
+    await page.evaluate("location.hash = '#/inbox'");
+    const item = page.locator('.inbox-entry', { hasText: 'huge' });
+    await item.getByText('Another try cannot succeed.').waitFor();
+    for (const place of [failed, item])
+      expect(await place.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   });
 
   it('after a stop each agent is marked as stopped, and the header offers what fits the agents', async () => {

@@ -13,7 +13,7 @@ import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
 import { Avatar, Name } from '../parts/parts.tsx';
 import { ApprovalCard } from '../thread/approval-card.tsx';
 import { QuestionCard } from '../thread/call-row.tsx';
-import { continueTurn, FailureText } from '../thread/failure-view.tsx';
+import { ContinueButton, FailureText } from '../thread/failure-view.tsx';
 
 interface EntryProps {
   readonly item: InboxItem;
@@ -118,15 +118,14 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
       return (
         <>
           {content.kind === 'ended' && <Reason {...content} />}
-          <button
-            type="button"
-            aria-keyshortcuts="r"
-            onClick={() =>
-              void continueTurn(conversation, agent, kind).then((isDone) => (isDone ? onDone() : undefined))
-            }
-          >
-            {kind === 'limited' ? 'Resume' : 'Try again'}
-          </button>
+          <ContinueButton
+            conversation={conversation}
+            agent={agent}
+            outcome={kind}
+            code={content.kind === 'ended' ? content.code : null}
+            shortcut="r"
+            onDone={onDone}
+          />
         </>
       );
   }

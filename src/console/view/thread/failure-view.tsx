@@ -1,11 +1,13 @@
 import { useState } from 'preact/hooks';
 import type { ModelFailure } from '../../../conversation/index.ts';
+import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/jump.ts';
 import { writeTo } from '../../state/keys.ts';
+import { linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { Avatar } from '../parts/parts.tsx';
 
@@ -18,12 +20,49 @@ export function FailureText({ failure: { code, message } }: { readonly failure: 
   );
 }
 
-/** False: it was refused. */
-export function continueTurn(id: string, agent: string, outcome: EndedTurn['outcome']): Promise<boolean> {
-  return attempt(() =>
-    outcome === 'limited'
-      ? requests.resume(id, { agent, ...sender() })
-      : requests.post(id, { id: crypto.randomUUID(), content: 'Continue.', to: [agent], ...sender() }),
+interface ContinueProps {
+  readonly conversation: string;
+  readonly agent: string;
+  readonly outcome: EndedTurn['outcome'];
+  /** Of the failure; null: not known. */
+  readonly code: string | null;
+  readonly shortcut?: string;
+  readonly onDone?: () => void;
+}
+
+/** Lets the agent go on after a turn that ended early, unless that cannot succeed. */
+export function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }: ContinueProps) {
+  const isLimited = outcome === 'limited';
+  if (!isLimited && code === 'CONTEXT_STILL_TOO_LARGE') return <TooLarge />;
+  const act = () =>
+    attempt(() =>
+      isLimited
+        ? requests.resume(conversation, { agent, ...sender() })
+        : requests.post(conversation, {
+            id: crypto.randomUUID(),
+            content: 'Continue.',
+            to: [agent],
+            ...sender(),
+          }),
+    );
+  return (
+    <button
+      type="button"
+      aria-keyshortcuts={shortcut}
+      title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
+      onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
+    >
+      {isLimited ? 'Resume' : 'Try again'}
+    </button>
+  );
+}
+
+function TooLarge() {
+  return (
+    <p class="muted">
+      Another try cannot succeed. Give the agent a model with larger <code>contextTokens</code>, or{' '}
+      <a href={linkTo.new}>start a new conversation</a>.
+    </p>
   );
 }
 
@@ -46,9 +85,12 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   return (
     <div class="buttons">
       {(ended.outcome === 'failed' || isOperator.value) && (
-        <button type="button" onClick={() => void continueTurn(id, agent, ended.outcome)}>
-          {ended.outcome === 'limited' ? 'Resume' : 'Try again'}
-        </button>
+        <ContinueButton
+          conversation={id}
+          agent={agent}
+          outcome={ended.outcome}
+          code={reason?.type === 'message' ? (splitMessage(reason).failure?.code ?? null) : null}
+        />
       )}
       {others.length > 0 && (
         <button type="button" aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
