@@ -68,7 +68,11 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
     await openMenu();
-    await page.getByRole('button', { name: 'Delete this conversation' }).click();
+    await page.getByRole('button', { name: 'Delete this conversation' }).focus();
+    await page.keyboard.down('Enter');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
+    await page.keyboard.down('Enter'); // held
+    await page.keyboard.up('Enter');
     await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
     await rows.filter({ hasText: 'twin-one' }).waitFor({ state: 'detached' });
     await expect.poll(() => page.url()).toMatch(/#\/$/);
