@@ -70,8 +70,11 @@ describe('lists after a daemon was killed', () => {
     for (const id of ids) await crowd.publish(id, `hello-${id}`);
     for (const id of ids) await followUntil(crowd.client, id, turnsEnded(1));
     const found = async () => {
-      const { hits } = await crowd.client.request('search', { q: 'hello', person: 'alice' });
-      return hits.map(({ conversation, index }) => `${conversation}/${index}`).sort();
+      let answer = await crowd.client.request('search', { q: 'hello', person: 'alice' });
+      // The first search of a daemon builds its index, and may take longer than others wait for it.
+      for (let tries = 0; answer.incomplete && tries < 50; tries++)
+        answer = await crowd.client.request('search', { q: 'hello', person: 'alice' });
+      return answer.hits.map(({ conversation, index }) => `${conversation}/${index}`).sort();
     };
     const first = await Promise.all(
       ids.map(async (id) => {

@@ -135,7 +135,7 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     await (await denied.bus({ log })).claim();
     await denied.stop();
     expect(lines.map(({ message }) => message)).toContainEqual(
-      expect.stringContaining('the search for other daemons had no answer'),
+      expect.stringContaining('no daemon answered the search'),
     );
   });
 });

@@ -93,6 +93,7 @@ describe('the exporter of traces', () => {
       expect(sent).toEqual([['demo 1'], ['demo 1']]);
       expect(exporter.counts).toEqual({ sent: 1, dropped: 0, waiting: 0 });
       expect(lines.at(-1)).toBe('traces are sent again; none is lost');
+      await exporter.stop(); // the position is saved
     } finally {
       vi.useRealTimers();
     }

@@ -8,7 +8,8 @@ import type { Subjects } from '../../subjects.ts';
  * Decides which daemons may serve one server and prefix. Two daemons with their own logs would both answer every post;
  * daemons whose logs are in JetStream share them and the work.
  *
- * CLAIM-1 A daemon is visible before it searches for others: of two that start together, at least one sees the other.
+ * CLAIM-1 A daemon is visible before it searches for others: of two that start together, at least one sees the other. In a
+ *    cluster of servers that holds once the other's subscription has crossed the route.
  * CLAIM-2 A serving daemon keeps serving. Of several that start together, the one with the smallest id continues once the
  *    others have ended; if one of these did not see it and serves already, that one continues.
  * CLAIM-3 Nothing is stored: a killed daemon does not answer, and so never blocks the next one.
@@ -88,7 +89,11 @@ async function findOthers({ connection, subjects, log }: ClaimOptions, own: stri
     if (error instanceof NatsError && error.code === ErrorCode.NoResponders) return []; // CLAIM-4
     log.warn({ reason: messageOf(error) }, 'the search for other daemons failed');
   }
-  if (!isAnswered) log.warn({}, 'the search for other daemons had no answer; continuing as the only daemon');
+  if (!isAnswered)
+    log.warn(
+      {},
+      `no daemon answered the search within ${ANSWER_TIMEOUT_MS} ms; continuing as the only daemon`,
+    );
   return others;
 }
 
