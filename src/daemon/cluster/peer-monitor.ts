@@ -98,6 +98,11 @@ export class PeerMonitor {
     return [...this.#lastHeartbeatAt.keys()].filter((daemon) => !this.isFailed(daemon));
   }
 
+  /** Daemons that count as failed until their next heartbeat, and are not known to be gone. */
+  get suspected(): string[] {
+    return [...this.#lastHeartbeatAt.keys()].filter((daemon) => this.isFailed(daemon));
+  }
+
   /** Those of `others` with a heartbeat in the last half of the failure timeout: the rest may be gone or frozen. */
   get responsive(): string[] {
     const silent = this.#silentFor(this.#options.failureTimeoutMs / 2);

@@ -224,7 +224,7 @@ export class SharedApi {
   ): Promise<ApiAnswer> {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
-    const missing: string[] = [];
+    const missing = this.#monitor.suspected; // they are not asked
     const pages = await Promise.all(
       this.#monitor.others.map(async (daemon) => {
         const response = await this.#router.ask(daemon, 'api', { conversation: null, request });

@@ -126,7 +126,7 @@ describe('the answer of another daemon', () => {
       locate: async () => ({ kind: 'there', claim: { daemon: 'b', epoch: 1 } }),
       noteReleased: (conversation: string) => void released.push(conversation),
     };
-    const parts = { router, monitor: { others: ['b'] }, log } as unknown as SharedApiParts;
+    const parts = { router, monitor: { others: ['b'], suspected: [] }, log } as unknown as SharedApiParts;
     const api = new SharedApi({ handle: async () => ({ ok: true, body }) } as never, parts);
     return {
       released,

@@ -68,12 +68,13 @@ describe('peers', () => {
         true,
         true,
       ]);
+      expect([monitor.others, monitor.suspected]).toEqual([[], ['b']]);
       monitor.noteHeartbeat('b', false);
       expect([monitor.isFailed('b'), router.mayTakeOver('demo', { daemon: 'b', epoch: 1 })]).toEqual([
         false,
         false,
       ]);
-      expect(monitor.others).toEqual(['b']);
+      expect([monitor.others, monitor.suspected]).toEqual([['b'], []]);
       expect(gone).toEqual([]);
     },
   );
