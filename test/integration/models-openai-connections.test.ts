@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { callAt, failureOf } from './models-openai-support.ts';
 
@@ -81,5 +82,20 @@ describe('the connection to a provider', () => {
     const failure = failureOf((await called).outcome);
     expect(failure).toMatchObject({ code: 'TIMEOUT', retryable: true });
     expect(failure.message).toContain('cannot be reached in time');
+  });
+
+  it('a header `host` does not change the name that the certificate must have', async () => {
+    const names: string[] = [];
+    const secure = createTlsServer({
+      SNICallback(name, refuse) {
+        names.push(name);
+        refuse(new Error('no certificate'));
+      },
+    });
+    secure.on('tlsClientError', () => undefined);
+    const url = `https://${(await listen(secure)).replace('127.0.0.1', 'localhost')}`;
+    const { outcome } = await callAt(url, { options: { headers: { host: 'gateway.example' } } });
+    expect(failureOf(outcome).message).not.toBe('');
+    expect(new Set(names)).toEqual(new Set(['localhost']));
   });
 });

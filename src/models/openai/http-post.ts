@@ -46,12 +46,10 @@ export interface HttpRequest {
 /** Starts to send the request. Throws if it cannot be sent, for example because of a header. */
 export function post({ target, headers, body }: HttpRequest): ClientRequest {
   const { transport, host, options } = target;
-  const own = headers.get('host');
   const sent = transport.request({
     ...options,
-    // As a list, which `node:http` writes as it is: it looks for neither `host` nor the server's name for TLS.
+    // A list is written as it is, so a header `host` does not change which name the certificate must have.
     headers: listOf(new Map([['host', host], ...headers, ...fixed(body)])),
-    ...(own !== undefined && { servername: own.replace(/:\d+$/, '') }),
   });
   limitConnecting(sent, transport.ready);
   sent.end(body);
@@ -87,7 +85,7 @@ export function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
 /** HTTP-POST-3. A body that is broken gives an error of the request and of the body. */
 function headOf(sent: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    let hasAnswer = false; // an error takes long to make
+    let hasAnswer = false; // creating an error for each call is slow
     sent.on('response', (answer) => {
       hasAnswer = true;
       resolve(answer);
