@@ -32,7 +32,7 @@ export class Watchers {
     if (this.#follow === undefined) this.#spread(conversation, arrival);
   }
 
-  /** The text of the calls that run in this daemon. What is told from now on continues it. */
+  /** The text so far of the model calls that run in this daemon. Later chunks continue it. */
   textsOf(conversation: string): readonly Arrival[] {
     return this.#texts.of(conversation);
   }

@@ -1,7 +1,4 @@
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-
-export { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { ParleyError } from '../../kernel/index.ts';
 import type { RouteContext } from '../context.ts';
@@ -12,6 +9,8 @@ import { ACTING } from './acting.ts';
 import { READING } from './reading.ts';
 import { addResources } from './resources.ts';
 import type { Asked, Tool } from './tool.ts';
+
+export { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 
 /**
  * The MCP server for one request of one caller.

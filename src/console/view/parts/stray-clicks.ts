@@ -4,7 +4,7 @@
  */
 
 const MOMENT_MS = 500;
-/** How often the button under a resting pointer is looked at: not every browser reports that it was replaced. */
+/** Interval of the check of the button under a resting pointer. Not every browser reports that a button was replaced. */
 const LOOK_MS = 100;
 
 interface Pointed {
