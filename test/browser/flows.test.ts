@@ -67,6 +67,15 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.getByRole('button', { name: 'Delete', exact: true }).waitFor({ state: 'hidden' });
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
+    await page.evaluate(`{
+      document.querySelector('.menu.at-end > summary').click();
+      document.querySelector('.menu.at-end button.danger').click(); // before the event of the opened menu
+      new Promise((shown) => setTimeout(() => requestAnimationFrame(shown), 100));
+    }`);
+    const cancel = page.getByRole('button', { name: 'Cancel', exact: true });
+    expect(await cancel.isVisible()).toBe(true);
+    await cancel.press('Escape');
+    await cancel.waitFor({ state: 'hidden' });
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).focus();
     await page.keyboard.down('Enter');

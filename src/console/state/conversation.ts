@@ -9,6 +9,7 @@ import {
   interrupted,
   type LiveDraft,
   NO_DRAFTS,
+  Said,
   withChunk,
   withoutInterrupted,
   withoutSaid,
@@ -105,6 +106,7 @@ export function open(id: string): void {
   const thread = new Thread((slug) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug);
   opened.value = { id, thread };
   const chunks: Chunk[] = [];
+  const saidSoFar = new Said();
   let isPlanned = false;
   let hasEntries = false;
   let textTimer: ReturnType<typeof setTimeout> | undefined;
@@ -136,6 +138,7 @@ export function open(id: string): void {
       if (!isNew) return;
       const before = chunks.splice(0).reduce(withChunk, drafts.value);
       drafts.value = withoutSaid(before, entry);
+      saidSoFar.add(before, entry);
       const said = before.get(entry.turnId ?? '');
       if (said && entry.type === 'message' && !drafts.value.has(said.turnId))
         streamedAs.set(entry.index, keyOfDraft(said));
@@ -148,6 +151,7 @@ export function open(id: string): void {
       drafts.value = withoutInterrupted(drafts.value);
     },
     onChunk(chunk) {
+      if (saidSoFar.has(chunk)) return;
       chunks.push(chunk);
       textTimer ??= setTimeout(plan, TEXT_MS);
     },

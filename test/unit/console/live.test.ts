@@ -5,6 +5,7 @@ import {
   type Chunk,
   interrupted,
   NO_DRAFTS,
+  Said,
   withChunk,
   withoutInterrupted,
   withoutSaid,
@@ -66,6 +67,20 @@ describe('text that is being generated', () => {
     expect(withoutInterrupted(torn).size).toBe(0);
     const again = withChunk(torn, chunk('Hello', { n: 3, from: 0 }));
     expect(withoutInterrupted(again).get('turn-pm')).toMatchObject({ text: 'Hello', isInterrupted: false });
+  });
+
+  it('LIVE-1: chunks that arrive after their message or the end of their turn are dropped', () => {
+    const drafts = withChunk(NO_DRAFTS, chunk('Hel'));
+    const [called, over] = logOf(answer('pm', 'Hello'), end('pm', 'failed', 0));
+    const said = new Said();
+    said.add(drafts, called!);
+    expect([said.has(chunk('lo', { n: 1 })), said.has(chunk('Next', { call: 'call-2' }))]).toEqual([
+      true,
+      false,
+    ]);
+    said.add(NO_DRAFTS, over!);
+    expect(said.has(chunk('Next', { call: 'call-2' }))).toBe(true);
+    expect(said.has(chunk('Other', { turnId: 'turn-dev', call: 'call-3' }))).toBe(false);
   });
 
   it('W1: live text disappears with its answer or its turn', () => {

@@ -3,7 +3,8 @@ import type { Entry } from '../../../conversation/index.ts';
 /**
  * Streamed text that is not in the log yet.
  *
- * LIVE-1 A draft is removed when the log has its message, or its turn has ended.
+ * LIVE-1 A draft is removed when the log has its message, or its turn has ended. Chunks of it that arrive later are dropped: the
+ *    entry may come with one stream, and the text before it with the next one.
  * LIVE-2 Each attempt of a call starts a new draft: the text of a failed attempt is dropped.
  * LIVE-3 A chunk is added once. Text that was streamed before (`from`) and overlaps a draft replaces it.
  * LIVE-4 A lost connection interrupts each draft; it is kept until the thread is loaded again.
@@ -78,6 +79,24 @@ export function withoutSaid(drafts: Drafts, entry: Entry): Drafts {
   const left = new Map(drafts);
   left.delete(entry.turnId);
   return left;
+}
+
+/** The turns that ended, and the calls whose message is in the log (LIVE-1). */
+export class Said {
+  readonly #turns = new Set<string>();
+  readonly #calls = new Set<string>();
+
+  /** `drafts`: before the entry. */
+  add(drafts: Drafts, entry: Entry): void {
+    if (entry.turnId === undefined) return;
+    if (entry.type === 'turn-ended') this.#turns.add(entry.turnId);
+    const draft = drafts.get(entry.turnId);
+    if (draft && withoutSaid(drafts, entry) !== drafts) this.#calls.add(`${draft.turnId} ${draft.call}`);
+  }
+
+  has({ turnId, call }: Chunk): boolean {
+    return this.#turns.has(turnId) || this.#calls.has(`${turnId} ${call}`);
+  }
 }
 
 /** LIVE-4: the connection was lost. */

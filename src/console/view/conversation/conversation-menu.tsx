@@ -34,8 +34,8 @@ export function ConversationMenu({ id }: { readonly id: string }) {
     <details
       class="menu at-end"
       ref={menu}
-      onToggle={() => {
-        isAsked.value = false;
+      onToggle={({ currentTarget }) => {
+        if (!currentTarget.open) isAsked.value = false;
       }}
     >
       <summary class="button quiet" aria-label="More">
