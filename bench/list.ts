@@ -1,17 +1,12 @@
 import type { Page } from 'playwright-core';
-import { EMPTY_STATE, evolve } from '../src/conversation/index.ts';
-import { rowOf } from '../src/daemon/conversations/projections.ts';
-import type { ConversationStore } from '../src/persistence/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { launchBrowser } from '../test/support/browser.ts';
 import { openSite, scriptedSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
-import { exampleHistory } from './support/history.ts';
 import { mainThreadOf } from './support/page.ts';
 import { cpuMs, load } from './support/processes.ts';
 import { median, report, rounded, timed } from './support/report.ts';
-import { createRuntime } from './support/runtime.ts';
-import { writeHistory } from './support/turns.ts';
+import { writeAtRest } from './support/turns.ts';
 
 /**
  * The console in Chromium with many conversations against few, in one run: until the list is there, from a post to its
@@ -24,23 +19,7 @@ import { writeHistory } from './support/turns.ts';
 const [manyCount = '10000', fewCount = '100', roundCount = '9'] = process.argv.slice(2);
 const rounds = Number(roundCount);
 const ENTRIES = 8;
-const GROUP = 50;
 const PATIENCE_MS = 120_000;
-
-async function fill(store: ConversationStore, count: number): Promise<void> {
-  const entries = exampleHistory(ENTRIES, createRuntime(store).team.rules);
-  const state = entries.reduce(evolve, EMPTY_STATE);
-  for (let at = 0; at < count; at += GROUP) {
-    const ids = Array.from({ length: Math.min(GROUP, count - at) }, (_, n) => `at-rest-${at + n}`);
-    await Promise.all(
-      ids.map(async (id) => {
-        await writeHistory(store, id, entries);
-        await store.saveRow({ ...rowOf(id, state, entries), title: `Conversation ${id}` });
-      }),
-    );
-  }
-  await store.initialiseMarks();
-}
 
 type Figures = Record<
   'firstMs' | 'postMs' | 'filterMs' | 'frameMs' | 'statusMs' | 'daemonCpu' | 'pageCpu',
@@ -54,7 +33,7 @@ async function measure(count: number): Promise<Figures> {
   const settings = scriptedSettings({ defaultAgent: 'pm' });
   const site = await openSite({ nats: nats.url, settings, agents, files });
   const store = await openFileStore(site.data);
-  await fill(store, count);
+  await writeAtRest(store, count, ENTRIES);
   await store.close();
   const daemon = await site.up('--http', '127.0.0.1:0');
   const url = String(daemon.ready.http);

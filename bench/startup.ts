@@ -2,23 +2,20 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ParleyClient } from '../src/client/index.ts';
 import { Workers } from '../src/daemon/conversations/workers.ts';
-import type { ConversationStore } from '../src/persistence/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { openSite, type Site } from '../test/support/daemon.ts';
-import { exampleHistory } from './support/history.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
 import { createRuntime } from './support/runtime.ts';
-import { writeHistory } from './support/turns.ts';
+import { writeAtRest } from './support/turns.ts';
 
 /**
  * Starting a daemon whose data directory holds many conversations at rest, against one that holds few.
  *
- * That no log is read is proven by damage: a byte in the middle of every log is changed, and whoever reads a damaged
- * log leaves a note beside it and says so. The start must succeed, list every conversation and leave no note. Then one
- * of them is read on purpose, and must leave its note: the proof is able to fail.
+ * A byte in the middle of every log is changed: reading such a log leaves a note beside it. The start must succeed, list
+ * every conversation and leave no note. Then one log is read on purpose and must leave its note, so the check can fail.
  *
  * - `startup`: the daemon as a process of its own with its managed nats-server, from the command to the ready line.
- * - `startup-store`: within one process, the daemon's own part that could grow: the store and what is owed.
+ * - `startup-store`: within one process, the daemon's own part that could grow: the store and the outstanding work.
  *
  *     npx tsx bench/startup.ts [conversations] [rounds]
  */
@@ -28,24 +25,6 @@ const many = Number(manyCount);
 const few = 10;
 /** A start that read every log would read some 50 KB for each. */
 const ENTRIES = 100;
-
-/** Conversations at rest: every log whole, every row saved, no mark. */
-async function fill(store: ConversationStore, count: number): Promise<void> {
-  const runtime = createRuntime(store);
-  const entries = exampleHistory(ENTRIES, runtime.team.rules);
-  const ids = Array.from({ length: count }, (_, number) => `at-rest-${String(number).padStart(5, '0')}`);
-  const GROUP = 50;
-  for (let at = 0; at < count; at += GROUP) {
-    await Promise.all(
-      ids.slice(at, at + GROUP).map(async (id) => {
-        await writeHistory(store, id, entries);
-        const row = { id, title: 'at rest', phase: 'chat', mode: 'agent', activeAgent: null };
-        await store.saveRow({ ...row, length: ENTRIES, updatedAt: entries.at(-1)?.createdAt ?? '' });
-      }),
-    );
-  }
-  await store.initialiseMarks();
-}
 
 async function damageLogs(data: string): Promise<void> {
   const conversations = join(data, 'conversations');
@@ -68,7 +47,7 @@ async function notes(data: string): Promise<string[]> {
 async function prepare(count: number): Promise<Site> {
   const site = await openSite();
   const store = await openFileStore(site.data);
-  await fill(store, count);
+  await writeAtRest(store, count, ENTRIES);
   await store.close();
   await damageLogs(site.data);
   return site;

@@ -1,4 +1,5 @@
-import type { Entry } from '../../src/conversation/index.ts';
+import { EMPTY_STATE, type Entry, evolve } from '../../src/conversation/index.ts';
+import { rowOf } from '../../src/daemon/conversations/projections.ts';
 import { ConversationWorker } from '../../src/daemon/conversations/worker/worker.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
@@ -51,4 +52,23 @@ export async function writeHistory(
   for (let at = 0; at < entries.length; at += 2) appended.push(log.append(at, entries.slice(at, at + 2)));
   await Promise.all(appended);
   await log.close();
+}
+
+/** So many at once. */
+const GROUP = 50;
+
+/** Conversations at rest, as a daemon leaves them: each log complete, each row with all fields, no mark. */
+export async function writeAtRest(store: ConversationStore, count: number, length: number): Promise<void> {
+  const entries = exampleHistory(length, createRuntime(store).team.rules);
+  const state = entries.reduce(evolve, EMPTY_STATE);
+  const ids = Array.from({ length: count }, (_, number) => `at-rest-${String(number).padStart(5, '0')}`);
+  for (let at = 0; at < count; at += GROUP) {
+    await Promise.all(
+      ids.slice(at, at + GROUP).map(async (id) => {
+        await writeHistory(store, id, entries);
+        await store.saveRow({ ...rowOf(id, state, entries), title: `Conversation ${id}` });
+      }),
+    );
+  }
+  await store.initialiseMarks();
 }
