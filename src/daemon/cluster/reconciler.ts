@@ -18,6 +18,7 @@ import { repairRows } from './row-repair.ts';
  *               accepts one claim (L3).
  * RECONCILER-3  A pass that failed because the server did not answer is repeated after one second, not after a minute. If a
  *               claimant cannot be reached, the pass is repeated once a failed peer would be detected.
+ * RECONCILER-4  A claimant that is slow to answer does not delay the takeover of other claimants' work.
  */
 
 export const PASS_EVERY_MS = 60_000;
@@ -130,44 +131,51 @@ export class Reconciler {
   }
 
   /** False: not everything could be taken over. */
-  async #runPass({ isFirstChoiceOnly, handedOver }: Pass): Promise<boolean> {
+  async #runPass(look: Pass): Promise<boolean> {
     const all = await this.#parts.logs.all();
     const owing = [...all].filter(([id, newest]) => this.#mayHaveWork(id, newest)).map(([id]) => id);
-    const orphans: string[] = [];
-    // In parallel: a frozen owner must not delay the takeover of other owners' work.
-    const asking = [...byOwnerOf(owing, all)].map(async ([owner, ids]) => {
-      return { owner, ids, ...(await this.#heldBy(owner, ids)) };
+    // RECONCILER-4; in reverse order: the first choice has started at the other end (RECONCILER-2).
+    const passes = [...byOwnerOf(owing, all)]
+      .reverse()
+      .map(([owner, ids]) => this.#takeOverFrom(owner, ids, all, look));
+    const isWhole = (await Promise.all(passes)).every((isDone) => isDone);
+    // Not awaited: many logs may have to be read, and another daemon may fail meanwhile.
+    this.#rowRepair ??= this.#repairRows(all, look.isFirstChoiceOnly).finally(() => {
+      this.#rowRepair = null;
     });
-    for (const { owner, ids, held, isConfirmed } of await Promise.all(asking)) {
-      const isUnreachable = owner !== this.#parts.daemon && held.length > 0 && !isConfirmed;
-      if (isUnreachable)
-        this.#retryAfter({ isFirstChoiceOnly: false, handedOver }, this.#parts.failureTimeoutMs * TRUST_PART); // RECONCILER-3
-      for (const id of ids.filter((one) => !held.includes(one))) {
-        const claim = all.get(id)?.status?.claim;
-        if (claim && isConfirmed) this.#parts.router.noteReleased(id, claim);
-        orphans.push(id);
-      }
+    return isWhole;
+  }
+
+  /** Takes over what that claimant does not work on. False: not everything could be taken over. */
+  async #takeOverFrom(
+    owner: string,
+    ids: readonly string[],
+    all: ReadonlyMap<string, NewestAppend>,
+    { isFirstChoiceOnly, handedOver }: Pass,
+  ): Promise<boolean> {
+    const { daemon, router, failureTimeoutMs } = this.#parts;
+    const later = { isFirstChoiceOnly: false, handedOver };
+    const { held, isConfirmed } = await this.#heldBy(owner, ids);
+    if (owner !== daemon && held.length > 0 && !isConfirmed)
+      this.#retryAfter(later, failureTimeoutMs * TRUST_PART); // RECONCILER-3
+    const known = new Set(held);
+    const orphans = ids.filter((id) => !known.has(id));
+    for (const id of orphans) {
+      const claim = all.get(id)?.status?.claim;
+      if (claim && isConfirmed) router.noteReleased(id, claim);
     }
-    // In reverse order: the first choice has started at the other end (RECONCILER-2).
     const wanted = isFirstChoiceOnly ? orphans.filter((id) => this.#isFirstChoice(id)) : orphans.reverse();
-    if (wanted.length < orphans.length)
-      this.#retryAfter(
-        { isFirstChoiceOnly: false, handedOver },
-        this.#parts.failureTimeoutMs * HEAD_START_PART,
-      ); // RECONCILER-2
+    if (wanted.length < orphans.length) this.#retryAfter(later, failureTimeoutMs * HEAD_START_PART); // RECONCILER-2
     const next = wanted.values();
     let isWhole = true;
     const work = async () => {
       for (const id of next) {
         if (this.#stopping.signal.aborted) return;
+        if (!isFirstChoiceOnly && (await this.#hasMoved(id, all.get(id)))) continue; // the first choice has it
         if (!(await this.#takeOver(id, handedOver, all.get(id)))) isWhole = false;
       }
     };
     await Promise.all(Array.from({ length: CONCURRENT_READS }, work));
-    // Not awaited: many logs may have to be read, and another daemon may fail meanwhile.
-    this.#rowRepair ??= this.#repairRows(all, isFirstChoiceOnly).finally(() => {
-      this.#rowRepair = null;
-    });
     return isWhole;
   }
 
@@ -233,7 +241,7 @@ export class Reconciler {
     }
   }
 
-  /** False: refused as moved, but the claim is still the one that was read: the claimant has come back meanwhile. */
+  /** Another daemon has claimed it. False: the claim is still the one that was read. */
   async #hasMoved(conversation: string, seen?: NewestAppend): Promise<boolean> {
     if (!seen) return true;
     const now = await this.#parts.logs.newest(conversation).catch(() => seen);

@@ -133,9 +133,10 @@ export class Workers {
    * detects a conflict; `always`: it is, before it is shown.
    */
   async current(id: string, always = false): Promise<ConversationWorker> {
+    const isOpen = this.#open.opening(id) !== undefined;
     const worker = await this.use(id);
     const { shared } = this.#runtime.store;
-    if (shared === null || (worker.isOurs && !always)) return worker;
+    if (shared === null || !isOpen || (worker.isOurs && !always)) return worker; // one that was opened now has read its log
     if (!worker.isStale(await shared.newest(id))) return worker;
     this.drop(worker);
     return this.use(id);

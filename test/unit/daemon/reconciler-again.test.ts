@@ -14,6 +14,10 @@ function scene(
   const lines: string[] = [];
   const write = (_: object, message: string) => void lines.push(message);
   let hasOutstandingWork = true;
+  const newest = () => ({
+    sequence: 1,
+    status: { hasOutstandingWork, claim: { daemon: 'gone', epoch: 1 } },
+  });
   const parts = {
     daemon: 'one',
     failureTimeoutMs: 10_000,
@@ -23,10 +27,9 @@ function scene(
         done.push('look');
         const fault = faults.look?.shift();
         if (fault) throw fault;
-        return new Map([
-          ['demo', { sequence: 1, status: { hasOutstandingWork, claim: { daemon: 'gone', epoch: 1 } } }],
-        ]);
+        return new Map([['demo', newest()]]);
       },
+      newest: async () => newest(),
     },
     workers: {
       holds: () => false,

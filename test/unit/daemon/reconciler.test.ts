@@ -26,7 +26,7 @@ describe('the reconciler', () => {
     readonly others?: readonly string[];
     readonly silent?: readonly string[];
     /** What another daemon answers to `holds`. */
-    readonly heard?: () => Heard;
+    readonly heard?: () => Heard | Promise<Heard>;
     readonly open?: readonly string[];
     readonly submit?: () => Promise<void>;
     /** Lengths that the stored rows name; absent: those of the logs. */
@@ -117,6 +117,22 @@ describe('the reconciler', () => {
     given.silent = ['b', 'c'];
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect([taken, free]).toEqual([['two', 'one'], []]);
+  });
+
+  it('does not let a claimant that is slow to answer delay the takeover of the work of a failed one (RECONCILER-4)', async () => {
+    let answer = (_: Heard) => {};
+    const { reconciler, taken } = reconcile({
+      logs: { one: owing('gone'), two: owing('slow') },
+      others: ['slow'],
+      silent: ['gone'],
+      heard: () => new Promise((resolve) => (answer = resolve)),
+    });
+    const pass = reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(taken).toEqual(['one']);
+    answer({ kind: 'answered', body: { held: [] } });
+    await pass;
+    expect(taken).toEqual(['one', 'two']);
   });
 
   it('takes over its own work when the conversation is not open here', async () => {
@@ -222,6 +238,19 @@ describe('the reconciler', () => {
     await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     await vi.advanceTimersByTimeAsync(PASS_EVERY_MS / 2);
     expect(read).toEqual(['one']);
+  });
+
+  it('does not read the log of a conversation that the first choice has claimed since the pass began (RECONCILER-2)', async () => {
+    const { reconciler, given, read } = reconcile({
+      logs: { one: owing('b'), two: owing('b') },
+      others: ['b'],
+      heard: () => {
+        given.logs = { one: owing('c'), two: owing('b') };
+        return { kind: 'answered', body: { held: [] } };
+      },
+    });
+    await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    expect(read).toEqual(['two']);
   });
 
   it('reads a log without a stored status once for each newest append', async () => {

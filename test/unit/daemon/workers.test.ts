@@ -70,6 +70,15 @@ describe('the conversations in memory', () => {
     expect(first).toBe(second);
   });
 
+  it('are compared with a shared log when they were in memory before, since one that is opened reads its log', async () => {
+    const newest = vi.fn(async () => null);
+    Object.defineProperty(world.runtime.store, 'shared', { value: { newest } });
+    await world.workers.current('demo', true);
+    expect(newest).not.toHaveBeenCalled();
+    await world.workers.current('demo', true);
+    expect(newest).toHaveBeenCalledOnce();
+  });
+
   it('can be opened during their deletion, and are then new and empty', async () => {
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     const deleted = world.workers.delete('demo');
