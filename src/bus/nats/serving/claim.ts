@@ -9,7 +9,8 @@ import type { Subjects } from '../../subjects.ts';
  * daemons whose logs are in JetStream share them and the work.
  *
  * CLAIM-1 A daemon is visible before it searches for others: of two that start together, at least one sees the other. In a
- *    cluster of servers that holds once the other's subscription has crossed the route.
+ *    cluster of servers it is visible elsewhere a little later, so there it searches until it has been visible for a while.
+ *    Servers that are joined as leaf nodes do not report it: of two daemons that start on both sides at once, both may serve.
  * CLAIM-2 A serving daemon keeps serving. Of several that start together, the one with the smallest id continues once the
  *    others have ended; if one of these did not see it and serves already, that one continues.
  * CLAIM-3 Nothing is stored: a killed daemon does not answer, and so never blocks the next one.
@@ -35,6 +36,8 @@ export interface Presence {
 const ANSWER_TIMEOUT_MS = 400;
 /** Pause before another search while a daemon is undecided. */
 const PAUSE_MS = 50;
+/** CLAIM-1: more than a subscription takes to the other servers of a cluster, also over a wide network. */
+const SPREAD_MS = 400;
 
 export function presenceOf({ prefix }: Subjects, store: StoreKind, work?: 'migration'): Presence {
   return { prefix, host: hostname(), pid: `${process.pid}`, store, ...(work && { work }) };
@@ -49,12 +52,14 @@ export interface ClaimOptions {
 /** Throws `DAEMON_ALREADY_SERVING`. `service` answers already (CLAIM-1), with `presence` as its metadata. */
 export async function claim(options: ClaimOptions, service: Service, presence: Presence): Promise<void> {
   const own = service.info().id;
+  const visibleFrom = performance.now() + (options.connection.info?.cluster ? SPREAD_MS : 0);
   for (;;) {
+    const isVisible = performance.now() >= visibleFrom;
     const others = (await findOthers(options, own)).filter((other) => !canShareWith(other, presence));
     const ahead = others.find((other) => other.state === 'serving' || other.id < own);
     if (ahead) throw alreadyServing(options, ahead);
-    if (others.length === 0) break;
-    await sleep(PAUSE_MS); // CLAIM-2: the others end, or serve because they did not see this one
+    if (others.length === 0 && isVisible) break;
+    await sleep(PAUSE_MS); // CLAIM-1; CLAIM-2: the others end, or serve because they did not see this one
   }
   presence.state = 'serving';
 }
