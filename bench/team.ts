@@ -65,7 +65,7 @@ class Watched {
     this.requestMs.push(planned - started);
     this.turns.add(turnId);
     this.check(agent, prepared);
-    this.compare(agent, prepared.request.body);
+    this.compare(agent, Buffer.concat(prepared.request.body));
     return true;
   }
 
@@ -78,7 +78,7 @@ class Watched {
     this.largest = Math.max(this.largest, tokens / room);
     this.requests += 1;
     if (this.requests % 100 > 0) return;
-    const sent: { messages: unknown } = JSON.parse(Buffer.from(request.body).toString('utf8'));
+    const sent: { messages: unknown } = JSON.parse(Buffer.concat(request.body).toString('utf8'));
     if (JSON.stringify(sent.messages) !== JSON.stringify(request.messages)) throw new Error('other bytes');
   }
 

@@ -90,8 +90,9 @@ async function measure(directory: string, kind: string, text: string): Promise<v
   const conversation = new Conversation(rules, JSON.parse(JSON.stringify(made.entries)) as Entry[]);
   const requests = new Requests(kind, () => sources);
   const first = sendable(requests.next(conversation, AGENT, turnOf(conversation)));
-  const parsed = JSON.parse(Buffer.from(first.body).toString('utf8')) as object;
-  if (!Buffer.from(plainBody(parsed)).equals(first.body)) throw new Error('the sides make different bytes');
+  const body = Buffer.concat(first.body);
+  const parsed = JSON.parse(body.toString('utf8')) as object;
+  if (!Buffer.from(plainBody(parsed)).equals(body)) throw new Error('the sides make different bytes');
   const rebuild = () =>
     assembleOnce(sources, setup, conversation.entries, conversation.state, kind).assembled.request;
   if (rebuild().hash !== first.hash) throw new Error('rebuilt, it has other bytes');

@@ -40,14 +40,19 @@ export interface ModelRequest {
   readonly turnId: string;
   readonly messages: readonly WireMessage[];
   readonly tools: readonly WireTool[];
-  /** The exact JSON that is sent: `{"model":…,…,"messages":[…]}` in UTF-8. */
-  readonly body: Uint8Array;
+  /** The exact JSON that is sent, in pieces: `{"model":…,…,"messages":[…]}` in UTF-8. */
+  readonly body: readonly Uint8Array[];
   /** SHA-256 of `body`, hex. */
   readonly hash: string;
   /** Additional headers, such as the session. */
   readonly headers: Readonly<Record<string, HeaderValue>>;
   /** When the log requested this call, before a restart of the daemon: milliseconds since the epoch. Absent: just now. */
   readonly askedAt?: number;
+}
+
+/** In bytes. */
+export function bodyLength(body: ModelRequest['body']): number {
+  return body.reduce((length, piece) => length + piece.length, 0);
 }
 
 /** A value that may be shown, or one that only the adapter reveals. */

@@ -1,4 +1,4 @@
-import type { Assembled } from '../agents/index.ts';
+import { type Assembled, bodyLength } from '../agents/index.ts';
 import type {
   CallOutcome,
   CallPlace,
@@ -248,7 +248,7 @@ function viewOf({ request, tokens, fault }: Assembled): Untimed<'view_built'> {
     messages: request.messages.length,
     tools: request.tools.length,
     tokens,
-    bytes: request.body.length,
+    bytes: bodyLength(request.body),
     refused: fault?.code,
   };
 }

@@ -4,14 +4,17 @@ import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/ope
 export const KEY = 'sk-very-secret-key';
 export const BODY = '{ "model":"m", "stream":true,  "messages":[{"role":"user","content":"Grüße 👋"}] }';
 
+/** Its body has two pieces. */
 export function requestWith(body: Uint8Array | string, headers: Record<string, string> = {}): ModelRequest {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  const half = bytes.length >> 1;
   return {
     conversation: 'demo',
     agent: 'dev',
     turnId: 't1',
     messages: [],
     tools: [],
-    body: typeof body === 'string' ? new TextEncoder().encode(body) : body,
+    body: [bytes.subarray(0, half), bytes.subarray(half)],
     hash: 'h',
     headers,
   };

@@ -79,7 +79,7 @@ export function requestOf(messages: readonly WireMessage[] = [question], turnId 
     turnId,
     messages,
     tools: [],
-    body: new TextEncoder().encode(JSON.stringify({ messages })),
+    body: [new TextEncoder().encode(JSON.stringify({ messages }))],
     hash: 'h',
     headers: { 'x-parley-session': 'session-1' },
   };

@@ -83,6 +83,8 @@ export class RequestAssembler {
   #taken = 0;
   /** The parts in `body`; append-only. */
   #closed: WirePart[] = [];
+  /** Of `closed`. */
+  #messages: WireMessage[] = [];
   /** The last message of the history: the next one may still be merged into it. */
   #open: WirePart | null = null;
   #body = new RequestBody('');
@@ -92,9 +94,9 @@ export class RequestAssembler {
     const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
     this.#extend(parts, tools);
     const rest = this.#restOf(parts);
-    const all = [...this.#closed, ...rest];
-    const messages = all.map((part) => part.message);
-    const estimatedTokens = this.#tokens + sum(rest.map((part) => messageTokens(part.message)));
+    const last = rest.map((part) => part.message);
+    const messages = [...this.#messages, ...last];
+    const estimatedTokens = this.#tokens + sum(last.map(messageTokens));
     const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
     const request: ModelRequest = {
       conversation: parts.conversation,
@@ -102,11 +104,11 @@ export class RequestAssembler {
       turnId: parts.turnId,
       messages,
       tools,
-      ...this.#body.with(rest.map((part) => part.message)),
+      ...this.#body.with(last),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     const fault = guard(messages, tokens, parts.profile);
-    return { request, tokens, estimatedTokens, fault, parts: all };
+    return { request, tokens, estimatedTokens, fault, parts: [...this.#closed, ...rest] };
   }
 
   /** ASSEMBLE-3: the cache is valid while everything before it is unchanged. */
@@ -126,6 +128,7 @@ export class RequestAssembler {
     this.#history = parts.view.history;
     this.#taken = 0;
     this.#closed = [];
+    this.#messages = [];
     this.#open = null;
     this.#body = new RequestBody(bodyStart(parts, tools));
     this.#tokens = sum(tools.map(toolTokens));
@@ -142,6 +145,7 @@ export class RequestAssembler {
     const messages = fresh.map((part) => part.message);
     this.#body.add(messages);
     for (const part of fresh) this.#closed.push(part);
+    for (const message of messages) this.#messages.push(message);
     this.#tokens += sum(messages.map(messageTokens));
   }
 
@@ -232,16 +236,20 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Of a full buffer. While a history grows, each of its bytes is copied twice on average. */
+const GROWTH = 1.5;
+
 /**
  * The bytes of a request body, built message by message, and their hash.
  *
- * ASSEMBLE-B-1 The bytes equal JSON.stringify of the whole body.
- * ASSEMBLE-B-2 Each message is encoded and hashed once. The caller owns the returned body and must not write to it: its
- *    beginning is reused for the next one.
+ * ASSEMBLE-B-1 The pieces, concatenated, equal JSON.stringify of the whole body.
+ * ASSEMBLE-B-2 Each message is encoded and hashed once. The bytes of the history are shared by all bodies: bytes that were
+ *    returned are never written again.
  */
 class RequestBody {
-  /** The encoded messages, in order. */
-  #pieces: Buffer[] = [];
+  /** Begins with the encoded messages; the rest is free. */
+  #history = Buffer.allocUnsafeSlow(0);
+  #length = 0;
   readonly #hash: Hash = createHash('sha256');
   #isEmpty = true;
 
@@ -257,15 +265,21 @@ class RequestBody {
   }
 
   /** The whole body, with `last` after the appended messages. */
-  with(last: readonly WireMessage[]): { readonly body: Buffer; readonly hash: string } {
+  with(last: readonly WireMessage[]): { readonly body: readonly Buffer[]; readonly hash: string } {
     const tail = Buffer.concat([...elements(last, this.#isEmpty), Buffer.from(']}')]);
-    const body = Buffer.concat([...this.#pieces, tail]);
-    this.#pieces = [body.subarray(0, body.length - tail.length)];
+    const body = [this.#history.subarray(0, this.#length), tail];
     return { body, hash: this.#hash.copy().update(tail).digest('hex') };
   }
 
   #append(added: Buffer): void {
-    this.#pieces.push(added);
+    const length = this.#length + added.length;
+    if (length > this.#history.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.ceil(length * GROWTH));
+      this.#history.copy(larger, 0, 0, this.#length);
+      this.#history = larger;
+    }
+    added.copy(this.#history, this.#length);
+    this.#length = length;
     this.#hash.update(added);
   }
 }

@@ -47,7 +47,7 @@ function failed(code: string, message: string): Found {
 async function probeModel(name: string, config: ModelConfig): Promise<Found> {
   const { fields, headers } = modelProfile(name, config, { maxOutputTokens: 1 });
   const messages = [{ role: 'user', content: 'Say yes.' }] as const;
-  const body = Buffer.from(JSON.stringify({ ...fields, messages }));
+  const body = [Buffer.from(JSON.stringify({ ...fields, messages }))];
   const named = { conversation: 'probe', agent: 'probe', turnId: 'probe', hash: '', tools: [] };
   const model = await composeModel(config);
   const signal = AbortSignal.timeout(TIME_LIMIT_MS);

@@ -1,6 +1,7 @@
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';
+import { bodyLength, type ModelRequest } from '../../agents/model-port.ts';
 
 /**
  * Sends a request of the `openai` package by `node:http`: the global `fetch` takes six times as much processor time.
@@ -40,7 +41,7 @@ export interface HttpRequest {
   readonly target: Target;
   /** By lower-case name. */
   readonly headers: ReadonlyMap<string, string>;
-  readonly body: Uint8Array;
+  readonly body: ModelRequest['body'];
 }
 
 /** Starts to send the request. Throws if it cannot be sent, for example because of a header. */
@@ -52,14 +53,15 @@ export function post({ target, headers, body }: HttpRequest): ClientRequest {
     headers: listOf(new Map([['host', host], ...headers, ...fixed(body)])),
   });
   limitConnecting(sent, transport.ready);
-  sent.end(body);
+  for (const piece of body.slice(0, -1)) sent.write(piece);
+  sent.end(body.at(-1));
   return sent;
 }
 
-function fixed(body: Uint8Array): [string, string][] {
+function fixed(body: ModelRequest['body']): [string, string][] {
   return [
     ['accept-encoding', 'identity'], // nothing decompresses the body
-    ['content-length', String(body.length)],
+    ['content-length', String(bodyLength(body))],
   ];
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { RequestAssembler } from '../../../src/agents/index.ts';
+import { type ModelRequest, RequestAssembler } from '../../../src/agents/index.ts';
 import type { RequestParts } from '../../../src/agents/requests/assemble.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, estimateTokens } from '../../../src/conversation/index.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
@@ -12,7 +12,8 @@ function plainBody({ profile, tools, prefix, view }: RequestParts): string {
   return JSON.stringify({ ...profile.fields, ...(tools.length > 0 ? { tools } : {}), messages });
 }
 
-const text = (body: Uint8Array) => Buffer.from(body).toString('utf8');
+const sha256 = (body: ModelRequest['body']) => createHash('sha256').update(Buffer.concat(body)).digest('hex');
+const text = (body: ModelRequest['body']) => Buffer.concat(body).toString('utf8');
 const tool = {
   type: 'function',
   function: { name: 'recall', description: 'reads', parameters: { type: 'object' } },
@@ -26,7 +27,7 @@ describe('the assembler', () => {
       const parts = partsOf(log.entries, { tools });
       const { request } = new RequestAssembler().assemble(parts);
       expect(text(request.body)).toBe(plainBody(parts));
-      expect(request.hash).toBe(createHash('sha256').update(request.body).digest('hex'));
+      expect(request.hash).toBe(sha256(request.body));
       expect(JSON.parse(text(request.body)).messages).toEqual(request.messages);
       expect(request.headers).toEqual(PROFILE.headers);
     }
@@ -43,7 +44,7 @@ describe('the assembler', () => {
     const log = new Log();
     const kept = new RequestAssembler();
     const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
-    const bodies: Uint8Array[] = [];
+    const requests: ModelRequest[] = [];
     for (let n = 0; n < 40; n++) {
       const turn = log.start('pm', log.person(`question ${n} ${'x'.repeat(n * 40)}`));
       const parts = partsOf(log.entries, { view: view.build() });
@@ -51,12 +52,12 @@ describe('the assembler', () => {
       const fresh = new RequestAssembler().assemble(partsOf(log.entries));
       expect(text(request.body)).toBe(text(fresh.request.body));
       expect([request.hash, tokens, fault]).toEqual([fresh.request.hash, fresh.tokens, null]);
-      bodies.push(request.body);
+      requests.push(request);
       log.answer('pm', turn, `answer ${n}`);
     }
-    // Bytes that were returned earlier are not overwritten.
-    expect(text(bodies[3] ?? new Uint8Array())).toContain('question 3');
-    expect(JSON.parse(text(bodies[3] ?? new Uint8Array())).messages.length).toBe(8);
+    for (const { body, hash } of requests) expect(sha256(body)).toBe(hash); // ASSEMBLE-B-2
+    expect(text(requests[3]?.body ?? [])).toContain('question 3');
+    expect(JSON.parse(text(requests[3]?.body ?? [])).messages.length).toBe(8);
   });
 
   it('the assembler returns the same bytes when it is called twice', () => {

@@ -18,7 +18,7 @@ const request: ModelRequest = {
   turnId: 't1',
   messages: [],
   tools: [],
-  body: new Uint8Array(),
+  body: [],
   hash: 'the-hash',
   headers: {},
 };

@@ -104,13 +104,13 @@ function checkRequests(
       if (!setup) throw new Error(`no agent ${preset}`);
       const more = agent === 'pm' ? { tools: [TOOL] } : { runContext: RUN_CONTEXT };
       const { kept, fresh } = watched.of(preset, setup, agent).request(more);
-      const text = Buffer.from(kept.request.body).toString('utf8');
+      const text = Buffer.concat(kept.request.body).toString('utf8');
       const body: Body = JSON.parse(text);
       expect([preset, refusalsOf(preset, body)]).toEqual([preset, []]);
       expect([preset, kept.fault]).toEqual([preset, null]);
       expect(body.messages).toEqual(kept.request.messages);
       expect(kept.parts.length).toBe(body.messages.length);
-      expect(text).toBe(Buffer.from(fresh.request.body).toString('utf8'));
+      expect(text).toBe(Buffer.concat(fresh.request.body).toString('utf8'));
       expect([kept.request.hash, kept.tokens]).toEqual([fresh.request.hash, fresh.tokens]);
       for (const part of kept.parts) for (const kind of part.kind.split('+')) reached.add(kind);
       for (const message of kept.request.messages) if (message.tool_calls) reached.add('calls');

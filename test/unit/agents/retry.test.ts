@@ -8,7 +8,7 @@ const request: ModelRequest = {
   turnId: 't1',
   messages: [],
   tools: [],
-  body: new Uint8Array(),
+  body: [],
   hash: 'h',
   headers: {},
 };

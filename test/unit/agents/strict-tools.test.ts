@@ -49,7 +49,7 @@ describe('a strict tool', () => {
     const bodyOf = (tools: WireTool[], strictTools: boolean) => {
       const profile = { ...PROFILE, strictTools, toolFields };
       const { request } = new RequestAssembler().assemble(partsOf(log.entries, { tools, profile }));
-      const body = JSON.parse(Buffer.from(request.body).toString('utf8'));
+      const body = JSON.parse(Buffer.concat(request.body).toString('utf8'));
       expect(body.tools ?? []).toEqual(request.tools);
       return body;
     };

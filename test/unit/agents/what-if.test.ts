@@ -228,7 +228,7 @@ describe('a replay of a turn (WHAT-IF)', () => {
       replayed(recording, [answered('x')], { change: { persona: 'You are terse, {{name}}.' } }),
     ]);
     const bodyOf = ({ requests }: Replayed) =>
-      JSON.parse(Buffer.from(requests[0]?.request.body ?? []).toString());
+      JSON.parse(Buffer.concat(requests[0]?.request.body ?? []).toString());
     expect(bodyOf(other)).toEqual({ ...bodyOf(plain), ...fields });
     const [system, ...rest] = bodyOf(persona).messages;
     expect(system.content).toContain('You are terse, Pm.');

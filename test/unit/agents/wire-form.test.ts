@@ -225,7 +225,7 @@ describe('the bytes of a history', () => {
     const kept = new RequestAssembler();
     const bodyIn = (assembler: RequestAssembler, mergeMessages: boolean) => {
       const profile = { ...PROFILE, form: { ...PLAIN_FORM, mergeMessages } };
-      return Buffer.from(assembler.assemble(partsOf([], { view, profile })).request.body).toString('utf8');
+      return Buffer.concat(assembler.assemble(partsOf([], { view, profile })).request.body).toString('utf8');
     };
     for (const form of [false, true, false]) {
       expect(bodyIn(kept, form)).toBe(bodyIn(new RequestAssembler(), form));
@@ -243,7 +243,7 @@ describe('the bytes of a history', () => {
       const built = view.build();
       const history = { ...built, tail: [] };
       const { request } = assembler.assemble(partsOf([], { profile, view: history }));
-      const text = Buffer.from(request.body).toString('utf8').slice(0, -2);
+      const text = Buffer.concat(request.body).toString('utf8').slice(0, -2);
       expect(text.startsWith(before)).toBe(true);
       before = text.slice(0, text.lastIndexOf('{"role"'));
       if (n % 3 === 2) log.answer('pm', log.start('pm', log.person(`question ${n}`)), `answer ${n}`);

@@ -10,7 +10,7 @@ const request: ModelRequest = {
     agent: 'pm',
     turnId: 't1',
     tools: [],
-    body: new Uint8Array(),
+    body: [],
     hash: 'h',
     headers: {},
   },

@@ -134,7 +134,7 @@ describe('telemetry', () => {
         ...request,
         messages: [{ role: 'user', content: 'hello' }],
         tools: [],
-        body: Buffer.alloc(7),
+        body: [Buffer.alloc(4), Buffer.alloc(3)],
       },
       parts: [],
       estimatedTokens: 42,

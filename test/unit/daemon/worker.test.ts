@@ -196,8 +196,8 @@ describe('a conversation across restarts', () => {
     expect(second.calls.length).toBe(1);
     expect(second.calls[0]?.request.hash).toBe(first.calls[0]?.request.hash);
     expect(
-      Buffer.from(second.calls[0]?.request.body ?? []).equals(
-        Buffer.from(first.calls[0]?.request.body ?? []),
+      Buffer.concat(second.calls[0]?.request.body ?? []).equals(
+        Buffer.concat(first.calls[0]?.request.body ?? []),
       ),
     ).toBe(true);
     second.calls[0]?.answer('hi');

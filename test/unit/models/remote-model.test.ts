@@ -68,7 +68,7 @@ const question: WireMessage = { role: 'user', content: 'Well?' };
 
 function requestOf(...messages: WireMessage[]): ModelRequest {
   const base = { conversation: 'c', agent: 'critic', turnId: 't', tools: [], hash: 'h', headers: {} };
-  return { ...base, messages: [question, ...messages], body: new Uint8Array() };
+  return { ...base, messages: [question, ...messages], body: [] };
 }
 
 function call(request = requestOf(), signal = new AbortController().signal) {

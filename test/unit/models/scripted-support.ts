@@ -5,7 +5,7 @@ import { createScriptedModel, type Script } from '../../../src/models/index.ts';
 export function requestOf(messages: readonly WireMessage[], agent = 'dev'): ModelRequest {
   const body = new TextEncoder().encode(JSON.stringify({ model: 'scripted', agent, messages }));
   const hash = createHash('sha256').update(body).digest('hex');
-  return { conversation: 'demo', agent, turnId: 't1', messages, tools: [], body, hash, headers: {} };
+  return { conversation: 'demo', agent, turnId: 't1', messages, tools: [], body: [body], hash, headers: {} };
 }
 
 /** One call of a new model without delays, unless a model is given. */
