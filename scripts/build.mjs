@@ -3,7 +3,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
-import { bundle, LIBRARIES, PROGRAM } from './bundle.mjs';
+import { bundleLibraries, bundleProgram, LIBRARIES } from './bundle.mjs';
 import { notices } from './notices.mjs';
 import { writeTypes } from './types.mjs';
 
@@ -15,6 +15,8 @@ await mkdir(outDir, { recursive: true });
 const kept = ['console', 'run'];
 const old = (await readdir(outDir)).filter((name) => !kept.includes(name));
 await Promise.all(old.map((name) => rm(join(outDir, name), { recursive: true, force: true })));
-await bundle({ root, outDir, entries: { ...PROGRAM, ...LIBRARIES }, plugins: [notices()] });
+const plugins = [notices()];
+await bundleProgram({ root, outDir, plugins });
+await bundleLibraries({ root, outDir, plugins });
 await writeTypes({ root, outDir, libraries: Object.keys(LIBRARIES) });
 await buildConsole();

@@ -1,11 +1,10 @@
 /** The name of an output, without `.js`, and its source below `src`. */
-type Entries = Readonly<Record<string, string>>;
+export const LIBRARIES: Readonly<Record<string, string>>;
 
-export const PROGRAM: Entries;
-export const LIBRARIES: Entries;
-
-export function bundle(options: {
+interface BundleOptions {
   readonly root: string;
   readonly outDir: string;
-  readonly entries: Entries;
-}): Promise<unknown>;
+}
+
+export function bundleProgram(options: BundleOptions): Promise<unknown>;
+export function bundleLibraries(options: BundleOptions): Promise<unknown>;

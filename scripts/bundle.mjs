@@ -1,9 +1,12 @@
-// Bundles the command line, the daemon and the libraries with the packages that they use, without unused code.
+/**
+ * Bundles the command line with the daemon, and the libraries, each with the packages that it uses, without unused code.
+ * The program is CommonJS, so that `bin/load.js` can keep its compiled code.
+ */
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
 /** Below `src`. `thread` is next to the chunks, where `thread-index.ts` looks for it. */
-export const PROGRAM = { 'cli/main': 'cli/main.ts', thread: 'search/thread.ts' };
+const PROGRAM = { 'cli/main': 'cli/main.ts', thread: 'search/thread.ts' };
 export const LIBRARIES = {
   index: 'index.ts',
   'client/index': 'client/index.ts',
@@ -13,7 +16,19 @@ export const LIBRARIES = {
 /** A native addon and WebAssembly are files of their own. */
 const FROM_DISK = /^(?:fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
 
-export async function bundle({ root, outDir, entries, plugins = [], sourcemap = false }) {
+export function bundleProgram(options) {
+  return bundle({ ...options, entries: PROGRAM, extension: 'cjs' });
+}
+
+export function bundleLibraries(options) {
+  return bundle({ ...options, entries: LIBRARIES, extension: 'js' });
+}
+
+/** What CommonJS has instead of `import.meta.url`. */
+const ADDRESS = "const address_of_module = require('node:url').pathToFileURL(__filename).href;";
+
+async function bundle({ root, outDir, entries, extension, plugins = [], sourcemap = false }) {
+  const isModule = extension === 'js';
   /** A bundle without these packages could not be loaded. */
   const missing = [];
   const build = await rolldown({
@@ -25,13 +40,16 @@ export async function bundle({ root, outDir, entries, plugins = [], sourcemap = 
     onLog: (_level, { code, message }) => code === 'UNRESOLVED_IMPORT' && missing.push(message),
     tsconfig: false, // a folder above may have one
     plugins,
+    ...(isModule ? {} : { transform: { define: { 'import.meta.url': 'address_of_module' } } }),
   });
   try {
     const { output } = await build.write({
       dir: outDir,
-      format: 'esm',
+      format: isModule ? 'esm' : 'cjs',
+      intro: isModule ? '' : ADDRESS,
       sourcemap,
-      chunkFileNames: '[name]-[hash].js',
+      entryFileNames: `[name].${extension}`,
+      chunkFileNames: `[name]-[hash].${extension}`,
     });
     if (missing.length > 0)
       throw Object.assign(new Error(missing.join('\n')), { code: 'ERR_MODULE_NOT_FOUND' });

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 
 /**
  * What a checkout runs: a bundle of its source, made again when a file has changed that it was made of.
@@ -28,7 +28,7 @@ const ALSO = [
   'scripts/checkout.mjs',
 ];
 
-/** The address of the program; bundles it first if need be. */
+/** The path of the program; bundles it first if need be. */
 export async function programOf(folder) {
   const root = fileURLToPath(folder);
   const runs = join(root, 'dist', 'run');
@@ -48,7 +48,7 @@ export async function programOf(folder) {
   return mainOf(outDir);
 }
 
-const mainOf = (folder) => pathToFileURL(join(folder, 'cli/main.js'));
+const mainOf = (folder) => join(folder, 'cli/main.cjs');
 
 function readCurrent(runs) {
   try {
@@ -100,7 +100,7 @@ async function runBundler([root, outDir]) {
 }
 
 async function bundleInto(root, outDir) {
-  const { bundle, PROGRAM } = await import('./bundle.mjs');
+  const { bundleProgram } = await import('./bundle.mjs');
   const inputs = Object.fromEntries(ALSO.map((path) => [path, versionOf(join(root, path))]));
   const note = {
     name: 'note-inputs',
@@ -109,7 +109,7 @@ async function bundleInto(root, outDir) {
       return null;
     },
   };
-  await bundle({ root, outDir, entries: PROGRAM, plugins: [note], sourcemap: true });
+  await bundleProgram({ root, outDir, plugins: [note], sourcemap: true });
   return inputs;
 }
 

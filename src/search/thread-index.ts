@@ -56,7 +56,7 @@ export function openSearchIndex(path: string | null): SearchIndex {
 
 function start(path: string | null): Worker {
   if (!import.meta.url.endsWith('.ts'))
-    return new Worker(new URL('./thread.js', import.meta.url), { workerData: { path } });
+    return new Worker(new URL('./thread.cjs', import.meta.url), { workerData: { path } });
   const tsx = import.meta.resolve('tsx/esm/api');
   const thread = new URL('./thread.ts', import.meta.url).href;
   return new Worker(START_SOURCE, { eval: true, workerData: { path, tsx, thread } });

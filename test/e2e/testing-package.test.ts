@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bundle, LIBRARIES, PROGRAM } from '../../scripts/bundle.mjs';
+import { bundleLibraries, bundleProgram } from '../../scripts/bundle.mjs';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
 import { followUntil, turnsEnded } from '../support/daemon.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
@@ -36,7 +36,9 @@ async function installPackage(): Promise<void> {
   for (const name of ['config', 'package.json'])
     await cp(join(ROOT, name), join(home, name), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(home, 'node_modules'));
-  await bundle({ root: ROOT, outDir: join(home, 'dist'), entries: { ...PROGRAM, ...LIBRARIES } });
+  const outDir = join(home, 'dist');
+  await bundleProgram({ root: ROOT, outDir });
+  await bundleLibraries({ root: ROOT, outDir });
 }
 
 const link = (name: string) =>

@@ -1,5 +1,17 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, readdir, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,7 +26,7 @@ afterEach(async () => {
 });
 
 /** A package of the launcher and these files. */
-async function packageOf(files: Readonly<Record<string, string>>): Promise<string> {
+async function packageOf(files: Readonly<Record<string, string>>, what?: 'a package'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-launcher-'));
   made.push(folder);
   const all = { 'package.json': '{"type":"module","version":"1.2.3"}', 'src/search/thread.ts': '', ...files };
@@ -22,11 +34,12 @@ async function packageOf(files: Readonly<Record<string, string>>): Promise<strin
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
   }
-  for (const path of ['bin/parley.js', 'scripts/checkout.mjs', 'scripts/bundle.mjs']) {
+  for (const path of ['bin/parley.js', 'bin/load.js', 'scripts/checkout.mjs', 'scripts/bundle.mjs']) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await copyFile(join(ROOT, path), join(folder, path));
   }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  if (what === 'a package') await rm(join(folder, 'src'), { recursive: true });
   return folder;
 }
 
@@ -60,7 +73,7 @@ describe('the launcher', { timeout: 30_000 }, () => {
     const folder = await packageOf({
       'src/cli/main.ts': `import { word } from './word.ts';\nconst said: string = word;\n${SAY}\nprocess.exitCode = said.length;`,
       'src/cli/word.ts': "export const word: string = 'abc';",
-      'dist/cli/main.js': 'throw new Error("not this one")',
+      'dist/cli/main.cjs': 'throw new Error("not this one")',
     });
     expect(await launch(folder)).toEqual({ code: 3, stdout: '["ls","--json"]\n', stderr: '' });
   });
@@ -180,9 +193,56 @@ console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includ
   });
 
   it('the launcher runs the build if there is no source', async () => {
-    const folder = await packageOf({ 'dist/cli/main.js': SAY });
-    await rm(join(folder, 'src'), { recursive: true });
-    expect(await launch(folder)).toEqual({ code: 0, stdout: '["ls","--json"]\n', stderr: '' });
+    expect(await launch(await built(SAY))).toEqual({ code: 0, stdout: '["ls","--json"]\n', stderr: '' });
+  });
+
+  const built = (text: string) => packageOf({ 'dist/cli/main.cjs': text }, 'a package');
+  const compiledIn = (folder: string) => join(folder, 'dist/cli/compiled');
+  const compiledOf = async (folder: string) => {
+    const [name = '', ...others] = await readdir(compiledIn(folder));
+    expect(others).toEqual([]);
+    return join(compiledIn(folder), name);
+  };
+  const texts = { one: 'console.log("one");', two: 'console.log("two");' };
+
+  it('the next start runs the compiled code of the last one', async () => {
+    const [folder, other] = await Promise.all([built(texts.one), built(texts.two)]);
+    expect([(await launch(folder)).stdout, (await launch(other)).stdout]).toEqual(['one\n', 'two\n']);
+    await copyFile(await compiledOf(other), await compiledOf(folder)); // V8 compares the length of the source only
+    expect((await launch(folder)).stdout).toBe('two\n');
+  });
+
+  it('COMPILED-1: another source does not run compiled code, also one of the same length', async () => {
+    const folder = await built(texts.one);
+    await launch(folder);
+    await writeFile(join(folder, 'dist/cli/main.cjs'), texts.two);
+    expect((await launch(folder)).stdout).toBe('two\n');
+  });
+
+  it.each(['', 'not compiled', 'half', 'changed'])(
+    'COMPILED-1: damaged compiled code is made again (%s)',
+    async (how) => {
+      const folder = await built(texts.one);
+      await launch(folder);
+      const file = await compiledOf(folder);
+      const whole = await readFile(file);
+      const damaged = Buffer.from(whole);
+      damaged.writeUInt8(damaged.readUInt8(whole.length - 9) ^ 1, whole.length - 9);
+      const half = whole.subarray(0, whole.length / 2);
+      await writeFile(file, how === 'half' ? half : how === 'changed' ? damaged : how);
+      expect(await launch(folder)).toEqual({ code: 0, stdout: 'one\n', stderr: '' });
+      const again = await readFile(file);
+      expect(again.toString('hex', 0, 20)).toBe(hash('sha1', again.subarray(20)));
+      expect(again.length).toBe(whole.length);
+    },
+  );
+
+  it('COMPILED-2: the program runs where compiled code cannot be written', async () => {
+    const folder = await packageOf(
+      { 'dist/cli/main.cjs': texts.one, 'dist/cli/compiled': 'a file' },
+      'a package',
+    );
+    expect(await launch(folder)).toEqual({ code: 0, stdout: 'one\n', stderr: '' });
   });
 
   it('the launcher reports that there is neither source nor build', async () => {

@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundle, LIBRARIES, PROGRAM } from '../../scripts/bundle.mjs';
+import { bundleLibraries, bundleProgram } from '../../scripts/bundle.mjs';
 import { LAUNCHER_VARIABLE } from './cli.ts';
 
 /**
@@ -29,7 +29,8 @@ async function buildPackage(folder: string): Promise<void> {
   }
   for (const name of ['node_modules', 'examples']) await symlink(join(ROOT, name), join(folder, name));
   const dist = join(folder, 'dist');
-  await bundle({ root: ROOT, outDir: dist, entries: { ...PROGRAM, ...LIBRARIES } });
+  await bundleProgram({ root: ROOT, outDir: dist });
+  await bundleLibraries({ root: ROOT, outDir: dist });
   // `scripts/build-console.mjs` has built the console for browsers, or builds it for the tests that need it.
   await symlink(join(ROOT, 'dist', 'console'), join(dist, 'console'));
 }
