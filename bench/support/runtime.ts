@@ -95,6 +95,7 @@ export function createRuntime(
     publishEntries: onEntries,
     liveText: new LiveText(systemTimers, newId),
     publishLive: () => undefined,
+    retries: new Map(),
   };
 }
 

@@ -15,7 +15,7 @@
  */
 export { type CallContext, callModel } from './calls/call.ts';
 export { type LiveDelta, LiveText } from './calls/live-text.ts';
-export type { RetryPolicy } from './calls/retry.ts';
+export type { Retry, RetryPolicy } from './calls/retry.ts';
 export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
 export {
   type Definition,

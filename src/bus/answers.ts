@@ -46,6 +46,17 @@ export const activity = fields({
       'The entry that requests the approval, asks the question, names the limit or says why the turn failed',
     ),
   position: index.optional().describe('Of a question: the position of its call in that entry'),
+  retry: fields({
+    attempt: count.describe('Of the next attempt, or of the one that runs'),
+    attempts: count.describe('In all'),
+    at: z.string().describe('ISO 8601: when the attempt begins, or began'),
+    code: z.string(),
+    message: z.string(),
+  })
+    .optional()
+    .describe(
+      'Of a running turn whose model call failed and is repeated: which attempt, and why the last one failed',
+    ),
 });
 
 const summary = {
@@ -73,6 +84,12 @@ export const page = fields({
       ...summary,
       /** ISO 8601. */
       updatedAt: z.string(),
+      activeAt: z
+        .string()
+        .optional()
+        .describe(
+          'The time of the newest entry besides titles and the archive; absent where the list is older',
+        ),
       /** What model calls used so far; absent where the list is older than these fields. */
       tokens: z.number().optional(),
       usd: z.number().optional(),

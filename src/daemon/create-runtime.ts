@@ -89,6 +89,7 @@ export async function createRuntime(
     ingressEnd: () => bus.ingressEnd(),
     ...feedsOf(store, bus, watchers),
     liveText: new LiveText(timers, newId),
+    retries: new Map(),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);
       watchers.tell(conversation, { kind: 'live', agent, chunk });

@@ -1,4 +1,4 @@
-import type { LiveText, Model } from '../agents/index.ts';
+import type { LiveText, Model, Retry } from '../agents/index.ts';
 import type { LiveChunk, StreamPosition } from '../bus/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import type { Clock, NewId, Timers } from '../kernel/index.ts';
@@ -63,6 +63,8 @@ export interface Runtime {
   /** Null: no traces are exported, and no context is passed on. */
   readonly traces: TraceFollower | null;
   readonly liveText: LiveText;
+  /** By turn: the repeated model calls of this daemon. `since`: milliseconds since the epoch. */
+  readonly retries: Map<string, Retry & { readonly since: number }>;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: AuditRecord): void;
 }

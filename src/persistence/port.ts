@@ -74,6 +74,8 @@ export interface ConversationRow {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
+  /** Of the newest entry that is not about the place in lists; absent in older rows. */
+  readonly activeAt?: string;
   /** Used by model calls so far; absent in rows of older versions. */
   readonly tokens?: number;
   readonly usd?: number;

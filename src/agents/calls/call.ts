@@ -9,7 +9,7 @@ import {
 } from '../model-port.ts';
 import { costOf, type Price } from '../requests/cost.ts';
 import type { LiveAttempt, LiveDelta, LiveText } from './live-text.ts';
-import { callWithRetries, type RetryPolicy } from './retry.ts';
+import { callWithRetries, type Retry, type RetryPolicy } from './retry.ts';
 
 /** What one model call of a turn needs besides its request. */
 export interface CallContext {
@@ -20,6 +20,8 @@ export interface CallContext {
   readonly elapsed: Clock;
   /** Null: the call is not shown live. */
   readonly live: { readonly text: LiveText; readonly publish: (chunk: LiveDelta) => void } | null;
+  /** Called before a failed attempt is repeated. Does not throw. */
+  readonly onRetry?: (retry: Retry) => void;
   readonly timers: Timers;
   readonly random: () => number;
   readonly price: Price | null;
@@ -68,6 +70,7 @@ async function attempt(request: ModelRequest, context: CallContext): Promise<Mod
       policy: context.retry,
       sleep: context.timers.sleep,
       random: context.random,
+      onRetry: context.onRetry,
       onAttempt() {
         shown?.end();
         shown = live?.text.begin(request.turnId, live.publish);

@@ -16,11 +16,24 @@ export interface RetryPolicy {
   readonly maxMs: number;
 }
 
+/** A failed attempt that is repeated. */
+export interface Retry {
+  /** The number of the next attempt, and of attempts in all. */
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly waitMs: number;
+  /** Why the last one failed. */
+  readonly code: string;
+  readonly message: string;
+}
+
 export interface RetryOptions {
   readonly signal: AbortSignal;
   /** Called when an attempt starts (from 1). Returns the receiver of its deltas. */
   readonly onAttempt: (attempt: number) => (delta: ModelDelta) => void;
   readonly policy: RetryPolicy;
+  /** Called before the wait for the next attempt. Does not throw. */
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
   /** Resolves after the delay or when the signal aborts. Never rejects; leaves no timer. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   /** From 0 (inclusive) to 1 (exclusive). */
@@ -59,6 +72,13 @@ export async function callWithRetries(
         `The provider wants ${seconds} s to pass before the next try: come back then.`,
       );
     }
+    const { code, message } = outcome;
+    options.onRetry?.({
+      attempt: attempt + 1,
+      attempts: policy.attempts,
+      waitMs: wait,
+      ...{ code, message },
+    });
     await options.sleep(wait, signal);
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial }; // RETRY-4
   }

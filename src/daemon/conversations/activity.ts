@@ -7,7 +7,9 @@ import {
   isStopped,
   splitFailedAnswer,
 } from '../../conversation/index.ts';
+import { cut } from '../../kernel/index.ts';
 import type { RowActivity } from '../../persistence/index.ts';
+import type { Runtime } from '../runtime.ts';
 
 /**
  * What the agents of a conversation do or wait for, and since when. Folded from the log, so that it survives a restart; only
@@ -41,19 +43,38 @@ export function storedActivity(state: ConversationState, entries: readonly Entry
   return agentsOf(state).flatMap((slug) => [...waits(state, slug, entries), ...halted(state, slug, entries)]);
 }
 
+/** What this daemon knows of running turns besides the log. */
+interface CurrentTurns {
+  readonly remote: Pick<Runtime['remote'], 'isAbsent'>;
+  readonly retries: Pick<Runtime['retries'], 'get'>;
+}
+
 /** The running turns of a conversation in memory. */
 export function runningActivity(
   state: ConversationState,
   entries: readonly Entry[],
-  isAbsent: (turnId: string) => boolean,
+  { remote, retries }: CurrentTurns,
 ): Activity[] {
   return agentsOf(state).flatMap((agent): Activity[] => {
     const { turn } = agentState(state, agent);
     if (turn?.status !== 'running') return [];
-    if (!isAbsent(turn.turnId)) return [{ agent, status: 'running', since: timeOf(entries, turn.startedAt) }];
-    return [{ agent, status: 'waiting', since: timeOf(entries, turn.askedAt), for: 'program', of: agent }];
+    if (remote.isAbsent?.(turn.turnId))
+      return [{ agent, status: 'waiting', since: timeOf(entries, turn.askedAt), for: 'program', of: agent }];
+    const retry = retries.get(turn.turnId);
+    const since = timeOf(entries, turn.startedAt);
+    return [{ agent, status: 'running', since, ...(retry && { retry: retryOf(retry) }) }];
   });
 }
+
+function retryOf({ attempt, attempts, since, waitMs, code, message }: RunningRetry): Activity['retry'] {
+  const at = new Date(since + waitMs).toISOString();
+  return { attempt, attempts, at, code, message: cut(message, MOST_OF_MESSAGE) };
+}
+
+type RunningRetry = NonNullable<ReturnType<Runtime['retries']['get']>>;
+
+/** Characters. */
+const MOST_OF_MESSAGE = 300;
 
 function waits(state: ConversationState, agent: string, entries: readonly Entry[]): Activity[] {
   const { turn } = agentState(state, agent);

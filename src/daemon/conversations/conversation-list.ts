@@ -7,19 +7,22 @@ import { isComplete, type ListedRow, listedRow, rowOf } from './projections.ts';
 
 /** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */
 export async function listConversations(
-  { store, remote }: Pick<Runtime, 'store' | 'remote'>,
+  runtime: Pick<Runtime, 'store' | 'remote' | 'retries'>,
   open: OpenWorkers,
   since: string | null = null,
 ): Promise<ListedRow[]> {
   const rows = new Map(
-    (await store.rows()).map((row) => [row.id, since === null ? atRest(row) : listedRow(row, [], since)]),
+    (await runtime.store.rows()).map((row) => [
+      row.id,
+      since === null ? atRest(row) : listedRow(row, [], since),
+    ]),
   );
   for (const worker of await open.all()) {
     // The memory of a conversation that another daemon owns or deleted is stale.
     if (worker.isOurs && worker.state.length > 0) {
       const { id, state } = worker;
       const entries = worker.entries();
-      const current = runningActivity(state, entries, (turnId) => remote.isAbsent?.(turnId) === true);
+      const current = runningActivity(state, entries, runtime);
       rows.set(id, listedRow(rowOf(id, state, entries), current, since));
     }
   }

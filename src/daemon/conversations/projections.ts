@@ -24,6 +24,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     activeAgent: state.activeAgent,
     length: state.length,
     updatedAt: state.updatedAt ?? '',
+    activeAt: entries.findLast(({ type }) => type !== 'title-set')?.createdAt ?? '',
     tokens: state.tokens,
     usd: state.usd,
     unpricedCalls: state.unpricedCalls,

@@ -81,6 +81,7 @@ function parseRow(value: unknown): ConversationRow {
     activeAgent: value.activeAgent === null ? null : text(value, 'activeAgent'),
     length: count(value, 'length'),
     updatedAt: text(value, 'updatedAt'),
+    ...(value.activeAt === undefined ? {} : { activeAt: text(value, 'activeAt') }),
     ...(value.tokens === undefined ? {} : { tokens: amount(value, 'tokens') }),
     ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
     ...(value.unpricedCalls === undefined ? {} : { unpricedCalls: count(value, 'unpricedCalls') }),

@@ -65,6 +65,24 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([250, 500]);
   });
 
+  it('each retry is reported before its wait, with the reason, and the last failure is not', async () => {
+    const { model } = modelThat({ outcome: busy });
+    const events: unknown[] = [];
+    const { options } = optionsWith({
+      policy: { attempts: 3, baseMs: 500, maxMs: 30_000 },
+      onRetry: (retry) => events.push(retry),
+      sleep: async () => void events.push('sleep'),
+    });
+    await callWithRetries(model, request, options);
+    const why = { attempts: 3, code: 'RATE_LIMITED', message: 'Busy.' };
+    expect(events).toEqual([
+      { attempt: 2, waitMs: 250, ...why },
+      'sleep',
+      { attempt: 3, waitMs: 500, ...why },
+      'sleep',
+    ]);
+  });
+
   it('a model call fails after the last attempt and reports the number of attempts', async () => {
     const { model, requests } = modelThat({ outcome: busy });
     const { options, waits } = optionsWith();

@@ -32,7 +32,7 @@ const ended = (outcome: string) => ({
 });
 const stateOf = (entries: readonly Entry[]) => entries.reduce(evolve, EMPTY_STATE);
 const stored = (entries: readonly Entry[]) => storedActivity(stateOf(entries), entries);
-const never = () => false;
+const present = { remote: {}, retries: new Map() };
 
 describe('the activity of a conversation', () => {
   it('names each question, delegation and approval of a waiting turn, and since when it waits', () => {
@@ -55,7 +55,7 @@ describe('the activity of a conversation', () => {
       { agent: 'pm', status: 'waiting', since: at(2), for: 'agent', of: 'dev' },
       { agent: 'pm', status: 'waiting', since: at(3), for: 'approval', of: 'shell', entry: 3 },
     ]);
-    expect(runningActivity(stateOf(entries), entries, never)).toEqual([]);
+    expect(runningActivity(stateOf(entries), entries, present)).toEqual([]);
   });
 
   it('names the entry of the limit that ended a turn', () => {
@@ -80,19 +80,43 @@ describe('the activity of a conversation', () => {
       trigger: [4],
     });
     expect(stored(again)).toEqual([]);
-    const current = runningActivity(stateOf(again), again, never);
+    const current = runningActivity(stateOf(again), again, present);
     expect(current).toEqual([{ agent: 'pm', status: 'running', since: at(5) }]);
+  });
+
+  it('says of a running turn that its model call is repeated, when, and why in at most 300 characters', () => {
+    const entries = log(person, started);
+    const message = `Ask less often. ${'x'.repeat(400)}`;
+    const retry = { attempt: 2, attempts: 4, waitMs: 3_000, code: 'RATE_LIMITED', message };
+    const retries = new Map([['t', { ...retry, since: Date.parse(at(5)) }]]);
+    expect(runningActivity(stateOf(entries), entries, { ...present, retries })).toEqual([
+      {
+        ...{ agent: 'pm', status: 'running', since: at(1) },
+        retry: { attempt: 2, attempts: 4, at: at(8), code: 'RATE_LIMITED', message: message.slice(0, 300) },
+      },
+    ]);
   });
 
   it('lists a running turn whose program is not connected as waiting for that program', () => {
     const entries = log(person, started);
     const state = stateOf(entries);
-    const current = runningActivity(state, entries, (turnId) => turnId === 't');
+    const current = runningActivity(state, entries, {
+      ...present,
+      remote: { isAbsent: (turnId) => turnId === 't' },
+    });
     const row = listedRow(rowOf('c', state, entries), current);
     expect([row.running, row.waiting]).toEqual([[], ['pm']]);
     expect(row.activity).toEqual([
       { agent: 'pm', status: 'waiting', since: at(1), for: 'program', of: 'pm' },
     ]);
+  });
+
+  it('the time of a row without titles is that of its newest other entry, also in the stored row', () => {
+    const titled = { type: 'title-set', title: 'T' };
+    const entries = log(person, started, ended('completed'), titled, { ...titled, archived: true });
+    const row = rowOf('c', stateOf(entries), entries);
+    expect([row.updatedAt, row.activeAt]).toEqual([at(4), at(2)]);
+    expect(parseRows(JSON.parse(JSON.stringify({ rows: [row] }))).rows).toEqual([row]);
   });
 
   it('is kept in the stored row, and a row without it is rebuilt', () => {

@@ -191,6 +191,7 @@ export function createWorld(options: WorldOptions = {}) {
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
     },
     liveText: new LiveText(systemTimers, newId),
+    retries: new Map(),
     publishLive: (_, __, chunk) => void live.push(chunk),
     traces: null,
     publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),

@@ -216,6 +216,7 @@ export class Effects {
               runtime.publishLive(this.#conversation, request.agent, chunk);
             },
           },
+          onRetry: (retry) => runtime.retries.set(request.turnId, { ...retry, since: runtime.now() }),
           timers: runtime.timers,
           random: Math.random,
           price: setup.profile.price,
@@ -240,6 +241,7 @@ export class Effects {
       this.#report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
       cancelLimit();
+      runtime.retries.delete(request.turnId);
       this.#end(request.turnId, abort);
       this.#reserved.delete(request.turnId);
     }
