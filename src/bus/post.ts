@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { deliveryModeSchema, NAME_PATTERN, type Post, SLUG_PATTERN } from '../conversation/index.ts';
+import {
+  deliveryModeSchema,
+  isPersonName,
+  NAME_PATTERN,
+  type Post,
+  SLUG_PATTERN,
+} from '../conversation/index.ts';
 import {
   cut,
   fieldFault,
@@ -46,8 +52,6 @@ export type DecodedPost =
   | { readonly ok: false; readonly refusal: Refusal };
 
 const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Surrogate}\p{Zl}\p{Zp}]+$/u;
-/** Control characters, line breaks, lone surrogates, brackets, and marks that change the reading direction (POST-4). */
-const NOT_IN_A_NAME = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}[\]\u202A-\u202E\u2066-\u2069]/u;
 
 function printable(longest: number) {
   return z.string().refine((text) => PRINTABLE.test(text) && [...text].length <= longest, {
@@ -239,9 +243,7 @@ export function authorOf(
   isNameBound = true,
 ): Step<Post['author']> {
   if (name === undefined) return { ok: true, value: { id: publisher, name: publisher } };
-  const fits = name.trim() === name && [...name].length <= 64 && !NOT_IN_A_NAME.test(name);
-  const legal = fits && hasVisible(name);
-  if (legal) {
+  if (isPersonName(name)) {
     const shownName = isNameBound || name === publisher ? name : `${publisher} as ${name}`;
     return { ok: true, value: { id: `${publisher}/${name}`, name: shownName } };
   }

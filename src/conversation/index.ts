@@ -69,7 +69,7 @@ export * from './state/state.ts';
 export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { nextTrigger } from './state/waiting.ts';
 export { type DiffLine, diffLines, type Hunk } from './text/line-diff.ts';
-export { looksLike, plainName } from './text/look-alikes.ts';
+export { isPersonName, looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,
   attribution,

@@ -139,6 +139,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a new conversation has the focus in its message field', async () => {
+    await post('listed', 'hello');
     const page = await stage.look();
     await page.locator('.row').first().waitFor();
     await page.keyboard.press('n');
@@ -198,7 +199,12 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await failed.getByRole('button', { name: /Dev/ }).click();
     await expect.poll(() => page.getByLabel('Message').inputValue()).toMatch(/^@dev /);
     await page.getByLabel('Message').fill('');
+    expect(await page.locator('article.pointed').count()).toBe(0);
     await failed.getByRole('button', { name: 'Open the reason' }).click();
+    expect(await textOf(page.locator('article.pointed'))).toContain('So far so good');
+    expect(
+      await page.evaluate("getComputedStyle(document.querySelector('article.pointed')).outlineStyle"),
+    ).toBe('solid');
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain('So far so good');
     const again = failed.getByRole('button', { name: 'Try again' });
     expect(await again.getAttribute('title')).toMatch(/^Posts “Continue\.” to .* in your name$/);

@@ -112,6 +112,27 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => titles(page)).toEqual(['My own words']);
   });
 
+  it('renaming a conversation leaves its place in the list, and leaves it read', async () => {
+    await post('earlier', 'Earlier words');
+    await post('later', 'Later words');
+    const page = await stage.look('#/c/earlier');
+    await message(page, 'Noted: Earlier words').waitFor();
+    await until(() => page.evaluate('localStorage["parley.seen"]')).toContain('earlier');
+    await page.evaluate("location.hash = '#/'");
+    const firstTwo = async () => (await titles(page)).slice(0, 2);
+    await until(firstTwo).toEqual(['Later words', 'Earlier words']);
+    await row(page, 'Earlier words').locator('.row').focus();
+    await page.keyboard.press('m');
+    await page.getByLabel('Title').fill('Renamed words');
+    await page.keyboard.press('Enter');
+    await row(page, 'Renamed words').waitFor();
+    expect(await firstTwo()).toEqual(['Later words', 'Renamed words']);
+    expect(await row(page, 'Renamed words').locator('.unread').count()).toBe(0);
+    await post('earlier', 'One more');
+    await until(firstTwo).toEqual(['Renamed words', 'Later words']);
+    await until(() => row(page, 'Renamed words').locator('.unread').count()).toBe(1);
+  });
+
   it('10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones', async () => {
     const page = await stage.look('#/inbox');
     await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker

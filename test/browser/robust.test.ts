@@ -172,8 +172,12 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     const page = await stage.look('#/c/refused');
     await page.getByLabel('Your name').fill('Lena Lead');
     await page.getByLabel('Your name').press('Tab');
+    expect(await textOf(page.locator('#name-fault'))).toBe(
+      '“Lena Lead” is the name of an agent. Choose another one.',
+    );
     await write(page, 'I am an agent');
-    expect(await textOf(page.getByRole('alert'))).toMatch(/agent/);
+    expect(await textOf(page.getByRole('alert'))).toMatch(/agent.*Change your name below the message field/s);
+    expect(await textOf(page.getByRole('alert'))).not.toContain('--');
     expect(await page.getByLabel('Message').inputValue()).toBe('I am an agent');
     await page.setViewportSize({ width: 390, height: 800 });
     expect((await page.getByRole('alert').boundingBox())?.width).toBeGreaterThan(300);
@@ -211,6 +215,8 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await alert.waitFor();
     const [box, field] = [await alert.boundingBox(), await page.locator('.composer').boundingBox()];
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(field?.y ?? 0);
+    const header = await page.locator('.head').boundingBox();
+    expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(header?.y ?? 0);
     await page.evaluate("location.hash = '#/c/kept-b'");
     await alert.waitFor({ state: 'detached', timeout: 2_000 });
     await write(page, 'I am an agent here, too');

@@ -15,9 +15,9 @@ import {
   withoutSaid,
 } from '../model/thread/live.ts';
 import { type Participant, participantsOf } from '../model/thread/people.ts';
-import { Thread } from '../model/thread/thread.ts';
+import { type Thinking, Thread } from '../model/thread/thread.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
-import { agents, me, nameOfMe } from './session.ts';
+import { agents, isAway, me, nameOfMe } from './session.ts';
 
 /** The open conversation: its thread, its streamed text, and the state of the connection. */
 
@@ -62,6 +62,13 @@ export const participants = computed<ReadonlyMap<string, Participant>>(() => {
     agents.value,
     isNewcomer ? new Map([...authors, [me.value, nameOfMe.value]]) : authors,
   );
+});
+
+/** The agents that work and stream no text. */
+export const thinking = computed<readonly Thinking[]>(() => {
+  void version.value;
+  const agents = isAway.value ? [] : (opened.value?.thread.thinking ?? []);
+  return agents.filter(({ turnId }) => !drafts.value.has(turnId));
 });
 
 /** The person's messages here, newest first. */

@@ -1,9 +1,11 @@
-import { batch, signal } from '@preact/signals';
+import { batch, computed, signal } from '@preact/signals';
 import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
-import { withoutAnsi } from '../model/format.ts';
+import { oneLine, withoutAnsi } from '../model/format.ts';
+import type { Activity } from '../model/list/inbox.ts';
 import type { ConversationRow } from '../model/list/list.ts';
 import { Rows } from '../model/list/rows.ts';
+import { firstPosts, forgetAccepted } from './outbox.ts';
 import { access, isAway } from './session.ts';
 
 /** The list of conversations, as the daemon sends its changes. */
@@ -15,11 +17,31 @@ export const isListed = signal(false);
 /** Titles of more than one conversation; their ids are shown too. */
 export const sharedTitles = signal(all.sharedTitles);
 
+/** Conversations that this person begins and the daemon does not list yet. */
+export const begun = computed<readonly ConversationRow[]>(() => {
+  void rows.value;
+  const unlisted = [...firstPosts.value].filter(([id]) => all.get(id) === undefined);
+  return unlisted.map(([id, { post }]) => ({ ...NEW_ROW, id, title: oneLine(post.content, TITLE_LENGTH) }));
+});
+
+/** As the daemon's. */
+const TITLE_LENGTH = 60;
+const NEW_ROW = {
+  ...{ phase: '', mode: 'chat', length: 0, updatedAt: '', activeAgent: null },
+  ...{ running: [], waiting: [], limited: [], stopped: [] },
+};
+
 /** As the list shows it; null: it has none, or is not listed yet. */
 export function titleOf(id: string): string | null {
   void rows.value;
-  const title = all.get(id)?.title ?? null;
-  return title && withoutAnsi(title);
+  const row = all.get(id) ?? begun.value.find((one) => one.id === id);
+  return row?.title ? withoutAnsi(row.title) : null;
+}
+
+/** What this agent does there, as the daemon that works on the conversation says. */
+export function activityOf(id: string, agent: string): Activity | undefined {
+  void rows.value;
+  return all.get(id)?.activity?.find((one) => one.agent === agent);
 }
 
 function change({ whole, conversations, deleted }: ListChange): void {
@@ -27,6 +49,7 @@ function change({ whole, conversations, deleted }: ListChange): void {
   if (whole) all.replace(changed);
   else all.change(changed, deleted);
   batch(() => {
+    forgetAccepted(deleted);
     rows.value = all.sorted;
     sharedTitles.value = all.sharedTitles;
     isListed.value = true;

@@ -1,8 +1,14 @@
+import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
 import { focusSelected } from './keys.ts';
 import { go, linkTo } from './route.ts';
 
-/** Scrolls to an entry in the thread and selects it. */
+/** The position of the block that a jump led to: it is marked for a moment. */
+export const pointed = signal<number | null>(null);
+const POINTED_MS = 2_000;
+let pointing: ReturnType<typeof setTimeout> | undefined;
+
+/** Scrolls to an entry in the thread, selects it and marks it for a moment. */
 export function jumpTo(index: number, { keepFocus = false } = {}): void {
   const here = opened.value;
   if (!here) return;
@@ -10,6 +16,11 @@ export function jumpTo(index: number, { keepFocus = false } = {}): void {
   if (place < 0) return;
   if (selected.value === place) selected.value = null;
   selected.value = place;
+  pointed.value = place;
+  clearTimeout(pointing);
+  pointing = setTimeout(() => {
+    pointed.value = null;
+  }, POINTED_MS);
   version.value++;
   if (!keepFocus) focusSelected();
 }

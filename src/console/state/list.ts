@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { type ListFilter, listed } from '../model/list/list.ts';
-import { rows } from './conversations.ts';
+import { begun, rows } from './conversations.ts';
 import { isNew, pins } from './marks.ts';
 import { me } from './session.ts';
 
@@ -15,9 +15,11 @@ export function narrow(change: Partial<ListFilter>): void {
   filter.value = { ...filter.value, ...change };
 }
 
-export const found = computed(() =>
-  listed(rows.value, filter.value, { pins: pins.value, me: me.value, isUnread: isNew }),
-);
+export const found = computed(() => {
+  const known = { pins: pins.value, me: me.value, isUnread: isNew };
+  const mine = begun.value.map((row) => ({ ...row, people: [me.value] }));
+  return [mine, rows.value].flatMap((some) => listed(some, filter.value, known));
+});
 
 /** The filters besides the text. */
 export const isFiltered = computed(() => {

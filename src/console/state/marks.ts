@@ -26,6 +26,11 @@ export function markUnread({ id, length }: ConversationRow): void {
   keepSeen(id, length - 1);
 }
 
+/** After an entry of this person that is no news, such as a title. */
+export function keepRead({ id, length }: ConversationRow): void {
+  keepSeen(id, length + 1);
+}
+
 function readSeen(): Seen {
   try {
     const kept = JSON.parse(localStorage.getItem(SEEN) ?? '') as Seen;

@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
 import { access, isAway, report, sender } from './session.ts';
@@ -32,6 +32,12 @@ export const outbox = signal<readonly KeptPost[]>(
     kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept,
   ),
 );
+/** The first of these posts by conversation. It may begin one that the daemon does not list yet. */
+export const firstPosts = computed<ReadonlyMap<string, KeptPost>>(
+  () =>
+    new Map([...accepted.value, ...outbox.value].reverse().map((kept) => [kept.conversation, kept] as const)),
+);
+
 let passes = Promise.resolve();
 let retry: ReturnType<typeof setTimeout> | undefined;
 
@@ -57,6 +63,12 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
 export function sendAgain(id: string): void {
   change(id, 'waiting');
   void flush();
+}
+
+/** The conversation was deleted. */
+export function forgetAccepted(conversations: readonly string[]): void {
+  if (accepted.value.some(({ conversation }) => conversations.includes(conversation)))
+    accepted.value = accepted.value.filter(({ conversation }) => !conversations.includes(conversation));
 }
 
 export function discard(id: string): void {

@@ -1,5 +1,6 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { type FoundMessage, requests } from '../api/requests.ts';
+import { newestFirst, timeOf } from '../model/list/list.ts';
 import { searchQueryOf } from '../model/list/search-query.ts';
 import { rows } from './conversations.ts';
 import { showEntry, whenReady } from './jump.ts';
@@ -42,17 +43,14 @@ export const choices = computed<readonly Choice[]>(() => {
       ? []
       : agents.value.filter(({ slug, name }) => fits(slug, name));
   const listed = hasFilter ? [] : rows.value.filter(({ id, title }) => fits(id, title ?? ''));
-  const newest = [...listed].sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
+  const newest = [...listed].sort(newestFirst);
   return [
     ...team.slice(0, MOST_AGENTS).map((agent): Choice => ({ kind: 'agent', ...agent })),
-    ...newest.slice(0, MOST_CONVERSATIONS).map(
-      ({ id, title, updatedAt }): Choice => ({
-        kind: 'conversation',
-        id,
-        title: title ?? id,
-        at: updatedAt,
-      }),
-    ),
+    ...newest
+      .slice(0, MOST_CONVERSATIONS)
+      .map(
+        (row): Choice => ({ kind: 'conversation', id: row.id, title: row.title ?? row.id, at: timeOf(row) }),
+      ),
     ...answer.value.hits.map((hit): Choice => ({ kind: 'message', hit })),
   ];
 });

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
 import {
   type AgentCard,
   type Identity,
@@ -102,6 +103,16 @@ export const me = computed(() => {
 /** The name that this person's messages show. */
 export const nameOfMe = computed(() => me.value.slice(me.value.indexOf('/') + 1));
 
+/** Why the daemon would refuse the name; null: it fits, or the publisher signs. */
+export const nameFault = computed<string | null>(() => {
+  const name = signature.value.trim();
+  if (name === '' || identity.value?.name) return null;
+  if (!isPersonName(name))
+    return `A name has at most ${LONGEST_NAME} characters, without brackets and control characters.`;
+  const taken = namesOfAgents(agents.value.flatMap((agent) => [agent.slug, agent.name]));
+  return taken.has(name) ? `“${name}” is the name of an agent. Choose another one.` : null;
+});
+
 /** The author of posts, answers and switches. */
 export function sender(): Sender {
   const name = signature.value.trim();
@@ -127,7 +138,16 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
 export function report(error: unknown): void {
   if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
   const isUnreachable = error instanceof Unreachable;
-  const hint =
-    error instanceof RequestError ? error.hint : isUnreachable ? 'Try again when it is connected.' : '';
+  const hint = isUnreachable ? 'Try again when it is connected.' : hintOf(error);
   notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
+}
+
+/** The daemon's hints name fields and options, which the page has under other names. */
+const HINTS: Readonly<Record<string, string>> = {
+  AUTHOR_IS_AN_AGENT: 'Change your name below the message field.',
+  INVALID_AUTHOR: 'Change your name below the message field.',
+};
+
+function hintOf(error: unknown): string {
+  return error instanceof RequestError ? (HINTS[error.code] ?? error.hint) : '';
 }

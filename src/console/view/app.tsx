@@ -44,6 +44,7 @@ function Console() {
   return (
     <>
       <AwayBanner />
+      <NoticeBar />
       <div class={`console at-${page} ${isAway.value ? 'is-away' : ''}`}>
         <Sidebar />
         {page === 'conversation' && <ConversationPage />}
@@ -51,7 +52,6 @@ function Console() {
         {page === 'inbox' && <InboxPage />}
         {page === 'system' && <SystemPage />}
         {page === 'unknown' && <UnknownPage />}
-        <NoticeBar />
         <Palette />
         <RowMenu />
         <Help />

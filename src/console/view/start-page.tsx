@@ -1,8 +1,9 @@
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
 import { go, linkTo } from '../state/route.ts';
-import { agents, identity, mayPost, sign, signature } from '../state/session.ts';
+import { agents, identity, mayPost } from '../state/session.ts';
 import { Composer } from './conversation/composer.tsx';
+import { NameFault, NameField } from './parts/name-field.tsx';
 import { Avatar, BackLink } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
@@ -61,15 +62,11 @@ function AgentCard({ slug, name, description }: { slug: string; name: string; de
 function NameQuestion() {
   if (!mayPost.value || identity.value?.name) return null;
   return (
-    <label class="name-question">
-      What is your name?
-      <input
-        placeholder="as the team should see it"
-        maxLength={60}
-        value={signature.value}
-        onInput={(event) => sign(event.currentTarget.value)}
-      />
-    </label>
+    <div class="name-question">
+      <label for="name">What is your name?</label>
+      <NameField id="name" placeholder="as the team should see it" />
+      <NameFault />
+    </div>
   );
 }
 

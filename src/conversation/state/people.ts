@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Author } from '../log/entry.ts';
-import { NamesLike } from '../text/look-alikes.ts';
+import { type NamesLike, namesOfAgents } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
 /**
@@ -95,7 +95,7 @@ export function refusalOfAgentName(
   return refusal(
     'AUTHOR_IS_AN_AGENT',
     `${JSON.stringify(taken)} is the name of an agent; people may not use it`,
-    'act as another publisher, or sign with another name (--publisher and --as; `publisher` and `author.name` in a body)',
+    'sign with another name, or act as another publisher (`author.name` and `publisher` in a body, --as and --publisher of a command)',
   );
 }
 
@@ -105,9 +105,7 @@ function agentNamesOf(roster: Roster): NamesLike {
   const known = agentNames.get(roster);
   if (known) return known;
   const present = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
-  // `[agent Dev]: ` attributes Dev's messages where agents' messages have role `user` (V16).
-  const taken = [...present, ...(roster.takenNames ?? [])].flatMap((name) => [name, `agent ${name}`]);
-  const names = new NamesLike(taken);
+  const names = namesOfAgents([...present, ...(roster.takenNames ?? [])]);
   agentNames.set(roster, names);
   return names;
 }

@@ -1,3 +1,5 @@
+import { hasVisible } from '../../kernel/text.ts';
+
 /** Characters that look like others. Names and markers are compared by what a reader sees. */
 
 /** Invisible characters, as a part of a regular expression. */
@@ -59,4 +61,22 @@ export class NamesLike {
   has(name: string): boolean {
     return this.#folded.has(foldName(name)) || this.#shaped.has(foldName(shapeOf(name)));
   }
+}
+
+/** The names that no person may have: names and slugs of agents, and what attributes a message to one (V16). */
+export function namesOfAgents(names: readonly string[]): NamesLike {
+  return new NamesLike(names.flatMap((name) => [name, `agent ${name}`]));
+}
+
+/** Control characters, line breaks, lone surrogates, brackets, and marks that change the reading direction (POST-4). */
+const NOT_IN_A_NAME = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}[\]\u202A-\u202E\u2066-\u2069]/u;
+
+/** Characters of a person's name. */
+export const LONGEST_NAME = 64;
+
+/** POST-4: whether a person may sign with it. Agents' names are another matter (PERSON-3). */
+export function isPersonName(name: string): boolean {
+  return (
+    name.trim() === name && [...name].length <= LONGEST_NAME && !NOT_IN_A_NAME.test(name) && hasVisible(name)
+  );
 }

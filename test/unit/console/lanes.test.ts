@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { lanesOf, PEOPLE } from '../../../src/console/model/timeline/lanes.ts';
+import { barsOf, summaryOf } from '../../../src/console/model/timeline/shapes.ts';
 import { type Interval, timeScale } from '../../../src/console/model/timeline/time-scale.ts';
 import { answer, at, begin, calling, end, logOf, other, result, say } from './support.ts';
 
@@ -26,6 +27,19 @@ describe('the lanes of a conversation', () => {
   const lanes = lanesOf(log);
   const spans = (lane: string, kind: string) =>
     lanes.spans.filter((span) => span.lane === lane && span.kind === kind).map(({ from, to }) => [from, to]);
+
+  it('a failed turn is a bar of its own kind, above the others, and the summary counts it', () => {
+    const failed = lanesOf(
+      logOf(begin('pm'), end('pm', 'failed', 1), begin('pm'), end('pm', 'completed', 1)),
+    );
+    const scale = timeScale(failed.spans);
+    const bars = barsOf(failed.spans, { scale, rows: failed.agents, width: 400, from: 0, visible: 400 });
+    expect(bars.map(({ kind, isFailed }) => [kind, isFailed])).toEqual([
+      ['turn', false],
+      ['turn', true],
+    ]);
+    expect(summaryOf(failed)).toBe('1 agent, 2 turns, 1 failed turn');
+  });
 
   it('N1: lanes begin and end at their entries, and open ones end with the log', () => {
     expect(lanes.agents).toEqual(['pm', 'dev']);

@@ -22,6 +22,12 @@ describe('the list of conversations', () => {
     expect(ids(listed(rows, ALL, { ...NOTHING, pins: new Set(['old']) }))).toEqual(['old', 'new', 'mid']);
   });
 
+  it('a new title neither moves a conversation nor makes it unread', () => {
+    const titled = row('old', 5, { title: 'New', activeAt: at(1) });
+    expect(ids(listed([...rows.slice(1), titled], ALL, NOTHING))).toEqual(['new', 'mid', 'old']);
+    expect(isUnread(titled, { since: at(2), lengths: {} })).toBe(false);
+  });
+
   it('each filter leaves what fits it, and they combine', () => {
     const found = (filter: object) => ids(listed(rows, { ...ALL, ...filter }, NOTHING));
     expect(found({ shown: 'running' })).toEqual(['old']);

@@ -142,6 +142,16 @@ describe('the thread of the console', () => {
     ]);
   });
 
+  it('an agent is thinking while its turn runs, except while a call of it has no result', () => {
+    const log = logOf(begin('pm'), calling('pm', 'fs_read'), result(1, 'text'), end('pm', 'completed', 0));
+    const thread = threadOf([]);
+    const thinkers = log.map((entry) => {
+      thread.add(entry);
+      return thread.thinking.map(({ agent, turnId }) => `${agent} ${turnId}`);
+    });
+    expect(thinkers).toEqual([['pm turn-pm'], [], ['pm turn-pm'], []]);
+  });
+
   it('the thread shows that one agent stops, and that all resume together', () => {
     const log = logOf(
       other('agent-stopped', { agent: 'pm', by: 'alice' }),

@@ -12,6 +12,18 @@ export interface Activity {
   readonly of?: string;
   readonly entry?: number;
   readonly position?: number;
+  /** Of a running turn whose model call failed and is repeated. */
+  readonly retry?: Retry;
+}
+
+export interface Retry {
+  /** Of the next attempt, or of the one that runs. */
+  readonly attempt: number;
+  readonly attempts: number;
+  /** When that begins, or began. */
+  readonly at: string;
+  readonly code: string;
+  readonly message: string;
 }
 
 interface Row {

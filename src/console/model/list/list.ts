@@ -10,6 +10,8 @@ export interface ConversationRow {
   readonly mode: string;
   readonly length: number;
   readonly updatedAt: string;
+  /** Without titles and the archive; absent from an older daemon. */
+  readonly activeAt?: string;
   readonly running: readonly string[];
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
@@ -55,9 +57,13 @@ export interface Known {
 export const hasFailed = ({ activity = [] }: ConversationRow): boolean =>
   activity.some(({ status }) => status === 'failed');
 
+/** The time of the newest entry that is news. */
+export const timeOf = ({ activeAt, updatedAt }: ConversationRow): string => activeAt ?? updatedAt;
+
 /** Never 0: the id decides between rows of the same time. */
 export function newestFirst(a: ConversationRow, b: ConversationRow): number {
-  if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? 1 : -1;
+  const [one, other] = [timeOf(a), timeOf(b)];
+  if (one !== other) return one < other ? 1 : -1;
   return a.id < b.id ? -1 : 1;
 }
 
@@ -111,9 +117,9 @@ export interface Seen {
   readonly lengths: Readonly<Record<string, number>>;
 }
 
-export function isUnread({ id, length, updatedAt }: ConversationRow, { since, lengths }: Seen): boolean {
-  const seen = Object.hasOwn(lengths, id) ? lengths[id] : undefined;
-  return seen === undefined ? updatedAt > since : length > seen;
+export function isUnread(row: ConversationRow, { since, lengths }: Seen): boolean {
+  const seen = Object.hasOwn(lengths, row.id) ? lengths[row.id] : undefined;
+  return seen === undefined ? timeOf(row) > since : row.length > seen;
 }
 
 /** The newest come last; of more than `most`, the oldest are forgotten. */

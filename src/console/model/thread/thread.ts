@@ -28,6 +28,13 @@ export interface AgentState {
   readonly isStopped: boolean;
 }
 
+export interface Thinking {
+  readonly agent: string;
+  readonly turnId: string;
+  /** The start of the turn. */
+  readonly since: string;
+}
+
 const NEW_AGENT: AgentState = { status: 'idle', since: null, cursor: 0, isStopped: false };
 
 export class Thread {
@@ -97,6 +104,16 @@ export class Thread {
       const asker = this.entries[call.place.index]?.author.id ?? '';
       return questionOf(call, asker) ?? [];
     });
+  }
+
+  /** The agents whose model is called: their turn runs, and all its calls have results. */
+  get thinking(): readonly Thinking[] {
+    const asked = new Set([...this.#openCalls.values()].map(({ index }) => this.entries[index]?.author.id));
+    return [...this.agents].flatMap(([agent, { status, since }]) =>
+      status === 'running' && !asked.has(agent)
+        ? [{ agent, turnId: this.#newestTurn.get(agent) ?? '', since: since ?? '' }]
+        : [],
+    );
   }
 
   #open(): Call[] {

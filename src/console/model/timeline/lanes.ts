@@ -20,6 +20,8 @@ export interface Span extends Interval {
   readonly label: string;
   /** True: it has no end yet. */
   readonly isOpen?: boolean;
+  /** Of a turn. */
+  readonly isFailed?: boolean;
 }
 
 /** From one lane to another: a handoff, a delegation, or its answer. */
@@ -224,7 +226,16 @@ export class GrowingLanes {
     if (!found) return;
     open.delete(key);
     const label = outcome ? `${found.label}: ${outcome}` : found.label;
-    this.#spans.push({ kind, lane: found.lane, from: found.from, to, index: found.index, label });
+    const isFailed = outcome === 'failed';
+    this.#spans.push({
+      kind,
+      lane: found.lane,
+      from: found.from,
+      to,
+      index: found.index,
+      label,
+      ...(isFailed && { isFailed }),
+    });
   }
 
   #pass(kind: Passage['kind'], from: string, to: string, at: number, index: number): void {

@@ -41,6 +41,7 @@ export interface Bars {
   readonly lane: string;
   readonly kind: Span['kind'];
   readonly isOpen: boolean;
+  readonly isFailed: boolean;
   readonly path: string;
 }
 
@@ -55,9 +56,9 @@ export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] 
   for (const span of spans) {
     const [from, to] = extentOf(span, window);
     if (to < 0 || from > window.visible || !window.rows.includes(span.lane)) continue;
-    const { kind, lane, isOpen = false } = span;
-    const key = `${kind} ${isOpen} ${lane}`;
-    const group = groups.get(key) ?? { bars: { kind, lane, isOpen }, placed: [] };
+    const { kind, lane, isOpen = false, isFailed = false } = span;
+    const key = `${kind} ${isOpen} ${isFailed} ${lane}`;
+    const group = groups.get(key) ?? { bars: { kind, lane, isOpen, isFailed }, placed: [] };
     groups.set(key, group);
     const last = group.placed.at(-1);
     if (last && to - from < THIN && from >= last[0] && from - last[1] < THIN) last[1] = Math.max(last[1], to);
@@ -69,8 +70,12 @@ export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] 
       const y = TOP + window.rows.indexOf(bars.lane) * LANE + top;
       return { ...bars, path: placed.map(([from, to]) => barPath(from, y, to - from, height)).join('') };
     })
-    .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || Number(a.isOpen) - Number(b.isOpen));
+    .sort((a, b) => layerOf(a) - layerOf(b));
 }
+
+/** Open and failed ones are above the others of their kind. */
+const layerOf = ({ kind, isOpen, isFailed }: Omit<Bars, 'path'>): number =>
+  KINDS.indexOf(kind) * 3 + Number(isOpen) + Number(isFailed);
 
 export function passagesOf(passages: readonly Passage[], window: Window): readonly Passages[] {
   const groups = new Map<Passage['kind'], { lines: string; ends: string }>();
@@ -127,6 +132,7 @@ export function summaryOf({ spans, passages, agents }: Lanes): string {
   return [
     several(agents.length, 'agent'),
     several(spansOf('turn'), 'turn'),
+    several(spans.filter(({ isFailed }) => isFailed).length, 'failed turn'),
     several(spansOf('call'), 'model call'),
     several(spansOf('tool'), 'tool call'),
     several(passagesOfKind('handoff'), 'handoff'),

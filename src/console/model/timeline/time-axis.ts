@@ -19,7 +19,8 @@ const STEPS = [
   ...[1, 3, 6, 12, 24].map((hours) => hours * HOUR),
 ];
 /** Pixels that a label of this length needs. */
-const roomOf = ({ length }: string) => 20 + length * 6;
+const LETTER = 6;
+const roomOf = ({ length }: string) => 20 + length * LETTER;
 const ROOM = 92;
 
 /** `width`: the pixels of the whole scale. `from`, `to`: the visible part of them. */
@@ -42,6 +43,7 @@ export function ticksOf(scale: TimeScale, width: number, from: number, to: numbe
       const x = start + (time - stretch.from) * perMs;
       const before = ticks.at(-1);
       if (before && x - before.x < roomOf(before.label)) continue;
+      if (before && x + LETTER * 8 > to) continue; // its label would be cut
       const date = new Date(time).toLocaleDateString([], { day: 'numeric', month: 'short' });
       ticks.push({ x, label: date === day ? labelOf(time, step) : `${date} ${labelOf(time, step)}` });
       day = date;

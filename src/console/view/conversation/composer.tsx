@@ -4,7 +4,8 @@ import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt } from '../../model/mention.ts';
 import { ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
-import { agents, identity, mayApprove, mayPost, publisher, sign, signature } from '../../state/session.ts';
+import { agents, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
+import { NameFault, NameField } from '../parts/name-field.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
 
 /** What happens to a message to an agent at work. */
@@ -104,22 +105,18 @@ function Signature() {
       </span>
     ); // the token says so
   return (
-    <label>
-      <span class="muted">as {publisher.value}/</span>
-      <input
-        class="signature"
-        aria-label="Your name"
-        placeholder="your name"
-        maxLength={60}
-        value={signature.value}
-        onInput={(event) => sign(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter' || event.isComposing) return;
-          event.preventDefault(); // it would post the message
-          document.getElementById('composer')?.focus();
-        }}
-      />
-    </label>
+    <>
+      <label for="name">
+        <span class="muted">as {publisher.value}/</span>
+        <NameField
+          id="name"
+          label="Your name"
+          placeholder="your name"
+          onEnter={() => document.getElementById('composer')?.focus()}
+        />
+      </label>
+      <NameFault />
+    </>
   );
 }
 

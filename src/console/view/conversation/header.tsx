@@ -7,12 +7,12 @@ import { titleOf } from '../../state/conversations.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
 import { BackLink, Icon } from '../parts/parts.tsx';
-import { useIsUnknown } from '../parts/unknown.tsx';
+import { useIsBegun } from '../parts/unknown.tsx';
 import { ConversationMenu } from './conversation-menu.tsx';
 
 export function Header() {
   const here = useThread();
-  const isUnknown = useIsUnknown();
+  const isBegun = useIsBegun();
   const at = route.value;
   if (!here || at.page !== 'conversation') return null;
   const { id, thread } = here;
@@ -30,7 +30,7 @@ export function Header() {
           Timeline
         </a>
       </nav>
-      {!isUnknown && (
+      {isBegun && (
         <div class="controls">
           <PhaseChoice />
           <ModeChoice />

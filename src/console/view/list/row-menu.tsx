@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/list/list.ts';
 import { rows } from '../../state/conversations.ts';
-import { isNew, markUnread, pin, pins } from '../../state/marks.ts';
+import { isNew, keepRead, markUnread, pin, pins } from '../../state/marks.ts';
 import { attempt, isOperator, sender } from '../../state/session.ts';
 
 /** What can be done with a conversation of the list; null: closed. */
@@ -28,8 +28,11 @@ function Menu({ row }: { readonly row: ConversationRow }) {
     close();
   };
   const label = (change: { title?: string; archived?: boolean }) => {
+    const isRead = !isNew(row);
     close();
-    void attempt(() => requests.label(row.id, { ...change, ...sender() }));
+    void attempt(() => requests.label(row.id, { ...change, ...sender() })).then((isDone) => {
+      if (isDone && isRead) keepRead(row);
+    });
   };
   return (
     <dialog

@@ -1,7 +1,8 @@
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
-import { type ConversationRow, hasFailed } from '../../model/list/list.ts';
+import { type ConversationRow, hasFailed, timeOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { isNew, pins } from '../../state/marks.ts';
+import { firstPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents } from '../../state/session.ts';
 import { Avatar, Icon } from '../parts/parts.tsx';
@@ -39,22 +40,29 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
           <span class="phase">{row.phase}</span>
           <State row={row} />
           <Cost {...row} />
-          <time dateTime={row.updatedAt}>{when(row.updatedAt, Date.now())}</time>
+          {!isBegun(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
         </span>
       </a>
-      <button
-        type="button"
-        class="quiet more"
-        aria-label="Organize"
-        aria-describedby={`title-${row.id}`}
-        aria-keyshortcuts="m"
-        onClick={() => openRowMenu(row.id)}
-      >
-        <Icon name="more" />
-      </button>
+      {!isBegun(row) && (
+        <button
+          type="button"
+          class="quiet more"
+          aria-label="Organize"
+          aria-describedby={`title-${row.id}`}
+          aria-keyshortcuts="m"
+          onClick={() => openRowMenu(row.id)}
+        >
+          <Icon name="more" />
+        </button>
+      )}
     </>
   );
 }
+
+/** The daemon does not list it yet. */
+const isBegun = ({ length }: ConversationRow): boolean => length === 0;
+
+const UNSENT = { sending: 'is being sent', waiting: 'waits to be sent', refused: 'not sent' } as const;
 
 /** Nothing where no cost is known. */
 function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
@@ -71,6 +79,8 @@ function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
 /** The agents that are working, waiting, stopped or failed. */
 function State({ row }: { readonly row: ConversationRow }) {
   const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
+  const post = isBegun(row) ? firstPosts.value.get(row.id) : undefined;
+  if (post) return <span class="waits">{UNSENT[post.state]}</span>;
   if (row.running.length > 0) {
     return (
       <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>

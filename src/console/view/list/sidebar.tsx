@@ -1,5 +1,5 @@
 import { useCallback, useRef } from 'preact/hooks';
-import { isListed, rows } from '../../state/conversations.ts';
+import { begun, isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
 import { filter, found, isFiltered, isFilterOpen, narrow } from '../../state/list.ts';
 import { openPalette } from '../../state/palette.ts';
@@ -63,7 +63,7 @@ export function Sidebar() {
         </button>
       </div>
       {(isFilterOpen.value || isFiltered.value) && <Filters />}
-      {isListed.value && rows.value.length === 0 && (
+      {isListed.value && rows.value.length + begun.value.length === 0 && (
         <p class="muted aside">No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}</p>
       )}
       {rows.value.length > 0 && found.value.length === 0 && <p class="muted aside">No conversation fits.</p>}

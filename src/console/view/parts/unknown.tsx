@@ -1,5 +1,5 @@
 import { loggedLength, useThread } from '../../state/conversation.ts';
-import { outbox } from '../../state/outbox.ts';
+import { firstPosts } from '../../state/outbox.ts';
 import { linkTo } from '../../state/route.ts';
 import { isAway } from '../../state/session.ts';
 import { BackLink } from './parts.tsx';
@@ -36,18 +36,17 @@ export function UnknownPage() {
   );
 }
 
-/** Whether the open conversation does not exist, and no message begins it. */
-export function useIsUnknown(): boolean {
-  const here = useThread();
-  const isEmpty = useLength() === 0;
-  return isEmpty && outbox.value.every(({ conversation }) => conversation !== here?.id);
+/** Whether the log has the open conversation. True before it is known. */
+export function useIsBegun(): boolean {
+  const length = useLength();
+  return length === null ? !isAway.value : length > 0;
 }
 
 /** Of an address with the id of no conversation. A message begins it. */
 export function UnknownConversation() {
   const here = useThread();
-  const isUnknown = useIsUnknown();
-  if (!here || !isUnknown) return null;
+  const isEmpty = useLength() === 0;
+  if (!here || !isEmpty || firstPosts.value.has(here.id)) return null;
   return (
     <p class="unknown" role="status">
       There is no conversation <code>{here.id}</code>. <a href={linkTo.list}>Open the list</a>, or write its

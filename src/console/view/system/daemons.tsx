@@ -80,10 +80,9 @@ export function Models({ status: { daemons } }: System) {
   return (
     <section aria-labelledby="models">
       <h3 id="models">Models</h3>
-      <table class="spending">
+      <table class="spending models">
         <thead>
           <tr>
-            <th scope="col">Model</th>
             <th scope="col">Calls</th>
             <th scope="col">Failed</th>
             <th scope="col">Mean</th>
@@ -91,37 +90,41 @@ export function Models({ status: { daemons } }: System) {
             <th scope="col">First word</th>
           </tr>
         </thead>
-        <tbody>
-          {rows.map(({ daemon, model }) => (
-            <ModelRow key={`${daemon} ${model.model}`} {...{ daemon, model }} />
-          ))}
-        </tbody>
+        {rows.map(({ daemon, model }) => (
+          <ModelRows key={`${daemon} ${model.model}`} {...{ daemon, model }} />
+        ))}
       </table>
       <p class="muted">Since the daemon started, as in /metrics.</p>
     </section>
   );
 }
 
-function ModelRow({ daemon, model }: { readonly daemon: string | null; readonly model: ModelStatus }) {
+/** The name has a line of its own: it may be long. */
+function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly model: ModelStatus }) {
   const { calls, failed, seconds, firstTokenSeconds, failure } = model;
   const time = (value: number | undefined) => (value === undefined ? '-' : duration(value * 1_000));
   return (
-    <tr>
-      <th scope="row">
-        {model.model}
-        {daemon !== null && <span class="muted"> {daemon}</span>}
-        {failure && (
-          <span class={isFailing(model) ? 'state wrong' : 'muted'}>
-            {failure.code}, {when(failure.at, Date.now())}
-          </span>
-        )}
-      </th>
-      <td>{count(calls)}</td>
-      <td>{count(failed)}</td>
-      <td>{time(seconds?.mean)}</td>
-      <td>{time(seconds?.p95)}</td>
-      <td>{time(firstTokenSeconds)}</td>
-    </tr>
+    <tbody>
+      <tr>
+        <th scope="rowgroup" colSpan={5}>
+          {model.model}
+          {daemon !== null && <span class="muted"> {daemon}</span>}
+          {failure && ' '}
+          {failure && (
+            <span class={isFailing(model) ? 'state wrong' : 'muted'}>
+              {failure.code}, {when(failure.at, Date.now())}
+            </span>
+          )}
+        </th>
+      </tr>
+      <tr>
+        <td>{count(calls)}</td>
+        <td>{count(failed)}</td>
+        <td>{time(seconds?.mean)}</td>
+        <td>{time(seconds?.p95)}</td>
+        <td>{time(firstTokenSeconds)}</td>
+      </tr>
+    </tbody>
   );
 }
 

@@ -1,6 +1,7 @@
 import { dayOf } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
+import type { Thinking } from '../../model/thread/thread.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/jump.ts';
 import type { KeptPost } from '../../state/outbox.ts';
@@ -8,13 +9,14 @@ import { Markdown } from '../markdown/markdown.tsx';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { EntryTime } from './entry-meta.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
-import { draftView, messageView, postView } from './message.tsx';
+import { draftView, messageView, postView, workingView } from './message.tsx';
 
-/** What the thread shows: blocks of the log, then posts that are under way and texts that are being written. */
+/** What the thread shows: blocks of the log, then posts that are under way, texts that are being written and agents at work. */
 export type Shown =
   | Block
   | { readonly kind: 'post'; readonly post: KeptPost }
-  | { readonly kind: 'draft'; readonly draft: LiveDraft };
+  | { readonly kind: 'draft'; readonly draft: LiveDraft }
+  | { readonly kind: 'working'; readonly working: Thinking };
 
 export interface BlockProps {
   readonly block: Shown;
@@ -25,9 +27,11 @@ export interface BlockProps {
   /** Agents that have read up to here. */
   readonly readers: readonly string[];
   readonly isSelected: boolean;
+  /** A jump led to it. */
+  readonly isPointed: boolean;
 }
 
-export function BlockView({ block, place, count, day, readers, isSelected }: BlockProps) {
+export function BlockView({ block, place, count, day, readers, isSelected, isPointed }: BlockProps) {
   return (
     <>
       {day !== null && (
@@ -36,7 +40,7 @@ export function BlockView({ block, place, count, day, readers, isSelected }: Blo
         </p>
       )}
       <article
-        class={`block ${classOf(block)}`}
+        class={`block ${classOf(block)}${isPointed ? ' pointed' : ''}`}
         tabIndex={isSelected ? 0 : -1}
         aria-posinset={place + 1}
         aria-setsize={count}
@@ -58,6 +62,8 @@ function contentOf(block: Shown) {
       return postView(block.post);
     case 'draft':
       return draftView(block.draft);
+    case 'working':
+      return workingView(block.working);
     case 'band':
       return (
         <p class="band-line">
@@ -156,6 +162,8 @@ function classOf(block: Shown): string {
       return 'message by-person sending';
     case 'draft':
       return block.draft.isInterrupted ? 'message interrupted' : 'message draft';
+    case 'working':
+      return 'message working';
     default:
       return `${block.kind} ${block.tone}`;
   }
@@ -169,6 +177,8 @@ function labelOf(block: Shown): string {
       return 'Being sent';
     case 'draft':
       return `${nameOf(block.draft.agent)} is writing`;
+    case 'working':
+      return `${nameOf(block.working.agent)} is working`;
     case 'passage':
       return `${nameOf(block.from)} to ${nameOf(block.to)}`;
     default:

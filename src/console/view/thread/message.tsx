@@ -6,6 +6,7 @@ import { escapeHidden } from '../../../kernel/hidden.ts';
 import { count, duration } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
+import type { Thinking } from '../../model/thread/thread.ts';
 import { nameOf } from '../../state/conversation.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { me, nameOfMe } from '../../state/session.ts';
@@ -14,6 +15,7 @@ import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { CallRow } from './call-row.tsx';
 import { EntryTime, MessageActions } from './entry-meta.tsx';
 import { FailureText } from './failure-view.tsx';
+import { Working } from './working.tsx';
 
 /**
  * A message while it is written, while it is sent, and in the log. All three have the same elements, so that a message keeps
@@ -156,6 +158,11 @@ export function draftView({ agent, text, reasoning, tools, isPartial, isInterrup
       }
     />
   );
+}
+
+/** An agent without text: the text appears in its place. */
+export function workingView({ agent, since }: Thinking) {
+  return <Frame author={agent} text="" by={<Working agent={agent} since={since} />} />;
 }
 
 /** A post that is under way. */

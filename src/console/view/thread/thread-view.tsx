@@ -11,9 +11,10 @@ import {
   type Opened,
   pending,
   selected,
+  thinking,
   useThread,
 } from '../../state/conversation.ts';
-import { jumpTo } from '../../state/jump.ts';
+import { jumpTo, pointed } from '../../state/jump.ts';
 import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
 import { route } from '../../state/route.ts';
 import { useVirtualList } from '../parts/virtual-list.ts';
@@ -34,6 +35,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
   const more: readonly Shown[] = [
     ...pending.value.map((post) => ({ kind: 'post', post }) as const),
     ...[...drafts.value.values()].map((draft) => ({ kind: 'draft', draft }) as const),
+    ...thinking.value.map((working) => ({ kind: 'working', working }) as const),
   ];
   const shownAt = (place: number) => blocks[place] ?? more[place - blocks.length];
   const timeAt = (place: number) => entries[blocks[place]?.index ?? -1]?.createdAt ?? null;
@@ -82,6 +84,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
                   day={firstOfDay(timeAt(index - 1), timeAt(index))}
                   readers={markers.get(index) ?? NOBODY}
                   isSelected={selected.value === index}
+                  isPointed={pointed.value === index}
                 />
               </div>
             );
@@ -189,6 +192,7 @@ function isSelectedIn(element: Element): boolean {
 function keyOf(shown: Shown | undefined, place: number): string | number {
   if (!shown) return place;
   if (shown.kind === 'draft') return keyOfDraft(shown.draft);
+  if (shown.kind === 'working') return `working ${shown.working.turnId}`;
   return shown.kind === 'post' ? keyOfPost(shown.post.post) : keyOfBlock(shown);
 }
 
@@ -202,7 +206,7 @@ function firstOfDay(before: string | null, time: string | null): string | null {
 /** Estimates the height of a block before it is rendered. */
 function estimate(block: Shown | undefined): number {
   if (!block || block.kind === 'post' || block.kind === 'draft') return 90;
-  if (block.kind === 'band') return 54;
+  if (block.kind === 'band' || block.kind === 'working') return 54;
   if (block.kind !== 'message') return 76;
   const length = block.entry.content?.length ?? 0;
   return 62 + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;

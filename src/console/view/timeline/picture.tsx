@@ -28,10 +28,10 @@ export function Picture({ lanes, window }: { readonly lanes: Lanes; readonly win
           y2={TOP + (row + 0.5) * LANE}
         />
       ))}
-      {bars.map(({ lane, kind, isOpen, path }) => (
+      {bars.map(({ lane, kind, isOpen, isFailed, path }) => (
         <path
-          key={`${kind} ${isOpen} ${lane}`}
-          class={`span ${kind} c${participants.value.get(lane)?.colour ?? 0} ${isOpen ? 'open' : ''}`}
+          key={`${kind} ${isOpen} ${isFailed} ${lane}`}
+          class={`span ${kind} c${participants.value.get(lane)?.colour ?? 0} ${isOpen ? 'open' : ''} ${isFailed ? 'failed' : ''}`}
           d={path}
         />
       ))}

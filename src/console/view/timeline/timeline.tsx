@@ -91,16 +91,21 @@ function useLanes(thread: Thread | undefined): Lanes {
 
 function Hint() {
   return (
-    <span class="muted">
-      Point at a bar for its details. Keys in the picture: arrows move between turns, Enter opens, + and −
-      zoom.
-    </span>
+    <>
+      <span class="muted for-pointer">
+        Point at a bar for its details. Keys in the picture: arrows move between turns, Enter opens, + and −
+        zoom.
+      </span>
+      <span class="muted for-touch">Touch a bar to open its entry.</span>
+    </>
   );
 }
 
 function Legend() {
   const words: readonly (readonly [string, string])[] = [
+    ['post', 'message of a person'],
     ['turn', 'turn'],
+    ['failed', 'failed turn'],
     ['call', 'model call'],
     ['tool', 'tool'],
     ['wait', 'waits'],

@@ -1,0 +1,131 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { layCable } from '../support/cable.ts';
+import { scriptedSettings } from '../support/daemon.ts';
+import { clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS } from './team.ts';
+
+const SCRIPT = {
+  rules: [
+    { when: { last: '/^flaky/' }, reply: { error: { status: 429, message: 'Ask less often.' } } },
+    { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 5_000 } },
+    { when: { last: '/^fast/' }, reply: { text: 'word '.repeat(200), delayMs: 12 } },
+    { when: { last: '/^wide/' }, reply: { text: `\`\`\`js\n${'const one = 1; '.repeat(40)}\n\`\`\`` } },
+    { reply: { text: 'Noted: {{last}}' } },
+  ],
+};
+
+describe.skipIf(chromiumPath === null)('texts in the console that come in pieces, late or not at all', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ retry: { attempts: 4, baseMs: 60_000, maxMs: 60_000 } }),
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+    });
+  });
+  afterEach(() => stage.endOfTest(/net::ERR_/));
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+
+  it('an agent that works and has written nothing is shown as working, in the place of its text', async () => {
+    await post('slow', 'hello');
+    const page = await stage.look('#/c/slow');
+    await message(page, 'Noted: hello').waitFor();
+    await post('slow', 'ponder');
+    const working = page.locator('article.working');
+    expect(await textOf(working)).toMatch(/Lena Lead\s+is working/);
+    await message(page, 'No idea.').waitFor();
+    expect(await working.count()).toBe(0);
+  });
+
+  it('a model call that is repeated is shown with its attempt, its pause and the reason', async () => {
+    await post('busy', 'flaky');
+    const page = await stage.look('#/c/busy');
+    const working = page.locator('article.working');
+    await expect
+      .poll(() => working.innerText())
+      .toMatch(/attempt 2 of 4 (in \d+ s|runs)\. Ask less often\. \(RATE_LIMITED\)/);
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await working.waitFor({ state: 'detached' });
+  });
+
+  it('text that arrives in many small pieces changes the page in a third of the steps', async () => {
+    await post('pace', 'hello');
+    const page = await stage.look('#/c/pace');
+    await message(page, 'Noted: hello').waitFor();
+    await page.evaluate(`(() => {
+      window.steps = 0;
+      let length = 0;
+      const look = () => {
+        const now = document.querySelector('article.draft .prose')?.textContent.length ?? 0;
+        if (now > length) window.steps++;
+        length = now;
+      };
+      new MutationObserver(look).observe(document.querySelector('.thread'), { subtree: true, childList: true, characterData: true });
+    })()`);
+    await post('pace', 'fast');
+    await page.locator('article.draft').waitFor();
+    await page.locator('article.draft').waitFor({ state: 'detached', timeout: 30_000 });
+    expect(await page.evaluate('window.steps')).toBeGreaterThan(5);
+    expect(await page.evaluate('window.steps')).toBeLessThan(200 / 3);
+  });
+
+  it('a code block that is wider than its message shows it by a shadow at the edge', async () => {
+    await post('wide', 'wide');
+    const page = await stage.look('#/c/wide');
+    await message(page, 'const one').waitFor();
+    const code = await page.evaluate<{ readonly isWide: boolean; readonly layers: string }>(`(() => {
+      const pre = document.querySelector('.prose pre');
+      const { backgroundImage, backgroundAttachment } = getComputedStyle(pre);
+      return { isWide: pre.scrollWidth > pre.clientWidth, layers: backgroundAttachment + ' ' + backgroundImage.split('linear-gradient').length };
+    })()`);
+    expect(code).toEqual({ isWide: true, layers: 'local, local, scroll, scroll, scroll 5' });
+  });
+
+  it('a double click on Discard discards one message, not also the one that comes to its place', async () => {
+    const cable = await layCable(stage.url);
+    try {
+      await post('kept', 'hello');
+      const page = await stage.look('#/c/kept', {}, cable.url);
+      await message(page, 'Noted: hello').waitFor();
+      cable.cut();
+      await page.locator('.away').waitFor();
+      for (const text of ['the first', 'the second', 'the third']) await write(page, text);
+      const kept = page.locator('.kept-posts li');
+      await kept.nth(2).waitFor();
+      await kept.last().getByRole('button', { name: 'Discard' }).click();
+      await clickAgain(page);
+      await kept.nth(2).waitFor({ state: 'detached' });
+      expect((await kept.allInnerTexts()).map((text) => text.split('\n')[0])).toEqual([
+        'the first',
+        'the second',
+      ]);
+    } finally {
+      await cable.close();
+    }
+  });
+
+  it('a conversation that waits to be sent is in the list and has the title of its first message', async () => {
+    const cable = await layCable(stage.url);
+    try {
+      const page = await stage.look('#/new', {}, cable.url);
+      await page.getByLabel('Message').waitFor();
+      cable.cut();
+      await page.locator('.away').waitFor();
+      await write(page, 'A plan for\nthe garden');
+      expect(await textOf(page.locator('.head h2'))).toBe('A plan for the garden');
+      const row = page.locator('.rows li', { hasText: 'A plan for the garden' });
+      expect(await textOf(row)).toContain('waits to be sent');
+      expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+      cable.restore();
+      await message(page, 'Noted: A plan').waitFor();
+      await expect.poll(() => row.innerText()).toMatch(/chat/);
+      expect(await row.count()).toBe(1);
+    } finally {
+      await cable.close();
+    }
+  });
+});
