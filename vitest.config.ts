@@ -1,14 +1,26 @@
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+import { hasLongTests } from './test/support/runs.ts';
 
 /**
  * One project per kind of test. `unit` computes: it runs first, with one worker per processor. `integration` and `e2e` start
  * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
+ *
+ * `*.long.test.ts` repeats with each store, fault or attack what another file tests once. `npm run test:full`, a release and
+ * `PARLEY_LONG=1` run these files, and so does a command that names one.
  */
+const isNamed = process.argv.some((word) => word.includes('.long'));
+const exclude = [...configDefaults.exclude, ...(hasLongTests || isNamed ? [] : ['**/*.long.test.ts'])];
 // Runs after `unit`.
 const later = { sequence: { groupOrder: 1 } };
-const shared = { ...later, isolate: false, globalSetup: 'test/support/package.ts', hookTimeout: 60_000 };
+const shared = {
+  ...later,
+  exclude,
+  isolate: false,
+  globalSetup: 'test/support/package.ts',
+  hookTimeout: 60_000,
+};
 
 export default defineConfig({
   test: {
@@ -52,7 +64,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: { poll: { timeout: 10_000 } }, // as long as Playwright waits for elements
-          fileParallelism: false,
+          maxWorkers: 2, // a browser works on more than one processor
         },
       },
     ],

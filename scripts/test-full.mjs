@@ -1,4 +1,4 @@
-// `npm run test:full`: all that `npm test` runs, with the long suites, which look at PARLEY_FULL; the commands of a checkout
+// `npm run test:full`: all that `npm test` runs, with the long tests and more repetitions (PARLEY_FULL); the commands of a checkout
 // instead of those of the package; then the attacks on each version of nats-server that is found.
 import { fileURLToPath } from 'node:url';
 import { runTests } from './run-tests.mjs';
@@ -8,7 +8,11 @@ process.env.PARLEY_FULL = '1';
 await import('./test.mjs');
 
 const launcher = fileURLToPath(new URL('../bin/parley.js', import.meta.url));
-const ofCheckout = await runTests(['--project', 'e2e'], { PARLEY_TEST_LAUNCHER: launcher, PARLEY_FULL: '' });
+const ofCheckout = await runTests(['--project', 'e2e'], {
+  PARLEY_TEST_LAUNCHER: launcher,
+  PARLEY_FULL: '',
+  PARLEY_LONG: '1',
+});
 console.log(`in a checkout: ${summaryLine(ofCheckout)}`);
 const isFailed = ofCheckout.failed > 0 || process.exitCode !== 0;
 

@@ -13,7 +13,10 @@ const rows = [];
 try {
   for (const server of await findServers(process.env)) {
     console.log(`\nnats-server ${server.version}: ${server.path}`);
-    rows.push({ version: server.version, counts: await runTests(PROJECTS, { NATS_BIN: server.path }) });
+    rows.push({
+      version: server.version,
+      counts: await runTests(PROJECTS, { NATS_BIN: server.path, PARLEY_LONG: '1' }),
+    });
   }
 } catch (error) {
   console.error(error.message);

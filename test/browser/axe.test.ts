@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/daemon.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { openStage, type Stage } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
@@ -76,7 +77,9 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   const SIZES = { desktop: { width: 1_280, height: 820 }, phone: { width: 320, height: 640 } };
   const WIDE = { width: 2_560, height: 1_440 };
   const LOOKS = (['light', 'dark'] as const).flatMap((colorScheme) =>
-    (['desktop', 'phone'] as const).map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
+    (['desktop', 'phone'] as const)
+      .filter((size) => hasLongTests || (size === 'phone') === (colorScheme === 'dark'))
+      .map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
   );
 
   it.each(LOOKS)('on the first page, $colorScheme on a $size', async ({ colorScheme, viewport }) => {

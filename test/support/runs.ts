@@ -1,3 +1,6 @@
+/** Also tests that repeat others with each store, fault or attack (`*.long.test.ts`). */
+export const hasLongTests = process.env.PARLEY_LONG === '1' || process.env.PARLEY_FULL === '1';
+
 /**
  * How often a property is tested: a sample in the fast tests, many more in `npm run test:full` (PARLEY_FULL=1). The
  * numbers in the tests are those of the sample.

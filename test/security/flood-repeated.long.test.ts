@@ -5,7 +5,7 @@ import { createConnections, describeUsers, type ServerUsers } from '../support/s
 
 /** A publisher floods, and has a reason for which the daemon would have to read each of its posts. */
 const FLOOD = 100_000;
-/** Of the shipped limits, as in `flood-unread.test.ts`, and as many known posts over the rate. */
+/** Of the shipped limits, as in `flood-unread.long.test.ts`, and as many known posts over the rate. */
 const MOST_ACCEPTED = 12_000;
 const USERS = {
   daemon: { role: 'daemon' },
