@@ -41,9 +41,10 @@ describe('the command line', () => {
   it('stop keeps the text so far, starts nothing until resume, and then all waiting messages get one answer', async () => {
     handler = () => ({ text: 'partial words', hang: 'after-text' });
     const before = provider.requests.length;
+    const streamed = followLive('halted', 'partial words');
     await post('halted', 'begin');
     await provider.waitForRequests(before + 1);
-    await followLive('halted', 'partial words');
+    await streamed;
     expect((await site.parley('stop', 'halted')).code).toBe(0);
     const stopped = await followUntil(client, 'halted', turnsEnded(1));
     expect(stopped.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
@@ -69,6 +70,7 @@ describe('the command line', () => {
   });
 
   /** Until the live text of a call is this. */
+  /** Begin it before the post: it does not get what was streamed before. */
   async function followLive(conversation: string, words: string): Promise<void> {
     let said = '';
     for await (const event of client.follow(conversation, { from: 0 })) {
@@ -177,8 +179,9 @@ describe('the command line', () => {
   it('delivery interrupt aborts the running turn, keeps its text, and answers the newer message', async () => {
     handler = () => ({ text: 'the long way', hang: 'after-text' });
     const before = provider.requests.length;
+    const streamed = followLive('urgent', 'the long way');
     await post('urgent', 'slowly please');
-    await followLive('urgent', 'the long way');
+    await streamed;
     handler = () => ({ text: 'the short way' });
     const said = await site.parley('say', 'urgent', 'now!', '--delivery', 'interrupt', '--wait');
     expect(said.code).toBe(0);
