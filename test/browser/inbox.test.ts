@@ -159,6 +159,24 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await until(() => textOf(count)).toBe(String(before - 1));
   });
 
+  it('Esc in a field selects its item, and then returns to the conversation from which the inbox was opened', async () => {
+    await post('before', 'hello');
+    await post('asked', 'ask me');
+    const page = await stage.look('#/c/before');
+    await page.getByRole('heading', { name: 'hello' }).waitFor();
+    await page.evaluate('document.activeElement.blur()');
+    await page.keyboard.press('i');
+    const field = page.locator('.inbox-entry').getByLabel('Your answer').first();
+    await field.focus();
+    await page.keyboard.press('Escape');
+    expect(await page.evaluate('document.activeElement.className')).toMatch(/^inbox-entry/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { name: 'hello' }).waitFor();
+    expect(page.url()).toMatch(/#\/c\/before$/);
+    await page.keyboard.press('Escape');
+    expect(page.url()).toMatch(/#\/$/);
+  });
+
   it('a person who chose it gets one notification and one sound for all tabs, of new items alone', async () => {
     const page = await stage.look();
     const tabs = [page, await page.context().newPage()];

@@ -108,6 +108,30 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     }
   });
 
+  it('a post that was refused while no page waited is shown in its conversation, and can be written again', async () => {
+    await post('lost', 'hello');
+    await stage.api('POST', 'conversations/lost/messages', {
+      ...{ content: 'a lost wish', to: ['ada'], publisher: 'console' },
+    });
+    await stage.api('POST', 'conversations/lost/messages', {
+      ...{ content: 'of another one', to: ['ada'], publisher: 'alice' },
+    });
+    const page = await stage.look('#/c/lost');
+    const refused = page.locator('.kept-posts .refused');
+    expect(await textOf(refused)).toMatch(/A message of console was refused .*there is no agent "ada"/);
+    await page.getByLabel('Message', { exact: true }).fill('more');
+    await refused.getByRole('button', { name: 'Write it again' }).click();
+    await expect
+      .poll(() => page.getByLabel('Message', { exact: true }).inputValue())
+      .toBe('more\n\na lost wish');
+    await refused.waitFor({ state: 'detached' });
+    const answer = page.waitForResponse(/dead-letters/);
+    await page.reload();
+    await message(page, 'Noted: hello').waitFor();
+    await answer;
+    expect(await refused.count()).toBe(0);
+  });
+
   it('a conversation that waits to be sent is in the list and has the title of its first message', async () => {
     const cable = await layCable(stage.url);
     try {

@@ -155,6 +155,11 @@ export const requests = {
     ),
   tools: () => ask<{ servers: McpServer[] }>('GET', 'tools'),
   deadLetters: (limit: number) => ask<{ letters: DeadLetter[] }>('GET', `dead-letters?limit=${limit}`),
+  deadLettersOf: (conversation: string, publisher: string) =>
+    ask<{ letters: DeadLetter[] }>(
+      'GET',
+      `dead-letters?${new URLSearchParams({ conversation, publisher, limit: '5' })}`,
+    ),
   deadLetter: (sequence: number) => ask<DeadLetter & { original: string }>('GET', `dead-letters/${sequence}`),
   retryLetter: (sequence: number) => ask('POST', `dead-letters/${sequence}/retry`),
   discardLetter: (sequence: number) => ask('DELETE', `dead-letters/${sequence}`),

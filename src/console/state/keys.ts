@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
 import { isFilterOpen } from './list.ts';
-import { go, linkTo, route } from './route.ts';
+import { go, lastConversation, linkTo, route } from './route.ts';
 
 /**
  * The keys of the page. While a person types, only Esc works; it leaves the field.
@@ -58,7 +58,9 @@ function isWriting(target: EventTarget | null): boolean {
 function leaveField({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
   target.blur();
-  focusSelected();
+  const entry = target.closest<HTMLElement>('article');
+  if (entry) entry.focus();
+  else focusSelected();
   return true;
 }
 
@@ -174,17 +176,27 @@ function leave(): boolean {
     go(linkTo.conversation(at.id));
     focusSelected();
   } else if (at.page !== 'list') {
-    go(linkTo.list);
-    focusOn('search');
+    const before = at.page === 'conversation' ? null : lastConversation();
+    go(before ?? linkTo.list);
+    if (before === null) focusOn('search');
   } else return false;
   return true;
 }
 
 /** Starts a message to an agent; `otherwise` is its text if none is written yet. Without an agent, the text alone. */
 export function writeTo(slug: string, otherwise = ''): void {
+  write((text) => (slug === '' ? otherwise : `@${slug} ${text || otherwise}`));
+}
+
+/** Adds a text to the message that is written. */
+export function addToMessage(text: string): void {
+  write((written) => [written, text].filter((part) => part !== '').join('\n\n'));
+}
+
+function write(change: (text: string) => string): void {
   const field = document.getElementById('composer');
   if (!(field instanceof HTMLTextAreaElement)) return;
-  const text = slug === '' ? otherwise : `@${slug} ${field.value || otherwise}`;
+  const text = change(field.value);
   Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set?.call(field, text);
   field.dispatchEvent(new Event('input', { bubbles: true }));
   field.focus();

@@ -32,10 +32,23 @@ export const outbox = signal<readonly KeptPost[]>(
     kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept,
   ),
 );
+/** Ids of refused posts whose text is in the message field again. */
+export const returned = signal<readonly string[]>([]);
+
 /** The first of these posts by conversation. It may begin one that the daemon does not list yet. */
 export const firstPosts = computed<ReadonlyMap<string, KeptPost>>(
   () =>
     new Map([...accepted.value, ...outbox.value].reverse().map((kept) => [kept.conversation, kept] as const)),
+);
+
+/** By conversation, those that wait for a decision of the person. */
+export const refusedPosts = computed<ReadonlyMap<string, KeptPost>>(
+  () =>
+    new Map(
+      outbox.value
+        .filter(({ state }) => state === 'refused')
+        .map((kept) => [kept.conversation, kept] as const),
+    ),
 );
 
 let passes = Promise.resolve();
@@ -56,6 +69,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
   if (mustWait) return true;
   await isTried;
   if (keptOf(post.id)?.state !== 'refused') return true;
+  returned.value = [...returned.value, post.id];
   discard(post.id);
   return false;
 }

@@ -62,9 +62,17 @@ export const linkTo = {
 };
 
 export const route = signal<Route>(routeOf(location.hash));
+let conversation: string | null = null;
 addEventListener('hashchange', () => {
+  if (route.value.page === 'conversation') conversation = linkTo.conversation(route.value.id);
+  else if (route.value.page === 'list') conversation = null;
   route.value = routeOf(location.hash);
 });
+
+/** The conversation that the person left for this page; null: none. */
+export function lastConversation(): string | null {
+  return conversation;
+}
 
 export function go(link: string): void {
   location.hash = link;

@@ -25,6 +25,9 @@ const ON_PAGE_MS = 4_000;
 export const system = signal<System | null>(null);
 const status = signal<Status | null>(null);
 
+/** The number of refused posts, as far as it is known. */
+export const deadLetters = computed(() => status.value?.deadLetters ?? 0);
+
 export const problems = computed<readonly Problem[]>(() => {
   if (isAway.value) return [{ text: 'The daemon does not answer', detail: 'this page shows its last state' }];
   return status.value === null ? [] : problemsOf(status.value);

@@ -4,6 +4,7 @@ import { keepAlerting } from '../state/alerts.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
 import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { keepLetters } from '../state/letters.ts';
 import { keepMarks } from '../state/marks.ts';
 import { openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
@@ -33,6 +34,7 @@ function Console() {
   useEffect(keepMarks, []);
   useEffect(keepAlerting, []);
   useEffect(keepSystem, []);
+  useEffect(keepLetters, []);
   useEffect(() => listenToKeys(openPalette), []);
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {

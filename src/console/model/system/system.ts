@@ -73,6 +73,8 @@ export interface DeadLetter {
   readonly code: string;
   readonly reason: string;
   readonly hint?: string;
+  /** Of the post. */
+  readonly id?: string;
   /** It has only the beginning of the post. */
   readonly truncated?: boolean;
 }

@@ -2,7 +2,7 @@ import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { type ConversationRow, hasFailed, timeOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { isNew, pins } from '../../state/marks.ts';
-import { firstPosts } from '../../state/outbox.ts';
+import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents } from '../../state/session.ts';
 import { Avatar, Icon } from '../parts/parts.tsx';
@@ -79,8 +79,9 @@ function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
 /** The agents that are working, waiting, stopped or failed. */
 function State({ row }: { readonly row: ConversationRow }) {
   const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
-  const post = isBegun(row) ? firstPosts.value.get(row.id) : undefined;
-  if (post) return <span class="waits">{UNSENT[post.state]}</span>;
+  const post = isBegun(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
+  if (post)
+    return <span class={`waits ${post.state === 'refused' ? 'failed' : ''}`}>{UNSENT[post.state]}</span>;
   if (row.running.length > 0) {
     return (
       <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>
