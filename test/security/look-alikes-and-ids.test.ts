@@ -65,7 +65,8 @@ it('a publisher cannot sign with the name of an agent in letters of another scri
 it('a publisher that receives many ids at once cannot derive the ids between them', async () => {
   const alice = await connections.connect(users.options('alice', nats.url));
   const body = JSON.stringify({ content: 'x', includeInContext: false });
-  const asked = Array.from({ length: 100 }, () => alice.request('parley.api.post.alice.demo', body));
+  const ask = () => alice.request('parley.api.post.alice.demo', body, { timeout: 30_000 });
+  const asked = Array.from({ length: 100 }, ask);
   const ids = (await Promise.all(asked)).map((answer) => answer.json<{ id: string }>().id).sort();
   expect(new Set(ids).size).toBe(100);
   // The random part of an id begins with the eleventh character. Consecutive ids share nearly all of it.

@@ -169,6 +169,7 @@ describe('a publisher that guesses the `Nats-Msg-Id` of others and floods them',
     const flood = setInterval(() => alice.publish('parley.in.alice.demo', 'flood', { headers: guess }), 10);
     try {
       await sleep(200);
+      await alice.flush();
       const bob = await connections.connect(who('bob'));
       const said = json({ content: 'by header' });
       const taken = await bob.request('parley.in.bob.demo', said, { headers: guess, timeout: 5_000 });
