@@ -24,7 +24,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       files: { 'script.yaml': SCRIPT },
     });
   });
-  afterEach(() => stage.endOfTest(/net::ERR_/));
+  afterEach(() => stage.endOfTest(/net::ERR_|status of 400/));
   afterAll(() => stage?.close());
 
   const post = (conversation: string, content: string) =>
@@ -130,6 +130,21 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await message(page, 'Noted: hello').waitFor();
     await answer;
     expect(await refused.count()).toBe(0);
+  });
+
+  it('a refused post whose text returned to the message field is not shown again as refused, also after a reload', async () => {
+    await post('told', 'hello');
+    const page = await stage.look('#/c/told');
+    await message(page, 'Noted: hello').waitFor();
+    await page.getByLabel('Your name').fill('Lena Lead');
+    await write(page, 'I am an agent');
+    await page.getByRole('alert').waitFor();
+    const answer = page.waitForResponse(/dead-letters/);
+    await page.reload();
+    await answer;
+    await message(page, 'Noted: hello').waitFor();
+    await expect.poll(() => page.getByLabel('Message', { exact: true }).inputValue()).toBe('I am an agent');
+    expect(await page.locator('.kept-posts .refused').count()).toBe(0);
   });
 
   it('a conversation that waits to be sent is in the list and has the title of its first message', async () => {

@@ -22,12 +22,17 @@ export const lettersHere = computed<readonly DeadLetter[]>(() => {
   void version.value;
   if (letters.value.length === 0) return letters.value;
   const entries = opened.value?.thread.entries ?? [];
-  const told = new Set([...dismissed.value, ...returned.value, ...outbox.value.map(({ post }) => post.id)]);
+  const told = new Set([...dismissed.value, ...outbox.value.map(({ post }) => post.id)]);
   return letters.value.filter(({ id = '' }) => !told.has(id) && entries.every((entry) => entry.id !== id));
 });
 
 export function dismissLetter({ id = '' }: DeadLetter): void {
-  dismissed.value = [...dismissed.value, id].slice(-MOST_DISMISSED);
+  dismiss([id]);
+}
+
+function dismiss(ids: readonly string[]): void {
+  const others = readList(DISMISSED).filter((id) => !ids.includes(id)); // another tab may have changed it
+  dismissed.value = [...others, ...ids].slice(-MOST_DISMISSED);
   keepList(DISMISSED, dismissed.value);
 }
 
@@ -46,7 +51,10 @@ const openedId = computed(() => opened.value?.id ?? null);
 
 /** Reads them when a conversation is opened and when the number of refused posts changes. Runs until the returned function is called. */
 export function keepLetters(): () => void {
-  return effect(() => {
+  const endReturned = effect(() => {
+    if (returned.value.length > 0) dismiss(returned.value);
+  });
+  const endReading = effect(() => {
     const conversation = openedId.value;
     letters.value = [];
     if (conversation === null || deadLetters.value === 0) return;
@@ -61,4 +69,8 @@ export function keepLetters(): () => void {
       isOver = true;
     };
   });
+  return () => {
+    endReturned();
+    endReading();
+  };
 }

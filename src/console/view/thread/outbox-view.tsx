@@ -69,7 +69,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
         A message of <VisibleText text={publisher} /> was refused ({when(at, Date.now())}):{' '}
         <VisibleText text={reason} />
       </p>
-      <p class="muted">
+      <p class="choices">
         <button type="button" class="link" onClick={() => void write()}>
           Write it again
         </button>
