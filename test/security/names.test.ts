@@ -168,10 +168,11 @@ describe('a publisher that guesses the `Nats-Msg-Id` of others and floods them',
     const alice = await connections.connect(who('alice'));
     const flood = setInterval(() => alice.publish('parley.in.alice.demo', 'flood', { headers: guess }), 10);
     try {
-      await sleep(200);
-      await alice.flush();
       const bob = await connections.connect(who('bob'));
+      await sleep(200);
       const said = json({ content: 'by header' });
+      alice.publish('parley.in.alice.demo', 'flood', { headers: guess });
+      await alice.flush(); // the server forgets an id after 100 ms
       const taken = await bob.request('parley.in.bob.demo', said, { headers: guess, timeout: 5_000 });
       expect(taken.json()).toMatchObject({ duplicate: true });
       const named = await ask('bob', 'parley.in.bob.kept', { content: 'by id', id: 'guessed' });
