@@ -71,6 +71,16 @@ describe('group commit', () => {
       expect(await log.read(1, 4)).toEqual(batch(1, 3));
     }));
 
+  it('appends that the end of a group resumes form the next group (LOG-LOG-WRITER-1)', () =>
+    withLog(async ({ log, faults }) => {
+      const appendThree = async () => {
+        for (let round = 0; round < 3; round += 1) await log.append(log.length, batch(log.length, 1));
+      };
+      await Promise.all(Array.from({ length: 20 }, appendThree));
+      expect(faults.done).toMatchObject({ writes: 3, syncs: 3 });
+      expect(await log.read(0)).toEqual(batch(0, 60));
+    }));
+
   it('the rest of a partial write is written again', () =>
     withLog(async ({ log, faults, path, reopened }) => {
       faults.write.push(1, 30, 7);

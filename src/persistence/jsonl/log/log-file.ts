@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, fdatasync, write } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UNLINKED } from '../../../kernel/index.ts';
@@ -47,12 +47,21 @@ export const nodeLogFiles: LogFiles = {
   },
 };
 
+/**
+ * Writes and syncs by callbacks: the promises of a handle take a third of the processor time of an append. `handle.fd` is -1
+ * as soon as the handle is being closed, and the writer of a log closes it after its last sync: no other file is written to.
+ */
 function logFileOn(handle: FileHandle): LogFile {
   return {
-    async write(bytes, position) {
-      return (await handle.write(bytes, 0, bytes.byteLength, position)).bytesWritten;
-    },
-    sync: () => handle.datasync(),
+    write: (bytes, position) =>
+      new Promise((resolve, reject) => {
+        const done = (error: Error | null, written: number) => (error ? reject(error) : resolve(written));
+        write(handle.fd, bytes, 0, bytes.byteLength, position, done);
+      }),
+    sync: () =>
+      new Promise((resolve, reject) => {
+        fdatasync(handle.fd, (error) => (error ? reject(error) : resolve()));
+      }),
     truncate: (length) => handle.truncate(length),
     read: (position, length) => readFrom(handle, position, length),
     // One read: `readFile` reads in chunks and copies them together.

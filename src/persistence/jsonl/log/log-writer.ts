@@ -1,4 +1,4 @@
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { nextTick } from 'node:process';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { AppendOutcome } from '../../port.ts';
 import { logClosed } from '../../rules.ts';
@@ -98,8 +98,8 @@ export class LogWriter {
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
-      // Callers that the last group or the same event resumed append within this turn, and share a sync.
-      await nextTurnOfTheLoop();
+      // Callers that the last group or the same event resumed append before this, and share a sync.
+      await new Promise<void>((resolve) => nextTick(resolve));
       await this.#commit(this.#takeGroup());
     }
     this.#draining = null;
