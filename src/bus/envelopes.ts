@@ -16,7 +16,7 @@ export function packEntries(entries: readonly Entry[], maxBytes: number): Uint8A
   let batch: string[] = [];
   let size = frame;
   const flush = () => {
-    if (batch.length > 0) messages.push(encoder.encode(`{"entries":[${batch.join(',')}]}`));
+    if (batch.length > 0) messages.push(Buffer.from(`{"entries":[${batch.join(',')}]}`));
     batch = [];
     size = frame;
   };

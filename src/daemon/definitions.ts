@@ -95,10 +95,10 @@ export class Definitions {
     return hash === undefined ? undefined : this.#known.get(hash);
   }
 
-  /** Stores what the entries name (DEFINITIONS-1). */
-  async store(entries: readonly Entry[]): Promise<void> {
-    const hashes = entries.flatMap(hashesIn);
-    await Promise.all([...new Set(hashes)].map((hash) => this.#store(hash)));
+  /** Stores what the entries name (DEFINITIONS-1). Null: all of it is stored, as for most appends. */
+  store(entries: readonly Entry[]): Promise<unknown> | null {
+    const missing = entries.flatMap(hashesIn).filter((hash) => this.#stored.get(hash) !== 'stored');
+    return missing.length === 0 ? null : Promise.all([...new Set(missing)].map((hash) => this.#store(hash)));
   }
 
   async #store(hash: string): Promise<void> {

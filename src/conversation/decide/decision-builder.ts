@@ -95,8 +95,10 @@ export class DecisionBuilder {
       createdAt: new Date(this.context.now).toISOString(),
     };
     // Without undefined fields: an entry in memory must equal the entry read from disk.
-    for (const [key, value] of Object.entries(draft))
+    for (const key in draft) {
+      const value = draft[key as keyof NewEntry];
       if (value !== undefined) entry[key] = stored(key, value);
+    }
     this.copy(entry as unknown as Entry);
     return this.nextIndex - 1;
   }

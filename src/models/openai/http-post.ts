@@ -45,12 +45,13 @@ export interface HttpRequest {
 }
 
 /** Starts to send the request. Throws if it cannot be sent, for example because of a header. */
-export function post({ target, headers, body }: HttpRequest): ClientRequest {
-  const { transport, host, options } = target;
+export function post(request: HttpRequest): ClientRequest {
+  const { body, target } = request;
+  const { transport, options } = target;
   const sent = transport.request({
     ...options,
     // A list is written as it is, so a header `host` does not change which name the certificate must have.
-    headers: listOf(new Map([['host', host], ...headers, ...fixed(body)])),
+    headers: headersOf(request),
   });
   limitConnecting(sent, transport.ready);
   for (const piece of body.slice(0, -1)) sent.write(piece);
@@ -58,16 +59,13 @@ export function post({ target, headers, body }: HttpRequest): ClientRequest {
   return sent;
 }
 
-function fixed(body: ModelRequest['body']): [string, string][] {
-  return [
-    ['accept-encoding', 'identity'], // nothing decompresses the body
-    ['content-length', String(bodyLength(body))],
-  ];
-}
+const FIXED: ReadonlySet<string> = new Set(['accept-encoding', 'content-length']);
 
-function listOf(headers: ReadonlyMap<string, string>): string[] {
-  const list: string[] = [];
-  for (const [name, value] of headers) list.push(name, value);
+function headersOf({ target, headers, body }: HttpRequest): string[] {
+  const list = headers.has('host') ? [] : ['host', target.host];
+  for (const [name, value] of headers) if (!FIXED.has(name)) list.push(name, value);
+  list.push('accept-encoding', 'identity'); // nothing decompresses the body
+  list.push('content-length', String(bodyLength(body)));
   return list;
 }
 

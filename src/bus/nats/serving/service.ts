@@ -207,8 +207,6 @@ function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswe
   else message.respond(body);
 }
 
-const encoder = new TextEncoder();
-
 /**
  * The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. What is
  * published in one turn of the event loop is written together: each write to a socket takes as long as several publishes.
@@ -244,7 +242,7 @@ export function createFeeds(connection: NatsConnection, subjects: Subjects, maxP
     },
     publishLive(conversation, agent, chunk) {
       if (!NAME_PATTERN.test(conversation) || !SLUG_PATTERN.test(agent)) return;
-      send(subjects.live(conversation, agent), encoder.encode(JSON.stringify(chunk)));
+      send(subjects.live(conversation, agent), Buffer.from(JSON.stringify(chunk)));
     },
     publishAudit(conversation, record) {
       if (!NAME_PATTERN.test(conversation)) return;

@@ -43,6 +43,7 @@ export class Decider {
   /** WORKER-4: the claim is decided first. Null: none is needed. */
   async takeOver(items: readonly Item[], isLeaving: boolean): Promise<Decision | null> {
     const { id, runtime, ledger, owner } = this.#parts;
+    if (!runtime.ownership.isShared) return null;
     const command = await owner.claim({
       state: ledger.state,
       commands: items.map((item) => item.command),

@@ -73,6 +73,7 @@ export class Effects {
 
   /** Must be called before the entries that request these effects are appended. */
   async announce(effects: readonly Effect[]): Promise<void> {
+    if (this.#requests.size === 0 && !effects.some(({ type }) => type === 'run-tool')) return;
     this.#requests = await recordRequests(this.#conversation, effects, this.#requests, this.#runtime);
   }
 
