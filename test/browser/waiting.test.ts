@@ -163,6 +163,8 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       await message(page, 'Noted: A plan').waitFor();
       await expect.poll(() => row.innerText()).toMatch(/chat/);
       expect(await row.count()).toBe(1);
+      await stage.api('DELETE', `conversations/${new URL(page.url()).hash.replace('#/c/', '')}`);
+      await expect.poll(() => row.count()).toBe(0);
     } finally {
       await cable.close();
     }

@@ -49,7 +49,7 @@ function change({ whole, conversations, deleted }: ListChange): void {
   if (whole) all.replace(changed);
   else all.change(changed, deleted);
   batch(() => {
-    forgetAccepted(deleted);
+    forgetAccepted((id) => (whole ? all.get(id) === undefined : deleted.includes(id)));
     rows.value = all.sorted;
     sharedTitles.value = all.sharedTitles;
     isListed.value = true;

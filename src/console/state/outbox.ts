@@ -79,10 +79,10 @@ export function sendAgain(id: string): void {
   void flush();
 }
 
-/** The conversation was deleted. */
-export function forgetAccepted(conversations: readonly string[]): void {
-  if (accepted.value.some(({ conversation }) => conversations.includes(conversation)))
-    accepted.value = accepted.value.filter(({ conversation }) => !conversations.includes(conversation));
+/** Conversations that were deleted. */
+export function forgetAccepted(isGone: (conversation: string) => boolean): void {
+  if (accepted.value.some(({ conversation }) => isGone(conversation)))
+    accepted.value = accepted.value.filter(({ conversation }) => !isGone(conversation));
 }
 
 export function discard(id: string): void {

@@ -142,10 +142,12 @@ export function report(error: unknown): void {
   notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
 }
 
+const CHANGE_NAME = 'Choose another name for your messages.';
+
 /** The daemon's hints name fields and options, which the page has under other names. */
 const HINTS: Readonly<Record<string, string>> = {
-  AUTHOR_IS_AN_AGENT: 'Change your name below the message field.',
-  INVALID_AUTHOR: 'Change your name below the message field.',
+  AUTHOR_IS_AN_AGENT: CHANGE_NAME,
+  INVALID_AUTHOR: CHANGE_NAME,
 };
 
 function hintOf(error: unknown): string {
