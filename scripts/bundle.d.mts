@@ -1,5 +1,9 @@
-/** The name of an output, without `.js`, and its source below `src`. */
-export const LIBRARIES: Readonly<Record<string, string>>;
+/** The name of an output, without its extension, and its source below `src`. */
+type Entries = Readonly<Record<string, string>>;
+
+export const PROGRAM: Entries;
+export const LIBRARIES: Entries;
+export const HAVE_EFFECTS: readonly string[];
 
 interface BundleOptions {
   readonly root: string;

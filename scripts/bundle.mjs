@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
 /** Below `src`. `thread` is next to the chunks, where `thread-index.ts` looks for it. */
-const PROGRAM = { 'cli/main': 'cli/main.ts', thread: 'search/thread.ts' };
+export const PROGRAM = { 'cli/main': 'cli/main.ts', thread: 'search/thread.ts' };
 export const LIBRARIES = {
   index: 'index.ts',
   'client/index': 'client/index.ts',
@@ -15,6 +15,17 @@ export const LIBRARIES = {
 
 /** A native addon and WebAssembly are files of their own. */
 const FROM_DISK = /^(?:fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
+
+/**
+ * Modules below `src` that do more than define their exports when they are loaded. Others are left out where nothing of them
+ * is used, also behind an index: so a command loads what it needs.
+ */
+export const HAVE_EFFECTS = [
+  'cli/main.ts',
+  'search/thread.ts',
+  'bus/nats/connection/native-signatures.ts',
+  'bus/nats/connection/received-headers.ts',
+];
 
 export function bundleProgram(options) {
   return bundle({ ...options, entries: PROGRAM, extension: 'cjs' });
@@ -31,6 +42,8 @@ async function bundle({ root, outDir, entries, extension, plugins = [], sourcema
   const isModule = extension === 'js';
   /** A bundle without these packages could not be loaded. */
   const missing = [];
+  const source = join(root, 'src/');
+  const effects = new Set(HAVE_EFFECTS.map((file) => join(source, file)));
   const build = await rolldown({
     cwd: root,
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(root, 'src', file)])),
@@ -39,6 +52,7 @@ async function bundle({ root, outDir, entries, extension, plugins = [], sourcema
     logLevel: 'warn', // errors are thrown
     onLog: (_level, { code, message }) => code === 'UNRESOLVED_IMPORT' && missing.push(message),
     tsconfig: false, // a folder above may have one
+    treeshake: { moduleSideEffects: (id) => (id.startsWith(source) ? effects.has(id) : undefined) },
     plugins,
     ...(isModule ? {} : { transform: { define: { 'import.meta.url': 'address_of_module' } } }),
   });

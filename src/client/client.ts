@@ -13,7 +13,6 @@ import {
   type NatsOptions,
   openNats,
   refusedCredentials,
-  urlWithoutSecrets,
 } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
@@ -69,35 +68,14 @@ export interface ParleyClient {
   close(): Promise<void>;
 }
 
-/** Null is what `readConnectionFile` returns where no daemon left its address: refused with a hint. */
-export async function connect(options: ClientOptions | null): Promise<ParleyClient> {
-  if (options === null) {
-    throw new ParleyError(
-      'DAEMON_NOT_RUNNING',
-      'connect: no daemon has left its address in that data directory',
-      {
-        hint: 'start one with `parley up`, or name its server: connect({ url: "nats://127.0.0.1:4222" })',
-      },
-    );
-  }
-  requireUrl(options);
+/** `url`: without users and passwords. */
+export async function openClient(options: ClientOptions, url: string): Promise<ParleyClient> {
   const subjects = createSubjects(options.prefix); // refuses a bad prefix before anything is opened
   const connection = await openNats({ name: 'parley-client', ...options });
-  const url = urlWithoutSecrets(options.url);
   return createClient(connection, subjects, {
     url,
     policy: { ...DEFAULT_POLICY, ...options.requests },
     refused: (cause) => refusedCredentials(url, options, cause),
-  });
-}
-
-/** Programs without type checks call `connect` too. */
-function requireUrl(options: Partial<ClientOptions> | undefined): void {
-  const url: unknown = options?.url;
-  const urls: readonly unknown[] = Array.isArray(url) ? url : [url];
-  if (urls.length > 0 && urls.every((one) => typeof one === 'string' && one.trim() !== '')) return;
-  throw new ParleyError('CONFIG_INVALID', `connect: url is ${JSON.stringify(url) ?? 'missing'}`, {
-    hint: 'name the NATS server, or a list of them: connect({ url: "nats://127.0.0.1:4222" }); what `parley up` wrote down is `await readConnectionFile("data")`',
   });
 }
 

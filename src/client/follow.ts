@@ -1,6 +1,7 @@
 import { type Arrival, Follower, type LiveChunk } from '../bus/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
+import { isUnreachable } from './unreachable.ts';
 import type { AnswerOf } from './verbs.ts';
 
 /**
@@ -43,14 +44,7 @@ export interface FollowSource {
 }
 
 const DEFAULT_POLL_MS = 3_000;
-/** Transient failures: the daemon restarts, the network recovers. */
-const TRANSIENT = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT', 'NATS_REQUEST_FAILED']);
 const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
-
-/** Whether the request failed because the daemon does not answer. It may be repeated later, a post with the same id. */
-export function isUnreachable(error: unknown): boolean {
-  return error instanceof ParleyError && TRANSIENT.has(error.code);
-}
 
 export async function* followConversation(
   source: FollowSource,

@@ -1,17 +1,17 @@
 /**
  * `parleyd/client`: post, request, follow or be an agent from any program that has a NATS connection.
  *
- * client.ts           `connect`, and the client itself
+ * connect.ts          `connect`; client.ts: the client itself, loaded at the first connection
  * verbs.ts            names for the requests and answers of `src/bus/contract.ts`
  * requests.ts         one request with its retries
- * follow.ts           each entry of a conversation once, in order, and the live text
+ * follow.ts           each entry of a conversation once, in order, and the live text; unreachable.ts: which errors it waits out
  * agent.ts            a program as an agent; agent-turn.ts: its types; offered-turn.ts: one turn
  * connection-file.ts  the address that a daemon leaves in its data directory
  *
  * Everything exported here is public. Every failure is a `ParleyError`.
  */
 export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
-export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
+export type { NatsOptions } from '../bus/nats/index.ts';
 export {
   adviceOn,
   createTurnWatch,
@@ -28,6 +28,7 @@ export {
   finishNotice,
   type Hunk,
   type MessageEntry,
+  MODES,
   type Mode,
   type ModelFailure,
   modeSchema,
@@ -43,7 +44,7 @@ export {
   type Used,
   type ViewReport,
 } from '../conversation/index.ts';
-export { ParleyError } from '../kernel/index.ts';
+export { ParleyError, urlWithoutSecrets } from '../kernel/index.ts';
 export type {
   AgentAnswer,
   AgentHandler,
@@ -51,7 +52,8 @@ export type {
   AgentTurn,
   RunningAgent,
 } from './agent-turn.ts';
-export { type ClientOptions, connect, type ParleyClient, type PostOptions } from './client.ts';
+export type { ClientOptions, ParleyClient, PostOptions } from './client.ts';
+export { connect } from './connect.ts';
 export {
   type ConnectionFile,
   connectionFilePath,
@@ -59,6 +61,7 @@ export {
   removeConnectionFile,
   writeConnectionFile,
 } from './connection-file.ts';
-export { type FollowEvent, type FollowOptions, isUnreachable } from './follow.ts';
+export type { FollowEvent, FollowOptions } from './follow.ts';
 export type { RequestPolicy } from './requests.ts';
+export { isUnreachable } from './unreachable.ts';
 export type * from './verbs.ts';

@@ -28,7 +28,7 @@ export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } f
 export { createIdSource, type NewId } from './ids.ts';
 export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
-export { isBareServer, refuseOtherPrefix, splitUrls } from './nats-names.ts';
+export { isBareServer, refuseOtherPrefix, splitUrls, urlWithoutSecrets } from './nats-names.ts';
 export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';
 export {
   closeData,

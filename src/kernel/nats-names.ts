@@ -16,6 +16,13 @@ export function splitUrls(urls: string | readonly string[]): string[] {
   return [...new Set(all.filter((text) => text !== ''))];
 }
 
+/** The servers without users and passwords, separated by commas. */
+export function urlWithoutSecrets(url: string | readonly string[]): string {
+  return splitUrls(url)
+    .map((one) => one.replace(/^([A-Za-z]+:\/\/)?.*@/, (_, scheme: string | undefined) => scheme ?? ''))
+    .join(',');
+}
+
 /**
  * Refuses a stream whose subjects differ from `wanted` only in their prefix. Prefixes that differ only in case, or in `.` and
  * `_`, share stream names, and each daemon would remove the other's subjects.

@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HAVE_EFFECTS, PROGRAM } from '../../scripts/bundle.mjs';
 import { cruiseSource, ROOT, violations } from './cruise.ts';
 import { RULES } from './import-rules.ts';
 
@@ -20,6 +21,19 @@ describe('the modules of src/', () => {
     expect(targetsOf('src/kernel/ids.ts').join()).toContain('node_modules/ulid/');
     const unresolved = modules.flatMap((module) => module.dependencies.filter((to) => to.couldNotResolve));
     expect(unresolved.map((to) => to.module)).toEqual([]);
+  });
+
+  it('that are imported for their effect alone are known to the bundler, which leaves out others', async () => {
+    const source = join(ROOT, 'src');
+    const files = (await readdir(source, { recursive: true })).filter((file) => file.endsWith('.ts'));
+    const imported: string[] = [];
+    for (const file of files) {
+      const text = await readFile(join(source, file), 'utf8');
+      for (const [, path = ''] of text.matchAll(/^import '(\..+)';$/gm))
+        imported.push(join(dirname(file), path));
+    }
+    const entries = Object.values(PROGRAM);
+    expect([...entries, ...imported].sort()).toEqual([...HAVE_EFFECTS].sort());
   });
 });
 

@@ -1,4 +1,4 @@
-import { modeSchema, type ParleyClient, ParleyError } from '../../client/index.ts';
+import { MODES, type ParleyClient, ParleyError } from '../../client/index.ts';
 import type { Actor } from '../options/publisher.ts';
 import { renderAgents } from '../render/agents.ts';
 import { renderState } from '../render/conversation.ts';
@@ -43,9 +43,9 @@ export async function execute(
 }
 
 function enterMode({ client, conversation, actor }: Chat, line: ChatLine & { kind: 'mode' }) {
-  const mode = modeSchema.safeParse(line.mode);
-  if (!mode.success) {
+  const mode = MODES.find((one) => one === line.mode);
+  if (mode === undefined) {
     throw new ParleyError('USAGE', `there is no mode ${line.mode}`, { hint: 'chat, agent or run' });
   }
-  return client.request('mode', { conversation, mode: mode.data, agent: line.agent, ...actor });
+  return client.request('mode', { conversation, mode, agent: line.agent, ...actor });
 }

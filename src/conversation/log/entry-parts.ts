@@ -1,11 +1,7 @@
 import { z } from 'zod';
+import { MODES } from './names.ts';
 
 /** The parts of entries: author, delivery, mode, tool call, risk, usage; and the fields that every entry has. */
-
-/** Conversation ids and publisher names. */
-export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
-/** Agent slugs. */
-export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
 export const authorSchema = z.object({
   kind: z.enum(['person', 'agent', 'system']),
@@ -21,8 +17,7 @@ export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parl
 export const deliveryModeSchema = z.enum(['steer', 'queue', 'interrupt']);
 export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
 
-export const modeSchema = z.enum(['chat', 'agent', 'run']);
-export type Mode = z.infer<typeof modeSchema>;
+export const modeSchema = z.enum(MODES);
 
 /** The address of a tool call: the index of its assistant entry and its position in it (L10). */
 export const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });

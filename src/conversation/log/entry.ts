@@ -18,6 +18,7 @@ import { teamFields } from './team-entries.ts';
  */
 
 export * from './entry-parts.ts';
+export * from './names.ts';
 export * from './team-entries.ts';
 
 const indexList = z.array(z.int().nonnegative());

@@ -9,7 +9,6 @@ import {
   type NatsOptions,
   openNats,
   requireReplicas,
-  urlWithoutSecrets,
   watchConnection,
 } from '../../bus/nats/index.ts';
 import {
@@ -26,6 +25,7 @@ import {
   PACKAGE,
   ParleyError,
   type Releasers,
+  urlWithoutSecrets,
   VERSION,
 } from '../../kernel/index.ts';
 import {

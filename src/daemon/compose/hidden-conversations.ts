@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { createSubjects } from '../../bus/index.ts';
-import { closeConnection, openNats, urlWithoutSecrets, watchConnection } from '../../bus/nats/index.ts';
+import { closeConnection, openNats, watchConnection } from '../../bus/nats/index.ts';
 import type { Config } from '../../config/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { messageOf, ParleyError, urlWithoutSecrets } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openStreamSource } from '../../persistence/jetstream/index.ts';
 import type { Composition } from './compose.ts';

@@ -88,8 +88,8 @@ describe('up', () => {
 
   it('up --allow-crash-points gives the faults of its environment to the daemon', async () => {
     const { played, options } = playedDaemon();
-    const chaos = () => import('../../../src/chaos/index.ts');
-    const rooms = { ...options.rooms, chaos };
+    const loaded = await import('../../../src/chaos/index.ts'); // takes longer than the poll below
+    const rooms = { ...options.rooms, chaos: async () => loaded };
     const env = { PARLEY_NO_FENCE: '1' };
     const running = start(['up', '--allow-crash-points'], { ...options, rooms, env });
     await expect.poll(running.output).toContain('Parley is up');

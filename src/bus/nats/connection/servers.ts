@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
-import { splitUrls } from '../../../kernel/index.ts';
+import { splitUrls, urlWithoutSecrets } from '../../../kernel/index.ts';
 
 /**
  * The configured servers, in their order.
@@ -24,13 +24,6 @@ export interface NamedServer {
 }
 
 const SCHEME = /^[A-Za-z]+:\/\//;
-/** The servers without users and passwords, separated by commas. */
-export function urlWithoutSecrets(url: string | readonly string[]): string {
-  return splitUrls(url)
-    .map((one) => one.replace(/^([A-Za-z]+:\/\/)?.*@/, (_, scheme: string | undefined) => scheme ?? ''))
-    .join(',');
-}
-
 export function namedServers(url: string | readonly string[]): NamedServer[] {
   const urls = splitUrls(url);
   const logins = urls.map(loginIn);

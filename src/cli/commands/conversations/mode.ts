@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { type Mode, modeSchema } from '../../../client/index.ts';
+import { MODES, type Mode } from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
@@ -17,7 +17,7 @@ export function addMode(program: Command, act: Act): void {
     .command('mode')
     .description('enter a mode')
     .argument('<conversation>', 'its id', conversationId)
-    .addArgument(new Argument('<mode>').choices(modeSchema.options))
+    .addArgument(new Argument('<mode>').choices(MODES))
     .option('--agent <slug>', 'the agent that gets the floor')
     .option('--workflow <id>', 'the workflow, with mode run')
     .option('--input <text>', 'the first message of the run (default: the next message to its agent)');

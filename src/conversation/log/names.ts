@@ -1,0 +1,9 @@
+/** What names look like. Without schemas, so that commands that check a name load none. */
+
+/** Conversation ids and publisher names. */
+export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
+/** Agent slugs. */
+export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
+
+export const MODES = ['chat', 'agent', 'run'] as const;
+export type Mode = (typeof MODES)[number];
