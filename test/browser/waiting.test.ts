@@ -24,7 +24,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       files: { 'script.yaml': SCRIPT },
     });
   });
-  afterEach(() => stage.endOfTest(/net::ERR_|status of 400/));
+  afterEach(() => stage.endOfTest(/net::ERR_|status of 4(00|29)/));
   afterAll(() => stage?.close());
 
   const post = (conversation: string, content: string) =>
@@ -106,6 +106,27 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     } finally {
       await cable.close();
     }
+  });
+
+  it('a post over the rate is sent again when the daemon said, and not before, also if more are written', async () => {
+    await post('rated', 'hello');
+    const page = await stage.look('#/c/rated');
+    await message(page, 'Noted: hello').waitFor();
+    let refusals = 0;
+    let openAt = Number.POSITIVE_INFINITY;
+    await page.route('**/messages', async (route) => {
+      if (Date.now() >= openAt) return route.continue();
+      refusals++;
+      openAt = Math.min(openAt, Date.now() + 5_000);
+      const json = { code: 'RATE_LIMITED', detail: 'Too many messages.', hint: '' };
+      return route.fulfill({ status: 429, headers: { 'retry-after': '6' }, json });
+    });
+    await write(page, 'the first');
+    await page.locator('.kept-posts li', { hasText: 'Too many messages.' }).waitFor();
+    await write(page, 'the second');
+    await message(page, 'Noted: the second').waitFor({ timeout: 20_000 });
+    expect(await message(page, 'Noted: the first').count()).toBe(1);
+    expect(refusals).toBe(1);
   });
 
   it('a post that was refused while no page waited is shown in its conversation, and can be written again', async () => {

@@ -50,12 +50,15 @@ export class RequestError extends Error {
   readonly status: number;
   readonly code: string;
   readonly hint: string;
+  /** Milliseconds before the same request may succeed; 0: not known. */
+  readonly afterMs: number;
 
-  constructor(status: number, code: string, message: string, hint: string) {
+  constructor(status: number, code: string, message: string, hint: string, afterMs = 0) {
     super(message);
     this.status = status;
     this.code = code;
     this.hint = hint;
+    this.afterMs = afterMs;
   }
 }
 
@@ -109,7 +112,9 @@ async function refusalOf(response: Response): Promise<RequestError> {
     return typeof value === 'string' ? value : otherwise;
   };
   const code = text('code', `HTTP_${response.status}`);
-  return new RequestError(response.status, code, text('detail', response.statusText), text('hint', ''));
+  const seconds = Number(response.headers.get('retry-after')) || 0;
+  const [detail, hint] = [text('detail', response.statusText), text('hint', '')];
+  return new RequestError(response.status, code, detail, hint, seconds * 1_000);
 }
 
 /** Bytes of a request's body that the daemon accepts. */

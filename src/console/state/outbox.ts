@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import { checkSize, isRetryable, type Post, requests, Unreachable } from '../api/requests.ts';
+import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
 import { access, isAway, report, sender } from './session.ts';
 
@@ -9,6 +9,7 @@ import { access, isAway, report, sender } from './session.ts';
  * OUTBOX-1 A post is stored with its id before it is sent. The daemon appends a post that it gets twice once.
  * OUTBOX-2 Posts are sent one at a time, and those of a conversation in the order in which they were written.
  * OUTBOX-3 A post without an answer is sent again until there is one. A refused post is kept until the person decides.
+ * OUTBOX-4 After an answer that names a time, nothing is sent before: each attempt would be refused, and recorded as refused.
  */
 
 export interface KeptPost {
@@ -21,6 +22,7 @@ export interface KeptPost {
 }
 
 const RETRY_MS = 2_000;
+const LONGEST_WAIT_MS = 300_000;
 /** Posts that are shown until the log has them. */
 const MOST_ACCEPTED = 20;
 
@@ -52,6 +54,8 @@ export const refusedPosts = computed<ReadonlyMap<string, KeptPost>>(
 );
 
 let passes = Promise.resolve();
+/** OUTBOX-4. Milliseconds since the epoch. */
+let notBefore = 0;
 let retry: ReturnType<typeof setTimeout> | undefined;
 
 /** Tries to send it. False: it was refused, and the person sees the reason. */
@@ -106,7 +110,7 @@ async function sendAll(): Promise<void> {
   for (const { conversation, post } of outbox.peek()) {
     const kept = keptOf(post.id);
     if (!kept || kept.state === 'refused') continue;
-    if (isUnreachable || blocked.has(conversation)) {
+    if (isUnreachable || blocked.has(conversation) || Date.now() < notBefore) {
       if (kept.state === 'sending') change(post.id, 'waiting');
       continue;
     }
@@ -120,6 +124,7 @@ async function sendAll(): Promise<void> {
     if (!error) continue;
     if (isRetryable(error)) {
       blocked.add(conversation); // OUTBOX-2
+      if (error instanceof RequestError) notBefore = Date.now() + Math.min(error.afterMs, LONGEST_WAIT_MS);
       isUnreachable = error instanceof Unreachable;
       change(post.id, 'waiting', isUnreachable ? undefined : error.message);
     } else {
@@ -127,7 +132,8 @@ async function sendAll(): Promise<void> {
       report(error);
     }
   }
-  if (outbox.peek().some(({ state }) => state !== 'refused')) retry = setTimeout(flush, RETRY_MS); // OUTBOX-3
+  if (outbox.peek().some(({ state }) => state !== 'refused'))
+    retry = setTimeout(flush, Math.max(RETRY_MS, notBefore - Date.now())); // OUTBOX-3, OUTBOX-4
 }
 
 const keptOf = (id: string) => outbox.peek().find(({ post }) => post.id === id);
