@@ -1,19 +1,24 @@
 import { hash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { cachedDataVersionTag } from 'node:v8';
 import { constants, Script } from 'node:vm';
 
 /**
  * Loads a bundle of CommonJS modules, and keeps what V8 compiled of them beside it: a third of a start is compilation.
  * (`module.enableCompileCache` does the same for Node 22 and later.)
  *
- * COMPILED-1 Compiled code is used only for the exact source and version of Node that it was made from, and only if it is whole.
- * COMPILED-2 Without it, and where it cannot be written, the source is compiled.
+ * COMPILED-1 Compiled code is used only for the exact source, version of Node and options of V8 that it was made from, and only
+ *    if it is whole.
+ * COMPILED-2 Without it, and where it cannot be written, the source is compiled. A part of it is not left there.
  */
 
 /** Functions that the program called by then are compiled code, too. */
 const SAVED_AFTER_MS = 3_000;
+
+/** Of compiled code that this process can use: V8 rejects that of other options. */
+const KIND = `${process.version}-${process.arch}-${cachedDataVersionTag()}`;
 
 const loaded = new Map();
 /** The modules without compiled code. */
@@ -34,7 +39,7 @@ export function load(path) {
 
 function scriptOf(path) {
   const source = readFileSync(path, 'utf8');
-  const kept = join(dirname(path), 'compiled', `${hash('sha1', source)}-${process.version}-${process.arch}`);
+  const kept = join(dirname(path), 'compiled', `${hash('sha1', source)}-${KIND}`);
   const script = new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
     filename: path,
     cachedData: readWhole(kept),
@@ -64,12 +69,21 @@ function saveLater(file, script) {
 function save() {
   for (const [file, script] of compiled.splice(0)) {
     const data = script.createCachedData();
+    const draft = `${file}.${process.pid}`;
     try {
       mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(`${file}.${process.pid}`, Buffer.concat([hash('sha1', data, 'buffer'), data]));
-      renameSync(`${file}.${process.pid}`, file);
+      writeFileSync(draft, Buffer.concat([hash('sha1', data, 'buffer'), data]));
+      renameSync(draft, file);
     } catch {
-      return; // a folder of another user, or a read-only or full disk
+      return removeIfPossible(draft); // a folder of another user, or a read-only or full disk
     }
+  }
+}
+
+function removeIfPossible(file) {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // in a folder that cannot be written
   }
 }

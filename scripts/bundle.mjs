@@ -60,6 +60,7 @@ async function bundle({ root, outDir, entries, extension, plugins = [], sourcema
     const { output } = await build.write({
       dir: outDir,
       format: isModule ? 'esm' : 'cjs',
+      strict: true, // as in the modules that it is made of
       intro: isModule ? '' : ADDRESS,
       sourcemap,
       entryFileNames: `[name].${extension}`,

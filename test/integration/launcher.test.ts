@@ -78,6 +78,13 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect(await launch(folder)).toEqual({ code: 3, stdout: '["ls","--json"]\n', stderr: '' });
   });
 
+  it('the program is strict code, as the modules that it is made of', async () => {
+    const folder = await packageOf({
+      'src/cli/main.ts': 'console.log((function (this: unknown) { return typeof this; })());',
+    });
+    expect((await launch(folder)).stdout).toBe('undefined\n');
+  });
+
   it('the launcher ignores the tsconfig.json of the working directory', async () => {
     const folder = await packageOf({
       'src/cli/main.ts': `import { ulid } from 'ulid';\nconsole.log(typeof ulid);`,
@@ -243,6 +250,23 @@ console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includ
       'a package',
     );
     expect(await launch(folder)).toEqual({ code: 0, stdout: 'one\n', stderr: '' });
+  });
+
+  it('COMPILED-1: starts with different options of V8 do not replace the compiled code of each other', async () => {
+    const folder = await built(texts.one);
+    for (const options of [[], ['--max-old-space-size=300'], []])
+      expect((await launch(folder, options)).stdout).toBe('one\n');
+    expect(await readdir(compiledIn(folder))).toHaveLength(2);
+  });
+
+  it('COMPILED-2: compiled code that cannot be written leaves no parts of it', async () => {
+    const folder = await built(texts.one);
+    await launch(folder);
+    const file = await compiledOf(folder);
+    await rm(file);
+    await mkdir(file);
+    expect(await launch(folder)).toEqual({ code: 0, stdout: 'one\n', stderr: '' });
+    expect(await compiledOf(folder)).toBe(file);
   });
 
   it('the launcher reports that there is neither source nor build', async () => {
