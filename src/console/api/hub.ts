@@ -5,7 +5,8 @@ import { createEventParser, type ServerEvent } from './event-stream.ts';
 /**
  * One event stream (`GET /api/events`) for several tabs: in a SharedWorker, or in the page where there is none.
  *
- * HUB-1 A tab gets each entry of its conversation once, in order, from its index on, over all reconnections.
+ * HUB-1 A tab gets each entry of its conversation once, in order, from its index on, over all reconnections. It gets text
+ *    after the entries before it.
  * HUB-2 When a tab follows another conversation, the next stream is open before the last one is closed.
  * HUB-3 It reconnects with increasing pauses up to a limit. A connection without data or heartbeat for too long is lost.
  * HUB-4 A tab that is silent for too long is gone. What it wants is sent again while it lives.
@@ -250,7 +251,8 @@ export class Hub {
   /** A stream begins with the text so far, so the last one is not needed when it is open. */
   #takeChunk({ conversation, ...chunk }: Chunk & { readonly conversation: string }, stream: Stream): void {
     if (stream !== this.#stream && this.#stream?.state.kind === 'live') return;
-    this.#send(conversation, (_, id) => ({ kind: 'chunk', id, chunk }));
+    const position = stream.positions.get(conversation) ?? 0;
+    this.#send(conversation, (member, id) => (member.next < position ? null : { kind: 'chunk', id, chunk })); // HUB-1
   }
 
   #takeList({ version, ...change }: ListChange & { readonly version: string }, stream: Stream): void {

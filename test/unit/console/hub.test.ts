@@ -104,6 +104,28 @@ describe('the hub of the tabs', () => {
     expect(one.texts()).toEqual(['d0', 'd1']);
   });
 
+  it('HUB-1 a tab that joins later gets no text from the stream whose entries it does not have', async () => {
+    const [shared, first, second] = [hub(), tab(), tab()];
+    shared.want(first.client, wants('a'));
+    await settle();
+    await sendEntries(newest(), 'a', 0, 1);
+    shared.want(second.client, wants('a'));
+    const text = { conversation: 'a', agent: 'pm', turnId: 't', call: 'c', type: 'text' };
+    newest().send('live', { ...text, n: 1, delta: 'end' });
+    await settle(5); // the next stream is not asked for yet
+    expect([first.texts(), second.texts()]).toEqual([['end'], []]);
+    await settle();
+    await sendEntries(newest(), 'a', 0, 1);
+    newest().send('live', { ...text, n: 1, from: 0, delta: 'beginning and end' });
+    await settle();
+    expect(second.texts()).toEqual(['beginning and end']);
+    expect(second.got.map(({ kind }) => kind).filter((kind) => kind !== 'connection')).toEqual([
+      'entry',
+      'entry',
+      'chunk',
+    ]);
+  });
+
   it('HUB-2 the next stream is open before the last one is closed, and a tab that leaves is no longer followed', async () => {
     const [shared, first, second] = [hub(), tab(), tab()];
     shared.want(first.client, wants('a'));
