@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { cachedDataVersionTag } from 'node:v8';
@@ -12,6 +12,7 @@ import { constants, Script } from 'node:vm';
  * COMPILED-1 Compiled code is used only for the exact source, version of Node and options of V8 that it was made from, and only
  *    if it is whole.
  * COMPILED-2 Without it, and where it cannot be written, the source is compiled. A part of it is not left there.
+ * COMPILED-3 It is written by the owner of the folder only: an owner could not remove the files of another user, such as root.
  */
 
 /** Functions that the program called by then are compiled code, too. */
@@ -45,7 +46,7 @@ function scriptOf(path) {
     cachedData: readWhole(kept),
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   });
-  if (script.cachedDataRejected !== false) saveLater(kept, script);
+  if (script.cachedDataRejected !== false && isOwn(dirname(path))) saveLater(kept, script);
   return script;
 }
 
@@ -58,6 +59,11 @@ function readWhole(file) {
   } catch {
     return undefined; // not there yet
   }
+}
+
+/** COMPILED-3. Windows has no such owners. */
+function isOwn(folder) {
+  return process.getuid === undefined || statSync(folder).uid === process.getuid();
 }
 
 function saveLater(file, script) {

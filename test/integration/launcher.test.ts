@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
 import {
+  chown,
   copyFile,
   mkdir,
   mkdtemp,
@@ -268,6 +269,16 @@ console.log(sharedObjects.length > 0, sharedObjects.filter((path) => path.includ
     expect(await launch(folder)).toEqual({ code: 0, stdout: 'one\n', stderr: '' });
     expect(await compiledOf(folder)).toBe(file);
   });
+
+  it.runIf(process.getuid?.() === 0)(
+    'COMPILED-3: a start by root leaves no files in the package of another user',
+    async () => {
+      const folder = await built(texts.one);
+      await chown(join(folder, 'dist/cli'), 65_534, 65_534);
+      expect((await launch(folder)).stdout).toBe('one\n');
+      expect(await readdir(join(folder, 'dist/cli'))).toEqual(['main.cjs']);
+    },
+  );
 
   it('the launcher reports that there is neither source nor build', async () => {
     const { code, stderr } = await launch(await packageOf({}));
