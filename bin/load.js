@@ -3,11 +3,11 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { cachedDataVersionTag } from 'node:v8';
-import { constants, Script } from 'node:vm';
+import { Script } from 'node:vm';
 
 /**
  * Loads a bundle of CommonJS modules, and keeps what V8 compiled of them beside it: a third of a start is compilation.
- * (`module.enableCompileCache` does the same for Node 22 and later.)
+ * (`module.enableCompileCache` does the same for Node 22 and later.) A bundle has no `import()`: Node 20 cannot do it in compiled code.
  *
  * COMPILED-1 Compiled code is used only for the exact source, version of Node and options of V8 that it was made from, and only
  *    if it is whole.
@@ -44,7 +44,6 @@ function scriptOf(path) {
   const script = new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
     filename: path,
     cachedData: readWhole(kept),
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   });
   if (script.cachedDataRejected !== false && isOwn(dirname(path))) saveLater(kept, script);
   return script;

@@ -61,6 +61,7 @@ async function bundle({ root, outDir, entries, extension, plugins = [], sourcema
       dir: outDir,
       format: isModule ? 'esm' : 'cjs',
       strict: true, // as in the modules that it is made of
+      dynamicImportInCjs: false, // Node 20 does not import from compiled code
       intro: isModule ? '' : ADDRESS,
       sourcemap,
       entryFileNames: `[name].${extension}`,

@@ -86,6 +86,16 @@ describe('the launcher', { timeout: 30_000 }, () => {
     expect((await launch(folder)).stdout).toBe('undefined\n');
   });
 
+  it('compiled code imports modules of Node later, too', async () => {
+    const folder = await packageOf({
+      'src/cli/main.ts':
+        "import('node:http').then(({ Agent }) => console.log(typeof Agent), ({ message }) => console.log(message));",
+    });
+    await untilNotNew();
+    for (const start of ['the first', 'with compiled code'])
+      expect([start, (await launch(folder)).stdout]).toEqual([start, 'function\n']);
+  });
+
   it('the launcher ignores the tsconfig.json of the working directory', async () => {
     const folder = await packageOf({
       'src/cli/main.ts': `import { ulid } from 'ulid';\nconsole.log(typeof ulid);`,
