@@ -4,6 +4,11 @@ import { chromiumPath } from '../support/browser.ts';
 import { centreOf, clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
+/** By how many pixels each entry covers the next one. */
+const OVERLAPS = `[...document.querySelectorAll('.place')]
+  .map((place) => place.getBoundingClientRect())
+  .map(({ bottom }, at, all) => Math.max(0, Math.round(bottom - (all[at + 1]?.top ?? bottom))))`;
+
 /** What people do in the console, with a daemon in its own process. */
 describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   let stage: Stage;
@@ -44,6 +49,9 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await textOf(message(page, 'hello there').first())).toMatch(/^AL\s+Alice/);
     expect(await textOf(page.locator('.row', { hasText: 'hello there' }))).toContain('chat');
     expect(page.url()).toMatch(/#\/c\/\w+$/);
+    await write(page, 'once more');
+    await message(page, 'Noted: once more').waitFor();
+    await expect.poll(() => page.evaluate(OVERLAPS)).toEqual([0, 0, 0, 0]); // the first post has its day now
   });
 
   it('a person can tell conversations with equal titles apart, and deleted ones are not listed', async () => {

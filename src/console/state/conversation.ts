@@ -38,8 +38,11 @@ export const selected = signal<number | null>(null);
 /** For screen readers. */
 export const announcement = signal('');
 
-/** The person's posts that the thread shows before the log has them. */
-export const pending = computed<readonly KeptPost[]>(() => {
+/**
+ * The person's posts that the thread shows before the log has them. Not a computed signal: the thread gets entries before
+ * `version` counts them, and must not show a post twice meanwhile.
+ */
+export function pending(): readonly KeptPost[] {
   void version.value;
   const here = opened.value;
   if (!here) return [];
@@ -49,7 +52,7 @@ export const pending = computed<readonly KeptPost[]>(() => {
   return [...accepted.value.filter(({ index }) => index >= entries.length), ...sending].filter(
     ({ conversation, post }) => conversation === here.id && !logged.has(post.id),
   );
-});
+}
 
 /** Entries that may be newer than the answer to a post. */
 const RECENT = 200;
@@ -57,7 +60,7 @@ const RECENT = 200;
 export const participants = computed<ReadonlyMap<string, Participant>>(() => {
   void version.value;
   const authors = opened.value?.thread.authors ?? new Map<string, string>();
-  const isNewcomer = pending.value.length > 0 && !authors.has(me.value);
+  const isNewcomer = pending().length > 0 && !authors.has(me.value);
   return participantsOf(
     agents.value,
     isNewcomer ? new Map([...authors, [me.value, nameOfMe.value]]) : authors,
@@ -76,7 +79,7 @@ export function ownMessages(): readonly string[] {
   const logged = (opened.value?.thread.entries ?? []).flatMap((entry) =>
     entry.type === 'message' && entry.author.id === me.value ? (entry.content ?? '') : [],
   );
-  return [...logged, ...pending.value.map(({ post }) => post.content)].reverse();
+  return [...logged, ...pending().map(({ post }) => post.content)].reverse();
 }
 
 /** Of messages that were streamed: the key of the streamed text, whose elements are kept, and a selection in them. */

@@ -32,8 +32,9 @@ export function ThreadView() {
 function Entries({ here: { id, thread } }: { readonly here: Opened }) {
   const scroller = useRef<HTMLDivElement>(null);
   const { blocks, entries } = thread;
+  const posts = pending();
   const more: readonly Shown[] = [
-    ...pending.value.map((post) => ({ kind: 'post', post }) as const),
+    ...posts.map((post) => ({ kind: 'post', post }) as const),
     ...[...drafts.value.values()].map((draft) => ({ kind: 'draft', draft }) as const),
     ...thinking.value.map((working) => ({ kind: 'working', working }) as const),
   ];
@@ -50,7 +51,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
   });
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
   const { isBehind, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
-  const newest = more.length > 0 && pending.value.length > 0 ? keyOf(shownAt(blocks.length), 0) : null;
+  const newest = posts.length > 0 ? keyOf(shownAt(blocks.length), 0) : null;
   useLayoutEffect(() => {
     if (newest !== null) catchUp(); // the person has just written
   }, [newest]);
