@@ -97,6 +97,20 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await stage.api('GET', 'conversations/twin-one')).toMatchObject({ code: 'NOT_FOUND' });
   });
 
+  it('a conversation that was deleted elsewhere says so at once, and a message begins it anew', async () => {
+    await talk('elsewhere', 'the first text');
+    const page = await stage.look('#/c/elsewhere');
+    await message(page, 'Noted: the first text').waitFor();
+    await page.getByLabel('Your name').fill('Alice');
+    await page.getByLabel('Your name').press('Tab');
+    await stage.api('DELETE', 'conversations/elsewhere');
+    await page.getByText('This conversation was deleted. Your next message begins a new one.').waitFor();
+    await write(page, 'the second text');
+    await message(page, 'Noted: the second text').waitFor();
+    expect(await message(page, 'the first text').count()).toBe(0);
+    expect(await page.getByText('This conversation was deleted').count()).toBe(0);
+  });
+
   it('lines of people are shown as typed, and those of an agent as Markdown', async () => {
     await talk('lines', 'one\ntwo');
     const page = await stage.look('#/c/lines');

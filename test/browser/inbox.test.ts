@@ -77,6 +77,28 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await entries('one')).toContain('DENIED');
   });
 
+  it('after an answer the next key selects the item that took its place', async () => {
+    const page = await stage.look();
+    for (const name of ['top', 'middle', 'end']) await post(name, `write it, ${name}`);
+    await page.keyboard.press('i');
+    await until(() => page.locator('.inbox-entry').count()).toBe(3);
+    await item(page, 'end').getByRole('button', { name: 'Approve' }).waitFor();
+    const below = page.locator('.inbox-entry').nth(2);
+    const name = await below.getAttribute('aria-label');
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('d');
+    await until(() => page.locator('.inbox-entry').count()).toBe(2);
+    await page.keyboard.press('j');
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe(name);
+    for (const _ of [1, 2]) await page.keyboard.press('k');
+    for (const rest of [1, 0]) {
+      await page.keyboard.press('d');
+      await until(() => page.locator('.inbox-entry').count()).toBe(rest);
+      await page.keyboard.press('j');
+    }
+  });
+
   it('a click at the place of an answered card does not answer the card that moved there', async () => {
     const page = await stage.look('#/inbox');
     await post('upper', 'write it, upper');

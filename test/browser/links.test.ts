@@ -94,7 +94,9 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
 
   it('the address of an entry that does not exist, or is not an answer, says so', async () => {
     await talk('short', 'hello');
-    const page = await stage.look('#/c/short/why/4000');
+    const page = await stage.look('#/c/short/entry/3000');
+    await page.locator('main').getByText('This conversation has no entry 3000.').waitFor();
+    await page.evaluate("location.hash = '#/c/short/why/4000'");
     await page.locator('.answer-panel').getByText('This conversation has no entry 4000.').waitFor();
     await page.evaluate("location.hash = '#/c/short/why/0'");
     await page.locator('.answer-panel').getByText('Entry 0 is not an answer of an agent.').waitFor();

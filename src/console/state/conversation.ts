@@ -167,9 +167,16 @@ export function open(id: string): void {
     },
     onConnection(state) {
       connection.value = state;
+      if (state.kind === 'over' && state.code === 'CONVERSATION_DELETED') again(id);
       if (state.kind === 'lost') drafts.value = interrupted(chunks.splice(0).reduce(withChunk, drafts.value));
     },
   });
+}
+
+/** Follows a conversation that was deleted, and has begun anew. */
+function again(id: string): void {
+  close();
+  open(id);
 }
 
 /** Streamed text is shown at this pace: each frame of many agents costs as much as the last. */

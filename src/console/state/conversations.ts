@@ -44,12 +44,17 @@ export function activityOf(id: string, agent: string): Activity | undefined {
   return all.get(id)?.activity?.find((one) => one.agent === agent);
 }
 
+/** Those of the list that were deleted since, here or elsewhere. */
+export const deletedIds = signal<ReadonlySet<string>>(new Set());
+
 function change({ whole, conversations, deleted }: ListChange): void {
   const changed = conversations as readonly ConversationRow[];
   if (whole) all.replace(changed);
   else all.change(changed, deleted);
   batch(() => {
     forgetAccepted((id) => (whole ? all.get(id) === undefined : deleted.includes(id)));
+    const gone = whole ? deletedIds.value : [...deletedIds.value, ...deleted];
+    deletedIds.value = new Set([...gone].filter((id) => all.get(id) === undefined));
     rows.value = all.sorted;
     sharedTitles.value = all.sharedTitles;
     isListed.value = true;

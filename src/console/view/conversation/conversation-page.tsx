@@ -2,12 +2,12 @@ import { useEffect } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { heading } from '../../state/alerts.ts';
 import { connection, useThread } from '../../state/conversation.ts';
-import { titleOf } from '../../state/conversations.ts';
+import { deletedIds, titleOf } from '../../state/conversations.ts';
 import { jumpTo } from '../../state/jump.ts';
 import { send } from '../../state/outbox.ts';
 import { route } from '../../state/route.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
-import { NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
+import { NoSuchEntry, NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
 import { KeptPosts } from '../thread/outbox-view.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
@@ -38,6 +38,7 @@ export function ConversationPage() {
         <WaitingBar />
         <UnknownConversation />
         <NotLoaded />
+        <NoSuchEntry />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
         <KeptPosts place={at.id} />
         <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
@@ -53,23 +54,33 @@ function WaitingBar() {
   const { questions = [], waitingCalls = [] } = thread ?? {};
   const [first] = [...questions.map(({ call }) => call), ...waitingCalls];
   if (!first) return null;
+  const unknown = waitingCalls.filter(({ approval }) => approval?.mayHaveRun).length;
+  const needed = [
+    amount(waitingCalls.length - unknown, 'approval', 'needed'),
+    amount(questions.length, 'answer', 'needed'),
+    amount(unknown, 'outcome', 'unknown'),
+  ];
   return (
     <p class="waiting-bar">
       <button type="button" class="link" onClick={() => jumpTo(first.place.index)}>
-        {[amount(waitingCalls.length, 'approval'), amount(questions.length, 'answer')]
-          .filter((part) => part !== '')
-          .join(' and ')}{' '}
-        needed
+        {needed.filter((part) => part !== '').join(', ')}
       </button>
     </p>
   );
 }
 
-const amount = (count: number, what: string): string =>
-  count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'}`;
+const amount = (count: number, what: string, is: string): string =>
+  count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'} ${is}`;
 
 function ConnectionBar() {
   const state = connection.value;
+  const here = useThread();
+  if (here && here.thread.entries.length > 0 && deletedIds.value.has(here.id))
+    return (
+      <p class="connection" role="status">
+        This conversation was deleted. Your next message begins a new one.
+      </p>
+    );
   if (state.kind !== 'over') return null;
   return (
     <p class="connection" role="status">

@@ -34,7 +34,12 @@ export function InboxEntry({ item }: EntryProps) {
     };
   }, [item.key]);
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
-  const leave = () => article.current?.closest('main')?.querySelector('h2')?.focus();
+  const leave = () => {
+    const heading = article.current?.closest('main')?.querySelector('h2');
+    const entries = [...document.querySelectorAll('.inbox-entry')];
+    if (heading) heading.dataset.left = String(entries.indexOf(article.current as HTMLElement));
+    heading?.focus();
+  };
   const onDone = () => {
     leave();
     leaveOut(item);

@@ -77,6 +77,8 @@ function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
 }
 
 /** The agents that are working, waiting, stopped or failed. */
+const NEEDED = { approval: 'approval needed', outcome: 'outcome unknown', question: 'answer needed' };
+
 function State({ row }: { readonly row: ConversationRow }) {
   const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
   const post = isBegun(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
@@ -96,8 +98,8 @@ function State({ row }: { readonly row: ConversationRow }) {
   const absent = row.activity?.find((one) => one.for === 'program');
   if (absent) return <span class="waits">{name(absent.agent)} is not connected</span>;
   if (row.waiting.length > 0) {
-    const isApproval = row.activity?.some((one) => one.for === 'approval');
-    return <span class="waits">{isApproval ? 'approval needed' : 'answer needed'}</span>;
+    const [needed] = Object.entries(NEEDED).filter(([wait]) => row.activity?.some((one) => one.for === wait));
+    return <span class="waits">{needed ? needed[1] : 'waits for a message'}</span>;
   }
   if (hasFailed(row)) return <span class="waits failed">failed</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;

@@ -1,6 +1,6 @@
 import { loggedLength, useThread } from '../../state/conversation.ts';
 import { firstPosts } from '../../state/outbox.ts';
-import { linkTo } from '../../state/route.ts';
+import { linkTo, route } from '../../state/route.ts';
 import { isAway } from '../../state/session.ts';
 import { BackLink } from './parts.tsx';
 
@@ -53,6 +53,14 @@ export function UnknownConversation() {
       first message.
     </p>
   );
+}
+
+/** Of an address with an entry that the thread does not have. */
+export function NoSuchEntry() {
+  const at = route.value;
+  const length = useLength();
+  if (at.page !== 'conversation' || at.entry === null || !length || at.entry < length) return null;
+  return <UnknownEntry index={at.entry} what="an entry" />;
 }
 
 /** Of an address with an entry that the panel cannot show. */
