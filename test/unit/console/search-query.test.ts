@@ -9,6 +9,12 @@ describe('what a person types to search', () => {
     });
   });
 
+  it('a value with spaces is quoted, and one that is still being typed ends with the text', () => {
+    for (const text of ['bulk person:"Carol Smith"', 'person:"Carol Smith" bulk'])
+      expect(searchQueryOf(text)).toEqual({ q: 'bulk', filters: { person: 'Carol Smith' } });
+    expect(searchQueryOf('bulk person:"Carol S').filters).toEqual({ person: 'Carol S' });
+  });
+
   it('a word with a colon that is no filter is searched', () => {
     expect(searchQueryOf('https://example.org constructor:x')).toEqual({
       q: 'https://example.org constructor:x',

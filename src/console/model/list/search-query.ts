@@ -17,13 +17,15 @@ const FIELDS: Readonly<Record<string, string>> = {
 
 export const FILTERS = Object.keys(FIELDS);
 
-/** `login agent:dev` searches for `login` in messages of `dev`. */
+const FILTER = /(?:^|\s)([a-z]+):(?:"([^"]+)(?:"|$)|(\S+))/gu;
+
+/** `login agent:dev` searches for `login` in messages of `dev`; a value with spaces is quoted: `person:"Carol Smith"`. */
 export function searchQueryOf(text: string): SearchQuery {
   const filters: Record<string, string> = {};
-  const q = text.replace(/(^|\s)([a-z]+):(\S+)/gu, (whole, _blank: string, prefix: string, value: string) => {
+  const q = text.replace(FILTER, (whole, prefix: string, quoted: string | undefined, word: string) => {
     const field = Object.hasOwn(FIELDS, prefix) ? FIELDS[prefix] : undefined;
     if (field === undefined) return whole;
-    filters[field] = value;
+    filters[field] = quoted ?? word;
     return '';
   });
   return { q: q.trimStart(), filters };
