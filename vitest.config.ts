@@ -7,8 +7,8 @@ import { hasLongTests } from './test/support/runs.ts';
  * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  *
- * `*.long.test.ts` repeats with each store, fault or attack what another file tests once. `npm run test:full`, a release and
- * `PARLEY_LONG=1` run these files, and so does a command that names one.
+ * `*.long.test.ts` are end-to-end tests that take long: each store, fault or attack, or a function whose rules unit tests cover.
+ * `npm run test:full`, CI and `PARLEY_LONG=1` run these files, and so does a command that names one.
  */
 const isNamed = process.argv.some((word) => word.includes('.long'));
 const exclude = [...configDefaults.exclude, ...(hasLongTests || isNamed ? [] : ['**/*.long.test.ts'])];

@@ -1,4 +1,4 @@
-/** Also tests that repeat others with each store, fault or attack (`*.long.test.ts`). */
+/** Also the tests that take long (`*.long.test.ts`). */
 export const hasLongTests = process.env.PARLEY_LONG === '1' || process.env.PARLEY_FULL === '1';
 
 /**
