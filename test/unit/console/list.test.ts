@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type ConversationRow, isUnread, listed, withSeen } from '../../../src/console/model/list/list.ts';
+import {
+  type ConversationRow,
+  isUnread,
+  listed,
+  waitOf,
+  withSeen,
+} from '../../../src/console/model/list/list.ts';
 
 const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`;
 const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): ConversationRow => ({
@@ -9,6 +15,20 @@ const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): C
 const ALL = { shown: 'all', agent: '', phase: '', text: '' } as const;
 const NOTHING = { me: 'ann', pins: new Set<string>(), isUnread: () => false };
 const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
+
+describe('what a conversation of the list waits for', () => {
+  it.each([
+    [['agent', 'approval'], 'approval needed'],
+    [['outcome'], 'outcome unknown'],
+    [['agent', 'question'], 'answer needed'],
+    [['input'], 'first message needed'],
+    [['agent'], 'waits for an agent'],
+    [[], 'waits'],
+  ])('agents that wait for %j: %s', (kinds, words) => {
+    const activity = kinds.map((kind) => ({ agent: kind, status: 'waiting', since: null, for: kind }));
+    expect(waitOf({ activity })).toBe(words);
+  });
+});
 
 describe('the list of conversations', () => {
   const rows = [

@@ -57,6 +57,21 @@ export interface Known {
 export const hasFailed = ({ activity = [] }: ConversationRow): boolean =>
   activity.some(({ status }) => status === 'failed');
 
+/** What a person reads first comes first. A program that is not connected is named elsewhere. */
+const WAITS = {
+  approval: 'approval needed',
+  outcome: 'outcome unknown',
+  question: 'answer needed',
+  input: 'first message needed',
+  agent: 'waits for an agent',
+};
+
+/** What a waiting conversation waits for. */
+export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): string {
+  const [wait] = Object.entries(WAITS).filter(([kind]) => activity.some((one) => one.for === kind));
+  return wait ? wait[1] : 'waits';
+}
+
 /** The time of the newest entry that is news. */
 export const timeOf = ({ activeAt, updatedAt }: ConversationRow): string => activeAt ?? updatedAt;
 

@@ -1,5 +1,5 @@
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
-import { type ConversationRow, hasFailed, timeOf } from '../../model/list/list.ts';
+import { type ConversationRow, hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { isNew, pins } from '../../state/marks.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
@@ -40,10 +40,10 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
           <span class="phase">{row.phase}</span>
           <State row={row} />
           <Cost {...row} />
-          {!isBegun(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
+          {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
         </span>
       </a>
-      {!isBegun(row) && (
+      {!isUnlisted(row) && (
         <button
           type="button"
           class="quiet more"
@@ -60,7 +60,7 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
 }
 
 /** The daemon does not list it yet. */
-const isBegun = ({ length }: ConversationRow): boolean => length === 0;
+const isUnlisted = ({ length }: ConversationRow): boolean => length === 0;
 
 const UNSENT = { sending: 'is being sent', waiting: 'waits to be sent', refused: 'not sent' } as const;
 
@@ -77,11 +77,9 @@ function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
 }
 
 /** The agents that are working, waiting, stopped or failed. */
-const NEEDED = { approval: 'approval needed', outcome: 'outcome unknown', question: 'answer needed' };
-
 function State({ row }: { readonly row: ConversationRow }) {
   const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
-  const post = isBegun(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
+  const post = isUnlisted(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
   if (post)
     return <span class={`waits ${post.state === 'refused' ? 'failed' : ''}`}>{UNSENT[post.state]}</span>;
   if (row.running.length > 0) {
@@ -97,10 +95,7 @@ function State({ row }: { readonly row: ConversationRow }) {
   }
   const absent = row.activity?.find((one) => one.for === 'program');
   if (absent) return <span class="waits">{name(absent.agent)} is not connected</span>;
-  if (row.waiting.length > 0) {
-    const [needed] = Object.entries(NEEDED).filter(([wait]) => row.activity?.some((one) => one.for === wait));
-    return <span class="waits">{needed ? needed[1] : 'waits for a message'}</span>;
-  }
+  if (row.waiting.length > 0) return <span class="waits">{waitOf(row)}</span>;
   if (hasFailed(row)) return <span class="waits failed">failed</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
