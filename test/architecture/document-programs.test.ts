@@ -35,7 +35,7 @@ function typeFaults(blocks: readonly Block[]): string[] {
 const programsOf = (page: Page) => blocksOf(page).filter(({ language }) => language === 'ts');
 
 it('the TypeScript in the documents compiles with the types of the client library', {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async () => {
   const programs = (await readPages()).flatMap(programsOf);
   expect(programs.length).toBeGreaterThan(3);
