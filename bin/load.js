@@ -11,7 +11,7 @@ import { Script } from 'node:vm';
  *
  * COMPILED-1 Compiled code is used only for the exact source, version of Node and options of V8 that it was made from, and only
  *    if it is whole.
- * COMPILED-2 Without it, and where it cannot be written, the source is compiled. A part of it is not left there.
+ * COMPILED-2 Without it, and where it cannot be written, the source is compiled. A failed write leaves no part of it; a killed process may.
  * COMPILED-3 It is written by the owner of the folder only: an owner could not remove the files of another user, such as root.
  */
 

@@ -18,7 +18,7 @@ const FROM_DISK = /^(?:fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
 
 /**
  * Modules below `src` that do more than define their exports when they are loaded. Others are left out where nothing of them
- * is used, also behind an index: so a command loads what it needs.
+ * is used, even if an `index.ts` exports them: so a command loads what it needs.
  */
 export const HAVE_EFFECTS = [
   'cli/main.ts',

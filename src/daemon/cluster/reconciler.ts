@@ -18,7 +18,8 @@ import { repairRows } from './row-repair.ts';
  *               accepts one claim (L3).
  * RECONCILER-3  A pass that failed because the server did not answer is repeated after one second, not after a minute. If a
  *               claimant cannot be reached, the pass is repeated once a failed peer would be detected.
- * RECONCILER-4  A claimant that is slow to answer does not delay the takeover of other claimants' work.
+ * RECONCILER-4  A claimant that is slow to answer does not delay the takeover of other claimants' work in the same pass. The next
+ *               pass waits for it.
  */
 
 export const PASS_EVERY_MS = 60_000;
