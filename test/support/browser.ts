@@ -36,5 +36,6 @@ export async function openConsole(
     if (!request.url().startsWith(`${url}/`)) faults.push(`asked elsewhere: ${request.url()}`);
   });
   await page.goto(`${url}/${hash}`);
+  await page.locator('.console, .gate:not([aria-busy])').waitFor(); // before, it listens to no key
   return { page, faults, close: () => context.close() };
 }

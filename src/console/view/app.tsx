@@ -1,5 +1,5 @@
 import { useSignalEffect } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { keepAlerting } from '../state/alerts.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
@@ -35,7 +35,7 @@ function Console() {
   useEffect(keepAlerting, []);
   useEffect(keepSystem, []);
   useEffect(keepLetters, []);
-  useEffect(() => listenToKeys(openPalette), []);
+  useLayoutEffect(() => listenToKeys(openPalette), []); // what is shown can be used
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;
