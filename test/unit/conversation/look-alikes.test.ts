@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { attribution, escapeMarkers, looksLike } from '../../../src/conversation/index.ts';
+import { shapeOf } from '../../../src/conversation/text/look-alikes.ts';
 import { escapeRecalled } from '../../../src/conversation/text/text.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -62,6 +63,19 @@ describe('L17: a marker in look-alike characters does not pass for one', () => {
         }),
         { numRuns: runs(200) },
       );
+  });
+
+  it('no combining character makes the beginning of a marker of another ASCII character', () => {
+    const marks = Array.from({ length: 0x11_0000 }, (_, code) => code)
+      .filter((code) => code < 0xd800 || code > 0xdfff)
+      .map((code) => String.fromCodePoint(code))
+      .filter((one) => /\p{M}/u.test(one));
+    for (let code = 0x21; code < 0x7f; code++) {
+      const base = String.fromCharCode(code);
+      if ('=[RNS-rns'.includes(base)) continue;
+      const made = marks.filter((mark) => /^[=[RNS-]/i.test(shapeOf(base + mark)));
+      expect(made).toEqual([]);
+    }
   });
 
   it('a line of recall is escaped in every disguise', () => {
