@@ -67,7 +67,7 @@ describe('a request at `/v1` whose last message is refused', () => {
     expect(await listed()).toEqual(['first']);
   });
 
-  it('the `retry-after` header has the seconds of the error text on every route', async () => {
+  it('the `retry-after` header has the seconds of the error text on every route, and no refused request leaves a dead letter', async () => {
     await complete([user('First')], 'first');
     for (const [path, body] of [
       ['/v1/chat/completions', { model: 'lead', messages: [user('Third')] }],
@@ -83,5 +83,6 @@ describe('a request at `/v1` whose last message is refused', () => {
       expect([path, answer.status, answer.headers.get('retry-after')]).toEqual([path, 429, seconds]);
       expect(Number(seconds)).toBeGreaterThan(1);
     }
+    expect((await client.request('dead', {})).letters).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import { access, isAway, report, sender } from './session.ts';
  * OUTBOX-1 A post is stored with its id before it is sent. The daemon appends a post that it gets twice once.
  * OUTBOX-2 Posts are sent one at a time, and those of a conversation in the order in which they were written.
  * OUTBOX-3 A post without an answer is sent again until there is one. A refused post is kept until the person decides.
- * OUTBOX-4 After an answer that names a time, nothing is sent before: each attempt would be refused, and recorded as refused.
+ * OUTBOX-4 After an answer that names a time, nothing is sent before: each attempt would be refused.
  */
 
 export interface KeptPost {

@@ -38,6 +38,8 @@ import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
  * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
  *          restarts too, if the post ends the daemon each time (`fatal-posts.ts`).
+ * POSTS-8  A post of a caller that this daemon knows to be beyond the limits is refused before it is published: the caller has the
+ *          refusal, and no dead letter remains.
  */
 
 /** Milliseconds between attempts to make a delivery durable. */
@@ -64,7 +66,7 @@ export interface Others {
 
 type PostsRuntime = Pick<
   Runtime,
-  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'team' | 'believesNames'
+  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'team' | 'believesNames' | 'now'
 >;
 
 export class Posts {
@@ -79,10 +81,13 @@ export class Posts {
   readonly #log: Log;
   readonly #reach: Runtime['reach'];
   readonly #limits: PublisherLimits;
+  /** Counts posts of callers when they ask: those that were not read yet are in no other count (POSTS-8). */
+  readonly #asked: PublisherLimits;
   /** Decides on the rate of posts when they are read. */
   readonly flood: Flood;
   readonly #shutdown: AbortSignal;
   readonly #believesNames: boolean;
+  readonly #now: Runtime['now'];
   #others: Others | null = null;
 
   constructor(bus: Bus, workers: Workers, runtime: PostsRuntime, shutdown: AbortSignal) {
@@ -95,10 +100,10 @@ export class Posts {
     this.#log = log;
     this.#reach = reach;
     this.#believesNames = believesNames;
-    this.#limits = new PublisherLimits(
-      () => runtime.team.publishers,
-      (conversation) => workers.isBusy(conversation),
-    );
+    this.#now = runtime.now;
+    const publishers = () => runtime.team.publishers;
+    this.#limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
+    this.#asked = new PublisherLimits(publishers, () => false);
     const isKnown = (head: DeliveryHead) => this.#isKnown(head);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
       this.#waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
@@ -255,15 +260,26 @@ export class Posts {
     return beyond ?? tooLarge(post, this.#room);
   }
 
+  /** POSTS-8. Counts the post if it is within the limits. */
+  #refusalOfAsked(post: AddressedPost, bytes: number): Refusal | null {
+    const takenAt = this.#now();
+    const beyond = this.refusalOf(post, bytes, takenAt);
+    if (beyond) return beyond;
+    const wait = this.#asked.count({ publisher: post.publisher, bytes, takenAt });
+    return wait > 0 ? this.#limits.tooFast(post.publisher, wait) : null;
+  }
+
   /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
-  post(
+  async post(
     post: AddressedPost,
     body: Uint8Array,
     { isNameBound = this.#believesNames, isByOperator = false }: Vouched,
   ): Promise<Outcome> {
     const { publisher, conversation, id, author } = post;
     const unstarted = this.#refusalOfStart(post, isByOperator);
-    if (unstarted) return Promise.resolve({ kind: 'refused', refusal: unstarted });
+    if (unstarted) return { kind: 'refused', refusal: unstarted };
+    const beyond = this.#refusalOfAsked(post, body.length);
+    if (beyond && !(await this.#workers.knows(conversation, id))) return { kind: 'refused', refusal: beyond };
     const [others, workers, shutdown] = [this.#others, this.#workers, this.#shutdown];
     const isTold = author.id !== publisher && isNameBound !== this.#believesNames; // PERSON-5
     const isStart = isByOperator && post.workflow !== undefined; // PERSON-6

@@ -125,6 +125,32 @@ describe('a post beyond its publisher’s limits', () => {
     const body = { conversation: 'demo', publisher: 'alice', content: 'x'.repeat(100) };
     expect(await world.request('post', body)).toMatchObject({ ok: false, refusal: { code: 'TOO_LARGE' } });
     expect(await world.request('post', { ...body, content: 'x' })).toMatchObject({ ok: true });
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  it('an API post over the rate leaves no dead letter, also among posts that the daemon has not read yet (POSTS-8)', async () => {
+    world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
+    world.bus.control.holding = true;
+    const ask = (id: string) =>
+      world.request('post', { conversation: 'demo', publisher: 'alice', id, content: id });
+    const first = [ask('m1'), ask('m2')];
+    const beyond = { ok: false, refusal: { code: 'RATE_LIMITED', retryAfter: 30 } };
+    expect(await ask('m3')).toMatchObject(beyond);
+    world.bus.control.holding = false;
+    for (const held of world.bus.held) await world.posts.deliver(held);
+    for (const one of await Promise.all(first)) expect(one).toMatchObject({ ok: true });
+    expect(await ask('m3')).toMatchObject(beyond);
+    expect(await ask('m1')).toMatchObject({ ok: true, body: { duplicate: true } });
+    expect(await posted()).toEqual(['m1', 'm2']);
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  it('an API post after posts of the bus that used the rate leaves no dead letter (POSTS-8)', async () => {
+    world = createWorld({ alice: { postsPerMinute: 1 }, now: () => 0 });
+    await post('m1');
+    const body = { conversation: 'demo', publisher: 'alice', content: 'x' };
+    expect(await world.request('post', body)).toMatchObject({ refusal: { code: 'RATE_LIMITED' } });
+    expect(world.bus.dead).toEqual([]);
   });
 
   it('a post that is already in the log is not refused for the rate, however often it is repeated (POSTS-6)', async () => {
