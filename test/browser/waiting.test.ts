@@ -129,7 +129,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     expect(refusals).toBe(1);
   });
 
-  it('a post that was refused while no page waited is shown in its conversation, and can be written again', async () => {
+  it('a post that was refused while no page waited is shown to its author in its conversation, and can be written again', async () => {
     await post('lost', 'hello');
     await stage.api('POST', 'conversations/lost/messages', {
       ...{ content: 'a lost wish', to: ['ada'], publisher: 'console' },
@@ -137,9 +137,14 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await stage.api('POST', 'conversations/lost/messages', {
       ...{ content: 'of another one', to: ['ada'], publisher: 'alice' },
     });
+    await stage.api('POST', 'conversations/lost/messages', {
+      ...{ content: 'of Bea', to: ['ada'], publisher: 'console', author: { name: 'Bea' } },
+    });
     const page = await stage.look('#/c/lost');
     const refused = page.locator('.kept-posts .refused');
-    expect(await textOf(refused)).toMatch(/A message of console was refused .*there is no agent "ada"/);
+    expect(await textOf(refused)).toMatch(
+      /a lost wish\s+A message of console was refused .*there is no agent "ada"/,
+    );
     await page.getByLabel('Message', { exact: true }).fill('more');
     await refused.getByRole('button', { name: 'Write it again' }).click();
     await expect

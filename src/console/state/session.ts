@@ -94,11 +94,13 @@ export const mayApprove = computed(() => isOperator.value || identity.value?.rol
 /** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
+/** The name on this person's messages; empty: the publisher signs them. */
+export const nameOnPosts = computed(() => identity.value?.name ?? signature.value.trim());
+
 /** The id that this person's messages have. */
-export const me = computed(() => {
-  const name = identity.value?.name ?? signature.value.trim();
-  return name === '' ? publisher.value : `${publisher.value}/${name}`;
-});
+export const me = computed(() =>
+  nameOnPosts.value === '' ? publisher.value : `${publisher.value}/${nameOnPosts.value}`,
+);
 
 /** The name that this person's messages show. */
 export const nameOfMe = computed(() => me.value.slice(me.value.indexOf('/') + 1));

@@ -1,9 +1,9 @@
 import { oneLine, when } from '../../model/format.ts';
-import type { DeadLetter } from '../../model/system/system.ts';
+import type { RefusedPost } from '../../model/thread/letters.ts';
 import { addToMessage } from '../../state/keys.ts';
-import { dismissLetter, lettersHere, textOfLetter } from '../../state/letters.ts';
+import { dismissLetter, refusedHere } from '../../state/letters.ts';
 import { discard, outbox, sendAgain } from '../../state/outbox.ts';
-import { attempt, isAway } from '../../state/session.ts';
+import { isAway } from '../../state/session.ts';
 import { VisibleText } from '../parts/visible-text.tsx';
 
 /** One line for the whole page while the daemon does not answer. */
@@ -27,8 +27,8 @@ export function KeptPosts({ place }: { readonly place: string }) {
   const kept = outbox.value.filter(
     ({ conversation, state }) => conversation === place && state !== 'sending',
   );
-  const letters = lettersHere.value;
-  if (kept.length + letters.length === 0) return null;
+  const refused = refusedHere.value;
+  if (kept.length + refused.length === 0) return null;
   return (
     <ul class="kept-posts" aria-label="Not sent yet">
       {kept.map(({ post, state, reason }) => (
@@ -48,29 +48,27 @@ export function KeptPosts({ place }: { readonly place: string }) {
           </p>
         </li>
       ))}
-      {letters.map((letter) => (
-        <Letter key={letter.sequence} letter={letter} />
+      {refused.map((post) => (
+        <Refused key={post.letter.sequence} post={post} />
       ))}
     </ul>
   );
 }
 
-function Letter({ letter }: { readonly letter: DeadLetter }) {
-  const { publisher, at, reason } = letter;
-  const write = () =>
-    attempt(async () => {
-      const text = await textOfLetter(letter);
-      addToMessage(text);
-      dismissLetter(letter);
-    });
+function Refused({ post: { letter, text } }: { readonly post: RefusedPost }) {
+  const write = () => {
+    addToMessage(text);
+    dismissLetter(letter);
+  };
   return (
     <li class="refused">
+      <p dir="auto">{oneLine(text, 300)}</p>
       <p>
-        A message of <VisibleText text={publisher} /> was refused ({when(at, Date.now())}):{' '}
-        <VisibleText text={reason} />
+        A message of <VisibleText text={letter.publisher} /> was refused ({when(letter.at, Date.now())}):{' '}
+        <VisibleText text={letter.reason} />
       </p>
       <p class="choices">
-        <button type="button" class="link" onClick={() => void write()}>
+        <button type="button" class="link" onClick={write}>
           Write it again
         </button>
         <button type="button" class="link" onClick={() => dismissLetter(letter)}>
