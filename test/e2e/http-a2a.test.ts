@@ -6,7 +6,7 @@ import {
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import {
@@ -27,7 +27,7 @@ describe('the client of `@a2a-js/sdk`', () => {
   let nats: TestNatsServer;
   let site: Site;
   let daemon: RunningDaemon;
-  beforeEach(async () => {
+  beforeAll(async () => {
     nats = await startNatsServer();
     site = await openSite({
       nats: nats.url,
@@ -40,7 +40,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     });
     daemon = await site.up('--http', '127.0.0.1:0');
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await site?.close();
     await nats?.stop();
   });

@@ -1,5 +1,5 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { conversationOf } from '../../src/gateway/conversation-id.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import {
@@ -20,7 +20,7 @@ describe('the package `@ag-ui/client`', () => {
   let nats: TestNatsServer;
   let site: Site;
   let daemon: RunningDaemon;
-  beforeEach(async () => {
+  beforeAll(async () => {
     nats = await startNatsServer();
     site = await openSite({
       nats: nats.url,
@@ -33,7 +33,7 @@ describe('the package `@ag-ui/client`', () => {
     });
     daemon = await site.up('--http', '127.0.0.1:0');
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await site?.close();
     await nats?.stop();
   });

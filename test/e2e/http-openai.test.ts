@@ -1,5 +1,5 @@
 import OpenAI from 'openai';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   entriesOf,
   followUntil,
@@ -18,7 +18,7 @@ describe('the package `openai`', () => {
   let site: Site;
   let url: string;
   let openai: OpenAI;
-  beforeEach(async () => {
+  beforeAll(async () => {
     nats = await startNatsServer();
     site = await openSite({
       nats: nats.url,
@@ -32,7 +32,7 @@ describe('the package `openai`', () => {
     url = `${(await site.up('--http', '127.0.0.1:0')).ready.http}`;
     openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await site?.close();
     await nats?.stop();
   });
