@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
@@ -57,23 +57,6 @@ async function start(config: string): Promise<void> {
   );
 }
 
-beforeEach(async () => {
-  site = await openSite({
-    settings: scriptedSettings(),
-    agents: {
-      lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
-      critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
-    },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-});
-afterEach(async () => {
-  for (const one of clients.splice(0)) await one.close();
-  await connections.close();
-  await site.close();
-  await nats?.stop();
-});
-
 async function client(name: string): Promise<ParleyClient> {
   const made = await connect({ ...who(name), requests: { attempts: 1 } });
   clients.push(made);
@@ -98,15 +81,29 @@ describe.each([
   ['an account for each user', accountEach],
 ])('reply subjects on a server with %s', (_, configured) => {
   let alice: NatsConnection;
-  beforeEach(async () => {
+  beforeAll(async () => {
+    site = await openSite({
+      settings: scriptedSettings(),
+      agents: {
+        lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
+        critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
+      },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+    });
     await start(await configured());
     const ops = await client('ops');
     await ops.post({ conversation: 'demo', publisher: 'bob', content: 'hello' });
     await followUntil(ops, 'demo', turnsEnded(1));
     const raw = await connections.connect(who('bob'));
     await raw.request('parley.in.bob.demo', '{"content":""}', { timeout: 5_000 }); // a dead letter
-    await expect.poll(async () => (await kept()).PARLEY_DEAD).toBe(1);
+    await vi.waitFor(async () => expect((await kept()).PARLEY_DEAD).toBe(1), 10_000);
     alice = await connections.connect(who('alice'));
+  });
+  afterAll(async () => {
+    for (const one of clients.splice(0)) await one.close();
+    await connections.close();
+    await site.close();
+    await nats?.stop();
   });
 
   /** Requests of the daemon whose answers are to go to `reply`. */
