@@ -22,7 +22,7 @@ import {
   SETTING_VARIABLES,
 } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
-import { resolveModels } from './models.ts';
+import { digestScripts, resolveModels } from './models.ts';
 import { checkAgentParameters } from './parameters.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { checkRules, resolveTools, unknownTool } from './tools.ts';
@@ -84,7 +84,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     directory,
     defaultAgent,
     subjectPrefix: file.subjectPrefix,
-    models,
+    ...{ models, scripts: await digestScripts(models) },
     agents: configs,
     roster: createRoster(configs, defaultAgent, Object.keys(models)),
     phases,

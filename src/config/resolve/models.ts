@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Environment, variable } from '../problems/environment.ts';
 import { type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
@@ -11,7 +11,7 @@ import {
 } from '../schema/model-file.ts';
 import { resolveProfile } from '../schema/profiles.ts';
 import type { LimitsConfig } from '../schema/schema.ts';
-import { Secret } from '../schema/secret.ts';
+import { Secret, settingDigest } from '../schema/secret.ts';
 import { resolveParameters } from './parameters.ts';
 
 /**
@@ -141,6 +141,19 @@ async function checkScript(config: ModelConfig, name: string, input: ModelsInput
     seen: show(config.script),
     expected: 'a file that exists (paths are relative to the configuration folder)',
   });
+}
+
+/** The digest of each script, by its path. A file that cannot be read is reported elsewhere. */
+export async function digestScripts(
+  models: Readonly<Record<string, ModelConfig>>,
+): Promise<Readonly<Record<string, string>>> {
+  const paths = Object.values(models).flatMap((model) =>
+    model.provider === 'scripted' && model.script !== null ? [model.script] : [],
+  );
+  const digests = paths.map(async (path) => {
+    return [path, settingDigest(await readFile(path, 'utf8').catch(() => null))] as const;
+  });
+  return Object.fromEntries(await Promise.all(digests));
 }
 
 /** A limit in dollars would count the calls of a model without a price as free. */

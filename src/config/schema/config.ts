@@ -146,6 +146,8 @@ export interface Config {
   readonly defaultAgent: string;
   readonly subjectPrefix: string;
   readonly models: Readonly<Record<string, ModelConfig>>;
+  /** Digests of the scripts of the models, by path: a reload names an edited one. */
+  readonly scripts: Readonly<Record<string, string>>;
   /** In slug order. */
   readonly agents: readonly AgentConfig[];
   readonly roster: Roster;

@@ -12,6 +12,7 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   agents: { key: 'agents/*.md' },
   defaultAgent: { key: 'defaultAgent' },
   models: { key: 'models' },
+  scripts: { key: 'models.*.script' },
   phases: { key: 'phases' },
   context: { key: 'context' },
   limits: { key: 'limits' },

@@ -114,6 +114,22 @@ describe('a reload', () => {
     expect(changedSettings(one, await withKey('sk-one'))).toEqual([]);
   });
 
+  it('names an edited script of a model, and opens the models anew', async () => {
+    const script = join(directory, 'config', 'script.yaml');
+    await writeFile(script, 'rules: [{ reply: { text: one } }]');
+    settings.models = { default: { provider: 'scripted', script: 'script.yaml' } };
+    const reloader = await started();
+    const before = world.runtime.team;
+    await writeFile(script, 'rules: [{ reply: { text: two } }]');
+    expect(await reloader.reload(by)).toEqual({
+      agents: [],
+      settings: ['models.*.script'],
+      conversations: 0,
+    });
+    expect(world.runtime.team).not.toBe(before);
+    expect((await reloader.reload(by)).settings).toEqual([]);
+  });
+
   it('applies a new limit of approvals to those that wait', async () => {
     const reloader = await started();
     Object.assign(settings, { approvals: { expireAfterMs: 60_000 } });
