@@ -1,9 +1,11 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parley } from './support.ts';
+
+const CHECKOUT = resolve('.');
 
 async function folder(files: Readonly<Record<string, string>> = {}): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'parley-init-'));
@@ -53,12 +55,22 @@ describe('init', () => {
     expect((await readdir(directory)).sort()).toEqual(['README.md', 'notes.txt']);
   });
 
+  it('init of a checkout names the build, which programs and tests of the project need, before the installation', async () => {
+    const directory = await folder();
+    const { out } = await init(directory, 'a-team');
+    const steps = out.split('\n').filter((line) => line.startsWith('  '));
+    const build = `  npm --prefix ${CHECKOUT} run build`;
+    expect(steps.slice(0, 3)).toEqual([build, '  cd a-team', '  npm install']);
+    const { dependencies } = JSON.parse(await readFile(join(directory, 'a-team', 'package.json'), 'utf8'));
+    expect(dependencies).toEqual({ parleyd: `file:${CHECKOUT}` });
+  });
+
   it('INIT-1: init keeps the package.json that npm wrote, and says how to install the package', async () => {
     const directory = await folder({ 'package.json': '{"name":"mine"}' });
     await mkdir(join(directory, 'node_modules'));
     const ran = await init(directory);
     expect(ran.code).toBe(0);
-    expect(ran.out).toContain('npm install parleyd');
+    expect(ran.out).toContain(`npm install ${CHECKOUT}\n`);
     expect(await readFile(join(directory, 'package.json'), 'utf8')).toBe('{"name":"mine"}');
     expect((await init(directory)).code).toBe(2);
   });
@@ -101,6 +113,7 @@ describe('up without a configuration', () => {
     const { shown, files } = await up(await folder(), '\n');
     expect(shown).toContain('is empty. Write a team of your own there? [Y/n]');
     expect(files).toContain('config');
+    expect(shown).toContain(`npm --prefix ${CHECKOUT} run build`);
   });
 
   it.each(['n\n', 'no\n'])('up on a terminal writes nothing after the answer %j', async (answer) => {

@@ -21,6 +21,9 @@ type Template = (typeof TEMPLATES)[number];
 /** What npm, git and an earlier `parley up` leave in a folder before `parley init`. */
 const MAY_EXIST = ['.git', '.DS_Store', 'node_modules', 'package.json', 'package-lock.json', 'data'];
 
+/** A project of a checkout uses the checkout, which may be newer than every published version. */
+const IS_CHECKOUT = existsSync(join(PACKAGE, 'src'));
+
 const OFFER_HINT = '`parley init` writes a team; answer no to run the one that ships with Parley';
 
 interface Project {
@@ -62,7 +65,8 @@ export async function offerProject(context: Context, folder: string | undefined)
   if (answer === null) throw new ParleyError('USAGE', 'the question was not answered', { hint: OFFER_HINT });
   if (/^n/i.test(answer)) return;
   const { files } = await createProject(workingDirectory, TEMPLATES[0]);
-  context.note(`${plural(files.length, 'file')} written; README.md explains them`);
+  const first = IS_CHECKOUT ? `; before its programs and tests, run \`${BUILD}\`` : '';
+  context.note(`${plural(files.length, 'file')} written; README.md explains them${first}`);
 }
 
 /** Throws `USAGE` if the directory contains other files (INIT-1). */
@@ -107,8 +111,7 @@ async function copyTemplate(name: string, directory: string): Promise<string[]> 
 
 async function writePackage(directory: string): Promise<string> {
   const own = JSON.parse(await readFile(join(PACKAGE, 'templates/common/package.json'), 'utf8'));
-  // A checkout may be newer than every published version.
-  const parleyd = existsSync(join(PACKAGE, 'src')) ? `file:${PACKAGE}` : `^${VERSION}`;
+  const parleyd = IS_CHECKOUT ? `file:${PACKAGE}` : `^${VERSION}`;
   const text = { ...own, name: packageName(basename(directory)), dependencies: { parleyd } };
   await writeFile(join(directory, 'package.json'), `${JSON.stringify(text, null, 2)}\n`, { flag: 'wx' });
   return 'package.json';
@@ -119,12 +122,17 @@ function packageName(folder: string): string {
   return name.replace(/^[^a-z0-9]+/, '') || 'parley-project';
 }
 
+const BUILD = `npm --prefix ${quoted(PACKAGE)} run build`;
+const ABOUT_BUILD =
+  'The first command builds the checkout of Parley that the project uses, for its programs and tests. Run it again after a change of the source.';
+
 function renderProject({ directory, template, files }: Project, workingDirectory: string): string {
   const own = files.includes('package.json');
   const parley = own ? 'npm run --silent parley --' : 'npx parleyd';
   const steps = [
+    ...(IS_CHECKOUT ? [BUILD] : []),
     ...(directory === workingDirectory ? [] : [`cd ${quoted(relative(workingDirectory, directory))}`]),
-    own ? 'npm install' : 'npm install parleyd',
+    own ? 'npm install' : `npm install ${IS_CHECKOUT ? quoted(PACKAGE) : 'parleyd'}`,
     `${parley} up`,
   ];
   return [
@@ -132,6 +140,7 @@ function renderProject({ directory, template, files }: Project, workingDirectory
     '',
     ...steps.map((step) => `  ${step}`),
     '',
+    ...(IS_CHECKOUT ? [ABOUT_BUILD, ''] : []),
     'In a second terminal, in that folder:',
     '',
     `  ${parley} chat`,
