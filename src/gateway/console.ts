@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { type OneTimeCodes, ParleyError } from '../kernel/index.ts';
@@ -44,6 +45,17 @@ const TYPES: Readonly<Record<string, string>> = {
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const FOREVER = 'public, max-age=31536000, immutable';
 
+const PAGE = 'index.html';
+
+export const hasConsole = (folder: string): boolean => existsSync(join(folder, PAGE));
+
+/** A checkout whose console `npm ci` did not build, as with `ignore-scripts`. */
+export function consoleMissing(): ParleyError {
+  return new ParleyError('CONSOLE_MISSING', 'the console is not built here; everything else works', {
+    hint: 'run `npm run build:console` in the checkout of Parley, then reload the page; the daemon needs no restart',
+  });
+}
+
 export function addConsoleRoutes(app: Application, { consoleFolder, known }: ConsoleOptions): void {
   const file = async (context: Request, path: string, cache: string) => {
     checkHost(context.req.header('host'), known);
@@ -58,11 +70,9 @@ export function addConsoleRoutes(app: Application, { consoleFolder, known }: Con
       : null;
   };
   app.get('/', async (context) => {
-    const page = await file(context, 'index.html', 'no-cache');
+    const page = await file(context, PAGE, 'no-cache');
     if (page) return page;
-    throw new ParleyError('CONSOLE_MISSING', 'the console is not built here; everything else works', {
-      hint: 'in a checkout, run `npm run build:console` (`npm ci` does it too); then reload',
-    });
+    throw consoleMissing();
   });
   app.get('/assets/:name', async (context) => {
     const name = context.req.param('name');

@@ -237,7 +237,11 @@ const HEARTBEAT_MS = 15_000;
 export async function composeGateway(config: Config, log: Log, own?: HttpToken): Promise<Gateway | null> {
   const { http } = config.daemon;
   if (http === null) return null;
-  const { startGateway } = await import('../../gateway/index.ts');
+  const { consoleMissing, hasConsole, startGateway } = await import('../../gateway/index.ts');
+  if (!hasConsole(CONSOLE_FOLDER)) {
+    const { message, hint } = consoleMissing();
+    log.warn({ checkout: PACKAGE, hint }, message);
+  }
   return startGateway({
     host: http.host,
     port: http.port,

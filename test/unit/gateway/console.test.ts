@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway, GatewayOptions } from '../../../src/gateway/index.ts';
+import { type Gateway, type GatewayOptions, hasConsole } from '../../../src/gateway/index.ts';
 import { openGateway } from './support.ts';
 
 describe('the console routes', () => {
@@ -94,14 +94,16 @@ describe('the console routes', () => {
     expect((await ask('/', { host: 'stranger.example' })).status).toBe(403);
   });
 
-  it('the console route explains what to do if the console was not built', async () => {
-    await open({ consoleFolder: join(folder, 'none') });
+  it('the console route explains what to do if the console was not built, and the daemon can tell at its start', async () => {
+    const none = join(folder, 'none');
+    expect([hasConsole(none), hasConsole(join(folder, 'console'))]).toEqual([false, true]);
+    await open({ consoleFolder: none });
     const page = await ask('/');
     expect([page.status, JSON.parse(page.text)]).toEqual([
       503,
       expect.objectContaining({
         code: 'CONSOLE_MISSING',
-        hint: expect.stringMatching(/npm run build:console/),
+        hint: expect.stringMatching(/run `npm run build:console` in the checkout of Parley/),
       }),
     ]);
   });
