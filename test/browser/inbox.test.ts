@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { centreOf, clickAgain, openStage, type Stage, textOf } from './support.ts';
+import { centreOf, clickAgain, escapeLater, openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 const RULES = [
@@ -192,10 +192,10 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await field.focus();
     await page.keyboard.press('Escape');
     expect(await page.evaluate('document.activeElement.className')).toMatch(/^inbox-entry/);
-    await page.keyboard.press('Escape');
+    await escapeLater(page);
     await page.getByRole('heading', { name: 'hello' }).waitFor();
     expect(page.url()).toMatch(/#\/c\/before$/);
-    await page.keyboard.press('Escape');
+    await escapeLater(page);
     expect(page.url()).toMatch(/#\/$/);
   });
 

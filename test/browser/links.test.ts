@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf } from './support.ts';
+import { escapeLater, message, openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 /** Addresses of conversations, entries and panels. */
@@ -88,6 +88,39 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.keyboard.press('Escape');
     await page.locator('.filters').waitFor({ state: 'detached' });
     expect(page.url()).toMatch(/#\/c\/filtered$/);
+    await escapeLater(page);
+    await expect.poll(() => page.url()).toMatch(/#\/$/);
+  });
+
+  it('a person who closes something with two quick Esc keeps the conversation, whatever was open (KEYS-1)', async () => {
+    await talk('kept', 'hello');
+    const page = await stage.look('#/c/kept');
+    await message(page, 'Noted: hello').waitFor();
+    const escapeTwice = async () => {
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Escape');
+      expect(page.url()).toMatch(/#\/c\/kept$/);
+      await page.waitForTimeout(600);
+    };
+    await message(page, 'Noted: hello')
+      .getByRole('link', { name: /Why did/ })
+      .click();
+    await page.locator('.answer-panel').waitFor();
+    await escapeTwice();
+    await page.locator('.answer-panel').waitFor({ state: 'detached' });
+    await page.keyboard.press('t');
+    await expect.poll(() => page.url()).toMatch(/timeline$/);
+    await escapeTwice();
+    await page.getByLabel('Message', { exact: true }).focus();
+    await escapeTwice();
+    await page
+      .getByLabel('More')
+      .and(page.locator('summary', { has: page.locator('svg') }))
+      .click();
+    await escapeTwice();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').waitFor();
+    await escapeTwice();
     await page.keyboard.press('Escape');
     await expect.poll(() => page.url()).toMatch(/#\/$/);
   });

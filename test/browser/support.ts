@@ -103,6 +103,12 @@ export async function clickAgain(page: Page): Promise<boolean> {
   return page.evaluate<boolean>('window.isTaken');
 }
 
+/** Esc a moment after the last one: a quick second one leaves no page (KEYS-1). */
+export async function escapeLater(page: Page): Promise<void> {
+  await page.waitForTimeout(600);
+  await page.keyboard.press('Escape');
+}
+
 export async function write(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message').fill(text);
   await page.getByLabel('Message').press('Enter');

@@ -126,9 +126,17 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
   it('a daemon that was killed is the only problem until it is back, and its page stays readable', async () => {
     const page = await look('operate');
     await part(page, 'Team').waitFor();
+    const other = await look('operate', '#/');
+    await badge(other).waitFor();
     await stage.kill();
     await page.locator('.health').getByText('The daemon does not answer').waitFor();
     expect(await textOf(part(page, 'Team'))).toContain('Lena Lead');
+    await other.locator('.away').waitFor();
+    await other.keyboard.press('s'); // for the first time
+    expect(await textOf(other.locator('.health'))).toMatch(
+      /does not answer\s+this page shows the state of \d\d:\d\d:\d\d/,
+    );
+    expect(await textOf(part(other, 'Team'))).toContain('Lena Lead');
     expect(await textOf(badge(page))).toMatch(/^1/);
     await stage.restart();
     await page

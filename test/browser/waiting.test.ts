@@ -151,7 +151,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       .poll(() => page.getByLabel('Message', { exact: true }).inputValue())
       .toBe('more\n\na lost wish');
     await refused.waitFor({ state: 'detached' });
-    const answer = page.waitForResponse(/dead-letters/);
+    const answer = page.waitForResponse(/dead-letters\?conversation/);
     await page.reload();
     await message(page, 'Noted: hello').waitFor();
     await answer;
@@ -165,7 +165,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await page.getByLabel('Your name').fill('Lena Lead');
     await write(page, 'I am an agent');
     await page.getByRole('alert').waitFor();
-    const answer = page.waitForResponse(/dead-letters/);
+    const answer = page.waitForResponse(/dead-letters\?conversation/);
     await page.reload();
     await answer;
     await message(page, 'Noted: hello').waitFor();

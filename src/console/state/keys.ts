@@ -5,7 +5,14 @@ import { go, lastConversation, linkTo, route } from './route.ts';
 
 /**
  * The keys of the page. While a person types, only Esc works; it leaves the field.
+ *
+ * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  */
+
+/** KEYS-1 */
+const MOMENT_MS = 500;
+/** Of the last Esc, whatever it closed: the time, and whether it came within a moment of the one before. */
+let lastEscape = { at: Number.NEGATIVE_INFINITY, isQuick: false };
 
 export const isHelpOpen = signal(false);
 
@@ -26,7 +33,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'c', means: 'write' },
   { keys: 'n', means: 'new conversation' },
   { keys: 't', means: 'thread or timeline' },
-  { keys: 'Esc', means: 'close or leave' },
+  { keys: 'Esc', means: 'close what is open; after a moment, leave' },
   { keys: '?', means: 'this list' },
 ];
 
@@ -47,8 +54,16 @@ export function listenToKeys(search: () => void): () => void {
     const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
     if (isHandled) event.preventDefault();
   };
+  document.addEventListener('keydown', noteEscape, true); // menus keep theirs from bubbling
   document.addEventListener('keydown', onKey);
-  return () => document.removeEventListener('keydown', onKey);
+  return () => {
+    document.removeEventListener('keydown', noteEscape, true);
+    document.removeEventListener('keydown', onKey);
+  };
+}
+
+function noteEscape({ key, timeStamp: at }: KeyboardEvent): void {
+  if (key === 'Escape') lastEscape = { at, isQuick: at - lastEscape.at < MOMENT_MS };
 }
 
 function isWriting(target: EventTarget | null): boolean {
@@ -178,7 +193,8 @@ function leave(): boolean {
   else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
     go(linkTo.conversation(at.id));
     focusSelected();
-  } else if (at.page !== 'list') {
+  } else if (lastEscape.isQuick) return true;
+  else if (at.page !== 'list') {
     const before = at.page === 'conversation' ? null : lastConversation();
     go(before ?? linkTo.list);
     if (before === null) focusOn('search');

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
-import { type Problem, problemsOf } from '../model/system/health.ts';
+import { awayProblem, type Problem, problemsOf } from '../model/system/health.ts';
 import type { DeadLetter, McpServer, Status, TeamAgent } from '../model/system/system.ts';
 import { route } from './route.ts';
 import { isAway } from './session.ts';
@@ -29,7 +29,7 @@ const status = signal<Status | null>(null);
 export const deadLetters = computed(() => status.value?.deadLetters ?? 0);
 
 export const problems = computed<readonly Problem[]>(() => {
-  if (isAway.value) return [{ text: 'The daemon does not answer', detail: 'this page shows its last state' }];
+  if (isAway.value) return [awayProblem(system.value?.status.at ?? null, Date.now())];
   return status.value === null ? [] : problemsOf(status.value);
 });
 
@@ -45,8 +45,12 @@ export async function refresh(): Promise<void> {
   system.value = { status: now, agents, servers, letters };
 }
 
-/** Runs until the returned function is called. */
+/**
+ * Runs until the returned function is called. Everything is read once also on another page: it is the last state that is known
+ * when the daemon does not answer later.
+ */
 export function keepSystem(): () => void {
+  void refresh().catch(() => undefined);
   return effect(() => {
     const isOnPage = route.value.page === 'system';
     const look = async () => {

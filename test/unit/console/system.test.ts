@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { problemsOf } from '../../../src/console/model/system/health.ts';
+import { awayProblem, problemsOf } from '../../../src/console/model/system/health.ts';
 import { chartOf, sumsOf } from '../../../src/console/model/system/spending.ts';
 import type { Status } from '../../../src/console/model/system/system.ts';
 import type { Spent } from '../../../src/conversation/index.ts';
@@ -18,6 +18,14 @@ describe('the health of a system', () => {
   it('has no problem while all is connected and posts are recent', () => {
     expect(textsOf({})).toEqual([]);
     expect(textsOf({ deadLetters: null, daemons: [{ daemon: null }] })).toEqual([]);
+  });
+
+  it('of a daemon that does not answer, the page says from when its state is', () => {
+    const at = '2026-01-10T12:00:00.000Z';
+    const detailAt = (now: string) => awayProblem(at, Date.parse(now)).detail;
+    expect(detailAt('2026-01-10T12:00:30.000Z')).toMatch(/^this page shows the state of \d\d:\d\d:\d\d$/);
+    expect(detailAt('2026-01-13T12:00:00.000Z')).toMatch(/2026/);
+    expect(awayProblem(null, 0).detail).toBe('this page is filled when it does');
   });
 
   it.each<[string, Partial<Status>, string]>([

@@ -1,4 +1,4 @@
-import { roughly } from '../format.ts';
+import { clockTimeOf, dayOf, fullTime, roughly } from '../format.ts';
 import type { DaemonStatus, ModelStatus, Status } from './system.ts';
 
 /** What is wrong with the daemons and what they are connected to; empty: nothing. */
@@ -62,4 +62,12 @@ function failedServers({ daemon, servers = [] }: DaemonStatus, isOneOfSeveral: b
 
 function failing({ model, failure }: ModelStatus): Problem {
   return { text: `The newest call of model ${model} failed`, detail: failure?.code };
+}
+
+/** `at`: the time of the state that the page shows; null: it has none. */
+export function awayProblem(at: string | null, now: number): Problem {
+  const text = 'The daemon does not answer';
+  if (at === null) return { text, detail: 'this page is filled when it does' };
+  const time = dayOf(at, now) === 'Today' ? clockTimeOf(Date.parse(at)) : fullTime(at);
+  return { text, detail: `this page shows the state of ${time}` };
 }

@@ -1,6 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { heading } from '../../state/alerts.ts';
-import { problems, system } from '../../state/system.ts';
+import { isAway } from '../../state/session.ts';
+import { problems, type System, system } from '../../state/system.ts';
 import { BackLink } from '../parts/parts.tsx';
 import { Daemons, Models, Servers } from './daemons.tsx';
 import { Letters } from './letters.tsx';
@@ -17,29 +18,35 @@ export function SystemPage() {
   }, []);
   const now = system.value;
   return (
-    <main class="page system" aria-busy={now === null}>
+    <main class="page system" aria-busy={now === null && !isAway.value}>
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
       </header>
-      {now && (
+      {(now || isAway.value) && (
         <div class="system-body">
           <Health />
-          <div class="system-parts">
-            <div>
-              <Team {...now} />
-              <SpendingView {...now} />
-              <Letters {...now} />
-            </div>
-            <div>
-              <Daemons {...now} />
-              <Models {...now} />
-              <Servers {...now} />
-            </div>
-          </div>
+          {now && <Parts {...now} />}
         </div>
       )}
     </main>
+  );
+}
+
+function Parts(now: System) {
+  return (
+    <div class="system-parts">
+      <div>
+        <Team {...now} />
+        <SpendingView {...now} />
+        <Letters {...now} />
+      </div>
+      <div>
+        <Daemons {...now} />
+        <Models {...now} />
+        <Servers {...now} />
+      </div>
+    </div>
   );
 }
 
