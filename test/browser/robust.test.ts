@@ -277,7 +277,8 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', ()
       'conversations/demo/entries',
     );
     expect(entries.find(({ content }) => content === 'with a token')?.author.id).toBe('alice');
-    expect(await page.evaluate('Object.keys(localStorage).join()')).toBe('parley.seen');
+    expect(await page.evaluate('Object.keys(localStorage).sort().join()')).toBe('parley.seen,parley.signed');
+    expect(await page.evaluate('localStorage.getItem("parley.signed")')).toBe('["alice"]');
     expect(await page.evaluate('localStorage.getItem("parley.seen")')).not.toContain('posts-it');
     expect(await page.evaluate('document.cookie')).toBe('');
     const reader = await stage.look('#/c/demo');
