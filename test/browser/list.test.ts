@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf } from './support.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 /** The daemon sends changes of the list within a second. */
@@ -110,6 +110,24 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await stage.api('POST', 'conversations/own/messages', { content: 'My own words', publisher: 'console' });
     await page.getByLabel('Show').selectOption('Mine');
     await until(() => titles(page)).toEqual(['My own words']);
+  });
+
+  it('a conversation that was begun before the person chose a name stays one of theirs', async () => {
+    await post('strange', 'Words of another');
+    const page = await stage.look('#/new');
+    await write(page, 'Words without a name');
+    await message(page, 'Noted: Words without a name').waitFor();
+    await page.evaluate("location.hash = '#/new'");
+    await page.getByLabel('Your name').fill('Zoe');
+    await page.getByLabel('Your name').press('Tab');
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Mine');
+    await until(() => titles(page)).toContain('Words without a name');
+    expect(await titles(page)).not.toContain('Words of another');
+    await page.reload();
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Mine');
+    await until(() => titles(page)).toContain('Words without a name');
   });
 
   it('renaming a conversation leaves its place in the list, and leaves it read', async () => {

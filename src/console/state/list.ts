@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { type ListFilter, listed } from '../model/list/list.ts';
 import { begun, rows } from './conversations.ts';
 import { isNew, pins } from './marks.ts';
-import { me } from './session.ts';
+import { me, myIds } from './session.ts';
 
 /** The list of conversations as it is shown. */
 
@@ -16,7 +16,7 @@ export function narrow(change: Partial<ListFilter>): void {
 }
 
 export const found = computed(() => {
-  const known = { pins: pins.value, me: me.value, isUnread: isNew };
+  const known = { pins: pins.value, mine: myIds.value, isUnread: isNew };
   const mine = begun.value.map((row) => ({ ...row, people: [me.value] }));
   return [mine, rows.value].flatMap((some) => listed(some, filter.value, known));
 });

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
-import { access, isAway, report, sender } from './session.ts';
+import { access, isAway, noteSigned, report, sender } from './session.ts';
 
 /**
  * The posts of this tab that the daemon has not confirmed.
@@ -67,6 +67,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
     report(error);
     return false;
   }
+  noteSigned();
   const mustWait = isAway.value || outbox.value.some(({ state }) => state === 'waiting');
   store([...outbox.value, { conversation, post, state: mustWait ? 'waiting' : 'sending' }]); // OUTBOX-1
   const isTried = flush();

@@ -9,7 +9,7 @@ import {
   tokenFor,
   Unreachable,
 } from '../api/requests.ts';
-import { keepName, keepToken, readName, readToken } from '../api/session.ts';
+import { keepList, keepName, keepToken, readList, readName, readToken } from '../api/session.ts';
 import type { Workflow } from '../model/thread/runs.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
@@ -101,6 +101,20 @@ export const nameOnPosts = computed(() => identity.value?.name ?? signature.valu
 export const me = computed(() =>
   nameOnPosts.value === '' ? publisher.value : `${publisher.value}/${nameOnPosts.value}`,
 );
+
+const SIGNED = 'parley.signed';
+const MOST_SIGNED = 50;
+const signed = signal(readList(SIGNED));
+
+/** The ids that messages of this browser had, and the one that they have now. */
+export const myIds = computed<ReadonlySet<string>>(() => new Set([...signed.value, me.value]));
+
+/** Keeps the id of a message that is sent: its conversation is also mine under another name. */
+export function noteSigned(): void {
+  if (signed.value.includes(me.value)) return;
+  signed.value = [...readList(SIGNED), me.value].slice(-MOST_SIGNED);
+  keepList(SIGNED, signed.value);
+}
 
 /** The name that this person's messages show. */
 export const nameOfMe = computed(() => me.value.slice(me.value.indexOf('/') + 1));

@@ -18,8 +18,8 @@ import { repairRows } from './row-repair.ts';
  *               accepts one claim (L3).
  * RECONCILER-3  A pass that failed because the server did not answer is repeated after one second, not after a minute. If a
  *               claimant cannot be reached, the pass is repeated once a failed peer would be detected.
- * RECONCILER-4  A claimant that is slow to answer does not delay the takeover of other claimants' work in the same pass. The next
- *               pass waits for it.
+ * RECONCILER-4  A claimant that is slow to answer does not delay the takeover of other claimants' work, in the same pass or in the
+ *               next one, which asks it again.
  */
 
 export const PASS_EVERY_MS = 60_000;
@@ -56,6 +56,10 @@ export class Reconciler {
   /** By conversation: the newest append of a log without a stored `status` that was read and has no outstanding work. */
   readonly #idle = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
+  /** Passes that wait for the running one; it then waits for no claimant (RECONCILER-4). */
+  #waiting = 0;
+  #interrupt = () => {};
+  #interrupted: Promise<null> = new Promise(() => {});
   #periodic: Promise<void> = Promise.resolve();
   #rowRepair: Promise<void> | null = null;
   /** Scheduled passes, by their delay in milliseconds. */
@@ -95,7 +99,10 @@ export class Reconciler {
 
   /** Does not reject. */
   pass(look: Pass): Promise<void> {
+    this.#waiting++;
+    this.#interrupt();
     this.#running = this.#running.then(async () => {
+      this.#waiting--;
       if (this.#stopping.signal.aborted) return;
       try {
         if (!(await this.#runPass(look))) this.#retryAfter(look, RETRY_MS);
@@ -135,6 +142,10 @@ export class Reconciler {
   async #runPass(look: Pass): Promise<boolean> {
     const all = await this.#parts.logs.all();
     const owing = [...all].filter(([id, newest]) => this.#mayHaveWork(id, newest)).map(([id]) => id);
+    this.#interrupted = new Promise((resolve) => {
+      this.#interrupt = () => resolve(null);
+      if (this.#waiting > 0) resolve(null);
+    });
     // RECONCILER-4; in reverse order: the first choice has started at the other end (RECONCILER-2).
     const passes = [...byOwnerOf(owing, all)]
       .reverse()
@@ -156,7 +167,7 @@ export class Reconciler {
   ): Promise<boolean> {
     const { daemon, router, failureTimeoutMs } = this.#parts;
     const later = { isFirstChoiceOnly: false, handedOver };
-    const { held, isConfirmed } = await this.#heldBy(owner, ids);
+    const { held, isConfirmed } = await this.#heldBy(owner, ids, this.#interrupted);
     if (owner !== daemon && held.length > 0 && !isConfirmed)
       this.#retryAfter(later, failureTimeoutMs * TRUST_PART); // RECONCILER-3
     const known = new Set(held);
@@ -196,10 +207,11 @@ export class Reconciler {
     return status ? status.hasOutstandingWork : this.#idle.get(id) !== sequence;
   }
 
-  /** Which of these that daemon works on. `isConfirmed`: it answered itself; without an answer, all of them. */
+  /** Which of these that daemon works on. `isConfirmed`: it answered itself; without an answer, or interrupted, all of them. */
   async #heldBy(
     owner: string,
     ids: readonly string[],
+    interrupted?: Promise<null>,
   ): Promise<{ readonly held: readonly string[]; readonly isConfirmed: boolean }> {
     const { daemon, workers, monitor, router } = this.#parts;
     if (owner === daemon) return { held: ids.filter((id) => workers.holds(id)), isConfirmed: false };
@@ -207,8 +219,9 @@ export class Reconciler {
     const held: string[] = [];
     for (let from = 0; from < ids.length; from += MAX_NAMES) {
       const conversations = ids.slice(from, from + MAX_NAMES);
-      const response = await router.ask(owner, 'holds', { conversations });
-      if (response.kind !== 'answered')
+      const asked = router.ask(owner, 'holds', { conversations });
+      const response = await (interrupted ? Promise.race([asked, interrupted]) : asked);
+      if (response?.kind !== 'answered')
         return { held: monitor.isFailed(owner) ? [] : ids, isConfirmed: false };
       held.push(...response.body.held);
     }

@@ -13,7 +13,7 @@ const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): C
   ...{ updatedAt: at(minute), running: [], waiting: [], limited: [], stopped: [], ...more },
 });
 const ALL = { shown: 'all', agent: '', phase: '', text: '' } as const;
-const NOTHING = { me: 'ann', pins: new Set<string>(), isUnread: () => false };
+const NOTHING = { mine: new Set(['ann']), pins: new Set<string>(), isUnread: () => false };
 const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
 
 describe('what a conversation of the list waits for', () => {
@@ -59,6 +59,12 @@ describe('the list of conversations', () => {
     expect(found({ phase: 'execute', shown: 'running' })).toEqual([]);
     expect(found({ shown: 'mine' })).toEqual(['old']);
     expect(found({ text: 'quok' })).toEqual(['mid']);
+  });
+
+  it('a conversation in which a person took part under another name of this browser is also theirs', () => {
+    const begun = [row('unnamed', 1, { people: ['console'] }), row('named', 2, { people: ['console/Ann'] })];
+    const known = { ...NOTHING, mine: new Set(['console', 'console/Ann']) };
+    expect(ids(listed(begun, { ...ALL, shown: 'mine' }, known))).toEqual(['named', 'unnamed']);
   });
 
   it('an archived conversation is listed among the archived ones alone', () => {

@@ -135,6 +135,28 @@ describe('the reconciler', () => {
     expect(taken).toEqual(['one', 'two']);
   });
 
+  it('does not let a claimant that is slow to answer delay the next pass, which asks it again (RECONCILER-4)', async () => {
+    const answers: ((heard: Heard) => void)[] = [];
+    const { reconciler, given, taken } = reconcile({
+      logs: { one: owing('b'), two: owing('slow') },
+      others: ['b', 'slow'],
+      heard: () => new Promise((resolve) => answers.push(resolve)),
+    });
+    const first = reconciler.pass({ isFirstChoiceOnly: true, handedOver: false });
+    await vi.advanceTimersByTimeAsync(0);
+    given.silent = ['b'];
+    const next = reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    const last = reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
+    await first;
+    await next;
+    await vi.advanceTimersByTimeAsync(0);
+    expect(taken).toContain('one');
+    expect(taken).not.toContain('two');
+    answers.at(-1)?.({ kind: 'answered', body: { held: [] } });
+    await last;
+    expect(taken).toContain('two');
+  });
+
   it('takes over its own work when the conversation is not open here', async () => {
     const { reconciler, taken } = reconcile({ logs: { one: owing('a'), two: owing('a') }, open: ['two'] });
     await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });

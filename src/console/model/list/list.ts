@@ -49,8 +49,8 @@ export interface ListFilter {
 /** What this browser knows about conversations. */
 export interface Known {
   readonly pins: ReadonlySet<string>;
-  /** The id that this person's messages have. */
-  readonly me: string;
+  /** The ids that messages of this browser had: a person may change the name. */
+  readonly mine: ReadonlySet<string>;
   isUnread(row: ConversationRow): boolean;
 }
 
@@ -108,7 +108,7 @@ function isShown(row: ConversationRow, shown: Shown, known: Known): boolean {
     case 'archived':
       return true;
     case 'mine':
-      return row.people?.includes(known.me) === true;
+      return row.people?.some((person) => known.mine.has(person)) === true;
     case 'unread':
       return known.isUnread(row);
     case 'waiting':
