@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Reply } from '../conversation/index.ts';
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { ApiAnswer, ApiRequest } from './port.ts';
+import { type LiveChunk, liveChunkShape } from './remote-turns.ts';
 import type { Token } from './sharing.ts';
 
 /**
@@ -98,6 +99,15 @@ const PEER_CONTRACT = {
   approval: {
     request: z.object({ approvalId: z.string() }),
     answer: z.object({ conversation: z.string().nullable() }),
+  },
+  /** The text so far of the model calls that it runs for this conversation. */
+  texts: {
+    request: z.object({ conversation: z.string() }),
+    answer: z.object({
+      texts: z.array(z.object({ agent: z.string(), chunk: liveChunkShape })),
+    }) as z.ZodType<{
+      readonly texts: readonly { readonly agent: string; readonly chunk: LiveChunk }[];
+    }>,
   },
 } satisfies Record<string, { readonly request: z.ZodType; readonly answer: z.ZodType }>;
 

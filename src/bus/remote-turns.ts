@@ -213,15 +213,19 @@ export interface LiveChunk {
   readonly toolName?: string;
 }
 
-const agentChunk = z.object({
+/** Of the live text. */
+export const liveChunkShape = z.object({
   turnId: z.string(),
   call: z.string(),
   n: z.number(),
+  from: z.number().optional(),
   type: z.enum(['text', 'reasoning', 'tool_call_delta']),
   delta: z.string(),
   toolCallId: z.string().optional(),
   toolName: z.string().optional(),
 });
+
+const agentChunk = liveChunkShape.omit({ from: true });
 
 /**
  * A chunk of an agent in another process, without unknown fields. Null: of another turn; `unknown`: not a chunk as this

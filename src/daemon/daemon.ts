@@ -141,7 +141,7 @@ async function start(
   await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
   const membership = composeMembership(config, store, bus, log);
-  const watchers = new Watchers(membership?.follow);
+  const watchers = new Watchers(membership ?? undefined);
   const remote = composeRemoteModel(composition, bus, watchers, (agent) => absentMsOf(runtime.team, agent));
   releasers.add('agents in other processes', () => remote.close());
 
@@ -174,7 +174,7 @@ async function start(
   });
   const place = { nats: url, http: gateway?.url ?? null, daemon: membership?.daemon ?? null };
   const facts = factsOf(config, { ...place, startedAt });
-  const serving = { runtime, workers, bus, membership, releasers, grace, reloader, facts, metrics };
+  const serving = { runtime, workers, bus, watchers, membership, releasers, grace, reloader, facts, metrics };
   const { api, posts } = await serve({ ...serving, reading, searchPath: searchPathOf(given, config) });
   onReloader(reloader);
   given.simulation?.onReady(workers);

@@ -5,6 +5,7 @@ import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
 import { Retention } from './api/retention.ts';
 import type { DaemonFacts } from './api/status.ts';
+import type { Watchers } from './api/watchers.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
@@ -31,6 +32,7 @@ export interface Serving {
   readonly runtime: Runtime;
   readonly workers: Workers;
   readonly bus: Bus;
+  readonly watchers: Watchers;
   readonly membership: Membership | null;
   readonly releasers: Releasers;
   readonly grace: Grace;
@@ -45,6 +47,7 @@ export async function serve({
   runtime,
   workers,
   bus,
+  watchers,
   membership,
   releasers,
   grace,
@@ -72,7 +75,7 @@ export async function serve({
   const onSkip: IngressOptions['onSkip'] = (isElsewhere) => runtime.progress.skips(isElsewhere);
   if (membership) {
     const leaving = stopping.signal;
-    const parts = { workers, posts, api, ...reading };
+    const parts = { workers, posts, api, watchers, ...reading };
     const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
     const shared = await membership.join(work);
     await bus.serve(VERBS, (request) => shared.handle(request));

@@ -3,11 +3,14 @@ import type { Entry } from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
 
 /**
- * The live text of the model calls that run in this daemon, for those who follow a conversation while an agent writes.
+ * The live text of running model calls, for those who follow a conversation while an agent writes.
  *
  * RUNNING-TEXT-1 It has what the newest attempt of each turn gave so far, until the log has the message or the end of the turn.
  * RUNNING-TEXT-2 Adjacent chunks of one kind and tool call are one: `from` to `n` are the chunks in it.
+ * RUNNING-TEXT-3 A chunk is added once. Text from the beginning (`from`) replaces what is known of its call.
  */
+
+export type LiveArrival = Extract<Arrival, { kind: 'live' }>;
 
 interface Running {
   readonly conversation: string;
@@ -27,7 +30,7 @@ export class RunningTexts {
     else for (const entry of arrival.entries) this.#end(entry);
   }
 
-  of(conversation: string): readonly Arrival[] {
+  of(conversation: string): readonly LiveArrival[] {
     const here = [...this.#turns.values()].filter((turn) => turn.conversation === conversation);
     return here.flatMap(({ agent, chunks }) =>
       chunks.map((chunk) => ({ kind: 'live', agent, chunk }) as const),
@@ -35,11 +38,13 @@ export class RunningTexts {
   }
 
   #add(conversation: string, agent: string, chunk: LiveChunk): void {
-    const { turnId, call, n, delta } = chunk;
+    const { turnId, call, n, from = n, delta } = chunk;
     const known = this.#turns.get(turnId);
-    if (known?.call !== call) {
+    const newest = known?.call === call ? (known.chunks.at(-1)?.n ?? -1) : -1;
+    if (n <= newest && chunk.from === undefined) return; // RUNNING-TEXT-3
+    if (known?.call !== call || from <= newest) {
       this.#turns.delete(turnId);
-      this.#turns.set(turnId, { conversation, agent, call, chunks: [{ ...chunk, from: n }] });
+      this.#turns.set(turnId, { conversation, agent, call, chunks: [{ ...chunk, from }] });
       const [oldest] = this.#turns.keys();
       if (this.#turns.size > MOST_TURNS && oldest !== undefined) this.#turns.delete(oldest);
       return;
@@ -47,12 +52,18 @@ export class RunningTexts {
     const last = known.chunks.at(-1);
     if (last?.type === chunk.type && last.toolCallId === chunk.toolCallId)
       known.chunks[known.chunks.length - 1] = { ...last, n, delta: last.delta + delta }; // RUNNING-TEXT-2
-    else known.chunks.push({ ...chunk, from: n });
+    else known.chunks.push({ ...chunk, from });
   }
 
   /** RUNNING-TEXT-1 */
   #end(entry: Entry): void {
-    const isOver = entry.type === 'turn-ended' || (entry.type === 'message' && entry.role === 'assistant');
-    if (isOver && entry.turnId !== undefined) this.#turns.delete(entry.turnId);
+    const turnId = saidBy(entry);
+    if (turnId !== null) this.#turns.delete(turnId);
   }
+}
+
+/** The turn whose text so far the log has with this entry; null: none. */
+export function saidBy(entry: Entry): string | null {
+  const isOver = entry.type === 'turn-ended' || (entry.type === 'message' && entry.role === 'assistant');
+  return (isOver && entry.turnId) || null;
 }

@@ -1,14 +1,23 @@
 import type { Entry } from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
-import { RunningTexts } from './running-texts.ts';
+import { type LiveArrival, RunningTexts, saidBy } from './running-texts.ts';
 
 type Watcher = (arrival: Arrival) => void;
 
 /** Subscribes to what a conversation publishes, where another process may publish it. */
 export type Follow = (conversation: string, tell: Watcher) => { readonly ready: Promise<void>; stop(): void };
 
+/** The other daemons, where some share the work. */
+export interface Elsewhere {
+  readonly follow: Follow;
+  /** The text so far of the model calls of this conversation that another daemon runs. */
+  textsOf(conversation: string): Promise<readonly LiveArrival[]>;
+}
+
 interface Watched {
   readonly watchers: Set<Watcher>;
+  /** Of calls of other daemons. */
+  readonly texts: RunningTexts;
   readonly ready: Promise<void>;
   stop(): void;
 }
@@ -16,25 +25,30 @@ interface Watched {
 /**
  * Passes on what a conversation publishes to watchers in this process, in the order of the bus. A watcher is called
  * synchronously, takes no time and does not throw.
+ *
+ * WATCHED-TEXT-1 The first watcher of a conversation gets the text so far of calls of another daemon, then what continues it: live
+ *    text waits until that daemon has answered, entries do not.
  */
 export class Watchers {
   readonly #of = new Map<string, Watched>();
-  readonly #follow: Follow | undefined;
+  readonly #elsewhere: Elsewhere | undefined;
+  /** Of calls of this daemon. */
   readonly #texts = new RunningTexts();
 
-  constructor(follow?: Follow) {
-    this.#follow = follow;
+  constructor(elsewhere?: Elsewhere) {
+    this.#elsewhere = elsewhere;
   }
 
-  /** Publishes to watchers. Does nothing where `follow` is set: watchers get it from there. */
+  /** Publishes to watchers. Where daemons share the work, watchers get it from the bus. */
   tell(conversation: string, arrival: Arrival): void {
     this.#texts.take(conversation, arrival);
-    if (this.#follow === undefined) this.#spread(conversation, arrival);
+    if (this.#elsewhere === undefined) this.#spread(conversation, arrival);
   }
 
-  /** The text so far of the model calls that run in this daemon. Later chunks continue it. */
-  textsOf(conversation: string): readonly Arrival[] {
-    return this.#texts.of(conversation);
+  /** The text so far of running model calls, as far as this daemon knows it. Later chunks continue it. */
+  textsOf(conversation: string): readonly LiveArrival[] {
+    const own = this.#texts.of(conversation);
+    return own.length > 0 ? own : (this.#of.get(conversation)?.texts.of(conversation) ?? []);
   }
 
   /** Returns a function that ends it, and may be called twice. */
@@ -55,16 +69,50 @@ export class Watchers {
   }
 
   #begin(conversation: string): Watched {
-    const followed = this.#follow?.(conversation, (arrival) => this.#spread(conversation, arrival));
-    const { ready, stop } = followed ?? { ready: Promise.resolve(), stop: () => undefined };
-    const watched = { watchers: new Set<Watcher>(), ready, stop };
+    const texts = new RunningTexts();
+    const { ready, stop } = this.#followElsewhere(conversation, texts);
+    const watched = { watchers: new Set<Watcher>(), texts, ready, stop };
     this.#of.set(conversation, watched);
     return watched;
+  }
+
+  /** WATCHED-TEXT-1 */
+  #followElsewhere(conversation: string, texts: RunningTexts): ReturnType<Follow> {
+    const elsewhere = this.#elsewhere;
+    if (!elsewhere) return { ready: Promise.resolve(), stop: () => undefined };
+    let held: LiveArrival[] | null = [];
+    const said = new Set<string | null>();
+    const pass = (arrival: Arrival) => {
+      texts.take(conversation, arrival);
+      this.#spread(conversation, arrival);
+    };
+    const followed = elsewhere.follow(conversation, (arrival) => {
+      if (held && arrival.kind === 'live') return void held.push(arrival);
+      if (held && arrival.kind === 'entries') {
+        for (const entry of arrival.entries) said.add(saidBy(entry));
+        held = held.filter(({ chunk }) => !said.has(chunk.turnId));
+      }
+      pass(arrival);
+    });
+    const release = (before: readonly LiveArrival[]) => {
+      const late = held ?? [];
+      held = null;
+      const isNew = (arrival: LiveArrival) => !before.some((one) => contains(one, arrival));
+      const unsaid = before.filter(({ chunk }) => !said.has(chunk.turnId));
+      for (const arrival of [...unsaid, ...late.filter(isNew)]) pass(arrival);
+    };
+    const asked = followed.ready.then(() => elsewhere.textsOf(conversation));
+    asked.then(release, () => release([])); // the text is best effort: the log has it soon
+    return followed;
   }
 
   #spread(conversation: string, arrival: Arrival): void {
     for (const watcher of this.#of.get(conversation)?.watchers ?? []) watcher(arrival);
   }
+}
+
+function contains({ chunk: { call, n } }: LiveArrival, { chunk }: LiveArrival): boolean {
+  return call === chunk.call && n >= chunk.n;
 }
 
 /**

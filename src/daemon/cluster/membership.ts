@@ -2,7 +2,7 @@ import type { Bus, Owner, PeerRequestOf, SharedIngress, StreamPosition } from '.
 import { messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
-import type { Follow } from '../api/watchers.ts';
+import type { Elsewhere, Follow, Watchers } from '../api/watchers.ts';
 import type { Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
@@ -46,6 +46,7 @@ export interface MemberWork {
   readonly workers: Workers;
   readonly posts: Posts;
   readonly api: Api;
+  readonly watchers: Watchers;
   readonly maxInFlight: number;
   readonly after: StreamPosition | null;
   readonly owner: Owner;
@@ -87,11 +88,20 @@ export class Membership {
       live: (agent, chunk) => tell({ kind: 'live', agent, chunk }),
     });
 
+  /** None, if its daemon does not answer or does not know the verb. */
+  readonly textsOf: Elsewhere['textsOf'] = async (conversation) => {
+    const router = required(this.#router);
+    const location = await router.locate(conversation);
+    if (location.kind !== 'there') return [];
+    const response = await router.ask(location.claim.daemon, 'texts', { conversation });
+    return response.kind === 'answered' ? response.body.texts.map((one) => ({ kind: 'live', ...one })) : [];
+  };
+
   /** MEMBERSHIP-1. Returns the request API of the whole cluster. */
   async join(work: MemberWork): Promise<SharedApi> {
     const { daemon, bus, logs, failureTimeoutMs, fingerprint, log } = this.#parts;
     this.#work = work;
-    const { workers, posts, leaving } = work;
+    const { workers, posts, watchers, leaving } = work;
     const { peers, startIngress } = sharingOf(bus, daemon);
     const monitor = new PeerMonitor({
       daemon,
@@ -130,7 +140,8 @@ export class Membership {
     });
     posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
     const reconciler = () => this.#reconciler;
-    const handlers = peerHandlers({ daemon, workers, posts, shared, api, monitor, reconciler });
+    const texts = (conversation: string) => watchers.textsOf(conversation);
+    const handlers = peerHandlers({ daemon, workers, posts, shared, api, texts, monitor, reconciler });
     await peers.listen(async (verb, body) => {
       this.#freezes.check();
       return answerPeer(verb, body, handlers, log);

@@ -1,5 +1,6 @@
 import { handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import type { LiveArrival } from '../api/running-texts.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import type { Log } from '../runtime.ts';
@@ -10,6 +11,9 @@ import type { SharedPosts } from './shared-posts.ts';
 
 /** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
 
+/** Less than the payload of a message. */
+const MOST_TEXT_BYTES = 512 * 1_024;
+
 export interface PeerRequestParts {
   /** The id of this daemon. */
   readonly daemon: string;
@@ -17,6 +21,7 @@ export interface PeerRequestParts {
   readonly posts: Posts;
   readonly shared: SharedPosts;
   readonly api: SharedApi;
+  readonly texts: (conversation: string) => readonly LiveArrival[];
   readonly monitor: PeerMonitor;
   /** Null until this daemon reads posts. */
   readonly reconciler: () => Reconciler | null;
@@ -28,6 +33,7 @@ export function peerHandlers({
   posts,
   shared,
   api,
+  texts,
   monitor,
   reconciler,
 }: PeerRequestParts): PeerHandlers {
@@ -44,8 +50,15 @@ export function peerHandlers({
     released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
     settled: (told) => posts.told(told),
     api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),
+    texts: ({ conversation }) => ({ texts: fitting(texts(conversation)) }),
     approval: ({ approvalId }) => api.findApproval(approvalId),
   };
+}
+
+/** None, if they do not fit a message: the log has them soon. */
+function fitting(texts: readonly LiveArrival[]) {
+  const size = texts.reduce((sum, { chunk }) => sum + Buffer.byteLength(JSON.stringify(chunk)), 0);
+  return size > MOST_TEXT_BYTES ? [] : texts.map(({ agent, chunk }) => ({ agent, chunk }));
 }
 
 /** PEER-CONTRACT-1 */

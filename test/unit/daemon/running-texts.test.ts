@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { LiveArrival } from '../../../src/daemon/api/running-texts.ts';
 import { Watchers } from '../../../src/daemon/api/watchers.ts';
+import type { Arrival } from '../../../src/gateway/index.ts';
 import { answer, end, logOf, say } from '../console/support.ts';
 
 describe('the live text of running calls', () => {
@@ -43,5 +45,85 @@ describe('the live text of running calls', () => {
     expect(shown(watchers)).toHaveLength(1);
     watchers.tell('demo', { kind: 'entries', entries: logOf(over) });
     expect(shown(watchers)).toEqual([]);
+  });
+});
+
+describe('the live text of a call that another daemon runs (WATCHED-TEXT-1)', () => {
+  const live = (n: number, delta: string, more: object = {}): LiveArrival => ({
+    kind: 'live',
+    agent: 'pm',
+    chunk: { turnId: 'turn-pm', call: 'c1', n, type: 'text', delta, ...more },
+  });
+
+  function watch() {
+    let publish: (arrival: Arrival) => void = () => undefined;
+    let answer: (texts: readonly LiveArrival[]) => void = () => undefined;
+    let fail = () => {};
+    const asked: string[] = [];
+    const watchers = new Watchers({
+      follow: (_, tell) => {
+        publish = tell;
+        return { ready: Promise.resolve(), stop: () => undefined };
+      },
+      textsOf: (conversation) => {
+        asked.push(conversation);
+        return new Promise((resolve, reject) => {
+          answer = resolve;
+          fail = () => reject(new Error('no answer'));
+        });
+      },
+    });
+    const got: (string | number)[] = [];
+    const take = (arrival: Arrival) =>
+      void got.push(arrival.kind === 'live' ? arrival.chunk.delta : (arrival.entries[0]?.type ?? ''));
+    const stop = watchers.watch('demo', take);
+    const settle = () => new Promise((resolve) => setTimeout(resolve));
+    const done = async (texts: readonly LiveArrival[] | null) => {
+      await settle();
+      if (texts) answer(texts);
+      else fail();
+      await settle();
+    };
+    return { watchers, publish: (arrival: Arrival) => publish(arrival), done, got, take, asked, stop };
+  }
+
+  it('a watcher gets the text so far before what continues it, each chunk once', async () => {
+    const { publish, done, got, watchers, asked } = watch();
+    publish(live(4, 'five'));
+    publish(live(5, 'six'));
+    await done([live(4, 'one to five', { from: 0 })]);
+    publish(live(6, 'seven'));
+    expect(got).toEqual(['one to five', 'six', 'seven']);
+    expect(asked).toEqual(['demo']);
+    expect(watchers.textsOf('demo').map(({ chunk }) => [chunk.from, chunk.n, chunk.delta])).toEqual([
+      [0, 6, 'one to fivesixseven'],
+    ]);
+  });
+
+  it('entries do not wait for that text, and text whose entry came is dropped', async () => {
+    const { publish, done, got, watchers } = watch();
+    publish(live(4, 'five'));
+    publish({ kind: 'entries', entries: logOf(answer('pm', 'Hello')) });
+    expect(got).toHaveLength(1);
+    await done([live(4, 'one to five', { from: 0 })]);
+    expect(got).toHaveLength(1);
+    expect(watchers.textsOf('demo')).toEqual([]);
+  });
+
+  it('without an answer, the text begins with what the daemon received', async () => {
+    const { publish, done, got } = watch();
+    publish(live(4, 'five'));
+    await done(null);
+    publish(live(5, 'six'));
+    expect(got).toEqual(['five', 'six']);
+  });
+
+  it('it is forgotten with the last watcher: its end would be missed', async () => {
+    const { publish, done, watchers, stop } = watch();
+    await done([]);
+    publish(live(0, 'one'));
+    expect(watchers.textsOf('demo')).toHaveLength(1);
+    stop();
+    expect(watchers.textsOf('demo')).toEqual([]);
   });
 });
