@@ -85,6 +85,7 @@ export {
   availableTools,
   CONVERSATION_TOOLS,
   isConversationTool,
+  parseArguments,
   toolError,
 } from './tools/conversation-tools.ts';
 export { commandsIn, plainCommand } from './tools/shell-command.ts';

@@ -14,7 +14,8 @@ import type { FoundEntry, IndexCalls, IndexedConversation, IndexQuery } from './
  * SQLITE-INDEX-4 Texts that are removed are overwritten, in the table and in the index of words.
  */
 
-const VERSION = 1;
+/** Raise it when `documents.ts` changes what is searched. */
+const VERSION = 2;
 /** SQLITE-INDEX-2 */
 const MOST_RANKED = 10_000;
 /** Ids of one millisecond. The largest id is then a safe integer for centuries. */

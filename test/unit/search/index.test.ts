@@ -119,6 +119,15 @@ describe('the search index', () => {
     expect(await index.conversations()).toEqual([]);
   });
 
+  it('an index of an older version is replaced by an empty one', async () => {
+    await index.close();
+    const file = await readFile(path);
+    file.writeUInt32BE(1, 60); // `user_version` in the header of a database
+    await writeFile(path, file);
+    index = openSearchIndex(path);
+    expect(await index.conversations()).toEqual([]);
+  });
+
   it('the lock of a killed process does not keep the index closed', async () => {
     await index.close();
     const { mkdir } = await import('node:fs/promises');
@@ -138,5 +147,26 @@ describe('what is searched', () => {
       { ...common, index: 2, type: 'phase-entered', from: 'plan', to: 'execute', by: 'ada' },
     ]);
     expect(found).toEqual([{ index: 0, at: common.createdAt, author: ada, phase: 'plan', text: 'hello' }]);
+  });
+
+  it('the question that an agent asks is searched with its options, after the text of the message', () => {
+    const ask = (json: string) => ({
+      id: 'c',
+      type: 'function' as const,
+      function: { name: 'ask', arguments: json },
+    });
+    const asking = (index: number, content: string | null, ...calls: ReturnType<typeof ask>[]) => ({
+      ...{ id: `e${index}`, createdAt: '2026-01-01T00:00:00Z', author: dev, index, content },
+      ...{ type: 'message' as const, role: 'assistant' as const, tool_calls: calls },
+    });
+    const found = documentsOf([
+      asking(0, null, ask('{"question":"Which database?","options":["Postgres","SQLite"]}')),
+      asking(1, 'One thing.', ask('{"question":"Which port?"}')),
+      asking(2, null, ask('not JSON'), ask('{"question":7}')),
+    ]);
+    expect(found.map(({ index, text }) => [index, text])).toEqual([
+      [0, 'Which database?\nPostgres\nSQLite'],
+      [1, 'One thing.\n\nWhich port?'],
+    ]);
   });
 });
