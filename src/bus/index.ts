@@ -74,6 +74,12 @@ export {
 export { FOUND } from './search.ts';
 export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
-export { MOST_STATUS_ROWS, type ModelStatus, STATUS_ROWS, type StatusGroups } from './status.ts';
+export {
+  MOST_STATUS_ROWS,
+  type ModelStatus,
+  type ProgramStatus,
+  STATUS_ROWS,
+  type StatusGroups,
+} from './status.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';
 export type { WhatIfRun, WhatIfSummary, WhatIfTally, WhatIfTurn } from './what-if.ts';

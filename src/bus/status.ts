@@ -19,18 +19,25 @@ const server = fields({
   error: z.string().optional().describe('Why it failed'),
 });
 
-const model = fields({
-  model: z.string().describe('Its key in `models`'),
+const calls = {
   calls: count.describe('Since the daemon started, retries included in each'),
   failed: count,
+  answeredAt: z.string().optional().describe('The newest answer; ISO 8601'),
+  failure: fields({ at: z.string(), code: z.string() }).optional().describe('The newest failure'),
+};
+
+const model = fields({
+  model: z.string().describe('Its key in `models`'),
+  ...calls,
   seconds: fields({ mean: z.number(), p95: z.number().describe('Estimated from the histogram of /metrics') })
     .optional()
     .describe('Of answered calls'),
   firstTokenSeconds: z.number().optional().describe('Mean time until the first part of an answer'),
-  answeredAt: z.string().optional().describe('The newest answer; ISO 8601'),
-  failure: fields({ at: z.string(), code: z.string() }).optional().describe('The newest failure'),
 });
 export type ModelStatus = z.output<typeof model>;
+
+const program = fields({ agent, ...calls });
+export type ProgramStatus = z.output<typeof program>;
 
 const daemon = fields({
   daemon: z.string().nullable().describe('Its id among daemons that share logs; null: they are not shared'),
@@ -43,6 +50,9 @@ const daemon = fields({
   http: z.string().nullable().optional(),
   servers: list(server).optional().describe('Its MCP servers'),
   models: list(model).optional().describe('Absent without HTTP, for which calls are counted'),
+  programs: list(program)
+    .optional()
+    .describe('How it called the agents in other processes; absent as `models`'),
   owns: fields({ count, first: list(z.string()) })
     .optional()
     .describe('The conversations that it has in memory and works on'),

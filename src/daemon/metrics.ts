@@ -1,4 +1,4 @@
-import type { IngressLag, ModelStatus } from '../bus/index.ts';
+import type { IngressLag, ModelStatus, ProgramStatus } from '../bus/index.ts';
 import type { Measurement, Measurements } from '../gateway/index.ts';
 import { type Labels, Metric, quantile, SECONDS, SHARES } from './metric-series.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
@@ -68,7 +68,7 @@ export class Metrics {
     ),
     appendSeconds: new Metric('parley_append_seconds', 'Time until an append was durable', SECONDS),
   };
-  /** The newest answer and failure of each model. */
+  /** The newest answer and failure of each model, and of each agent in another process. */
   readonly #newest = new Map<string, Pick<ModelStatus, 'answeredAt' | 'failure'>>();
   /** By turn that runs here: when it began or continued. */
   readonly #running = new Map<string, number>();
@@ -109,9 +109,21 @@ export class Metrics {
         failed: this.#metrics.callSeconds.sum({ model, outcome: 'failed' }).count,
         ...(answered.count > 0 && { seconds: { mean: answered.value / answered.count, p95 } }),
         ...(firstToken.count > 0 && { firstTokenSeconds: firstToken.value / firstToken.count }),
-        ...this.#newest.get(model),
+        ...this.#newest.get(keyOf(model, '')),
       };
     });
+  }
+
+  /** The calls of these agents in other processes. Undefined: nothing is counted. */
+  programs(slugs: readonly string[]): ProgramStatus[] | undefined {
+    if (!this.#isCounting) return undefined;
+    const { modelCalls } = this.#metrics;
+    return slugs.map((agent) => ({
+      agent,
+      calls: modelCalls.sum({ agent, model: NO_MODEL }).count,
+      failed: modelCalls.sum({ agent, model: NO_MODEL, outcome: 'failed' }).count,
+      ...this.#newest.get(keyOf(NO_MODEL, agent)),
+    }));
   }
 
   measure(gauges: Gauges): Measurements {
@@ -162,16 +174,17 @@ export class Metrics {
   #countCall({
     ts,
     agent,
-    model,
+    model = NO_MODEL,
     outcome,
     code = 'UNKNOWN',
     usage,
     durationMs,
     firstTokenMs,
   }: ModelCall): void {
-    const newest = this.#newest.get(model);
-    if (outcome === 'answered') this.#newest.set(model, { ...newest, answeredAt: ts });
-    if (outcome === 'failed') this.#newest.set(model, { ...newest, failure: { at: ts, code } });
+    const key = keyOf(model, agent);
+    const newest = this.#newest.get(key);
+    if (outcome === 'answered') this.#newest.set(key, { ...newest, answeredAt: ts });
+    if (outcome === 'failed') this.#newest.set(key, { ...newest, failure: { at: ts, code } });
     const metrics = this.#metrics;
     const labels = { agent, model };
     metrics.modelCalls.add({ ...labels, outcome });
@@ -186,6 +199,11 @@ export class Metrics {
     if (usage.usd !== undefined) metrics.usd.add(labels, usage.usd);
   }
 }
+
+/** The label of calls of agents in other processes. No configured model has this name. */
+const NO_MODEL = '';
+
+const keyOf = (model: string, agent: string) => (model === NO_MODEL ? `agent ${agent}` : `model ${model}`);
 
 function observe(metric: Metric, labels: Labels, milliseconds: number): void {
   if (milliseconds >= 0) metric.add(labels, milliseconds / 1_000);

@@ -38,7 +38,7 @@ export interface Serving {
   readonly grace: Grace;
   readonly reloader: Reloader;
   readonly facts: DaemonFacts;
-  readonly metrics: Pick<Metrics, 'models'>;
+  readonly metrics: Pick<Metrics, 'models' | 'programs'>;
   readonly searchPath: string | null;
   readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }

@@ -74,8 +74,8 @@ export type TelemetryEvent =
     })
   | (TurnEvent & {
       readonly type: 'model_call';
-      /** Its configured name. */
-      readonly model: string;
+      /** Its configured name; absent: an agent in another process was called. */
+      readonly model?: string;
       /** Ordinal within the turn, from 1; absent for a summary. */
       readonly call?: number;
       readonly outcome: 'answered' | 'failed' | 'aborted';
@@ -111,7 +111,8 @@ export interface Telemetry {
   viewBuilt(assembled: Assembled, contextTokens?: number): void;
   modelCalled(
     conversation: string,
-    model: string,
+    /** Null: an agent in another process was called. */
+    model: string | null,
     call: number | undefined,
     outcome: CallOutcome,
     firstTokenMs?: number,
@@ -261,7 +262,7 @@ const OUTCOME = {
 
 function callOf(
   conversation: string,
-  model: string,
+  model: string | null,
   call: number | undefined,
   outcome: CallOutcome,
 ): Untimed<'model_call'> {
@@ -270,7 +271,7 @@ function callOf(
     conversation,
     agent: outcome.agent,
     turnId: outcome.turnId,
-    model,
+    model: model ?? undefined,
     call,
     outcome: OUTCOME[outcome.type],
     code: outcome.type === 'model-failed' ? plainName(outcome.code) : undefined,

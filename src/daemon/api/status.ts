@@ -34,6 +34,7 @@ interface Known {
   readonly facts: DaemonFacts;
   readonly servers: NonNullable<DaemonStatus['servers']>;
   readonly models: DaemonStatus['models'];
+  readonly programs: DaemonStatus['programs'];
   readonly agents: Status['agents'];
   readonly lag: IngressLag | null;
   readonly deadLetters: number | null;
@@ -44,7 +45,7 @@ export interface StatusParts {
   readonly workers: Pick<Workers, 'rows' | 'held'>;
   readonly bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly facts: DaemonFacts;
-  readonly metrics: Pick<Metrics, 'models'>;
+  readonly metrics: Pick<Metrics, 'models' | 'programs'>;
 }
 
 export async function collectStatus(
@@ -68,13 +69,15 @@ export async function collectStatus(
   ]);
   const servers = team.toolbox.servers?.() ?? [];
   const models = parts.metrics.models(team.models.names);
-  const known = { now: now(), rows, held: workers.held, facts, servers, models, agents, lag, deadLetters };
-  return statusFrom(known, limit);
+  const programs = parts.metrics.programs(remote.map(({ slug }) => slug));
+  const counted = { models, programs };
+  const known = { now: now(), rows, held: workers.held, facts, servers, agents, lag, deadLetters };
+  return statusFrom({ ...known, ...counted }, limit);
 }
 
 /** The answer from what the daemon knows. */
 export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
-  const { facts, servers, models, held, lag, agents, deadLetters } = known;
+  const { facts, servers, models, programs, held, lag, agents, deadLetters } = known;
   const most = Math.min(limit, MOST_STATUS_ROWS);
   const oldest = lag?.oldestTakenAt ?? null;
   const shown = servers.map(({ server, state, error }) => ({
@@ -94,6 +97,7 @@ export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
         ...facts,
         servers: shown,
         ...(models && { models }),
+        ...(programs && { programs }),
         owns: { count: held.length, first: held.slice(0, most) },
       },
     ],

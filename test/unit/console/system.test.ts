@@ -65,6 +65,14 @@ describe('the health of a system', () => {
     expect(textsOf(model('2026-01-10T10:00:00.000Z'))).toHaveLength(1);
     expect(textsOf(model('2026-01-10T11:30:00.000Z'))).toEqual([]);
   });
+
+  it('names an agent in another process whose newest call failed, once, and no model', () => {
+    const failure = { at: '2026-01-10T11:00:00.000Z', code: 'AGENT_SILENT' };
+    const daemons = [{ daemon: null, programs: [{ agent: 'critic', calls: 1, failed: 1, failure }] }];
+    expect(textsOf({ daemons })).toEqual(['The newest call of agent critic failed: AGENT_SILENT']);
+    const agents = [{ agent: 'critic', connected: false, absent: 'fail' as const }];
+    expect(textsOf({ daemons, agents })).toEqual(['Agent critic is not connected: its turns fail']);
+  });
 });
 
 describe('what was used', () => {

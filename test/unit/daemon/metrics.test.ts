@@ -109,4 +109,29 @@ describe('the metrics', () => {
     expect(idle).toEqual({ model: 'idle', calls: 0, failed: 0 });
     expect(new Metrics(false).models(['big'])).toBeUndefined();
   });
+
+  it('calls of an agent in another process are counted as its own, and for no model', () => {
+    const metrics = new Metrics();
+    const tell = metrics.sink(undefined);
+    const call = {
+      conversation: 'demo',
+      turnId: 't',
+      type: 'model_call',
+      requestHash: '',
+      durationMs: 5,
+    } as const;
+    const [first, then] = ['2026-01-01T00:00:00.000Z', '2026-01-01T00:01:00.000Z'];
+    tell({ ...call, ts: first, agent: 'critic', outcome: 'answered' });
+    tell({ ...call, ts: then, agent: 'critic', outcome: 'failed', code: 'AGENT_NOT_CONNECTED' });
+    tell({ ...call, ts: then, agent: 'pm', model: 'critic', outcome: 'answered' });
+    expect(metrics.programs(['critic', 'idle'])).toEqual([
+      {
+        ...{ agent: 'critic', calls: 2, failed: 1, answeredAt: first },
+        failure: { at: then, code: 'AGENT_NOT_CONNECTED' },
+      },
+      { agent: 'idle', calls: 0, failed: 0 },
+    ]);
+    expect(metrics.models(['critic'])).toMatchObject([{ calls: 1, failed: 0, answeredAt: then }]);
+    expect(new Metrics(false).programs(['critic'])).toBeUndefined();
+  });
 });

@@ -63,8 +63,9 @@ describe('the status of a daemon', () => {
 });
 
 function known(rows: readonly ListedRow[]) {
-  const nothing = { held: [], servers: [], agents: [], lag: null, deadLetters: null, models: undefined };
-  return { now: Date.parse(minute(60)), rows, facts: FACTS, ...nothing };
+  const nothing = { held: [], servers: [], agents: [], lag: null, deadLetters: null };
+  const uncounted = { models: undefined, programs: undefined };
+  return { now: Date.parse(minute(60)), rows, facts: FACTS, ...nothing, ...uncounted };
 }
 
 describe('the verb status', () => {

@@ -180,6 +180,16 @@ describe('telemetry of a conversation at work', () => {
     expect(events[2]).toMatchObject({ model: 'default', call: 1, outcome: 'answered', requestHash: hash });
   });
 
+  it('a call of an agent in another process names no model', async () => {
+    setUp({ runtimeOfAgents: 'bus', reply: () => 'hi' });
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'hello'));
+    await expect.poll(types).toContain('turn_ended');
+    const call = events.find(({ type }) => type === 'model_call');
+    expect(call).toMatchObject({ agent: 'pm', outcome: 'answered' });
+    expect(call).toHaveProperty('model', undefined);
+  });
+
   it('reports nothing that could not be made durable', async () => {
     setUp();
     const worker = await world.workers.use('demo');

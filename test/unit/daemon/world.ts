@@ -14,6 +14,7 @@ import {
 import type { Delivery, LiveChunk } from '../../../src/bus/index.ts';
 import type { PublisherConfig } from '../../../src/config/index.ts';
 import {
+  type AgentCard,
   BUILT_IN_PHASES,
   type Command,
   createRoster,
@@ -60,6 +61,8 @@ interface Call {
 
 export interface WorldOptions {
   readonly toolbox?: Toolbox;
+  /** Of all agents; default: in this process. */
+  readonly runtimeOfAgents?: AgentCard['runtime'];
   readonly tools?: ToolRules;
   readonly limits?: Partial<Team['limits']>;
   readonly disk?: MemoryDisk;
@@ -105,7 +108,10 @@ export function createWorld(options: WorldOptions = {}) {
   setMaxListeners(0, shutdown.signal); // as the daemon's: one for each turn that runs
   const store = faultyStore(options.store ?? createMemoryStore(options.disk), faults, appends, happened);
   const model = handModel(calls, happened, options.reply);
-  const cards = ['pm', 'dev', 'qa'].map((slug) => cardOf(slug));
+  const cards = ['pm', 'dev', 'qa'].map((slug) => ({
+    ...cardOf(slug),
+    runtime: options.runtimeOfAgents ?? 'local',
+  }));
   const agents = new Map(
     cards.map((card) => [
       card.slug,

@@ -1,5 +1,5 @@
 import { clockTimeOf, dayOf, fullTime, roughly } from '../format.ts';
-import type { DaemonStatus, ModelStatus, Status } from './system.ts';
+import type { DaemonStatus, ModelStatus, ProgramStatus, Status } from './system.ts';
 
 /** What is wrong with the daemons and what they are connected to; empty: nothing. */
 
@@ -14,12 +14,16 @@ const OLD_POST_MS = 30_000;
 
 export function problemsOf(status: Status): readonly Problem[] {
   const { daemons, queue, deadLetters, agents } = status;
+  const isConnected = new Map(agents.map(({ agent, connected }) => [agent, connected]));
   return [
     ...daemons.flatMap((daemon) => (daemon.error === undefined ? [] : [silent(daemon)])),
     ...(queue === null ? [{ text: 'The nats-server did not answer' }] : lateOf(queue, Date.parse(status.at))),
     ...agents.filter(({ connected }) => !connected).map(absent),
     ...daemons.flatMap((daemon) => failedServers(daemon, daemons.length > 1)),
     ...daemons.flatMap(({ models = [] }) => models.filter(isFailing).map(failing)),
+    ...daemons.flatMap(({ programs = [] }) =>
+      programs.filter((one) => isConnected.get(one.agent) && isFailing(one)).map(failing),
+    ),
     ...(deadLetters
       ? [{ text: deadLetters === 1 ? '1 post was refused' : `${deadLetters} posts were refused` }]
       : []),
@@ -27,7 +31,7 @@ export function problemsOf(status: Status): readonly Problem[] {
 }
 
 /** Its newest call failed. */
-export function isFailing({ failure, answeredAt = '' }: ModelStatus): boolean {
+export function isFailing({ failure, answeredAt = '' }: ModelStatus | ProgramStatus): boolean {
   return failure !== undefined && failure.at > answeredAt;
 }
 
@@ -60,8 +64,9 @@ function failedServers({ daemon, servers = [] }: DaemonStatus, isOneOfSeveral: b
     }));
 }
 
-function failing({ model, failure }: ModelStatus): Problem {
-  return { text: `The newest call of model ${model} failed`, detail: failure?.code };
+function failing(called: ModelStatus | ProgramStatus): Problem {
+  const name = 'model' in called ? `model ${called.model}` : `agent ${called.agent}`;
+  return { text: `The newest call of ${name} failed`, detail: called.failure?.code };
 }
 
 /** `at`: the time of the state that the page shows; null: it has none. */

@@ -30,19 +30,28 @@ export interface DaemonStatus {
   readonly http?: string | null;
   readonly servers?: readonly { readonly server: string; readonly state: string; readonly error?: string }[];
   readonly models?: readonly ModelStatus[];
+  /** Its calls of agents in other processes. */
+  readonly programs?: readonly ProgramStatus[];
   readonly owns?: { readonly count: number; readonly first: readonly string[] };
   /** Why the other fields are missing. */
   readonly error?: string;
 }
 
-export interface ModelStatus {
-  readonly model: string;
+interface Calls {
   readonly calls: number;
   readonly failed: number;
-  readonly seconds?: { readonly mean: number; readonly p95: number };
-  readonly firstTokenSeconds?: number;
   readonly answeredAt?: string;
   readonly failure?: { readonly at: string; readonly code: string };
+}
+
+export interface ModelStatus extends Calls {
+  readonly model: string;
+  readonly seconds?: { readonly mean: number; readonly p95: number };
+  readonly firstTokenSeconds?: number;
+}
+
+export interface ProgramStatus extends Calls {
+  readonly agent: string;
 }
 
 export interface TeamAgent {

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import { money } from '../../model/format.ts';
+import { count, money, when } from '../../model/format.ts';
 import { sumsOf } from '../../model/system/spending.ts';
-import type { TeamAgent } from '../../model/system/system.ts';
+import type { ProgramStatus, TeamAgent } from '../../model/system/system.ts';
 import { attempt } from '../../state/session.ts';
 import { DAYS, type System } from '../../state/system.ts';
 import { Avatar, Icon, Name } from '../parts/parts.tsx';
@@ -16,14 +16,24 @@ export function Team({ agents, status }: System) {
       <ul class="team">
         {agents.map((agent) => {
           const { usd, unpricedCalls } = sums.get(agent.slug) ?? { usd: 0, unpricedCalls: 0 };
-          return <Member key={agent.slug} agent={agent} cost={money(usd, unpricedCalls)} />;
+          const called = status.daemons.flatMap(({ programs = [] }) =>
+            programs.filter((one) => one.agent === agent.slug),
+          );
+          return <Member key={agent.slug} {...{ agent, called }} cost={money(usd, unpricedCalls)} />;
         })}
       </ul>
     </section>
   );
 }
 
-function Member({ agent, cost }: { readonly agent: TeamAgent; readonly cost: string }) {
+interface MemberProps {
+  readonly agent: TeamAgent;
+  readonly cost: string;
+  /** By each daemon; empty: it is called through a model. */
+  readonly called: readonly ProgramStatus[];
+}
+
+function Member({ agent, cost, called }: MemberProps) {
   const { slug, name, description, model, tools = [], runtime } = agent;
   return (
     <li>
@@ -49,6 +59,7 @@ function Member({ agent, cost }: { readonly agent: TeamAgent; readonly cost: str
               <dd>{model}</dd>
             </>
           )}
+          {called.length > 0 && <Calls called={called} />}
           <dt>Tools</dt>
           <dd>
             {tools.length === 0 ? (
@@ -67,6 +78,25 @@ function Member({ agent, cost }: { readonly agent: TeamAgent; readonly cost: str
         {runtime === 'local' && <Persona slug={slug} />}
       </details>
     </li>
+  );
+}
+
+function Calls({ called }: Pick<MemberProps, 'called'>) {
+  const total = (of: 'calls' | 'failed') => called.reduce((sum, one) => sum + one[of], 0);
+  const failures = called.flatMap(({ failure }) => failure ?? []);
+  const newest = failures.sort((a, b) => (a.at < b.at ? 1 : -1))[0];
+  return (
+    <>
+      <dt>Calls</dt>
+      <dd>
+        {count(total('calls'))}, {count(total('failed'))} failed
+        {newest && (
+          <span class="muted">
+            , the last time {when(newest.at, Date.now())}: {newest.code}
+          </span>
+        )}
+      </dd>
+    </>
   );
 }
 

@@ -227,7 +227,7 @@ export class Effects {
       const command = await keptReport(this.#conversation, reported, runtime);
       runtime.telemetry.modelCalled(
         this.#conversation,
-        setup.profile.name,
+        setup.card.runtime === 'bus' ? null : setup.profile.name,
         prepared.number,
         command,
         firstTokenMs,
