@@ -118,7 +118,7 @@ class Session implements ChatSession {
       if (line.kind === 'quit') return false;
       if (line.kind === 'message') await this.#say(line.text);
       else if (line.kind === 'run') await this.#post(line.text, { workflow: line.workflow });
-      else if (line.kind === 'answer') await this.#post(line.text, { to: [this.#asker()] });
+      else if (line.kind === 'answer') await this.#answer(line.text);
       else if (line.kind === 'decide') await this.#decide(line);
       else await this.#execute(line);
     } catch (error) {
@@ -190,7 +190,10 @@ class Session implements ChatSession {
   async #say(text: string): Promise<void> {
     const isDoubtful = this.#options.isTyped && text !== this.#doubtful && looksLikeAnAnswer(text);
     this.#doubtful = isDoubtful ? text : null;
-    if (!isDoubtful || (await this.#pending()).length === 0) return this.#post(text);
+    if (!isDoubtful || (await this.#pending()).length === 0) {
+      await this.#post(text);
+      return;
+    }
     this.#options.note(
       'A call waits for approval: /approve or /deny decides. Type it again to send it as a message.',
     );
@@ -205,6 +208,17 @@ class Session implements ChatSession {
     const [agent] = this.#watch.asking;
     if (agent === undefined) throw new ParleyError('USAGE', 'no agent waits for an answer');
     return agent;
+  }
+
+  /** The question may be over before the answer arrives. */
+  async #answer(text: string): Promise<void> {
+    const { conversation, note } = this.#options;
+    const agent = this.#asker();
+    const { index } = await this.#post(text, { to: [agent] });
+    const { entries } = await this.#client.request('entries', { conversation, from: index + 1, limit: 1 });
+    const [result] = entries;
+    if (result?.type === 'message' && result.answers?.includes(index)) return;
+    note(`${agent} did not wait for an answer any more: your answer is a message to it`);
   }
 
   async #decide({ answer, words }: Extract<ChatLine, { kind: 'decide' }>): Promise<void> {
@@ -229,7 +243,7 @@ class Session implements ChatSession {
     this.#options.note(`${approvalId}: ${answer}`);
   }
 
-  async #post(content: string, more: Pick<PostMessage, 'workflow' | 'to'> = {}): Promise<void> {
+  async #post(content: string, more: Pick<PostMessage, 'workflow' | 'to'> = {}) {
     const id = randomUUID();
     this.#own.add(id);
     const { conversation, actor, note, isTyped } = this.#options;
@@ -244,6 +258,7 @@ class Session implements ChatSession {
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('no agent answers this message');
     if (Object.values(agents).some(({ status }) => status === 'waiting')) await this.#approvals.others();
+    return answer;
   }
 
   async #show(event: FollowEvent): Promise<void> {

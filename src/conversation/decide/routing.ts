@@ -1,5 +1,5 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import { wireCallId } from '../log/entry.ts';
+import { placeOfCallId, wireCallId } from '../log/entry.ts';
 import type { AgentCard, Roster } from '../state/roster.ts';
 import type { ConversationState, OpenCall } from '../state/state.ts';
 
@@ -66,7 +66,10 @@ function askingAgent(
   return questions.find((question) => question.call === call)?.slug;
 }
 
-/** The open question that a message answers: the one that `replyTo` names by entry or by call, else the oldest (V18). */
+/**
+ * The open question that a message answers: the one that `replyTo` names by entry or by call, else the oldest (V18). A late
+ * answer, to a call that waits no longer, must not answer another question.
+ */
 export function questionFor(
   calls: readonly OpenCall[],
   replyTo: string | undefined,
@@ -75,7 +78,8 @@ export function questionFor(
   const questions = calls.filter((call) => call.name === 'ask');
   const at = replyTo === undefined ? undefined : indexOfId(replyTo);
   const named = questions.find((call) => call.place.index === at || wireCallId(call.place) === replyTo);
-  return named ?? questions[0];
+  const isLate = replyTo !== undefined && at === undefined && placeOfCallId(replyTo) !== null;
+  return named ?? (isLate ? undefined : questions[0]);
 }
 
 /** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { MODES } from './names.ts';
 
+export { placeOfCallId, wireCallId } from './call-id.ts';
+
 /** The parts of entries: author, delivery, mode, tool call, risk, usage; and the fields that every entry has. */
 
 export const authorSchema = z.object({
@@ -77,8 +79,3 @@ export const commonFields = {
   copiedFrom: z.string().optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
 };
-
-/** The id of a call in requests (V7, L10). */
-export function wireCallId(place: CallPlace): string {
-  return `c${place.index}_${place.position}`;
-}

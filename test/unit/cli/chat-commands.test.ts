@@ -72,6 +72,36 @@ describe('the commands of a chat', () => {
     expect(ran.err).toContain(why);
   });
 
+  it.each([
+    ['is over', false],
+    ['waits', true],
+  ])('/answer to a question that %s when it arrives says so only if it is late', async (_, isInTime) => {
+    const daemon = fakeDaemon({});
+    const asked = {
+      id: 'call_0',
+      type: 'function' as const,
+      function: { name: 'ask', arguments: '{"question":"?"}' },
+    };
+    daemon.say(
+      person(0, 'go'),
+      started(1, 'pm', [0]),
+      agent(2, 'pm', null, { tool_calls: [asked] }),
+      ended(3, 'pm', 'waiting'),
+    );
+    daemon.onPost = (message) => {
+      const at = daemon.log.length;
+      const call = { index: 2, position: 0 };
+      daemon.say({ ...person(at, message.content), id: message.id ?? '' });
+      const result = agent(at + 1, 'pm', 'red', { role: 'tool', call, answers: [isInTime ? at : at - 1] });
+      daemon.say(result, started(at + 2, 'pm', [at]), ended(at + 3, 'pm'));
+      return posted(message, at, ['pm']);
+    };
+    const ran = await parley(['chat', 'c'], { daemon, stdin: '/answer red\n' });
+    expect(daemon.posts).toMatchObject([{ content: 'red', to: ['pm'] }]);
+    const late = 'pm did not wait for an answer any more: your answer is a message to it';
+    expect(ran.err.includes(late)).toBe(!isInTime);
+  });
+
   it('/approve without an id approves the only call after it was shown', async () => {
     const daemon = waiting('ap1');
     const ran = await parley(['chat', 'c'], { daemon, stdin: '/approve\n/approve\n' });

@@ -113,6 +113,21 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
+  it('V18: a late answer, to a question that is over, answers no other question', () => {
+    const team = new Team();
+    team.post('go');
+    const { entries } = team.act('pm', null, ask('which colour?'));
+    const replyTo = `c${entries[0]?.index}_0`;
+    team.post('red', { replyTo });
+    team.act('pm', null, ask('delete it?'));
+    for (const more of [{ replyTo }, { replyTo, to: ['pm'] }])
+      expect(team.post('blue', more).reply).toMatchObject({ kind: 'posted', agents: ['pm'] });
+    expect(openQuestions(team)).toHaveLength(1);
+    team.post('no');
+    expect(team.result('ask')).toBe('no');
+    expect(team.calls).toMatchObject([{ agent: 'pm' }]);
+  });
+
   it.each(['entry', 'call'])(
     'V18: of the questions of several agents the oldest is answered, or the one named by %s',
     (by) => {
