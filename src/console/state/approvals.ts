@@ -1,8 +1,9 @@
+import { wireCallId } from '../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { RequestError, requests } from '../api/requests.ts';
 import { answeredFirst } from '../model/thread/answers.ts';
-import type { Approval } from '../model/thread/blocks.ts';
-import { attempt, sender } from './session.ts';
+import type { Approval, Question } from '../model/thread/blocks.ts';
+import { attempt, report, sender } from './session.ts';
 
 /** Answers a call that waits. False: it was refused, and the call still waits. */
 export async function answerApproval(
@@ -35,3 +36,30 @@ async function whyItIsOver(conversation: string, approvalId: string, index: numb
   }
   return 'This call does not wait any more: it was answered, or its turn is over.';
 }
+
+/** Answers a question. False: it was refused. The daemon posts a late answer as a message, and the person reads why. */
+export async function answerQuestion(
+  conversation: string,
+  { call, agent }: Question,
+  content: string,
+): Promise<boolean> {
+  const post = {
+    id: crypto.randomUUID(),
+    content,
+    to: [agent],
+    replyTo: wireCallId(call.place),
+    ...sender(),
+  };
+  let isLate = false;
+  const isDone = await attempt(async () => {
+    const { index } = await requests.post(conversation, post);
+    const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
+    const [result] = page?.entries ?? [];
+    isLate = page !== null && !(result?.type === 'message' && result.answers?.includes(index));
+  });
+  if (isLate) report(new Error(LATE));
+  return isDone;
+}
+
+const LATE =
+  'This question did not wait any more: it was answered, or its turn had ended. Your answer was posted as a message.';

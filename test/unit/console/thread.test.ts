@@ -8,6 +8,8 @@ function threadOf(entries: readonly Entry[]): Thread {
   for (const entry of entries) expect(thread.add(entry)).toBe(true);
   return thread;
 }
+type Drafts = ReturnType<typeof begin>[];
+const BOB = { kind: 'person', id: 'bob', name: 'Bob' } as const;
 const callOf = (thread: Thread, index: number) => {
   const block = thread.blocks[thread.placeOf(index)];
   return block?.kind === 'message' ? block.calls[0] : undefined;
@@ -175,6 +177,84 @@ describe('the thread of the console', () => {
     );
     expect(thread.blocks.map((block) => block.kind === 'note' && block.agent)).toEqual(['b', 'c', 'd']);
     expect(thread.stateOf('e').status).toBe('waiting');
+  });
+
+  const endingOf = (...drafts: Drafts) => {
+    const ended = threadOf(logOf(...drafts)).blocks.findLast((block) => block.kind === 'note');
+    return ended?.kind === 'note' ? ended.title : null;
+  };
+  const stopped = (agent: string | null) => other('agent-stopped', { agent, by: 'bob', author: BOB });
+  const interrupt = (...to: string[]) => say('No!', { author: BOB, to, delivery: 'interrupt' });
+  const asks = other('delegation-requested', { from: 'lead', to: 'pm', call: { index: 0, position: 0 } });
+
+  it.each<[string, Drafts, string]>([
+    ['a stop', [stopped('pm')], 'This turn was stopped by Bob'],
+    ['a stop of all', [stopped(null), answer('pm', 'half')], 'This turn was stopped by Bob'],
+    ['a message', [interrupt('dev', 'pm')], 'This turn was interrupted by a message of Bob'],
+    [
+      'a dismissal',
+      [other('agent-dismissed', { agent: 'pm', by: 'bob', author: BOB })],
+      'This turn ended: Bob dismissed its agent',
+    ],
+    [
+      'a reload',
+      [other('team-changed', { agents: [{ agent: 'pm', change: 'removed', parts: [] }] })],
+      'This turn ended: its agent was removed from the configuration',
+    ],
+    [
+      'a fork',
+      [other('forked', { from: 'demo', at: 2 })],
+      'This turn ended with the fork: it is in the other conversation',
+    ],
+    ['others alone', [stopped('dev'), interrupt('dev'), say('Hi', { to: ['pm'] })], 'This turn was stopped'],
+  ])('a turn that was aborted says by what: %s', (_, between, title) => {
+    const before = [stopped('pm'), other('agent-resumed', { agent: 'pm', by: 'bob' })]; // of an earlier turn
+    const resumed = begin('pm', { resumed: true });
+    const log = [...before, say('Go'), begin('pm'), end('pm', 'waiting', 0), ...between, resumed];
+    expect(endingOf(...log, end('pm', 'aborted', 0))).toBe(title);
+  });
+
+  it('a turn that was aborted with its asker, or whose run left the node, says so', () => {
+    const ended = end('pm', 'aborted', 0);
+    expect(endingOf(asks, begin('pm'), ended)).toBe('This turn ended: LEAD does not wait for it any more');
+    const entered = other('node-entered', { runId: 'r', node: 'build', to: ['pm'] });
+    expect(endingOf(entered, begin('pm'), ended)).toBe('This turn ended: its run has left this node');
+    expect(endingOf(entered, begin('pm'), answer('pm', 'x'), ended)).toBe('This turn was stopped');
+  });
+
+  it('an interrupting message that answered a question ended no turn', () => {
+    const log = [begin('pm'), calling('pm', 'ask', { question: '?' }), interrupt('pm')];
+    const answered = result(1, 'No!', { answers: [2] });
+    expect(endingOf(...log, answered, stopped('pm'), end('pm', 'aborted', 0))).toBe(
+      'This turn was stopped by Bob',
+    );
+    expect(endingOf(...log, answered, end('pm', 'aborted', 0))).toBe('This turn was stopped');
+  });
+
+  it('a turn that continues after a restart says so, and one that continues after an answer does not', () => {
+    const titles = (...drafts: Drafts) =>
+      threadOf(logOf(...drafts)).blocks.map((block) => block.kind === 'note' && block.title);
+    const resumed = begin('pm', { resumed: true });
+    expect(titles(begin('pm'), resumed)).toEqual(['continues its turn after a restart of the daemon']);
+    expect(titles(begin('pm'), end('pm', 'waiting', 0), resumed)).toEqual([]);
+  });
+
+  it('a limit that was reached is shown with its words', () => {
+    const limit = other('limit-reached', { limit: 'turnSeconds', agent: 'pm', content: 'it took too long' });
+    expect(endingOf(limit)).toBe('A limit was reached: it took too long');
+  });
+
+  it('an answer to a question that was over is late, and says who answered first', () => {
+    const question = calling('pm', 'ask', { question: 'Which?' });
+    const named = { replyTo: 'c0_0', to: ['pm'] };
+    const lateFor = (...drafts: Drafts) =>
+      threadOf(logOf(question, ...drafts)).blocks.flatMap((block) =>
+        block.kind === 'message' ? [block.lateFor && (block.lateFor.by ?? 'its turn ended')] : [],
+      );
+    const first = [say('red', { ...named, author: BOB }), result(0, 'red', { answers: [1] })];
+    expect(lateFor(...first, say('blue', named))).toEqual([null, null, 'Bob']);
+    expect(lateFor(result(0, '[no answer]'), say('blue', named))).toEqual([null, 'its turn ended']);
+    expect(lateFor(...first, say('blue'), say('to none', { replyTo: 'c9_9' }))).toEqual(Array(4).fill(null));
   });
 });
 

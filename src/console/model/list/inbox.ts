@@ -1,6 +1,6 @@
 import type { Entry } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
-import { type Approval, blockOf, type Call, type Question, questionOf } from '../thread/blocks.ts';
+import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/blocks.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
@@ -90,8 +90,7 @@ export function contentOf({ agent, position }: InboxItem, entry: Entry | undefin
   if (entry?.type !== 'message') return { kind: 'elsewhere' };
   const { failure } = splitMessage(entry);
   if (failure) return { kind: 'ended', text: failure.message, code: failure.code };
-  const block = blockOf(entry, (slug) => slug);
-  const call = block?.kind === 'message' ? block.calls[position] : undefined;
+  const call = callsOf(entry)[position];
   const question = call && questionOf(call, agent);
   return question ? { kind: 'question', question } : { kind: 'elsewhere' };
 }

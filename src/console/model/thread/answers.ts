@@ -15,3 +15,8 @@ export function answeredBy(answer: string, by: string): string {
 export function answeredFirst(answer: string, by: string): string {
   return `${by} ${ANSWERS[answer]?.[1] ?? 'answered this call'} first.`;
 }
+
+/** Of an answer to a question that was over: how it ended. `by`: who answered it; null: its turn ended. */
+export function lateBecause(by: string | null): string {
+  return by === null ? 'the turn that asked had ended' : `${by} had answered the question`;
+}

@@ -1,10 +1,19 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
+import { placeOfCallId } from '../../../conversation/log/call-id.ts';
 import { teamChangeText } from '../../../conversation/log/team-change.ts';
+import { endingOf } from './endings.ts';
 
 /** The blocks of a thread on the screen. */
 
 export type Block =
-  | { readonly kind: 'message'; readonly index: number; readonly entry: MessageEntry; readonly calls: Calls }
+  | {
+      readonly kind: 'message';
+      readonly index: number;
+      readonly entry: MessageEntry;
+      readonly calls: Calls;
+      /** The result of the question that it answers, if that was over already. */
+      readonly lateFor: CallResult | null;
+    }
   | {
       readonly kind: 'band';
       readonly index: number;
@@ -58,9 +67,11 @@ export interface Call {
   readonly isTold: boolean;
 }
 
-interface CallResult {
+export interface CallResult {
   readonly index: number;
   readonly content: string;
+  /** Of the message that is the result, its author; null: no message is. */
+  readonly by: string | null;
   readonly at: string;
   /** Milliseconds. */
   readonly duration: number | null;
@@ -87,7 +98,7 @@ export interface Question {
   readonly options: readonly string[];
 }
 
-function callsOf(entry: MessageEntry): Calls {
+export function callsOf(entry: MessageEntry): Calls {
   return (entry.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, position) => ({
     place: { index: entry.index, position },
     id,
@@ -119,14 +130,31 @@ export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
   }
 }
 
+export function resultOf(entry: MessageEntry, entries: readonly Entry[]): CallResult {
+  const { index, content, createdAt: at, duration = null, fullOutputPath = null } = entry;
+  const answer = entries[entry.answers?.[0] ?? -1];
+  return { index, content: content ?? '', at, duration, fullOutputPath, by: answer?.author.name ?? null };
+}
+
 type NameOf = (slug: string) => string;
 
+/** What the block of an entry depends on besides it. */
+export interface LogBefore {
+  readonly nameOf: NameOf;
+  readonly entries: readonly Entry[];
+  callAt(place: CallPlace): Call | undefined;
+  stateOf(agent: string): { readonly status: string };
+}
+
 /** The block of an entry; null: it has none, or changes other blocks. */
-export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
+export function blockOf(entry: Entry, before: LogBefore): Block | null {
   const { index } = entry;
+  const { nameOf } = before;
   switch (entry.type) {
     case 'message':
-      return entry.role === 'tool' ? null : { kind: 'message', index, entry, calls: callsOf(entry) };
+      return entry.role === 'tool'
+        ? null
+        : { kind: 'message', index, entry, calls: callsOf(entry), lateFor: lateFor(entry, before) };
     case 'handoff':
       return passage(entry, 'handoff', entry.summary);
     case 'delegation-requested':
@@ -143,13 +171,16 @@ export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
     case 'agent-dismissed':
     case 'team-changed':
       return bandOf(entry, nameOf);
+    case 'turn-started':
+      return entry.resumed && before.stateOf(entry.agent).status === 'running'
+        ? note(entry, 'note', entry.agent, 'continues its turn after a restart of the daemon', '')
+        : null;
     case 'turn-ended':
     case 'summary':
     case 'limit-reached':
     case 'note':
-      return noteOf(entry);
+      return noteOf(entry, before);
     case 'delegation-answered':
-    case 'turn-started':
     case 'message-delivered':
     case 'tool-started':
     case 'approval-requested':
@@ -230,31 +261,37 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
   }
 }
 
-function noteOf(entry: NoteEntry): Block | null {
-  const note = (
-    tone: NoteTone,
-    agent: string | null,
-    title: string,
-    content: string,
-    ended: EndedTurn | null = null,
-  ): Block => ({
-    ended,
-    kind: 'note',
-    index: entry.index,
-    tone,
-    agent,
-    title,
-    content,
-  });
+/** A message that names a question answers it while it waits. */
+function lateFor({ role, replyTo = '' }: MessageEntry, before: LogBefore): CallResult | null {
+  const place = role === 'user' ? placeOfCallId(replyTo) : null;
+  const call = place && before.callAt(place);
+  return call?.tool === 'ask' ? call.result : null;
+}
+
+function note(
+  { index }: Entry,
+  tone: NoteTone,
+  agent: string | null,
+  title: string,
+  content: string,
+  ended: EndedTurn | null = null,
+): Block {
+  return { kind: 'note', index, tone, agent, title, content, ended };
+}
+
+function noteOf(entry: NoteEntry, { entries, nameOf }: LogBefore): Block | null {
   switch (entry.type) {
     case 'turn-ended':
-      return isNews(entry) ? note('fault', entry.agent, OUTCOMES[entry.outcome], '', endedTurn(entry)) : null;
+      return isNews(entry)
+        ? note(entry, 'fault', entry.agent, endingOf(entries, entry, nameOf), '', endedTurn(entry))
+        : null;
     case 'summary':
-      return note('summary', entry.agent, reductionOf(entry), entry.content);
+      return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
     case 'limit-reached':
-      return note('fault', entry.agent ?? null, 'A limit was reached', entry.content);
+      return note(entry, 'fault', entry.agent ?? null, `A limit was reached: ${entry.content}`, '');
     case 'note':
       return note(
+        entry,
         'note',
         null,
         entry.toolName ? `A late result of ${entry.toolName}` : 'Note',
@@ -276,14 +313,6 @@ function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
   const which = fromIndex === toIndex ? `entry ${fromIndex} is` : `entries ${fromIndex} to ${toIndex} are`;
   return `is shown less from here on: ${which} summed up`;
 }
-
-const OUTCOMES: Readonly<Record<EntryOf<'turn-ended'>['outcome'], string>> = {
-  completed: 'done',
-  waiting: 'waits',
-  failed: 'This turn failed',
-  aborted: 'This turn was stopped',
-  limited: 'This turn ended at a limit',
-};
 
 function isNews({ outcome }: EntryOf<'turn-ended'>): boolean {
   return outcome === 'failed' || outcome === 'aborted' || outcome === 'limited';

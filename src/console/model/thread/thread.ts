@@ -7,6 +7,7 @@ import {
   type ControlEntry,
   type Question,
   questionOf,
+  resultOf,
 } from './blocks.ts';
 import { type Run, runsWith } from './runs.ts';
 
@@ -46,7 +47,7 @@ export class Thread {
   readonly #blockOfEntry = new Map<number, number>();
   readonly #newestTurn = new Map<string, string>();
   readonly #openCalls = new Map<string, CallPlace>();
-  readonly #nameOf: (slug: string) => string;
+  readonly nameOf: (slug: string) => string;
   title: string | null = null;
   phase = 'chat';
   mode: Mode = 'agent';
@@ -56,7 +57,7 @@ export class Thread {
   isStopped = false;
 
   constructor(nameOf: (slug: string) => string = (slug) => slug) {
-    this.#nameOf = nameOf;
+    this.nameOf = nameOf;
   }
 
   /** False: earlier entries are missing (THREAD-1). */
@@ -64,7 +65,7 @@ export class Thread {
     if (entry.index < this.entries.length) return true;
     if (entry.index > this.entries.length) return false;
     this.entries.push(entry);
-    const block = blockOf(entry, this.#nameOf);
+    const block = blockOf(entry, this);
     if (block) {
       this.#blockOfEntry.set(entry.index, this.blocks.length);
       this.blocks.push(block);
@@ -117,7 +118,7 @@ export class Thread {
   }
 
   #open(): Call[] {
-    return [...this.#openCalls.values()].flatMap((place) => this.#callAt(place) ?? []);
+    return [...this.#openCalls.values()].flatMap((place) => this.callAt(place) ?? []);
   }
 
   #fold(entry: Entry): void {
@@ -240,13 +241,7 @@ export class Thread {
         : {
             ...call,
             status: 'done',
-            result: {
-              index: entry.index,
-              content: entry.content ?? '',
-              at: entry.createdAt,
-              duration: entry.duration ?? null,
-              fullOutputPath: entry.fullOutputPath ?? null,
-            },
+            result: resultOf(entry, this.entries),
           },
     );
   }
@@ -298,7 +293,7 @@ export class Thread {
     this.agents.set(slug, { ...this.stateOf(slug), ...change });
   }
 
-  #callAt(place: CallPlace): Call | undefined {
+  callAt(place: CallPlace): Call | undefined {
     const block = this.blocks[this.#blockOfEntry.get(place.index) ?? -1];
     return block?.kind === 'message' ? block.calls[place.position] : undefined;
   }

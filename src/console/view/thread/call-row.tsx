@@ -1,12 +1,13 @@
 import type { ModelFailure } from '../../../conversation/index.ts';
+import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
-import { requests } from '../../api/requests.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
 import { answeredBy } from '../../model/thread/answers.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/blocks.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
+import { answerQuestion } from '../../state/approvals.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
-import { attempt, mayPost, sender } from '../../state/session.ts';
+import { mayPost } from '../../state/session.ts';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
@@ -84,12 +85,12 @@ interface QuestionProps {
   readonly onDone?: () => void;
 }
 
-export function QuestionCard({ question: { call, agent, question, options }, onDone }: QuestionProps) {
-  const [text, setText] = useKeptText(`${call.id}/answer`);
+export function QuestionCard({ question: asked, onDone }: QuestionProps) {
+  const { call, question, options } = asked;
+  const [text, setText] = useKeptText(`${wireCallId(call.place)}/answer`);
   const id = useConversation();
   const say = async (content: string) => {
-    const post = { id: crypto.randomUUID(), content, to: [agent], replyTo: call.id, ...sender() };
-    if (!(await attempt(() => requests.post(id, post)))) return;
+    if (!(await answerQuestion(id, asked, content))) return;
     setText('');
     onDone?.();
   };
@@ -101,7 +102,8 @@ export function QuestionCard({ question: { call, agent, question, options }, onD
       </p>
       {call.result ? (
         <p class="muted">
-          answered: <bdi>{oneLine(call.result.content, 200)}</bdi>
+          {call.result.by !== null && `answered by ${escapeHidden(call.result.by)}: `}
+          <bdi>{oneLine(call.result.content, 200)}</bdi>
         </p>
       ) : !mayPost.value ? (
         <p class="muted">

@@ -4,6 +4,7 @@ import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { count, duration } from '../../model/format.ts';
+import { lateBecause } from '../../model/thread/answers.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
@@ -78,7 +79,7 @@ function beginningOf(text: string, most: number): string {
   return text.slice(0, line > most / 2 ? line : most);
 }
 
-export function messageView({ entry, calls, index }: Extract<Block, { kind: 'message' }>) {
+export function messageView({ entry, calls, index, lateFor }: Extract<Block, { kind: 'message' }>) {
   const { author } = entry;
   const notice = finishNotice(entry.finishReason);
   const { text, failure } = splitMessage(entry);
@@ -117,6 +118,11 @@ export function messageView({ entry, calls, index }: Extract<Block, { kind: 'mes
         )
       }
     >
+      {lateFor && (
+        <p class="muted late">
+          This answer came late: {escapeHidden(lateBecause(lateFor.by))}. It was posted as a message.
+        </p>
+      )}
       {failure && <FailureText failure={failure} />}
       {notice !== null && <p class="fault">({notice})</p>}
       {own.length > 0 && (
