@@ -1,7 +1,7 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { type FoundMessage, requests } from '../api/requests.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
-import { searchQueryOf } from '../model/list/search-query.ts';
+import { refusalText, searchQueryOf } from '../model/list/search-query.ts';
 import { rows } from './conversations.ts';
 import { showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';
@@ -97,7 +97,7 @@ export function keepSearching(): () => void {
         .catch((error: unknown) => ({
           hits: [],
           pending: 0,
-          failure: error instanceof Error ? error.message : String(error),
+          failure: refusalText(error instanceof Error ? error.message : String(error)),
         }));
       if (isOver) return;
       batch(() => {

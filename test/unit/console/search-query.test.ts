@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { partsOf, searchQueryOf } from '../../../src/console/model/list/search-query.ts';
+import { partsOf, refusalText, searchQueryOf } from '../../../src/console/model/list/search-query.ts';
 
 describe('what a person types to search', () => {
   it('filters are taken out of the words', () => {
@@ -24,6 +24,11 @@ describe('what a person types to search', () => {
 
   it('the last word may be unfinished, so a blank at the end is kept', () => {
     expect(searchQueryOf('the ').q).toBe('the ');
+  });
+
+  it('a refusal names the filter alone', () => {
+    expect(refusalText('search: after: expected a time')).toBe('after: expected a time');
+    expect(refusalText('The daemon does not answer')).toBe('The daemon does not answer');
   });
 
   it('a snippet is split at its found words', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readMarkers, Thread } from '../../../src/console/model/thread/thread.ts';
+import { messagesFrom, readMarkers, Thread } from '../../../src/console/model/thread/thread.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { answer, begin, calling, end, logOf, other, result, say } from './support.ts';
 
@@ -239,6 +239,11 @@ describe('the thread of the console', () => {
     expect(titles(begin('pm'), end('pm', 'waiting', 0), resumed)).toEqual([]);
   });
 
+  it('a fork names the entry of the other conversation', () => {
+    const [band] = threadOf(logOf(other('forked', { from: 'demo', at: 12 }))).blocks;
+    expect(band).toMatchObject({ title: 'forked from', origin: { conversation: 'demo', index: 12 } });
+  });
+
   it('a limit that was reached is shown with its words', () => {
     const limit = other('limit-reached', { limit: 'turnSeconds', agent: 'pm', content: 'it took too long' });
     expect(endingOf(limit)).toBe('A limit was reached: it took too long');
@@ -255,6 +260,24 @@ describe('the thread of the console', () => {
     expect(lateFor(...first, say('blue', named))).toEqual([null, null, 'Bob']);
     expect(lateFor(result(0, '[no answer]'), say('blue', named))).toEqual([null, 'its turn ended']);
     expect(lateFor(...first, say('blue'), say('to none', { replyTo: 'c9_9' }))).toEqual(Array(4).fill(null));
+  });
+});
+
+describe('the new messages of the thread', () => {
+  it('are texts, questions and what agents say to each other, and not steps without a text', () => {
+    const { blocks } = threadOf(
+      logOf(
+        say('seen'),
+        say('new'),
+        calling('pm', 'shell'),
+        result(2, 'done'),
+        calling('pm', 'ask', { question: '?' }),
+        other('handoff', { from: 'pm', to: 'dev', summary: 'x', call: { index: 4, position: 0 } }),
+        end('pm', 'failed', 0),
+      ),
+    );
+    expect(messagesFrom(blocks, 1)).toBe(3);
+    expect(messagesFrom(blocks, blocks.length)).toBe(0);
   });
 });
 

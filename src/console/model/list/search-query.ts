@@ -47,3 +47,8 @@ export function partsOf(
   }
   return [...parts, { text: snippet.slice(end), isFound: false }].filter(({ text }) => text !== '');
 }
+
+/** Why a search was refused, without the name of the request, which the page does not show: `search: after: expected a time`. */
+export function refusalText(message: string): string {
+  return message.replace(/^search: /u, '');
+}

@@ -20,6 +20,8 @@ export type Block =
       readonly tone: BandTone;
       readonly title: string;
       readonly detail: string | null;
+      /** The entry of another conversation that the title ends with; null: none. */
+      readonly origin: Origin | null;
     }
   | {
       readonly kind: 'passage';
@@ -41,6 +43,11 @@ export type Block =
       /** A turn that needs a person to continue. */
       readonly ended: EndedTurn | null;
     };
+
+export interface Origin {
+  readonly conversation: string;
+  readonly index: number;
+}
 
 /** How a person continues after a turn that ended early. */
 export interface EndedTurn {
@@ -220,13 +227,13 @@ function passage(
 }
 
 function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
-  const band = (tone: BandTone, title: string, detail: string | null = null): Block => ({
-    kind: 'band',
-    index: entry.index,
-    tone,
-    title,
-    detail,
-  });
+  const { index } = entry;
+  const band = (
+    tone: BandTone,
+    title: string,
+    detail: string | null = null,
+    origin: Origin | null = null,
+  ): Block => ({ kind: 'band', index, tone, title, detail, origin });
   switch (entry.type) {
     case 'phase-entered':
       return band('phase', entry.to, reasonOf(entry.reason, entry.by, nameOf));
@@ -239,7 +246,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
     case 'run-ended':
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
     case 'forked':
-      return band('run', `forked from ${entry.from} at ${entry.at}`);
+      return band('run', 'forked from', null, { conversation: entry.from, index: entry.at });
     case 'agent-hired':
       return band('run', `${entry.name} was hired`, `by ${nameOf(entry.by)}`);
     case 'agent-dismissed':

@@ -311,6 +311,14 @@ function keyOf({ index, position }: CallPlace): string {
   return `${index}/${position}`;
 }
 
+/** Messages in the blocks from this position on; steps without a text are none. */
+export function messagesFrom(blocks: readonly Block[], place: number): number {
+  return blocks.slice(place).filter((block) => {
+    if (block.kind !== 'message') return block.kind === 'passage';
+    return (block.entry.content ?? '').trim() !== '' || block.calls.some(({ tool }) => tool === 'ask');
+  }).length;
+}
+
 /** The agents by the position of the last block that they were shown. */
 export function readMarkers(thread: Thread): ReadonlyMap<number, readonly string[]> {
   const markers = new Map<number, string[]>();

@@ -1,4 +1,5 @@
 import { loggedLength, useThread } from '../../state/conversation.ts';
+import { begun } from '../../state/conversations.ts';
 import { firstPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { isAway } from '../../state/session.ts';
@@ -11,13 +12,15 @@ function useLength(): number | null {
   return Math.max(loggedLength.value, here.thread.entries.length);
 }
 
-/** Of a conversation that cannot be read now. It is loaded when the daemon answers. */
+/** Of a conversation that cannot be read now, or that the person begins. It is loaded when the daemon answers. */
 export function NotLoaded() {
   const here = useThread();
   if (!here || !isAway.value || here.thread.entries.length > 0 || loggedLength.value === 0) return null;
   return (
     <p class="unknown" role="status">
-      Not loaded: the daemon does not answer.
+      {begun.value.some(({ id }) => id === here.id)
+        ? 'This conversation begins when the daemon answers.'
+        : 'Not loaded: the daemon does not answer.'}
     </p>
   );
 }

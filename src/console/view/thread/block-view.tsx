@@ -1,10 +1,12 @@
 import { dayOf } from '../../model/format.ts';
-import type { Block } from '../../model/thread/blocks.ts';
+import type { Block, Origin } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
+import { titleOf } from '../../state/conversations.ts';
 import { jumpTo } from '../../state/jump.ts';
 import type { KeptPost } from '../../state/outbox.ts';
+import { linkTo } from '../../state/route.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { EntryTime } from './entry-meta.tsx';
@@ -67,7 +69,9 @@ function contentOf(block: Shown) {
     case 'band':
       return (
         <p class="band-line">
-          <span class="band-title">{block.title}</span>
+          <span class="band-title">
+            {block.title} {block.origin && <OriginLink {...block.origin} />}
+          </span>
           {block.detail && <bdi class="muted">{block.detail}</bdi>}
         </p>
       );
@@ -76,6 +80,14 @@ function contentOf(block: Shown) {
     case 'note':
       return <Note block={block} />;
   }
+}
+
+function OriginLink({ conversation, index }: Origin) {
+  return (
+    <a href={linkTo.entry(conversation, index)}>
+      <bdi>{titleOf(conversation) ?? conversation}</bdi>, entry {index}
+    </a>
+  );
 }
 
 function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }> }) {

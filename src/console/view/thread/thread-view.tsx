@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { Virtualizer } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { readMarkers } from '../../model/thread/thread.ts';
+import { messagesFrom, readMarkers } from '../../model/thread/thread.ts';
 import {
   drafts,
   keyOfBlock,
@@ -50,7 +50,9 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     kept: selected.value,
   });
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
-  const { isBehind, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
+  const { isBehind, seen, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
+  const unseen = isBehind.value ? messagesFrom(blocks, seen.current) : 0;
+  const news = unseen === 0 ? '' : `${unseen} new message${unseen === 1 ? '' : 's'}`;
   const newest = posts.length > 0 ? keyOf(shownAt(blocks.length), 0) : null;
   useLayoutEffect(() => {
     if (newest !== null) catchUp(); // the person has just written
@@ -94,9 +96,13 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
       </div>
       {isBehind.value && (
         <button type="button" class="newest" onClick={catchUp}>
-          Newest
+          {news || 'Newest'}
+          <span aria-hidden="true"> ↓</span>
         </button>
       )}
+      <p class="unseen" role="status">
+        {news && `${news} below`}
+      </p>
     </div>
   );
 }
@@ -111,7 +117,8 @@ interface Reading {
  * Where the person reads.
  *
  * READING-1 At the end, the view follows new entries, unless a text in it is selected.
- * READING-2 Elsewhere it stays, also after switching and a reload, until the person or a link goes to another place.
+ * READING-2 Elsewhere it stays, also after switching and a reload, until the person or a link goes to another place. Messages
+ *           that arrive meanwhile are counted, from the first whole load on.
  */
 function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const left = useRef(readingPlace(id));
@@ -123,6 +130,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const isWhole = loggedLength.value !== null && thread.entries.length >= loggedLength.value;
   const isWholeNow = useRef(isWhole);
   isWholeNow.current = isWhole;
+  /** Blocks that were there when the person left the end, or when the thread was loaded. */
+  const seen = useRef(0);
+  const wasWhole = useRef(false);
   useEffect(() => {
     if (isLoaded) jumpTo(wanted);
   }, [wanted, isLoaded]);
@@ -135,6 +145,8 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
       const item = index < thread.entries.length && list.measurementsCache[thread.placeOf(index)];
       if (item) place.scrollTop = item.start + offset;
     } else if (isAtEnd.current && !isSelectedIn(place)) place.scrollTop = place.scrollHeight;
+    if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
+    wasWhole.current ||= isWhole;
   });
   const release = () => {
     left.current = undefined;
@@ -176,7 +188,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     isAtEnd.current = true;
     scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
   };
-  return { isBehind, onScroll, catchUp };
+  return { isBehind, seen, onScroll, catchUp };
 }
 
 /** Above an entry to which a link led, in pixels. */
