@@ -111,6 +111,8 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     expect(await page.locator('article.message', { hasText: 'third' }).count()).toBe(0);
     expect(await stage.api('GET', 'conversations/another-path')).toMatchObject({ length: 10 });
     await page.locator('.row', { hasText: 'another-path' }).waitFor();
+    const origin = page.locator('.band-title', { hasText: 'forked from' }).getByRole('link');
+    expect(await origin.getAttribute('href')).toBe('#/c/edited/entry/8');
     await stage.endOfTest(/status of 400/);
   });
 

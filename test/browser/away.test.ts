@@ -57,6 +57,18 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await torn.waitFor({ state: 'detached' });
   });
 
+  it('a conversation that is begun meanwhile says that it begins when the daemon answers', async () => {
+    const page = await stage.look('#/new');
+    await page.getByLabel('Message').waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await write(page, 'a new topic');
+    await page.getByText('This conversation begins when the daemon answers.').waitFor();
+    expect(await page.getByText('Not loaded').count()).toBe(0);
+    await stage.restart();
+    await message(page, 'Noted: a new topic').waitFor({ timeout: 20_000 });
+  });
+
   it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
     await post('away', 'hello');
     const page = await stage.look('#/c/away');

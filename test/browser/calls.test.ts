@@ -41,6 +41,7 @@ const SCRIPT = {
       when: { last: '/^huge/' },
       reply: { text: 'So far', error: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'It is too large.' } },
     },
+    { when: { last: '/^key/' }, reply: { text: '', error: { status: 401, message: 'No such key.' } } },
     { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
     { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
     { reply: { text: 'Noted: {{last}}' } },
@@ -223,6 +224,17 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await item.getByText('Another try cannot succeed.').waitFor();
     for (const place of [failed, item])
       expect(await place.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+  });
+
+  it('a failure that repeats until the configuration is changed says what to change, in the thread and in the inbox', async () => {
+    await post('locked', 'key');
+    const page = await stage.look('#/c/locked');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    const advice = /Another try fails.*models\.default\.apiKey.*parley\.yaml.*parley doctor --probe/;
+    expect(await textOf(failed)).toMatch(advice);
+    expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
+    await page.evaluate("location.hash = '#/inbox'");
+    await expect.poll(() => textOf(page.locator('.inbox-entry', { hasText: 'key' }))).toMatch(advice);
   });
 
   it('after a stop each agent is marked as stopped, and the header offers what fits the agents', async () => {

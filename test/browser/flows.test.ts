@@ -1,5 +1,6 @@
 import type { Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { centreOf, clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
@@ -196,6 +197,26 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.getByLabel('Your answer').press('Enter');
     await message(page, 'So it is a warm grey.').waitFor();
     expect(await textOf(page.locator('.question').last())).toMatch(/answered by .+: a warm grey/);
+  });
+
+  it('of two questions a button answers its own, and an answer that comes after another one says so', async () => {
+    await post('both', 'ask both');
+    const page = await stage.look('#/c/both');
+    const [size, form] = ['Which size?', 'Which form?'].map((text) =>
+      page.locator('.question', { hasText: text }),
+    );
+    await form?.getByRole('button', { name: 'round' }).click();
+    await form?.getByText(/answered by .+: round/).waitFor();
+    const { entries } = await stage.api<{ entries: Entry[] }>('GET', 'conversations/both/entries');
+    const asked = entries.find((entry) => entry.type === 'message' && entry.tool_calls)?.index;
+    await page.route('**/messages', async (route) => {
+      await post('both', 'large', { to: ['lead'], replyTo: `c${asked}_0`, author: { name: 'Bob' } });
+      await route.continue();
+    });
+    await size?.getByRole('button', { name: 'small' }).click();
+    expect(await textOf(page.getByRole('alert'))).toContain('This question did not wait any more');
+    expect(await textOf(page.locator('.late'))).toContain('Bob had answered the question');
+    expect(await textOf(size as Locator)).toContain('answered by Bob: large');
   });
 
   it('a person stops and resumes the conversation and one agent, and switches phase and mode', async () => {

@@ -137,4 +137,22 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.locator('.answer-panel').waitFor({ state: 'detached' });
     await message(page, 'Noted: hello').waitFor();
   });
+
+  it('messages that arrive below are counted, for screen readers too, and a click shows them', async () => {
+    await talk('below', ...lines('line'));
+    const page = await stage.look('#/c/below');
+    await message(page, 'Noted: line 11').waitFor();
+    await page.locator('.thread').hover();
+    await page.mouse.wheel(0, -9_000);
+    await page.getByRole('button', { name: 'Newest' }).waitFor();
+    await talk('below', 'news');
+    await page.getByRole('button', { name: /^\d new messages?/ }).waitFor();
+    await page
+      .getByRole('status')
+      .filter({ hasText: /^2 new messages below$/ })
+      .waitFor(); // and its answer
+    await page.getByRole('button', { name: '2 new messages' }).click();
+    await message(page, 'Noted: news').waitFor();
+    await page.getByRole('button', { name: /new message/ }).waitFor({ state: 'detached' });
+  });
 });

@@ -234,12 +234,12 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
       return { name: saved.suggestedFilename(), text: await readFile(await saved.path(), 'utf8') };
     };
     const markdown = await download('Download as Markdown');
-    expect(markdown.name).toBe('saved.md');
+    expect(markdown.name).toBe('show-code-saved.md');
     expect(markdown.text).toMatch(
       /^# show code\n\n## alice \(.* UTC, entry 0\)\n\nshow code\n\n## Lena Lead \(.*\)\n\n```js\n/,
     );
     const json = await download('Download as JSON');
-    expect(json.name).toBe('saved.json');
+    expect(json.name).toBe('show-code-saved.json');
     expect(JSON.parse(json.text)).toMatchObject([
       { role: 'user', content: 'show code', name: 'alice' },
       { role: 'assistant', name: 'lead' },

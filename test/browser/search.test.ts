@@ -14,7 +14,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     ])
       await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
   });
-  afterEach(() => stage.endOfTest());
+  afterEach(() => stage.endOfTest(/status of 400/));
   afterAll(() => stage?.close());
 
   const open = async (hash?: string) => {
@@ -39,6 +39,16 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await expect
       .poll(() => page.evaluate('document.activeElement.closest("article")?.innerText ?? ""'))
       .toContain('Where does the quokka');
+  });
+
+  it('a person finds the question of an agent, and reads what is wrong with a filter', async () => {
+    await stage.api('POST', 'conversations/asked/messages', { content: 'ask me', publisher: 'alice' });
+    const page = await open();
+    await page.keyboard.type('which colour');
+    await page.getByRole('option').filter({ hasText: 'Which colour?' }).first().waitFor();
+    await page.keyboard.type(' after:yesterday');
+    const hint = page.locator('.palette .hint');
+    await expect.poll(() => hint.innerText()).toMatch(/^Messages cannot be searched: after: expected a time/);
   });
 
   it('a filter limits the messages to those of an agent', async () => {

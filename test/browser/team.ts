@@ -32,6 +32,13 @@ export const SCRIPT = {
         ...calls(['ask', { question: 'Which colour?', options: ['red', 'blue'] }]),
       },
     },
+    {
+      when: { last: '/ask both/' },
+      reply: calls(
+        ['ask', { question: 'Which size?', options: ['small', 'large'] }],
+        ['ask', { question: 'Which form?', options: ['round', 'flat'] }],
+      ),
+    },
     { when: { tool: 'ask' }, reply: { text: 'So it is {{last}}.' } },
     {
       when: { last: '/delegate it/' },

@@ -10,6 +10,8 @@ export interface AgentCard {
   readonly slug: string;
   readonly name: string;
   readonly description: string;
+  /** Its key in `models`; absent: its program calls one. */
+  readonly model?: string;
 }
 
 export interface Identity {

@@ -1,4 +1,4 @@
-import type { Entry, MessageEntry } from '../log/entry.ts';
+import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { messagesFromEntries } from './openai-messages.ts';
 
 /** A conversation as a text. `openai`: its messages; `markdown`: the same for people; `jsonl`: all entries, one a line. */
@@ -23,22 +23,54 @@ export function portableEntry({ ingressSequence: _, ...entry }: Entry): Entry {
   return entry as Entry;
 }
 
-/** Each message below its author, its time and its index; calls and results as code. */
+/** Each message below its author, its time and its index; calls and results as code; runs with their nodes. */
 function markdownFromEntries(entries: readonly Entry[]): string {
   const title = entries.findLast((entry) => entry.type === 'title-set')?.title;
-  const parts = entries.flatMap((entry) => (entry.type === 'message' ? messagePart(entry) : []));
+  const parts = entries.flatMap((entry) => {
+    if (entry.type === 'message') return messagePart(entry);
+    return isOfRun(entry) ? runPart(entry) : [];
+  });
   return [...(title === undefined ? [] : [`# ${inOneLine(title)}`]), ...parts].join('\n\n');
+}
+
+type RunEntry = EntryOf<'run-started'> | EntryOf<'node-entered'> | EntryOf<'run-ended'>;
+
+function isOfRun(entry: Entry): entry is RunEntry {
+  return entry.type === 'run-started' || entry.type === 'node-entered' || entry.type === 'run-ended';
+}
+
+function runPart(entry: RunEntry): string {
+  switch (entry.type) {
+    case 'run-started':
+      return headingOf(`Run of ${entry.workflowId} started`, entry);
+    case 'node-entered': {
+      const { node, brief, agent, to = [], outcome, summary } = entry;
+      const handedOn = outcome === undefined ? [] : [`Outcome of the node before: ${outcome}`, summary];
+      const who = to[0] ?? agent;
+      const given = [who && `Agent: ${who}`, brief && `Brief: ${brief}`];
+      return joined(headingOf(`Node ${node}`, entry), ...handedOn, ...given);
+    }
+    case 'run-ended':
+      return joined(headingOf(`Run ended: ${entry.outcome}`, entry), entry.summary);
+  }
+}
+
+function headingOf(text: string, { createdAt, index }: Entry): string {
+  const time = `${createdAt.slice(0, 16).replace('T', ' ')} UTC`;
+  return `## ${inOneLine(text)} (${time}, entry ${index})`;
+}
+
+function joined(...parts: readonly (string | null | undefined)[]): string {
+  return parts.filter((part) => part).join('\n\n');
 }
 
 function messagePart(entry: MessageEntry): string {
   if (entry.role === 'tool')
     return `Result of ${inOneLine(entry.toolName ?? 'a call')}:\n\n${fenced(entry.content ?? '')}`;
-  const time = `${entry.createdAt.slice(0, 16).replace('T', ' ')} UTC`;
   const calls = (entry.tool_calls ?? []).map(
     ({ function: { name, arguments: text } }) => `Calls ${inOneLine(name)}:\n\n${fenced(text)}`,
   );
-  const heading = `## ${inOneLine(entry.author.name)} (${time}, entry ${entry.index})`;
-  return [heading, entry.content ?? '', ...calls].filter((part) => part !== '').join('\n\n');
+  return joined(headingOf(entry.author.name, entry), entry.content, ...calls);
 }
 
 const inOneLine = (text: string): string => text.replace(/\s+/gu, ' ').trim();

@@ -1,4 +1,4 @@
-import { EXPORT_FORMATS, type ExportFormat, exportEntries } from '../../conversation/index.ts';
+import { EXPORT_FORMATS, type ExportFormat, exportEntries, exportName } from '../../conversation/index.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, RouteContext } from '../context.ts';
 import { readLog } from '../progress/log.ts';
@@ -19,9 +19,10 @@ export function addExportRoute(app: Application, routes: RouteContext): void {
     const entries = await readLog(routes.daemon(), conversation, 0);
     const { type, extension } = EXPORTS[format];
     const text = exportEntries(entries, format);
+    const title = entries.findLast((entry) => entry.type === 'title-set')?.title ?? null;
     return context.body(format === 'markdown' ? text : escapeHidden(text), 200, {
       'content-type': `${type}; charset=utf-8`,
-      'content-disposition': `attachment; filename="${conversation}.${extension}"`,
+      'content-disposition': disposition(exportName(title, conversation), conversation, extension),
     });
   });
 }
@@ -32,4 +33,10 @@ function formatOf(given: string): ExportFormat {
   throw new ParleyError('BAD_REQUEST', `${JSON.stringify(given)} is no format of an export`, {
     hint: `use ?format= with one of ${EXPORT_FORMATS.join(', ')}`,
   });
+}
+
+/** RFC 6266: a name that is not ASCII has another one beside it, for programs that know only that. */
+function disposition(name: string, id: string, extension: string): string {
+  if (/^[ -~]+$/.test(name)) return `attachment; filename="${name}.${extension}"`;
+  return `attachment; filename="${id}.${extension}"; filename*=UTF-8''${encodeURIComponent(`${name}.${extension}`)}`;
 }

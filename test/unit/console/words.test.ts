@@ -11,6 +11,7 @@ import {
   shortId,
 } from '../../../src/console/model/format.ts';
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
+import { adviceOnFailure } from '../../../src/console/model/thread/failure.ts';
 import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/thread/people.ts';
 
 describe('the arguments of a call in the console', () => {
@@ -124,5 +125,20 @@ describe('numbers in the console', () => {
     expect(oneLine('abcdef', 4)).toBe('abc…');
     expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');
     expect(pretty('no json')).toBe('no json');
+  });
+});
+
+describe('what to do about a failed model call', () => {
+  it.each(['UNAUTHORIZED', 'NOT_FOUND', 'BAD_REQUEST', 'QUOTA_EXHAUSTED', 'REDIRECTED'])(
+    '%s names the keys of the model and the command that tests it',
+    (code) => {
+      expect(adviceOnFailure(code, 'big')).toMatch(/`models\.big.*`parley\.yaml`.*`parley doctor --probe`/);
+    },
+  );
+
+  it('another try may succeed after other failures, and an agent in another process has no model here', () => {
+    for (const code of ['RATE_LIMITED', 'TIMEOUT', 'toString', null])
+      expect(adviceOnFailure(code, 'big')).toBeNull();
+    expect(adviceOnFailure('UNAUTHORIZED', undefined)).toBeNull();
   });
 });

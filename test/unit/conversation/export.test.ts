@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, exportEntries } from '../../../src/conversation/index.ts';
+import { type Entry, exportEntries, exportName } from '../../../src/conversation/index.ts';
 
 const at = '2026-03-01T10:00:00.000Z';
 const alice = { kind: 'person', id: 'alice', name: 'Alice\n# Title' };
@@ -72,5 +72,47 @@ a \`\`\` fence
       '',
       '[]',
     ]);
+  });
+
+  it('Markdown has the run of a workflow: its nodes, briefs, outcomes and what was handed on', () => {
+    const run = [
+      { type: 'run-started', runId: 'r', workflowId: 'ship' },
+      { type: 'node-entered', runId: 'r', node: 'build', brief: 'Build it.', agent: 'dev' },
+      { type: 'node-entered', runId: 'r', node: 'check', to: ['qa'], outcome: 'built', summary: 'It runs.' },
+      { type: 'run-ended', runId: 'r', outcome: 'approved', summary: 'All tests pass.' },
+    ].map(
+      (entry, index) =>
+        ({ index, id: `${index}`, createdAt: at, author: lead, ...entry }) as unknown as Entry,
+    );
+    expect(exportEntries(run, 'markdown')).toBe(`## Run of ship started (2026-03-01 10:00 UTC, entry 0)
+
+## Node build (2026-03-01 10:00 UTC, entry 1)
+
+Agent: dev
+
+Brief: Build it.
+
+## Node check (2026-03-01 10:00 UTC, entry 2)
+
+Outcome of the node before: built
+
+It runs.
+
+Agent: qa
+
+## Run ended: approved (2026-03-01 10:00 UTC, entry 3)
+
+All tests pass.`);
+  });
+
+  it.each([
+    ['Fix the login page', 'Fix-the-login-page-demo'],
+    ['  ../../etc: "pass\u202ewd"?\r\n', 'etc-pass-wd-demo'],
+    ['Größe & 大小', 'Größe-大小-demo'],
+    ['🙂', 'demo'],
+    [null, 'demo'],
+    ['word '.repeat(40), `${'word-'.repeat(12)}demo`],
+  ])('the name of a file has the letters and digits of the title %j, and the id', (title, name) => {
+    expect(exportName(title, 'demo')).toBe(name);
   });
 });

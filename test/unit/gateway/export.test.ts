@@ -10,7 +10,7 @@ describe('the export of a conversation over HTTP', () => {
   });
   afterEach(() => gateway.close());
 
-  it('an export is a file with the name of the conversation, in the chosen format', async () => {
+  it('an export is a file with the title and the id of the conversation as its name, in the chosen format', async () => {
     const author = { kind: 'person', id: 'alice', name: 'Alice' };
     const createdAt = '2026-03-01T10:00:00.000Z';
     const entry = { index: 0, id: 'a', createdAt, type: 'message', role: 'user', author, content: 'hi' };
@@ -33,6 +33,15 @@ describe('the export of a conversation over HTTP', () => {
       'attachment; filename="demo.jsonl"',
       JSON.stringify(entry),
     ]);
+    const titled = (title: string) => ({ ...entry, index: 1, id: 'b', type: 'title-set', title });
+    for (const [title, name] of [
+      ['../a "b"\r\n: c', 'attachment; filename="a-b-c-demo.md"'],
+      ['Grüße', `attachment; filename="demo.md"; filename*=UTF-8''Gr%C3%BC%C3%9Fe-demo.md`],
+    ]) {
+      const entries = [entry, titled(title ?? '')];
+      daemon.answer = () => ({ ok: true, body: { conversation: 'demo', length: 2, entries } });
+      expect((await get(''))[2]).toBe(name);
+    }
     expect((await get('?format=pdf'))[0]).toBe(400);
     daemon.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'no', hint: '' } });
     expect((await get(''))[0]).toBe(404);

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { exportName } from '../../../conversation/exchange/export-name.ts';
 import { requests } from '../../api/requests.ts';
-import { forgetRow } from '../../state/conversations.ts';
+import { forgetRow, titleOf } from '../../state/conversations.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { closeOnLeaving } from '../parts/menu.ts';
@@ -22,7 +23,8 @@ export function ConversationMenu({ id }: { readonly id: string }) {
   const leave = () => menu.current?.removeAttribute('open');
   const download = (format: string, extension: string) => {
     leave();
-    void attempt(async () => saveAs(`${id}.${extension}`, await requests.exported(id, format)));
+    const name = `${exportName(titleOf(id), id)}.${extension}`;
+    void attempt(async () => saveAs(name, await requests.exported(id, format)));
   };
   const remove = async () => {
     leave();

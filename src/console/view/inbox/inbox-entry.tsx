@@ -13,7 +13,7 @@ import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
 import { Avatar, Name } from '../parts/parts.tsx';
 import { ApprovalCard } from '../thread/approval-card.tsx';
 import { QuestionCard } from '../thread/call-row.tsx';
-import { ContinueButton, FailureText } from '../thread/failure-view.tsx';
+import { ContinueButton, FailureAdvice, FailureText } from '../thread/failure-view.tsx';
 
 interface EntryProps {
   readonly item: InboxItem;
@@ -122,7 +122,12 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
         return <p class="muted">Open the conversation to answer.</p>;
       return (
         <>
-          {content.kind === 'ended' && <Reason {...content} />}
+          {content.kind === 'ended' && (
+            <>
+              <Reason {...content} />
+              <FailureAdvice {...{ agent, code: content.code }} />
+            </>
+          )}
           <ContinueButton
             conversation={conversation}
             agent={agent}

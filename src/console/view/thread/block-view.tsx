@@ -70,7 +70,8 @@ function contentOf(block: Shown) {
       return (
         <p class="band-line">
           <span class="band-title">
-            {block.title} {block.origin && <OriginLink {...block.origin} />}
+            {block.title}
+            {block.origin && <OriginLink {...block.origin} />}
           </span>
           {block.detail && <bdi class="muted">{block.detail}</bdi>}
         </p>
@@ -84,9 +85,12 @@ function contentOf(block: Shown) {
 
 function OriginLink({ conversation, index }: Origin) {
   return (
-    <a href={linkTo.entry(conversation, index)}>
-      <bdi>{titleOf(conversation) ?? conversation}</bdi>, entry {index}
-    </a>
+    <>
+      {' '}
+      <a href={linkTo.entry(conversation, index)}>
+        <bdi>{titleOf(conversation) ?? conversation}</bdi>, entry {index}
+      </a>
+    </>
   );
 }
 

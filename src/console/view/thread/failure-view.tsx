@@ -4,6 +4,7 @@ import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
+import { adviceOnFailure } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/jump.ts';
 import { writeTo } from '../../state/keys.ts';
@@ -16,6 +17,22 @@ export function FailureText({ failure: { code, message } }: { readonly failure: 
   return (
     <p class="failure">
       <bdi>{escapeHidden(message)}</bdi> <code>{escapeHidden(code)}</code>
+    </p>
+  );
+}
+
+/** Null: another try may succeed. */
+const adviceFor = (agent: string, code: string | null) =>
+  adviceOnFailure(code, agents.value.find(({ slug }) => slug === agent)?.model);
+
+/** What to change before another try. */
+export function FailureAdvice({ agent, code }: Pick<ContinueProps, 'agent' | 'code'>) {
+  const parts = adviceFor(agent, code)?.split('`');
+  if (!parts) return null;
+  return (
+    <p class="advice">
+      Another try fails until this is fixed.{' '}
+      {parts.map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}
     </p>
   );
 }
@@ -48,6 +65,7 @@ export function ContinueButton({ conversation, agent, outcome, code, shortcut, o
   return (
     <button
       type="button"
+      class={isLimited || adviceFor(agent, code) === null ? undefined : 'quiet'}
       aria-keyshortcuts={shortcut}
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
@@ -82,16 +100,15 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const reason = thread.entries.findLast(
     (entry) => entry.index < index && entry.turnId === ended.turnId && entry.type !== 'turn-started',
   );
+  const code = reason?.type === 'message' ? (splitMessage(reason).failure?.code ?? null) : null;
+  const again = (ended.outcome === 'failed' || isOperator.value) && (
+    <ContinueButton {...{ conversation: id, agent, code }} outcome={ended.outcome} />
+  );
+  const isLast = adviceFor(agent, code) !== null;
   return (
     <div class="buttons">
-      {(ended.outcome === 'failed' || isOperator.value) && (
-        <ContinueButton
-          conversation={id}
-          agent={agent}
-          outcome={ended.outcome}
-          code={reason?.type === 'message' ? (splitMessage(reason).failure?.code ?? null) : null}
-        />
-      )}
+      <FailureAdvice {...{ agent, code }} />
+      {!isLast && again}
       {others.length > 0 && (
         <button type="button" aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
           Ask another agent
@@ -102,6 +119,7 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
           Open the reason
         </button>
       )}
+      {isLast && again}
       {isChoosing && (
         <div class="buttons choice">
           {others.map(({ slug }) => (
