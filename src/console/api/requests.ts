@@ -135,6 +135,13 @@ export function checkSize(post: Post): void {
   );
 }
 
+/** The name that the daemon gives a file: the one in UTF-8, if there are two. */
+function fileNameIn({ headers }: Response): string {
+  const given = headers.get('content-disposition') ?? '';
+  const [, encoded] = /filename\*=UTF-8''([^;]+)/.exec(given) ?? [];
+  return encoded === undefined ? (/filename="([^"]*)"/.exec(given)?.[1] ?? '') : decodeURIComponent(encoded);
+}
+
 /** Longer than the daemon waits for its server. */
 const POST_TIMEOUT_MS = 30_000;
 
@@ -199,10 +206,10 @@ export const requests = {
   whatIfStop: (conversation: string, id: string) =>
     ask<WhatIf>('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
   /** As a file; `format`: `markdown` or `openai`. */
-  async exported(conversation: string, format: string): Promise<Blob> {
+  async exported(conversation: string, format: string) {
     const response = await reach(`api/${of(conversation)}/export?format=${format}`, { headers: headers() });
     if (!response.ok) throw await refusalOf(response);
-    return response.blob();
+    return { name: fileNameIn(response), content: await response.blob() };
   },
   label: (conversation: string, step: Sender & { title?: string; archived?: boolean }) =>
     ask('POST', `${of(conversation)}/label`, step),

@@ -1,4 +1,4 @@
-import { EXPORT_FORMATS, type ExportFormat, exportEntries, exportName } from '../../conversation/index.ts';
+import { EXPORT_FORMATS, type ExportFormat, exportEntries } from '../../conversation/index.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, RouteContext } from '../context.ts';
 import { readLog } from '../progress/log.ts';
@@ -22,7 +22,7 @@ export function addExportRoute(app: Application, routes: RouteContext): void {
     const title = entries.findLast((entry) => entry.type === 'title-set')?.title ?? null;
     return context.body(format === 'markdown' ? text : escapeHidden(text), 200, {
       'content-type': `${type}; charset=utf-8`,
-      'content-disposition': disposition(exportName(title, conversation), conversation, extension),
+      'content-disposition': disposition(titledName(title, conversation), conversation, extension),
     });
   });
 }
@@ -33,6 +33,16 @@ function formatOf(given: string): ExportFormat {
   throw new ParleyError('BAD_REQUEST', `${JSON.stringify(given)} is no format of an export`, {
     hint: `use ?format= with one of ${EXPORT_FORMATS.join(', ')}`,
   });
+}
+
+/** Code points of a title in the name of a file. */
+const LONGEST_TITLE = 60;
+
+/** The name of a file without its extension: the title in letters, digits and `-`, then the id. */
+function titledName(title: string | null, id: string): string {
+  const words = (title ?? '').normalize('NFC').match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  const short = [...words.join('-')].slice(0, LONGEST_TITLE).join('').replace(/-$/, '');
+  return short === '' ? id : `${short}-${id}`;
 }
 
 /** RFC 6266: a name that is not ASCII has another one beside it, for programs that know only that. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, exportEntries, exportName } from '../../../src/conversation/index.ts';
+import { type Entry, exportEntries } from '../../../src/conversation/index.ts';
 
 const at = '2026-03-01T10:00:00.000Z';
 const alice = { kind: 'person', id: 'alice', name: 'Alice\n# Title' };
@@ -103,16 +103,5 @@ Agent: qa
 ## Run ended: approved (2026-03-01 10:00 UTC, entry 3)
 
 All tests pass.`);
-  });
-
-  it.each([
-    ['Fix the login page', 'Fix-the-login-page-demo'],
-    ['  ../../etc: "pass\u202ewd"?\r\n', 'etc-pass-wd-demo'],
-    ['Größe & 大小', 'Größe-大小-demo'],
-    ['🙂', 'demo'],
-    [null, 'demo'],
-    ['word '.repeat(40), `${'word-'.repeat(12)}demo`],
-  ])('the name of a file has the letters and digits of the title %j, and the id', (title, name) => {
-    expect(exportName(title, 'demo')).toBe(name);
   });
 });

@@ -34,13 +34,17 @@ describe('the export of a conversation over HTTP', () => {
       JSON.stringify(entry),
     ]);
     const titled = (title: string) => ({ ...entry, index: 1, id: 'b', type: 'title-set', title });
+    const encoded = (name: string) => `demo.md"; filename*=UTF-8''${encodeURIComponent(name)}`;
     for (const [title, name] of [
-      ['../a "b"\r\n: c', 'attachment; filename="a-b-c-demo.md"'],
-      ['Grüße', `attachment; filename="demo.md"; filename*=UTF-8''Gr%C3%BC%C3%9Fe-demo.md`],
+      ['Fix the login page', 'Fix-the-login-page-demo.md"'],
+      ['  ../../etc: "pass\u202ewd"?\r\n', 'etc-pass-wd-demo.md"'],
+      ['🙂', 'demo.md"'],
+      ['word '.repeat(40), `${'word-'.repeat(12)}demo.md"`],
+      ['Größe & 大小', encoded('Größe-大小-demo.md')],
     ]) {
       const entries = [entry, titled(title ?? '')];
       daemon.answer = () => ({ ok: true, body: { conversation: 'demo', length: 2, entries } });
-      expect((await get(''))[2]).toBe(name);
+      expect((await get(''))[2]).toBe(`attachment; filename="${name}`);
     }
     expect((await get('?format=pdf'))[0]).toBe(400);
     daemon.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'no', hint: '' } });

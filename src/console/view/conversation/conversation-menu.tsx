@@ -1,16 +1,15 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { exportName } from '../../../conversation/exchange/export-name.ts';
 import { requests } from '../../api/requests.ts';
-import { forgetRow, titleOf } from '../../state/conversations.ts';
+import { forgetRow } from '../../state/conversations.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { closeOnLeaving } from '../parts/menu.ts';
 import { Icon } from '../parts/parts.tsx';
 
 const DOWNLOADS = [
-  { format: 'markdown', extension: 'md', label: 'Download as Markdown' },
-  { format: 'openai', extension: 'json', label: 'Download as JSON' },
+  { format: 'markdown', label: 'Download as Markdown' },
+  { format: 'openai', label: 'Download as JSON' },
 ] as const;
 
 /** Downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
@@ -21,10 +20,9 @@ export function ConversationMenu({ id }: { readonly id: string }) {
   useEffect(() => closeOnLeaving(menu.current), []);
   useEffect(() => keep.current?.focus(), [isAsked.value]); // the focused button was removed
   const leave = () => menu.current?.removeAttribute('open');
-  const download = (format: string, extension: string) => {
+  const download = (format: string) => {
     leave();
-    const name = `${exportName(titleOf(id), id)}.${extension}`;
-    void attempt(async () => saveAs(name, await requests.exported(id, format)));
+    void attempt(async () => saveAs(await requests.exported(id, format)));
   };
   const remove = async () => {
     leave();
@@ -56,8 +54,8 @@ export function ConversationMenu({ id }: { readonly id: string }) {
           </>
         ) : (
           <>
-            {DOWNLOADS.map(({ format, extension, label }) => (
-              <button type="button" key={format} onClick={() => download(format, extension)}>
+            {DOWNLOADS.map(({ format, label }) => (
+              <button type="button" key={format} onClick={() => download(format)}>
                 {label}
               </button>
             ))}
@@ -80,7 +78,7 @@ export function ConversationMenu({ id }: { readonly id: string }) {
 }
 
 /** A link would carry no token. */
-function saveAs(name: string, content: Blob): void {
+function saveAs({ name, content }: { readonly name: string; readonly content: Blob }): void {
   const link = document.createElement('a');
   link.download = name;
   link.href = URL.createObjectURL(content);
