@@ -172,7 +172,7 @@ export const requests = {
   deadLettersOf: (conversation: string, publisher: string) =>
     ask<{ letters: DeadLetter[] }>(
       'GET',
-      `dead-letters?${new URLSearchParams({ conversation, publisher, limit: '5' })}`,
+      `dead-letters?${new URLSearchParams({ conversation, publisher, limit: '20' })}`,
     ),
   deadLetter: (sequence: number) => ask<DeadLetter & { original: string }>('GET', `dead-letters/${sequence}`),
   retryLetter: (sequence: number) => ask('POST', `dead-letters/${sequence}/retry`),

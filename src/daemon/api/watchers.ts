@@ -94,7 +94,9 @@ export class Watchers {
       }
       pass(arrival);
     });
+    let isOver = false;
     const release = (before: readonly LiveArrival[]) => {
+      if (isOver) return;
       const late = held ?? [];
       held = null;
       const isNew = (arrival: LiveArrival) => !before.some((one) => contains(one, arrival));
@@ -103,7 +105,11 @@ export class Watchers {
     };
     const asked = followed.ready.then(() => elsewhere.textsOf(conversation));
     asked.then(release, () => release([])); // the text is best effort: the log has it soon
-    return followed;
+    const stop = () => {
+      isOver = true;
+      followed.stop();
+    };
+    return { ready: followed.ready, stop };
   }
 
   #spread(conversation: string, arrival: Arrival): void {

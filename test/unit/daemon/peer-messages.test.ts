@@ -25,7 +25,7 @@ describe('a message from another daemon', () => {
     }
   });
 
-  async function listen(asked: unknown[] = []): Promise<Hear> {
+  async function listen(asked: unknown[] = [], texts: readonly object[] = []): Promise<Hear> {
     let hear: Hear = async () => undefined;
     const peers = {
       listen: async (handler: Hear) => {
@@ -46,6 +46,7 @@ describe('a message from another daemon', () => {
         willHold: async (id: unknown) => asked.push(id) > 0,
       },
       posts: { joinOthers: () => undefined, told: (told: unknown) => void asked.push(told) },
+      watchers: { textsOf: () => texts },
       leaving: new AbortController().signal,
     };
     await share.join(work as unknown as MemberWork);
@@ -69,6 +70,19 @@ describe('a message from another daemon', () => {
     expect(answer).toEqual({ invalid: expect.stringMatching(fault) });
     expect(logged).toEqual([{ verb, reason: (answer as { invalid: string }).invalid }]);
     expect(asked).toEqual([]);
+  });
+
+  it('gets the text so far of running calls, or none where they exceed a message', async () => {
+    const textOf = (delta: string) => {
+      const chunk = { turnId: 't', call: 'c', n: 3, from: 0, type: 'text', delta };
+      return { agent: 'pm', chunk };
+    };
+    const asking = async (delta: string) => {
+      const hear = await listen([], [{ kind: 'live', ...textOf(delta) }]);
+      return hear('texts', { conversation: 'demo' });
+    };
+    expect(await asking('so far')).toEqual({ texts: [textOf('so far')] });
+    expect(await asking('x'.repeat(600_000))).toEqual({ texts: [] });
   });
 
   it('is handled when it has fields of a later version or lacks fields of this version', async () => {

@@ -57,7 +57,7 @@ describe('the live text of a call that another daemon runs (WATCHED-TEXT-1)', ()
 
   function watch() {
     let publish: (arrival: Arrival) => void = () => undefined;
-    let answer: (texts: readonly LiveArrival[]) => void = () => undefined;
+    const answers: ((texts: readonly LiveArrival[]) => void)[] = [];
     let fail = () => {};
     const asked: string[] = [];
     const watchers = new Watchers({
@@ -68,7 +68,7 @@ describe('the live text of a call that another daemon runs (WATCHED-TEXT-1)', ()
       textsOf: (conversation) => {
         asked.push(conversation);
         return new Promise((resolve, reject) => {
-          answer = resolve;
+          answers.push(resolve);
           fail = () => reject(new Error('no answer'));
         });
       },
@@ -78,13 +78,23 @@ describe('the live text of a call that another daemon runs (WATCHED-TEXT-1)', ()
       void got.push(arrival.kind === 'live' ? arrival.chunk.delta : (arrival.entries[0]?.type ?? ''));
     const stop = watchers.watch('demo', take);
     const settle = () => new Promise((resolve) => setTimeout(resolve));
-    const done = async (texts: readonly LiveArrival[] | null) => {
+    /** Answers the newest question, or an earlier one. */
+    const done = async (texts: readonly LiveArrival[] | null, question = -1) => {
       await settle();
-      if (texts) answer(texts);
+      if (texts) answers.at(question)?.(texts);
       else fail();
       await settle();
     };
-    return { watchers, publish: (arrival: Arrival) => publish(arrival), done, got, take, asked, stop };
+    return {
+      settle,
+      watchers,
+      publish: (arrival: Arrival) => publish(arrival),
+      done,
+      got,
+      take,
+      asked,
+      stop,
+    };
   }
 
   it('a watcher gets the text so far before what continues it, each chunk once', async () => {
@@ -116,6 +126,17 @@ describe('the live text of a call that another daemon runs (WATCHED-TEXT-1)', ()
     await done(null);
     publish(live(5, 'six'));
     expect(got).toEqual(['five', 'six']);
+  });
+
+  it('an answer for watchers that left is not given to those that came later', async () => {
+    const { settle, done, got, watchers, stop, take } = watch();
+    await settle();
+    stop();
+    watchers.watch('demo', take);
+    await done([live(4, 'an older state', { from: 0 })], 0);
+    expect(got).toEqual([]);
+    await done([live(5, 'the state', { from: 0 })]);
+    expect(got).toEqual(['the state']);
   });
 
   it('it is forgotten with the last watcher: its end would be missed', async () => {
