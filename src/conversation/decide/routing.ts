@@ -67,8 +67,8 @@ function askingAgent(
 }
 
 /**
- * The open question that a message answers: the one that `replyTo` names by entry or by call, else the oldest (V18). A late
- * answer, to a call that waits no longer, must not answer another question.
+ * The open question that a message answers: the one that `replyTo` names by entry or by call, else the oldest (V18). An answer
+ * to another call, for example a late one, must not answer this agent's question.
  */
 export function questionFor(
   calls: readonly OpenCall[],
@@ -78,8 +78,8 @@ export function questionFor(
   const questions = calls.filter((call) => call.name === 'ask');
   const at = replyTo === undefined ? undefined : indexOfId(replyTo);
   const named = questions.find((call) => call.place.index === at || wireCallId(call.place) === replyTo);
-  const isLate = replyTo !== undefined && at === undefined && placeOfCallId(replyTo) !== null;
-  return named ?? (isLate ? undefined : questions[0]);
+  const isOfOther = replyTo !== undefined && at === undefined && placeOfCallId(replyTo) !== null;
+  return named ?? (isOfOther ? undefined : questions[0]);
 }
 
 /** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */

@@ -92,7 +92,8 @@ function Calls({ called }: Pick<MemberProps, 'called'>) {
         {count(total('calls'))}, {count(total('failed'))} failed
         {newest && (
           <span class="muted">
-            , the last time {when(newest.at, Date.now())}: {newest.code}
+            {' '}
+            ({newest.code}, {when(newest.at, Date.now())})
           </span>
         )}
       </dd>

@@ -131,7 +131,7 @@ function Note({ block }: { readonly block: Extract<Block, { kind: 'note' }> }) {
   const heading = (
     <>
       {agent && <Name id={agent} />}
-      <span>{title}</span>
+      <bdi>{title}</bdi>
       <span class="meta">
         <TimeOf index={index} />
       </span>
