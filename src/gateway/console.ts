@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { type OneTimeCodes, ParleyError } from '../kernel/index.ts';
+import { consoleMissing, PAGE } from './console-folder.ts';
 import type { Application, Request } from './context.ts';
 import { checkHost } from './guard/hosts.ts';
 import type { KnownHosts } from './guard/known-hosts.ts';
@@ -44,17 +44,6 @@ const TYPES: Readonly<Record<string, string>> = {
 /** CONSOLE-3. The build puts a hash of the content into the name. */
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const FOREVER = 'public, max-age=31536000, immutable';
-
-const PAGE = 'index.html';
-
-export const hasConsole = (folder: string): boolean => existsSync(join(folder, PAGE));
-
-/** A checkout whose console `npm ci` did not build, as with `ignore-scripts`. */
-export function consoleMissing(): ParleyError {
-  return new ParleyError('CONSOLE_MISSING', 'the console is not built here; everything else works', {
-    hint: 'run `npm run build:console` in the checkout of Parley, then reload the page; the daemon needs no restart',
-  });
-}
 
 export function addConsoleRoutes(app: Application, { consoleFolder, known }: ConsoleOptions): void {
   const file = async (context: Request, path: string, cache: string) => {
