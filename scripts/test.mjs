@@ -28,11 +28,13 @@ async function lookForChromium() {
 async function runAll() {
   const server = countCheck(await findNatsServer());
   if (server.failed > 0) return server; // no test can run
-  const lint = countCheck(await run('biome', ['check', '.']));
-  const types = countCheck(await run('tsc', ['--noEmit']));
-  const consoleTypes = countCheck(await run('tsc', ['-p', 'src/console']));
+  const checks = await Promise.all([
+    run('biome', ['check', '.']),
+    run('tsc', ['--noEmit']),
+    run('tsc', ['-p', 'src/console']),
+  ]);
   await lookForChromium();
-  return add([lint, types, consoleTypes, await runTests()]);
+  return add([...checks.map(countCheck), await runTests()]);
 }
 
 const counts = await runAll();
