@@ -81,7 +81,6 @@ async function start(approvals?: object): Promise<void> {
   http = (await site.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0')).ready.http ?? '';
 }
 
-beforeEach(() => start());
 afterEach(async () => {
   for (const one of clients.splice(0)) await one.close();
   await connections.close();
@@ -140,6 +139,8 @@ const FORBIDDEN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.
 const OWN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.ownRequests') };
 
 describe('a shared server without approvers', () => {
+  beforeEach(() => start());
+
   it('a publisher cannot run a shell command by posting and approving it', async () => {
     const approvalId = await ask();
     expect(await answerAs('alice', approvalId)).toMatchObject(FORBIDDEN);
@@ -178,11 +179,7 @@ describe('a shared server without approvers', () => {
 });
 
 describe('a shared server with approvers', () => {
-  beforeEach(async () => {
-    await site.close();
-    await nats.stop();
-    await start({ approvers: ['alice', 'bob'] });
-  });
+  beforeEach(() => start({ approvers: ['alice', 'bob'] }));
 
   it('a publisher cannot approve its own request, also over a delegation, and another can', async () => {
     const approvalId = await ask('demo', 'pass on');
