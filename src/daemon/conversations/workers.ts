@@ -137,7 +137,10 @@ export class Workers {
     const worker = await this.use(id);
     const { shared } = this.#runtime.store;
     if (shared === null || !isOpen || (worker.isOurs && !always)) return worker; // one that was opened now has read its log
-    if (!worker.isStale(await shared.newest(id))) return worker;
+    const { length } = worker.state;
+    const newest = await shared.newest(id);
+    const wasEmpty = newest === null && length === 0; // what was appended since then is this worker's
+    if (wasEmpty || !worker.isStale(newest)) return worker;
     this.drop(worker);
     return this.use(id);
   }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
@@ -26,6 +26,28 @@ describe('a claim', () => {
     });
     expect(world.calls).toEqual([]);
     expect(workers.holds('demo')).toBe(false);
+  });
+
+  it('is kept when a reader asked the server before it was appended, and is answered afterwards', async () => {
+    world = createWorld();
+    const { runtime, workers } = world;
+    Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
+    let answerLate = () => {};
+    const newest = vi.fn(async () => null);
+    newest.mockReturnValueOnce(
+      new Promise((resolve) => {
+        answerLate = () => resolve(null);
+      }),
+    );
+    Object.defineProperty(runtime.store, 'shared', { value: { newest } });
+    const worker = await workers.use('demo');
+    const reading = workers.current('demo');
+    await expect.poll(() => newest.mock.calls.length).toBe(1);
+    await workers.submit('demo', postCommand('m1', 'hello'));
+    answerLate(); // the log was empty
+    expect(await reading).toBe(worker);
+    expect(worker.isRetired).toBe(false);
+    await expect.poll(() => world.calls.length).toBe(1);
   });
 
   it('that could not be decided does not block a request for the owner of the conversation', async () => {
