@@ -56,7 +56,7 @@ export class Reconciler {
   /** By conversation: the newest append of a log without a stored `status` that was read and has no outstanding work. */
   readonly #idle = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
-  /** Passes that wait for the running one; it then waits for no claimant (RECONCILER-4). */
+  /** Passes that interrupt the running one; it then waits for no claimant (RECONCILER-4). */
   #waiting = 0;
   #interrupt = () => {};
   #interrupted: Promise<null> = new Promise(() => {});
@@ -97,12 +97,13 @@ export class Reconciler {
     await this.#rowRepair;
   }
 
-  /** Does not reject. */
-  pass(look: Pass): Promise<void> {
-    this.#waiting++;
-    this.#interrupt();
+  /** Does not reject. A repeated pass waits for the running one, so that a slow claimant can answer one of them. */
+  pass(look: Pass, isRepeated = false): Promise<void> {
+    const interrupts = isRepeated ? 0 : 1;
+    this.#waiting += interrupts;
+    if (!isRepeated) this.#interrupt();
     this.#running = this.#running.then(async () => {
-      this.#waiting--;
+      this.#waiting -= interrupts;
       if (this.#stopping.signal.aborted) return;
       try {
         if (!(await this.#runPass(look))) this.#retryAfter(look, RETRY_MS);
@@ -125,7 +126,7 @@ export class Reconciler {
     void sleep(afterMs, this.#stopping.signal).then(() => {
       const again = this.#retries.get(afterMs);
       this.#retries.delete(afterMs);
-      return again && this.pass(again);
+      return again && this.pass(again, true);
     });
   }
 

@@ -9,6 +9,7 @@ function scene(
   faults: { look?: Error[]; takeOver?: Error[] },
   others: readonly string[] = [],
   isFailed = () => true,
+  ask: () => Promise<object> = async () => ({ kind: 'silent' }),
 ) {
   const done: string[] = [];
   const lines: string[] = [];
@@ -47,7 +48,7 @@ function scene(
     router: {
       noteReleased: () => undefined,
       noteNewest: () => undefined,
-      ask: async () => ({ kind: 'silent' }),
+      ask,
     },
   };
   return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };
@@ -104,6 +105,20 @@ describe('orphaned work', () => {
     expect(staged.done).toEqual(['look']);
     await vi.advanceTimersByTimeAsync(200);
     expect(staged.done).toEqual(['look', 'look', 'taken over']);
+  });
+
+  it('is taken over when its owner answers slowly that it does not have it, also after a pass was interrupted (RECONCILER-4)', async () => {
+    const slow = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 3_500)); // longer than until a pass is repeated
+      return { kind: 'answered', body: { held: [] } };
+    };
+    const staged = scene({}, [], () => false, slow);
+    reconciler = staged.reconciler;
+    void reconciler.start();
+    await vi.advanceTimersByTimeAsync(1_000);
+    reconciler.gone(false); // interrupts it
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(staged.done).toContain('taken over');
   });
 
   it('is retried soon if the server did not answer the takeover (RECONCILER-3)', async () => {
