@@ -2,7 +2,7 @@ import { wireCallId } from '../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { RequestError, requests } from '../api/requests.ts';
 import { answeredFirst } from '../model/thread/answers.ts';
-import type { Approval, Question } from '../model/thread/blocks.ts';
+import type { Approval, Question } from '../model/thread/calls.ts';
 import { attempt, report, sender } from './session.ts';
 
 /** Answers a call that waits. False: it was refused, and the call still waits. */

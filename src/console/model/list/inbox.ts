@@ -1,6 +1,6 @@
 import type { Entry } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
-import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/blocks.ts';
+import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 

@@ -1,14 +1,6 @@
 import type { CallPlace, Entry, EntryOf, Mode } from '../../../conversation/index.ts';
-import {
-  argumentsOf,
-  type Block,
-  blockOf,
-  type Call,
-  type ControlEntry,
-  type Question,
-  questionOf,
-  resultOf,
-} from './blocks.ts';
+import { type Block, blockOf, type ControlEntry } from './blocks.ts';
+import { argumentsOf, type Call, type Question, questionOf, resultOf } from './calls.ts';
 import { type Run, runsWith } from './runs.ts';
 
 /**

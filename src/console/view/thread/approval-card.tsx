@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, pretty } from '../../model/format.ts';
-import { type Approval, argumentsOf, type Call } from '../../model/thread/blocks.ts';
+import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.ts';
 import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
 import { answerApproval } from '../../state/approvals.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';

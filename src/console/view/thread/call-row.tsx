@@ -3,7 +3,7 @@ import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
 import { answeredBy } from '../../model/thread/answers.ts';
-import { type Call, type Question, questionOf } from '../../model/thread/blocks.ts';
+import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion } from '../../state/approvals.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
