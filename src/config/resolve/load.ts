@@ -72,9 +72,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   );
   const phases = mergePhases(file.phases, locate, problems);
   const tools = await resolveTools(file.tools, workingDirectory, options.env, locate, problems); // DOTENV-2
-  const { summaryModel } = file.context;
-  checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
-  checkAgents(agents, { models, summaryModel, phases, tools, notices }, problems);
+  checkSummaryModel(file.context.summaryModel, Object.keys(models), locate, problems);
+  checkAgents(agents, { models, summaryModel: file.context.summaryModel, phases, tools, notices }, problems);
   const configs = agents.map(({ config }) => config);
   const slugs = configs.map(({ slug }) => slug);
   checkRules(tools, slugs, locate, notices, problems);
@@ -84,7 +83,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     directory,
     defaultAgent,
     subjectPrefix: file.subjectPrefix,
-    ...{ models, scripts: await digestScripts(models) },
+    models,
+    scripts: await digestScripts(models),
     agents: configs,
     roster: createRoster(configs, defaultAgent, Object.keys(models)),
     phases,
