@@ -41,8 +41,8 @@ export function escapeRecalled(text: string): string {
 }
 
 /**
- * A line that begins otherwise is no forged one: `shapeOf` maps no ASCII character to another, also not with combining
- * characters. Most lines end here, without a normalized copy.
+ * How `MARKERS` and `RECALL_LINE` begin. A line that begins otherwise is no forged one: `shapeOf` maps no ASCII character to
+ * another, also not with combining characters. Most lines end here, without a normalized copy.
  */
 const MAY_BE_FORGED = new RegExp(
   `^${BLANK}*(?:[=\\[\\-]|[RNS]${INVISIBLE}(?:[UOT]|\\P{ASCII})|\\P{ASCII})`,

@@ -19,7 +19,7 @@ import { repairRows } from './row-repair.ts';
  * RECONCILER-3  A pass that failed because the server did not answer is repeated after one second, not after a minute. If a
  *               claimant cannot be reached, the pass is repeated once a failed peer would be detected.
  * RECONCILER-4  A claimant that is slow to answer does not delay the takeover of other claimants' work, in the same pass or in the
- *               next one, which asks it again.
+ *               next one, which asks it again. Only a repeated pass waits for the running one, so that it can answer one of them.
  */
 
 export const PASS_EVERY_MS = 60_000;
@@ -97,7 +97,7 @@ export class Reconciler {
     await this.#rowRepair;
   }
 
-  /** Does not reject. A repeated pass waits for the running one, so that a slow claimant can answer one of them. */
+  /** Does not reject. `isRepeated`: it interrupts no other pass (RECONCILER-4). */
   pass(look: Pass, isRepeated = false): Promise<void> {
     const interrupts = isRepeated ? 0 : 1;
     this.#waiting += interrupts;
