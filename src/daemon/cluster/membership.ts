@@ -140,8 +140,8 @@ export class Membership {
     });
     posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
     const reconciler = () => this.#reconciler;
-    const texts = (conversation: string) => watchers.textsOf(conversation);
-    const handlers = peerHandlers({ daemon, workers, posts, shared, api, texts, monitor, reconciler });
+    const own = { workers, posts, watchers, shared, api };
+    const handlers = peerHandlers({ daemon, bus, monitor, reconciler, ...own });
     await peers.listen(async (verb, body) => {
       this.#freezes.check();
       return answerPeer(verb, body, handlers, log);

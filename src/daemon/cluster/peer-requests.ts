@@ -1,6 +1,7 @@
-import { handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
+import { type Bus, handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { LiveArrival } from '../api/running-texts.ts';
+import type { Watchers } from '../api/watchers.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import type { Log } from '../runtime.ts';
@@ -11,8 +12,8 @@ import type { SharedPosts } from './shared-posts.ts';
 
 /** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
 
-/** Less than the payload of a message. */
-const MOST_TEXT_BYTES = 512 * 1_024;
+/** Of the payload of a message: the texts need room for their names, too. */
+const SHARE_OF_TEXTS = 0.5;
 
 export interface PeerRequestParts {
   /** The id of this daemon. */
@@ -21,7 +22,8 @@ export interface PeerRequestParts {
   readonly posts: Posts;
   readonly shared: SharedPosts;
   readonly api: SharedApi;
-  readonly texts: (conversation: string) => readonly LiveArrival[];
+  readonly watchers: Pick<Watchers, 'textsOf'>;
+  readonly bus: Pick<Bus, 'maxPayload'>;
   readonly monitor: PeerMonitor;
   /** Null until this daemon reads posts. */
   readonly reconciler: () => Reconciler | null;
@@ -33,7 +35,8 @@ export function peerHandlers({
   posts,
   shared,
   api,
-  texts,
+  watchers,
+  bus,
   monitor,
   reconciler,
 }: PeerRequestParts): PeerHandlers {
@@ -50,15 +53,17 @@ export function peerHandlers({
     released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
     settled: (told) => posts.told(told),
     api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),
-    texts: ({ conversation }) => ({ texts: fitting(texts(conversation)) }),
+    texts: ({ conversation }) => ({
+      texts: fitting(watchers.textsOf(conversation), bus.maxPayload * SHARE_OF_TEXTS),
+    }),
     approval: ({ approvalId }) => api.findApproval(approvalId),
   };
 }
 
 /** None, if they do not fit a message: the log has them soon. */
-function fitting(texts: readonly LiveArrival[]) {
+function fitting(texts: readonly LiveArrival[], mostBytes: number) {
   const size = texts.reduce((sum, { chunk }) => sum + Buffer.byteLength(JSON.stringify(chunk)), 0);
-  return size > MOST_TEXT_BYTES ? [] : texts.map(({ agent, chunk }) => ({ agent, chunk }));
+  return size > mostBytes ? [] : texts.map(({ agent, chunk }) => ({ agent, chunk }));
 }
 
 /** PEER-CONTRACT-1 */

@@ -28,6 +28,16 @@ describe('the live text of running calls', () => {
     expect(shown(watchers, 'other')).toEqual([]);
   });
 
+  it('a chunk is added once, and text from the beginning replaces what is known (RUNNING-TEXT-3)', () => {
+    const watchers = new Watchers();
+    tell(watchers, 1, 'two');
+    tell(watchers, 1, 'two');
+    expect(shown(watchers)).toEqual([[1, 1, 'text', 'two']]);
+    tell(watchers, 2, 'One two three', { from: 0 });
+    tell(watchers, 2, ' three');
+    expect(shown(watchers)).toEqual([[0, 2, 'text', 'One two three']]);
+  });
+
   it('another attempt replaces it', () => {
     const watchers = new Watchers();
     tell(watchers, 0, 'first');
