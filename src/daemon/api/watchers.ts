@@ -99,7 +99,9 @@ export class Watchers {
       if (isOver) return;
       const late = held ?? [];
       held = null;
-      const isNew = (arrival: LiveArrival) => !before.some((one) => contains(one, arrival));
+      const isNew = (arrival: LiveArrival, at: number) =>
+        !before.some((one) => contains(one, arrival)) &&
+        !late.slice(at).some((one) => replaces(one, arrival));
       const unsaid = before.filter(({ chunk }) => !said.has(chunk.turnId));
       for (const arrival of [...unsaid, ...late.filter(isNew)]) pass(arrival);
     };
@@ -119,6 +121,11 @@ export class Watchers {
 
 function contains({ chunk: { call, n } }: LiveArrival, { chunk }: LiveArrival): boolean {
   return call === chunk.call && n >= chunk.n;
+}
+
+/** Each attempt of a turn is a call of its own; the newest one counts (RUNNING-TEXT-1). */
+function replaces(later: LiveArrival, earlier: LiveArrival): boolean {
+  return later.chunk.turnId === earlier.chunk.turnId && later.chunk.call !== earlier.chunk.call;
 }
 
 /**

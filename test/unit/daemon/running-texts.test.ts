@@ -138,6 +138,15 @@ describe('the live text of a call that another daemon runs (WATCHED-TEXT-1)', ()
     expect(got).toEqual(['five', 'six']);
   });
 
+  it('text of an attempt that a newer one replaced is dropped, wherever the newer one begins', async () => {
+    const { publish, done, watchers } = watch();
+    publish(live(5, 'of the first attempt'));
+    publish(live(0, 'again', { call: 'c2' }));
+    await done([live(0, 'again', { call: 'c2', from: 0 })]);
+    publish(live(1, ' and again', { call: 'c2' }));
+    expect(watchers.textsOf('demo').map(({ chunk }) => chunk.delta)).toEqual(['again and again']);
+  });
+
   it('an answer for watchers that left is not given to those that came later', async () => {
     const { settle, done, got, watchers, stop, take } = watch();
     await settle();
