@@ -60,6 +60,27 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
       .toEqual([expect.stringContaining('Lena Lead')]);
   });
 
+  it('Ctrl+F in a conversation, also from its menu, searches that conversation only', async () => {
+    await stage.api('POST', 'conversations/garden/messages', {
+      content: 'no quokka here',
+      publisher: 'alice',
+    });
+    const page = await stage.look('#/c/garden');
+    await message(page, 'no quokka here').first().waitFor();
+    await page.getByLabel('Message').focus();
+    await page.keyboard.press('Control+f');
+    const field = page.getByRole('combobox', { name: /Search/ });
+    await expect.poll(() => field.inputValue()).toBe('in:garden ');
+    await page.keyboard.type('quokka');
+    const found = page.locator('.palette').getByRole('option');
+    await expect.poll(() => found.first().innerText()).toContain('no quokka here');
+    expect((await found.allInnerTexts()).filter((text) => !/no quokka here/i.test(text))).toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.getByLabel('More').click();
+    await page.getByRole('button', { name: 'Search this conversation' }).click();
+    await expect.poll(() => field.inputValue()).toBe('in:garden ');
+  });
+
   it('a person jumps to a conversation and writes to an agent', async () => {
     const page = await open('#/c/zoo');
     await page.keyboard.type('magnolia');

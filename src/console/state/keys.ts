@@ -29,6 +29,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'x', means: 'dismiss a failure in the inbox' },
   { keys: 'm', means: 'in the list: rename, pin, archive, mark as unread' },
   { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
+  { keys: 'Ctrl+F, ⌘F', means: 'search this conversation; again: the page, as the browser does' },
   { keys: '/', means: 'find a conversation' },
   { keys: 'c', means: 'write' },
   { keys: 'n', means: 'new conversation' },
@@ -37,19 +38,17 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: '?', means: 'this list' },
 ];
 
-/** `search`: opens the palette, also while a person types. */
-export function listenToKeys(search: () => void): () => void {
+/** `search`: opens the palette for everything or one conversation, also while a person types. */
+export function listenToKeys(search: (conversation?: string) => void): () => void {
   const onKey = (event: KeyboardEvent) => {
-    if (
-      event.key.toLowerCase() === 'k' &&
-      (event.ctrlKey || event.metaKey) &&
-      !event.shiftKey &&
-      !event.altKey
-    ) {
-      event.preventDefault(); // browsers use it for their address bar
-      return search();
+    const isOpen = document.querySelector('.palette[open]') !== null;
+    const at = route.value;
+    const key = withControl(event);
+    if (key === 'k' || (key === 'f' && at.page === 'conversation' && !isOpen)) {
+      event.preventDefault(); // browsers search the page, which has a part of the thread only, or the web
+      return search(key === 'f' && at.page === 'conversation' ? at.id : undefined);
     }
-    if (document.querySelector('.palette[open]')) return;
+    if (isOpen) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
     if (isHandled) event.preventDefault();
@@ -60,6 +59,11 @@ export function listenToKeys(search: () => void): () => void {
     document.removeEventListener('keydown', noteEscape, true);
     document.removeEventListener('keydown', onKey);
   };
+}
+
+/** Null: without Control or Command, or with a third key. */
+function withControl({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyboardEvent): string | null {
+  return (ctrlKey || metaKey) && !shiftKey && !altKey ? key.toLowerCase() : null;
 }
 
 function noteEscape({ key, timeStamp: at }: KeyboardEvent): void {

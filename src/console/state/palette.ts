@@ -55,9 +55,10 @@ export const choices = computed<readonly Choice[]>(() => {
   ];
 });
 
-export function openPalette(): void {
+/** With a conversation: finds its messages only. */
+export function openPalette(conversation?: string): void {
   batch(() => {
-    typed.value = '';
+    typed.value = conversation === undefined ? '' : `in:${conversation} `;
     chosen.value = 0;
     answer.value = { hits: [], pending: 0, failure: null };
     isPaletteOpen.value = true;

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import { forgetRow } from '../../state/conversations.ts';
+import { openPalette } from '../../state/palette.ts';
 import { go, linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { closeOnLeaving } from '../parts/menu.ts';
@@ -12,7 +13,7 @@ const DOWNLOADS = [
   { format: 'openai', label: 'Download as JSON' },
 ] as const;
 
-/** Downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
+/** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
 export function ConversationMenu({ id }: { readonly id: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const keep = useRef<HTMLButtonElement>(null);
@@ -54,6 +55,15 @@ export function ConversationMenu({ id }: { readonly id: string }) {
           </>
         ) : (
           <>
+            <button
+              type="button"
+              onClick={() => {
+                leave();
+                openPalette(id);
+              }}
+            >
+              Search this conversation
+            </button>
             {DOWNLOADS.map(({ format, label }) => (
               <button type="button" key={format} onClick={() => download(format)}>
                 {label}

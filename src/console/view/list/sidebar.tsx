@@ -23,7 +23,7 @@ export function Sidebar() {
           class="quiet search"
           aria-label="Search"
           title="Search everything (Ctrl+K)"
-          onClick={openPalette}
+          onClick={() => openPalette()}
         >
           <Icon name="search" />
         </button>
