@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   documentsOf,
   openSearchIndex,
@@ -22,32 +22,35 @@ function conversation(id: string, documents: readonly SearchDocument[]) {
   return { id, length: documents.length, lastId: `${id}-last`, updatedAt: '2026-01-01T00:00:00Z', documents };
 }
 
-describe('the search index', () => {
-  let folder: string;
-  let path: string;
-  let index: SearchIndex;
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'parley-search-'));
-    path = join(folder, 'index.sqlite');
-    index = openSearchIndex(path);
-    await index.put([
-      conversation('demo', [
-        document(0, 'Please fix the login page'),
-        document(1, 'The login form misses a xylophone', { author: dev, phase: 'execute' }),
-        document(2, 'Thanks, the page works: café'),
-      ]),
-      conversation('other', [document(7, 'A login of another conversation')]),
-    ]);
-  });
-  afterEach(async () => {
-    await index.close();
-    await rm(folder, { recursive: true, force: true });
-  });
+let folder: string;
+let path: string;
+let index: SearchIndex;
 
-  const places = async (text: string, more: object = {}) =>
-    (await index.search({ text, limit: 10, ...more }))
-      .map((hit) => `${hit.conversation}/${hit.index}`)
-      .sort();
+async function begin(): Promise<void> {
+  folder = await mkdtemp(join(tmpdir(), 'parley-search-'));
+  path = join(folder, 'index.sqlite');
+  index = openSearchIndex(path);
+  await index.put([
+    conversation('demo', [
+      document(0, 'Please fix the login page'),
+      document(1, 'The login form misses a xylophone', { author: dev, phase: 'execute' }),
+      document(2, 'Thanks, the page works: café'),
+    ]),
+    conversation('other', [document(7, 'A login of another conversation')]),
+  ]);
+}
+
+async function end(): Promise<void> {
+  await index.close();
+  await rm(folder, { recursive: true, force: true });
+}
+
+const places = async (text: string, more: object = {}) =>
+  (await index.search({ text, limit: 10, ...more })).map((hit) => `${hit.conversation}/${hit.index}`).sort();
+
+describe('a query of the search index', () => {
+  beforeAll(begin);
+  afterAll(end);
 
   it('every word must occur, and the last one may be the beginning of a word', async () => {
     expect(await places('login')).toEqual(['demo/0', 'demo/1', 'other/7']);
@@ -85,6 +88,11 @@ describe('the search index', () => {
       expect(await places('xylophone')).toEqual(['demo/1']);
     },
   );
+});
+
+describe('the search index', () => {
+  beforeEach(begin);
+  afterEach(end);
 
   it('more entries than ids of one millisecond are all found', async () => {
     const at = '2026-02-01T00:00:00.000Z';
