@@ -132,6 +132,7 @@ const STATUS: Readonly<Record<string, number>> = {
   STORE_FULL: 503,
   LOG_UNAVAILABLE: 503,
   LOG_WRITE_FAILED: 503,
+  SEARCH_INDEX_FAILED: 503,
 };
 
 /** The HTTP status of an error code: 400 for what the sender can correct, and for any code not listed. */

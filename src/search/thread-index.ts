@@ -28,7 +28,9 @@ export function openSearchIndex(path: string | null): SearchIndex {
     if ('error' in answer) caller?.reject(failed(answer.error));
     else caller?.resolve(answer.value);
   });
+  let ended: string | null = null;
   const end = (reason: string) => {
+    ended ??= reason;
     for (const { reject } of waiting.values()) reject(failed(reason));
     waiting.clear();
   };
@@ -37,6 +39,7 @@ export function openSearchIndex(path: string | null): SearchIndex {
   worker.unref();
   const call = <Value>(name: Call['name'], argument?: unknown) =>
     new Promise<Value>((resolve, reject) => {
+      if (ended !== null) return reject(failed(ended)); // such a thread answers no call
       const id = ++calls;
       waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
       worker.ref();

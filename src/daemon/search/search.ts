@@ -22,7 +22,7 @@ import type { Runtime } from '../runtime.ts';
  * MESSAGE-SEARCH-2 Before the first search there is no thread and no file, and nothing is read.
  * MESSAGE-SEARCH-3 A deletion removes the texts from the index before it is answered. What another daemon deletes is removed
  *    before the next search, and once an hour.
- * MESSAGE-SEARCH-4 An index that fails is deleted and built again.
+ * MESSAGE-SEARCH-4 An index that fails is deleted and built again, once for all searches that it fails.
  * MESSAGE-SEARCH-5 Where daemons share the logs, each has an index of all of them, and the one that works on a conversation
  *    has its newest messages: `shared-api.ts` merges their answers.
  */
@@ -41,6 +41,8 @@ export class Search {
   readonly #path: string | null;
   #sweeper: NodeJS.Timeout | null = null;
   #index: Promise<SearchIndex> | null = null;
+  /** A new index is opened only after the failed one is deleted. */
+  #discarding: Promise<void> = Promise.resolve();
   /** What the index has, by conversation. */
   #known = new Map<string, IndexedConversation>();
   /** Logs that cannot be read, until they change. */
@@ -62,11 +64,12 @@ export class Search {
   }
 
   async search(request: RequestOf<'search'>): Promise<AnswerOf<'search'>> {
+    const opened = this.#open();
     try {
-      return await this.#search(request);
+      return await this.#search(request, opened);
     } catch (error) {
-      await this.#discard(error); // MESSAGE-SEARCH-4
-      return this.#search(request);
+      await this.#discard(opened, error); // MESSAGE-SEARCH-4
+      return this.#search(request, this.#open());
     }
   }
 
@@ -74,12 +77,12 @@ export class Search {
   async forget(conversation: string): Promise<void> {
     this.#forgotten.add(conversation);
     if (!this.#exists) return;
+    const opened = this.#open();
     try {
-      const index = await this.#open();
-      await index.remove([conversation]);
+      await (await opened).remove([conversation]);
       this.#known.delete(conversation);
     } catch (error) {
-      await this.#discard(error);
+      await this.#discard(opened, error);
     }
   }
 
@@ -93,11 +96,14 @@ export class Search {
     return this.#index !== null || (this.#path !== null && existsSync(this.#path));
   }
 
-  async #search({ q, limit = FOUND, ...filters }: RequestOf<'search'>): Promise<AnswerOf<'search'>> {
-    const index = await this.#open();
+  async #search(
+    { q, limit = FOUND, ...filters }: RequestOf<'search'>,
+    opened: Promise<SearchIndex>,
+  ): Promise<AnswerOf<'search'>> {
+    const index = await opened;
     const rows = new Map((await this.#workers.rows()).map((row) => [row.id, row]));
     await this.#removeOthers(index, rows);
-    this.#catchUp(index);
+    this.#catchUp(index, opened);
     await Promise.race([this.#catchingUp, sleep(WAIT_MS)]);
     const found = await index.search({ text: q, limit, ...filters });
     const hits = found.flatMap((hit) => {
@@ -109,10 +115,7 @@ export class Search {
   }
 
   #open(): Promise<SearchIndex> {
-    this.#index ??= this.#begin().catch((error: unknown) => {
-      this.#index = null;
-      throw error;
-    });
+    this.#index ??= this.#discarding.catch(() => undefined).then(() => this.#begin());
     return this.#index;
   }
 
@@ -138,11 +141,11 @@ export class Search {
   }
 
   /** One at a time; newest conversations first. */
-  #catchUp(index: SearchIndex): void {
+  #catchUp(index: SearchIndex, opened: Promise<SearchIndex>): void {
     if (this.#catchingUp) return;
     this.#forgotten.clear();
     this.#catchingUp = this.#addOutdated(index)
-      .catch((error: unknown) => this.#discard(error))
+      .catch((error: unknown) => this.#discard(opened, error))
       .finally(() => {
         this.#catchingUp = null;
       });
@@ -205,21 +208,27 @@ export class Search {
 
   async #sweep(): Promise<void> {
     if (!this.#exists) return;
+    const opened = this.#open();
     try {
       const rows = new Set(await this.#runtime.store.conversations());
-      await this.#removeOthers(await this.#open(), new Map([...rows].map((id) => [id, null])));
+      await this.#removeOthers(await opened, new Map([...rows].map((id) => [id, null])));
     } catch (error) {
-      await this.#discard(error);
+      await this.#discard(opened, error);
     }
   }
 
   /** MESSAGE-SEARCH-4 */
-  async #discard(error: unknown): Promise<void> {
+  #discard(failed: Promise<SearchIndex>, error: unknown): Promise<void> {
+    if (this.#index !== failed) return this.#discarding; // another search has discarded it
     this.#runtime.log.warn({ error: messageOf(error) }, 'the search index failed and is built again');
-    const index = await this.#index?.catch(() => null);
     this.#index = null;
     this.#known.clear();
-    await index?.close();
+    this.#discarding = this.#remove(failed);
+    return this.#discarding;
+  }
+
+  async #remove(failed: Promise<SearchIndex>): Promise<void> {
+    await (await failed.catch(() => null))?.close();
     if (this.#path !== null) await rm(dirname(this.#path), { recursive: true, force: true });
   }
 }

@@ -1,5 +1,8 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mergeSearch } from '../../../src/daemon/search/search.ts';
+import { mergeSearch, Search } from '../../../src/daemon/search/search.ts';
 import { createWorld, type World } from './world.ts';
 
 interface Found {
@@ -55,6 +58,39 @@ describe('the verb search', () => {
       ok: false,
       refusal: { code: 'BAD_REQUEST' },
     });
+  });
+});
+
+describe('an index that fails', () => {
+  let world: World;
+  let folder: string;
+  beforeEach(async () => {
+    world = createWorld();
+    folder = await mkdtemp(join(tmpdir(), 'parley-search-'));
+  });
+  afterEach(async () => {
+    await world.end();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const searchIn = (path: string) => new Search(world.runtime, world.workers, path);
+  const failures = () => world.lines.filter((line) => line.includes('the search index failed'));
+
+  it('is built again once, and every search that it failed is answered (MESSAGE-SEARCH-4)', async () => {
+    const path = join(folder, 'search', 'index.sqlite');
+    const words = (count: number) => Array.from({ length: count }, (_, n) => `word${n}`).join(' ');
+    for (const id of ['one', 'two', 'three'])
+      await world.request('post', { conversation: id, publisher: 'alice', content: `zebra ${words(1_500)}` });
+    const first = searchIn(path);
+    expect((await first.search({ q: 'zebra' })).hits).toHaveLength(3);
+    await first.close();
+    const file = await readFile(path);
+    await writeFile(path, file.fill(0xa5, 4_096, 8_192)); // the page of the conversations
+    const search = searchIn(path);
+    const answers = await Promise.all(Array.from({ length: 10 }, () => search.search({ q: 'zebra' })));
+    expect(answers.map(({ hits }) => hits.length)).toEqual(Array(10).fill(3));
+    expect(failures()).toHaveLength(1);
+    await search.close();
   });
 });
 

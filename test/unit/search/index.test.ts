@@ -136,6 +136,12 @@ describe('the search index', () => {
     expect(await index.conversations()).toEqual([]);
   });
 
+  it('a call of an index whose thread has ended fails instead of waiting', async () => {
+    await index.close();
+    await expect(index.conversations()).rejects.toMatchObject({ code: 'SEARCH_INDEX_FAILED' });
+    index = openSearchIndex(path);
+  });
+
   it('the lock of a killed process does not keep the index closed', async () => {
     await index.close();
     const { mkdir } = await import('node:fs/promises');
