@@ -94,7 +94,6 @@ function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null 
 /** The recipients of a new message, or why it is refused. */
 function recipients(builder: DecisionBuilder, message: Post): Recipients {
   const { roster } = builder;
-  const { indexOfId } = builder.context;
   const taken = refusalOfAgentName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
   if (message.workflow !== undefined) {
@@ -103,7 +102,7 @@ function recipients(builder: DecisionBuilder, message: Post): Recipients {
   }
   // A message that no agent may see is routed to none.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
-  return route(message, builder.state, roster, indexOfId);
+  return route(message, builder.state, roster, builder.context);
 }
 
 function append(
@@ -144,7 +143,7 @@ function resumeNamedAgents(builder: DecisionBuilder, agents: readonly string[], 
 /** V18: for an agent that waits for an answer, this message is the answer and nothing else. */
 function answer(builder: DecisionBuilder, agent: string, message: Post, index: number): boolean {
   const turn = agentState(builder.state, agent).turn;
-  const call = turn && questionFor(turn.openCalls, message.replyTo, (id) => builder.context.indexOfId(id));
+  const call = turn && questionFor(turn.openCalls, message.replyTo, builder.context);
   if (!turn || !call) return false;
   addResult(builder, turn, call, { content: message.content, answers: [index] });
   advanceTurn(builder, agent);

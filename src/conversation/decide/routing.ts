@@ -1,5 +1,5 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import { placeOfCallId, wireCallId } from '../log/entry.ts';
+import { type Entry, placeOfCallId, wireCallId } from '../log/entry.ts';
 import type { AgentCard, Roster } from '../state/roster.ts';
 import type { ConversationState, OpenCall } from '../state/state.ts';
 
@@ -27,13 +27,19 @@ export type Route =
   | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
-type IndexOfId = (id: string) => number | undefined;
+/** What the log has. */
+interface Known {
+  readonly entries: readonly Entry[];
+  readonly indexOfId: (id: string) => number | undefined;
+}
+
+const NOTHING: Known = { entries: [], indexOfId: () => undefined };
 
 export function route(
   message: Addressed,
   state: ConversationState,
   roster: Roster,
-  indexOfId: IndexOfId = () => undefined,
+  known: Known = NOTHING,
 ): Route {
   if (message.to && message.to.length > 0) {
     const unknown = message.to.filter((slug) => !roster.agents.has(slug));
@@ -42,7 +48,7 @@ export function route(
   }
   const mentioned = mentions(message.content, roster);
   if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
-  const asking = askingAgent(message.replyTo, state, roster, indexOfId);
+  const asking = askingAgent(message.replyTo, state, roster, known);
   return { ok: true, to: [asking ?? agentByState(state, roster)], byName: false };
 }
 
@@ -51,7 +57,7 @@ function askingAgent(
   replyTo: string | undefined,
   state: ConversationState,
   roster: Roster,
-  indexOfId: IndexOfId,
+  known: Known,
 ): string | undefined {
   const questions = Object.entries(state.agents)
     .filter(([slug]) => roster.agents.has(slug))
@@ -61,25 +67,31 @@ function askingAgent(
   const call = questionFor(
     questions.map((question) => question.call),
     replyTo,
-    indexOfId,
+    known,
   );
   return questions.find((question) => question.call === call)?.slug;
 }
 
 /**
  * The open question that a message answers: the one that `replyTo` names by entry or by call, else the oldest (V18). An answer
- * to another call, for example a late one, must not answer this agent's question.
+ * to another call or question, for example a late one, must not answer this agent's question.
  */
 export function questionFor(
   calls: readonly OpenCall[],
   replyTo: string | undefined,
-  indexOfId: IndexOfId,
+  known: Known,
 ): OpenCall | undefined {
   const questions = calls.filter((call) => call.name === 'ask');
-  const at = replyTo === undefined ? undefined : indexOfId(replyTo);
-  const named = questions.find((call) => call.place.index === at || wireCallId(call.place) === replyTo);
-  const isOfOther = replyTo !== undefined && at === undefined && placeOfCallId(replyTo) !== null;
-  return named ?? (isOfOther ? undefined : questions[0]);
+  if (replyTo === undefined) return questions[0];
+  if (placeOfCallId(replyTo) !== null) return questions.find(({ place }) => wireCallId(place) === replyTo);
+  const at = known.indexOfId(replyTo);
+  if (at !== undefined && isQuestion(known.entries[at]))
+    return questions.find(({ place }) => place.index === at);
+  return questions[0];
+}
+
+function isQuestion(entry: Entry | undefined): boolean {
+  return entry?.type === 'message' && entry.tool_calls?.some((call) => call.function.name === 'ask') === true;
 }
 
 /** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */

@@ -128,6 +128,22 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
+  it.each(['entry', 'call', 'call, whose id a message has'])(
+    'V18: a late answer, by the id of the %s, answers no other question of any agent',
+    (by) => {
+      const team = new Team();
+      if (by.includes('message')) team.post('I know what comes', { id: 'c3_0', includeInContext: false });
+      team.post('go');
+      const { entries } = team.act('pm', null, ask('delete the branch?'));
+      const replyTo = by === 'entry' ? (entries[0]?.id ?? '') : `c${entries[0]?.index}_0`;
+      if (by.includes('message')) expect(replyTo).toBe('c3_0');
+      team.post('yes', { replyTo });
+      team.act('pm', null, ask('delete the database?'));
+      for (const more of [{ replyTo }, { replyTo, to: ['pm'] }]) team.post('yes, now', more);
+      expect(openQuestions(team)).toHaveLength(1);
+    },
+  );
+
   it.each(['entry', 'call'])(
     'V18: of the questions of several agents the oldest is answered, or the one named by %s',
     (by) => {
