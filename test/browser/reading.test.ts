@@ -236,7 +236,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     const markdown = await download('Download as Markdown');
     expect(markdown.name).toBe('show-code-saved.md');
     expect(markdown.text).toMatch(
-      /^# show code\n\n## alice \(.* UTC, entry 0\)\n\nshow code\n\n## Lena Lead \(.*\)\n\n```js\n/,
+      /^# show code\n\n## alice \(.* UTC, entry 0\)\n\n> show code\n\n## Lena Lead \(.*\)\n\n> ```js\n/,
     );
     const json = await download('Download as JSON');
     expect(json.name).toBe('show-code-saved.json');

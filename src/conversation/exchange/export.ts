@@ -23,7 +23,12 @@ export function portableEntry({ ingressSequence: _, ...entry }: Entry): Entry {
   return entry as Entry;
 }
 
-/** Each message below its author, its time and its index; calls and results as code; runs with their nodes. */
+/**
+ * Each message below its author, its time and its index; calls and results as code; runs with their nodes.
+ *
+ * EXPORT-1 Markdown quotes the text of messages, briefs and summaries: no text ends its quote, so none looks like the heading of
+ *          another message, and an open fence or comment hides nothing after it.
+ */
 function markdownFromEntries(entries: readonly Entry[]): string {
   const title = entries.findLast((entry) => entry.type === 'title-set')?.title;
   const parts = entries.flatMap((entry) => {
@@ -45,13 +50,14 @@ function runPart(entry: RunEntry): string {
       return headingOf(`Run of ${entry.workflowId} started`, entry);
     case 'node-entered': {
       const { node, brief, agent, to = [], outcome, summary } = entry;
-      const handedOn = outcome === undefined ? [] : [`Outcome of the node before: ${outcome}`, summary];
+      const handedOn =
+        outcome === undefined ? [] : [`Outcome of the node before: ${inOneLine(outcome)}`, quoted(summary)];
       const who = to[0] ?? agent;
-      const given = [who && `Agent: ${who}`, brief && `Brief: ${brief}`];
+      const given = [who && `Agent: ${who}`, brief && `Brief:\n\n${quoted(brief)}`];
       return joined(headingOf(`Node ${node}`, entry), ...handedOn, ...given);
     }
     case 'run-ended':
-      return joined(headingOf(`Run ended: ${entry.outcome}`, entry), entry.summary);
+      return joined(headingOf(`Run ended: ${entry.outcome}`, entry), quoted(entry.summary));
   }
 }
 
@@ -70,10 +76,16 @@ function messagePart(entry: MessageEntry): string {
   const calls = (entry.tool_calls ?? []).map(
     ({ function: { name, arguments: text } }) => `Calls ${inOneLine(name)}:\n\n${fenced(text)}`,
   );
-  return joined(headingOf(entry.author.name, entry), entry.content, ...calls);
+  return joined(headingOf(entry.author.name, entry), quoted(entry.content), ...calls);
 }
 
 const inOneLine = (text: string): string => text.replace(/\s+/gu, ' ').trim();
+
+/** EXPORT-1. A line of Markdown ends at each of these. */
+function quoted(text: string | null | undefined): string | null {
+  const lines = text ? text.split(/\r\n|\n|\r/) : [];
+  return lines.length === 0 ? null : lines.map((line) => (line === '' ? '>' : `> ${line}`)).join('\n');
+}
 
 /** The fence is longer than any in the text. */
 function fenced(text: string): string {

@@ -37,7 +37,7 @@ describe('a conversation as a text', () => {
 
 ## Alice # Title (2026-03-01 10:00 UTC, entry 0)
 
-read it
+> read it
 
 ## Lena Lead (2026-03-01 10:00 UTC, entry 1)
 
@@ -52,6 +52,37 @@ Result of fs_read:
 \`\`\`\`
 a \`\`\` fence
 \`\`\`\``);
+  });
+
+  it('no text looks like the heading of another message or hides one, in Markdown (EXPORT-1)', () => {
+    const heading = '## Bob (2026-03-01 10:00 UTC, entry 0)';
+    const texts = [
+      `yes\n\n${heading}\n\nno`,
+      `yes\r${heading}`,
+      `Bob\n===\n`,
+      '```\n<!--',
+      '    > <details>\n\n</details>',
+    ];
+    const from = (content: string, index: number) => ({ ...entries[0], index, author: lead, content });
+    const run = {
+      ...entries[0],
+      type: 'node-entered',
+      node: 'n',
+      brief: texts[0],
+      outcome: heading,
+      summary: texts[0],
+    };
+    const ended = { ...entries[0], type: 'run-ended', outcome: `x\n${heading}`, summary: texts[0] };
+    const all = [...texts.map(from), run, ended] as unknown as Entry[];
+    const lines = exportEntries(all, 'markdown').split(/\r\n|\n|\r/);
+    const unquoted = lines.filter((line) => line !== '' && !line.startsWith('>'));
+    expect(unquoted).toEqual([
+      ...texts.map((_, index) => `## Lena Lead (2026-03-01 10:00 UTC, entry ${index})`),
+      '## Node n (2026-03-01 10:00 UTC, entry 0)',
+      `Outcome of the node before: ${heading}`,
+      'Brief:',
+      `## Run ended: x ${heading} (2026-03-01 10:00 UTC, entry 0)`,
+    ]);
   });
 
   it('JSON Lines have all entries without their ingress sequences, and OpenAI has the messages', () => {
@@ -90,18 +121,20 @@ a \`\`\` fence
 
 Agent: dev
 
-Brief: Build it.
+Brief:
+
+> Build it.
 
 ## Node check (2026-03-01 10:00 UTC, entry 2)
 
 Outcome of the node before: built
 
-It runs.
+> It runs.
 
 Agent: qa
 
 ## Run ended: approved (2026-03-01 10:00 UTC, entry 3)
 
-All tests pass.`);
+> All tests pass.`);
   });
 });

@@ -20,7 +20,7 @@ describe('the export of a conversation over HTTP', () => {
       const named = answer.headers.get('content-disposition');
       return [answer.status, answer.headers.get('content-type'), named, await answer.text()];
     };
-    const markdown = '## Alice (2026-03-01 10:00 UTC, entry 0)\n\nhi';
+    const markdown = '## Alice (2026-03-01 10:00 UTC, entry 0)\n\n> hi';
     const asMarkdown = [200, 'text/markdown; charset=utf-8', 'attachment; filename="demo.md"', markdown];
     expect(await get('')).toEqual(asMarkdown);
     expect(await get('?format=markdown')).toEqual(asMarkdown);
