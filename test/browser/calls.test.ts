@@ -44,6 +44,7 @@ const SCRIPT = {
     { when: { last: '/^key/' }, reply: { text: '', error: { status: 401, message: 'No such key.' } } },
     { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
     { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
+    { when: { agent: 'dev', last: '/^@dev ask/' }, reply: calls(['ask', { question: 'Which one?' }]) },
     { reply: { text: 'Noted: {{last}}' } },
   ],
 };
@@ -235,6 +236,34 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
     await page.evaluate("location.hash = '#/inbox'");
     await expect.poll(() => textOf(page.locator('.inbox-entry', { hasText: 'key' }))).toMatch(advice);
+  });
+
+  it('an older failed turn leads to the next turn of its agent, and offers no other action', async () => {
+    await post('older', 'key');
+    await post('older', 'hello');
+    const page = await stage.look('#/c/older');
+    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+    expect(await textOf(failed)).toMatch(/Lena Lead began another turn: entry \d+/);
+    expect(await failed.getByRole('button').count()).toBe(1);
+    await failed.getByRole('button').click();
+    expect(await textOf(page.locator('article.pointed'))).toContain('Noted: hello');
+  });
+
+  it('a question that could not be asked shows why in words', async () => {
+    await post('unasked', '@dev ask me');
+    const page = await stage.look('#/c/unasked');
+    const card = page.locator('.ask-card.question');
+    expect(await textOf(card)).toMatch(/Which one\?\s+.*no tool ask.*TOOL_NOT_AVAILABLE/);
+    expect(await card.innerText()).not.toContain('{');
+  });
+
+  it('a turn that a person stopped is no failure', async () => {
+    await post('ended', 'slowly');
+    const page = await stage.look('#/c/ended');
+    await page.locator('article.draft').waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.locator('article.note', { hasText: 'This turn was stopped by' }).waitFor();
+    expect(await page.locator('article.fault').count()).toBe(0);
   });
 
   it('after a stop each agent is marked as stopped, and the header offers what fits the agents', async () => {

@@ -229,11 +229,11 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.mouse.move(0, 0);
     await page.getByRole('button', { name: 'Resume' }).click();
     await message(page, 'Noted: are you there?').waitFor();
-    await page.getByLabel('Phase').selectOption('plan');
-    await page.locator('.band-title', { hasText: /^plan$/ }).waitFor();
+    await page.getByRole('combobox', { name: 'Phase' }).selectOption('plan');
+    await page.locator('.band-title', { hasText: /^phase plan$/ }).waitFor();
     await page.getByLabel('Mode').selectOption('chat');
     await page.locator('.band-title', { hasText: 'mode chat' }).waitFor();
-    await expect.poll(() => page.getByLabel('Phase').inputValue()).toBe('plan');
+    await expect.poll(() => page.getByRole('combobox', { name: 'Phase' }).inputValue()).toBe('plan');
     await page.locator('summary.chip', { hasText: 'Dev' }).click();
     await page.getByRole('button', { name: 'Give the floor' }).click();
     await page.locator('.people', { hasText: 'has the floor' }).waitFor();
@@ -254,7 +254,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await talk('team', 'hand it over');
     const page = await stage.look('#/c/team');
     expect(await textOf(page.locator('.passage.delegation'))).toMatch(
-      /Lena Lead\s+asks\s+Dev <b>Ops<\/b>\s+answered in \d+/,
+      /Lena Lead\s+asks\s+Dev <b>Ops<\/b>\s+answered in entry \d+/,
     );
     expect(await textOf(page.locator('.passage.handoff'))).toMatch(
       /hands over to\s+Dev <b>Ops<\/b>\s+\d\d:\d\d\s+\d+\s+Please build it\./,

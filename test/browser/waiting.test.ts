@@ -52,6 +52,21 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await working.waitFor({ state: 'detached' });
   });
 
+  it('a text keeps its place in its message when the log has it', async () => {
+    await post('place', 'hello');
+    const page = await stage.look('#/c/place');
+    await message(page, 'Noted: hello').waitFor();
+    await post('place', 'fast');
+    const placeOfText = (article: string) =>
+      page.evaluate(
+        `(({ offsetTop }) => offsetTop)([...document.querySelectorAll('${article} .prose')].at(-1))`,
+      );
+    await page.locator('article.draft .prose').waitFor();
+    const place = await placeOfText('article.draft');
+    await page.locator('article.draft').waitFor({ state: 'detached', timeout: 30_000 });
+    expect(await placeOfText('article.message')).toBe(place);
+  });
+
   it('text that arrives in many small pieces changes the page in a third of the steps', async () => {
     await post('pace', 'hello');
     const page = await stage.look('#/c/pace');

@@ -136,7 +136,7 @@ describe('the thread of the console', () => {
       title: 'A title',
     });
     expect(thread.blocks.map((block) => 'title' in block && block.title)).toEqual([
-      'plan',
+      'phase plan',
       'mode run',
       'run ship',
       'build',

@@ -151,7 +151,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
   ): Block => ({ kind: 'band', index, tone, title, detail, origin });
   switch (entry.type) {
     case 'phase-entered':
-      return band('phase', entry.to, reasonOf(entry.reason, entry.by, nameOf));
+      return band('phase', `phase ${entry.to}`, reasonOf(entry.reason, entry.by, nameOf));
     case 'mode-entered':
       return band('mode', `mode ${entry.to}`, floorOf(entry.activeAgent, nameOf));
     case 'run-started':
@@ -205,7 +205,7 @@ function noteOf(entry: NoteEntry, { entries, nameOf }: LogBefore): Block | null 
   switch (entry.type) {
     case 'turn-ended':
       return isNews(entry)
-        ? note(entry, 'fault', entry.agent, endingOf(entries, entry, nameOf), '', endedTurn(entry))
+        ? note(entry, toneOf(entry), entry.agent, endingOf(entries, entry, nameOf), '', endedTurn(entry))
         : null;
     case 'summary':
       return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
@@ -238,6 +238,11 @@ function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
 
 function isNews({ outcome }: EntryOf<'turn-ended'>): boolean {
   return outcome === 'failed' || outcome === 'aborted' || outcome === 'limited';
+}
+
+/** A turn that was aborted is no failure: a person, or another agent, wanted it. */
+function toneOf({ outcome }: EntryOf<'turn-ended'>): NoteTone {
+  return outcome === 'aborted' ? 'note' : 'fault';
 }
 
 function endedTurn({ turnId, outcome }: EntryOf<'turn-ended'>): EndedTurn | null {

@@ -98,11 +98,7 @@ function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }
   const { tone, from, to, text, answeredAt, index } = block;
   return (
     <>
-      <span class="passage-who">
-        <Avatar id={from} size="small" />
-        <span class="arrow" aria-hidden="true" />
-        <Avatar id={to} size="small" />
-      </span>
+      <Avatar id={from} />
       <div class="body">
         <p class="by">
           <Name id={from} />
@@ -114,7 +110,7 @@ function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }
                 <span>no answer yet</span>
               ) : (
                 <button type="button" class="link" onClick={() => jumpTo(answeredAt)}>
-                  answered in {answeredAt}
+                  answered in entry {answeredAt}
                 </button>
               ))}
             <TimeOf index={index} />

@@ -89,6 +89,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   const { call, question, options } = asked;
   const [text, setText] = useKeptText(`${wireCallId(call.place)}/answer`);
   const id = useConversation();
+  const failure = failureOf(call);
   const say = async (content: string) => {
     if (!(await answerQuestion(id, asked, content))) return;
     setText('');
@@ -100,7 +101,9 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
         <Icon name="question" />
         <bdi>{withoutAnsi(question)}</bdi>
       </p>
-      {call.result ? (
+      {failure ? (
+        <FailureText failure={failure} />
+      ) : call.result ? (
         <p class="muted">
           {call.result.by !== null && `answered by ${escapeHidden(call.result.by)}: `}
           <bdi>{oneLine(call.result.content, 200)}</bdi>
@@ -131,7 +134,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
             <input
               aria-label="Your answer"
               aria-keyshortcuts="r"
-              placeholder="or type your answer"
+              placeholder="Or type your answer"
               value={text}
               onInput={(event) => setText(event.currentTarget.value)}
             />

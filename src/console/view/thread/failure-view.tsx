@@ -84,17 +84,36 @@ function TooLarge() {
   );
 }
 
+/** The first entry of the agent's next turn, for those who read about an older failure. */
+function NextTurn({ agent, index }: Pick<ActionsProps, 'agent' | 'index'>) {
+  const entries = useThread()?.thread.entries ?? [];
+  const begun = entries.find(
+    (entry) => entry.index > index && entry.type === 'turn-started' && entry.agent === agent,
+  );
+  if (!begun) return null;
+  const first = entries.find(({ index: at, turnId }) => at > begun.index && turnId === begun.turnId) ?? begun;
+  return (
+    <p class="advice">
+      {nameOf(agent)} began another turn:{' '}
+      <button type="button" class="link" onClick={() => jumpTo(first.index)}>
+        entry {first.index}
+      </button>
+    </p>
+  );
+}
+
 interface ActionsProps {
   readonly agent: string;
   readonly ended: EndedTurn;
   readonly index: number;
 }
 
-/** What a person can do after a failed turn, until the agent begins another one. */
+/** What a person can do after a failed turn: answer it, until the agent begins another one. */
 export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const here = useThread();
   const [isChoosing, choose] = useState(false);
-  if (!here?.thread.isNewest(agent, ended.turnId) || !mayPost.value) return null;
+  if (here && !here.thread.isNewest(agent, ended.turnId)) return <NextTurn {...{ agent, index }} />;
+  if (!here || !mayPost.value) return null;
   const { id, thread } = here;
   const others = agents.value.filter(({ slug }) => slug !== agent);
   const reason = thread.entries.findLast(
