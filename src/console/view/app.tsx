@@ -114,7 +114,9 @@ function Help() {
         {KEYS.map(({ keys, means }) => (
           <div key={keys}>
             <dt>
-              <kbd>{keys}</kbd>
+              {keys.split(', ').map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
             </dt>
             <dd>{means}</dd>
           </div>

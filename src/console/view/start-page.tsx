@@ -64,7 +64,7 @@ function NameQuestion() {
   return (
     <div class="name-question">
       <label for="name">What is your name?</label>
-      <NameField id="name" placeholder="as the team should see it" />
+      <NameField id="name" placeholder="As the team should see it" />
       <NameFault />
     </div>
   );

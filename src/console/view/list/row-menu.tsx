@@ -61,7 +61,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
             {row.archived ? 'Move out of the archive' : 'Archive'}
           </button>
         )}
-        <button type="button" class="quiet" onClick={close}>
+        <button type="button" onClick={close}>
           Close
         </button>
       </div>

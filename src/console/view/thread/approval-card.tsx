@@ -27,11 +27,13 @@ export function ApprovalCard(props: ApprovalProps) {
     <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
       <p>
         {approval.mayHaveRun
-          ? 'The daemon ended while this call was running. It may have taken effect.'
+          ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
           : 'This call may change something outside. May it run?'}
       </p>
       <WholeCall call={call} />
-      {approval.why && <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>}
+      {approval.why && !approval.mayHaveRun && (
+        <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
+      )}
       {mayApprove.value ? <Answers {...props} /> : <p class="muted">Your token may not answer this.</p>}
     </fieldset>
   );
@@ -105,7 +107,7 @@ function Choices({ approval: { mayHaveRun }, isBusy, reason, setReason, onAnswer
     <>
       <input
         aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
-        placeholder={mayHaveRun ? 'its result, if you know it' : 'reason (optional), the agent reads it'}
+        placeholder={mayHaveRun ? 'Its result, if you know it' : 'Optional reason for the agent'}
         value={reason}
         onInput={(event) => setReason(event.currentTarget.value)}
       />
