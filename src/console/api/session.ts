@@ -12,7 +12,7 @@ export function readToken(): string | null {
 
 export function keepToken(token: string | null): void {
   if (token === null) sessionStorage.removeItem(TOKEN);
-  else sessionStorage.setItem(TOKEN, token);
+  else store(sessionStorage, TOKEN, token);
 }
 
 /** Reads the one-time code (`#code=…`) and removes it from the address; null: there is none. */
@@ -28,29 +28,39 @@ export function readName(): string {
 }
 
 export function keepName(name: string): void {
-  localStorage.setItem(NAME, name);
+  store(localStorage, NAME, name);
+}
+
+/** A value that is kept as JSON on this machine; null: none, or a text that is not JSON. */
+export function readValue(name: string): unknown {
+  return parsed(localStorage.getItem(name));
+}
+
+export function keepValue(name: string, value: object): void {
+  store(localStorage, name, JSON.stringify(value));
 }
 
 /** A list of texts, stored on this machine. */
 export function readList(name: string): readonly string[] {
+  const kept = readValue(name);
+  return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+}
+
+/** Another version of the page, or another program of this address, may have stored anything. */
+function parsed(text: string | null): unknown {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(name) ?? '[]');
-    return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+    return JSON.parse(text ?? 'null');
   } catch {
-    return [];
+    return null;
   }
 }
 
-export function keepList(name: string, texts: readonly string[]): void {
-  localStorage.setItem(name, JSON.stringify(texts));
-}
-
 /** A text that the storage has no room for is in the page alone. */
-function store(name: string, text: string): void {
+function store(storage: Storage, name: string, text: string): void {
   try {
-    sessionStorage.setItem(name, text);
+    storage.setItem(name, text);
   } catch {
-    sessionStorage.removeItem(name); // an older text would be wrong
+    if (storage === sessionStorage) storage.removeItem(name); // an older text would be wrong
   }
 }
 
@@ -61,24 +71,25 @@ export function readDraft(place: string): string {
 
 export function keepDraft(place: string, text: string): void {
   if (text === '') sessionStorage.removeItem(DRAFT + place);
-  else store(DRAFT + place, text);
+  else store(sessionStorage, DRAFT + place, text);
 }
 
-/** How a person left the thread of a conversation, as JSON, stored until the tab is closed. */
-export function readLeft(conversation: string): string {
-  return sessionStorage.getItem(LEFT + conversation) ?? '{}';
+/** How a person left the thread of a conversation, stored until the tab is closed. */
+export function readLeft(conversation: string): unknown {
+  return parsed(sessionStorage.getItem(LEFT + conversation));
 }
 
 export function keepLeft(conversation: string, left: object): void {
-  store(LEFT + conversation, JSON.stringify(left));
+  store(sessionStorage, LEFT + conversation, JSON.stringify(left));
 }
 
-/** The posts that are not confirmed, as JSON, stored until the tab is closed. */
-export function readOutbox(): string {
-  return sessionStorage.getItem(OUTBOX) ?? '[]';
+/** The posts that are not confirmed, stored until the tab is closed. */
+export function readOutbox(): readonly unknown[] {
+  const kept = parsed(sessionStorage.getItem(OUTBOX));
+  return Array.isArray(kept) ? kept : [];
 }
 
 export function keepOutbox(posts: readonly object[]): void {
   if (posts.length === 0) sessionStorage.removeItem(OUTBOX);
-  else store(OUTBOX, JSON.stringify(posts));
+  else store(sessionStorage, OUTBOX, JSON.stringify(posts));
 }

@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import { keepList, readList } from '../api/session.ts';
+import { keepValue, readList } from '../api/session.ts';
 import { oneLine } from '../model/format.ts';
 import type { InboxItem } from '../model/list/inbox.ts';
 import { inbox, onNewItems } from './inbox.ts';
@@ -27,7 +27,7 @@ export async function chooseAlert(alert: Alert, isOn: boolean): Promise<void> {
   }
   const others = [...chosenAlerts.value].filter((one) => one !== alert);
   chosenAlerts.value = new Set(isOn ? [...others, alert] : others);
-  keepList(KEPT, [...chosenAlerts.value]);
+  keepValue(KEPT, [...chosenAlerts.value]);
   if (alert === 'sound' && isOn) beep();
 }
 

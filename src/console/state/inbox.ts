@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
-import { keepList, readList } from '../api/session.ts';
+import { keepValue, readList } from '../api/session.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
 
@@ -28,7 +28,7 @@ export function dismiss(items: readonly InboxItem[]): void {
   const current = new Set(all.value.map(({ key }) => key));
   const kept = [...dismissed.value].filter((key) => !isListed.value || current.has(key));
   dismissed.value = new Set([...kept, ...items.map(({ key }) => key)]);
-  keepList(DISMISSED, [...dismissed.value]);
+  keepValue(DISMISSED, [...dismissed.value]);
 }
 
 /** The entry of an item; undefined: it cannot be read now, or the list does not name it. */

@@ -41,9 +41,18 @@ interface Left {
 const left = new Map<string, Left>();
 
 function leftIn(conversation: string): Left {
-  const known = left.get(conversation) ?? (JSON.parse(readLeft(conversation)) as Left);
+  const known = left.get(conversation) ?? leftOf(readLeft(conversation));
   left.set(conversation, known);
   return known;
+}
+
+function leftOf(kept: unknown): Left {
+  const { unfolded, place } = (kept ?? {}) as Partial<Record<string, unknown>>;
+  const { index, offset } = (place ?? {}) as Partial<Record<string, unknown>>;
+  return {
+    ...(Array.isArray(unfolded) && { unfolded }),
+    ...(typeof index === 'number' && typeof offset === 'number' && { place: { index, offset } }),
+  };
 }
 
 function changeLeft(conversation: string, change: Left): void {

@@ -7,6 +7,7 @@ import { go, lastConversation, linkTo, route } from './route.ts';
  * The keys of the page. While a person types, only Esc works; it leaves the field.
  *
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
+ * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
  */
 
 /** KEYS-1 */
@@ -41,6 +42,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
 /** `search`: opens the palette for everything or one conversation, also while a person types. */
 export function listenToKeys(search: (conversation?: string) => void): () => void {
   const onKey = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // KEYS-2
     const isOpen = document.querySelector('.palette[open]') !== null;
     const at = route.value;
     const key = withControl(event);

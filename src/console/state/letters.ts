@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
-import { keepList, readList } from '../api/session.ts';
+import { keepValue, readList } from '../api/session.ts';
 import type { DeadLetter } from '../model/system/system.ts';
 import { keyOf, type RefusedPost, refusedFor, refusedPostOf } from '../model/thread/letters.ts';
 import { opened, version } from './conversation.ts';
@@ -36,7 +36,7 @@ export function dismissLetter(letter: DeadLetter): void {
 function dismiss(known: readonly string[]): void {
   const others = readList(DISMISSED).filter((one) => !known.includes(one)); // another tab may have changed it
   dismissed.value = [...others, ...known].slice(-MOST_DISMISSED);
-  keepList(DISMISSED, dismissed.value);
+  keepValue(DISMISSED, dismissed.value);
 }
 
 const openedId = computed(() => opened.value?.id ?? null);

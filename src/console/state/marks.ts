@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import { keepList, readList } from '../api/session.ts';
+import { keepValue, readList, readValue } from '../api/session.ts';
 import { type ConversationRow, isUnread, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
 
@@ -14,7 +14,7 @@ const seen = signal<Seen>(readSeen());
 export function pin(id: string, isPinned: boolean): void {
   const others = [...pins.value].filter((one) => one !== id);
   pins.value = new Set(isPinned ? [...others, id] : others);
-  keepList(PINS, [...pins.value]);
+  keepValue(PINS, [...pins.value]);
 }
 
 /** The open conversation counts as read while its page is visible. */
@@ -32,20 +32,17 @@ export function keepRead({ id, length }: ConversationRow): void {
 }
 
 function readSeen(): Seen {
-  try {
-    const kept = JSON.parse(localStorage.getItem(SEEN) ?? '') as Seen;
-    if (typeof kept.since === 'string' && typeof kept.lengths === 'object') return kept;
-  } catch {
-    // the first visit, or another form
-  }
+  const { since, lengths } = (readValue(SEEN) ?? {}) as Partial<Record<string, unknown>>;
+  if (typeof since === 'string' && typeof lengths === 'object' && lengths !== null)
+    return { since, lengths: lengths as Seen['lengths'] };
   const first = { since: new Date().toISOString(), lengths: {} };
-  localStorage.setItem(SEEN, JSON.stringify(first));
+  keepValue(SEEN, first);
   return first;
 }
 
 function keepSeen(id: string, length: number): void {
   seen.value = withSeen(readSeen(), id, length); // another tab may have changed it
-  localStorage.setItem(SEEN, JSON.stringify(seen.value));
+  keepValue(SEEN, seen.value);
 }
 
 const AFTER_MS = 500;

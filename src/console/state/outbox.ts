@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
-import { access, isAway, noteSigned, report, sender } from './session.ts';
+import { access, isAway, noteSigned, owner, report, sender } from './session.ts';
 
 /**
  * The posts of this tab that the daemon has not confirmed.
@@ -10,11 +10,14 @@ import { access, isAway, noteSigned, report, sender } from './session.ts';
  * OUTBOX-2 Posts are sent one at a time, and those of a conversation in the order in which they were written.
  * OUTBOX-3 A post without an answer is sent again until there is one. A refused post is kept until the person decides.
  * OUTBOX-4 After an answer that names a time, nothing is sent before: each attempt would be refused.
+ * OUTBOX-5 A post is sent with a token of its writer alone. With another one, it waits for the person's decision.
  */
 
 export interface KeptPost {
   readonly conversation: string;
   readonly post: Post;
+  /** The owner of the token (OUTBOX-5). */
+  readonly by: string;
   /** `sending`: for the first time. */
   readonly state: 'sending' | 'waiting' | 'refused';
   /** Why it was not accepted. */
@@ -30,10 +33,18 @@ const MOST_ACCEPTED = 20;
 export const accepted = signal<readonly (KeptPost & { readonly index: number })[]>([]);
 
 export const outbox = signal<readonly KeptPost[]>(
-  (JSON.parse(readOutbox()) as readonly KeptPost[]).map((kept) =>
-    kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept,
-  ),
+  readOutbox()
+    .filter(isKept)
+    .map((kept) => (kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept)),
 );
+
+function isKept(value: unknown): value is KeptPost {
+  const { conversation, post, by, state } = (value ?? {}) as Partial<Record<string, unknown>>;
+  const { id, content } = (post ?? {}) as Partial<Record<string, unknown>>;
+  const isText = [conversation, by, id, content].every((one) => typeof one === 'string');
+  return isText && ['sending', 'waiting', 'refused'].includes(String(state));
+}
+
 /** Ids of refused posts whose text is in the message field again. */
 export const returned = signal<readonly string[]>([]);
 
@@ -69,7 +80,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
   }
   noteSigned();
   const mustWait = isAway.value || outbox.value.some(({ state }) => state === 'waiting');
-  store([...outbox.value, { conversation, post, state: mustWait ? 'waiting' : 'sending' }]); // OUTBOX-1
+  store([...outbox.value, { conversation, post, by: owner.peek(), state: mustWait ? 'waiting' : 'sending' }]); // OUTBOX-1
   const isTried = flush();
   if (mustWait) return true;
   await isTried;
@@ -80,6 +91,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
 }
 
 export function sendAgain(id: string): void {
+  store(outbox.peek().map((kept) => (kept.post.id === id ? { ...kept, by: owner.peek() } : kept)));
   change(id, 'waiting');
   void flush();
 }
@@ -110,7 +122,12 @@ async function sendAll(): Promise<void> {
   let isUnreachable = false;
   for (const { conversation, post } of outbox.peek()) {
     const kept = keptOf(post.id);
+    if (access.peek() !== 'granted') return; // the token may be another one before its owner is known
     if (!kept || kept.state === 'refused') continue;
+    if (kept.by !== owner.peek()) {
+      change(post.id, 'refused', otherToken(kept.by)); // OUTBOX-5
+      continue;
+    }
     if (isUnreachable || blocked.has(conversation) || Date.now() < notBefore) {
       if (kept.state === 'sending') change(post.id, 'waiting');
       continue;
@@ -137,13 +154,15 @@ async function sendAll(): Promise<void> {
     retry = setTimeout(flush, Math.max(RETRY_MS, notBefore - Date.now())); // OUTBOX-3, OUTBOX-4
 }
 
+const otherToken = (by: string) => `it was written with another token${by && `, as ${by}`}`;
+
 const keptOf = (id: string) => outbox.peek().find(({ post }) => post.id === id);
 
 function change(id: string, state: KeptPost['state'], reason?: string): void {
   store(
     outbox.peek().map((kept) => {
-      const { conversation, post } = kept;
-      return post.id === id ? { conversation, post, state, ...(reason && { reason }) } : kept;
+      const { conversation, post, by } = kept;
+      return post.id === id ? { conversation, post, by, state, ...(reason && { reason }) } : kept;
     }),
   );
 }

@@ -9,7 +9,7 @@ import {
   tokenFor,
   Unreachable,
 } from '../api/requests.ts';
-import { keepList, keepName, keepToken, readList, readName, readToken } from '../api/session.ts';
+import { keepName, keepToken, keepValue, readList, readName, readToken } from '../api/session.ts';
 import type { Workflow } from '../model/thread/runs.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
@@ -91,6 +91,11 @@ export const mayPost = computed(() => isOperator.value || identity.value?.role =
 /** Whether the token may answer approvals. */
 export const mayApprove = computed(() => isOperator.value || identity.value?.role === 'approve');
 
+/** Whom a post belongs to that names neither publisher nor author; empty: the token may act as anyone. */
+export const owner = computed(() =>
+  [identity.value?.publisher, identity.value?.name].filter((part) => part).join('/'),
+);
+
 /** The acting publisher, without the name on messages. */
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
@@ -113,7 +118,7 @@ export const myIds = computed<ReadonlySet<string>>(() => new Set([...signed.valu
 export function noteSigned(): void {
   if (signed.value.includes(me.value)) return;
   signed.value = [...readList(SIGNED), me.value].slice(-MOST_SIGNED);
-  keepList(SIGNED, signed.value);
+  keepValue(SIGNED, signed.value);
 }
 
 /** The name that this person's messages show. */

@@ -65,6 +65,7 @@ function Search() {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // KEYS-2
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const choice = found[at];
     if (step !== undefined) chosen.value = (at + step + found.length) % Math.max(1, found.length);

@@ -1,0 +1,134 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+const OPERATOR = 'a-token-that-operates-0123456789ab';
+const ALICE = 'a-token-of-alice-0123456789abcdef';
+const BOB = 'a-token-of-bob-0123456789abcdef01';
+const variable = (name: string) => `\${${name}}`;
+
+/** What the browser keeps for the console. */
+describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    const person = (name: string, key: string) => ({
+      ...{ name, role: 'post', token: variable(key), publisher: 'office' },
+    });
+    stage = await openStage({
+      settings: scriptedSettings({
+        http: {
+          tokens: { operate: variable('OPERATE_KEY') },
+          people: [person('Alice', 'ALICE_KEY'), person('Bob', 'BOB_KEY')],
+        },
+      }),
+      env: { OPERATE_KEY: OPERATOR, ALICE_KEY: ALICE, BOB_KEY: BOB },
+      token: OPERATOR,
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+    });
+    await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
+  });
+  afterEach(() => stage.endOfTest(/net::ERR_|status of 401/));
+  afterAll(() => stage?.close());
+
+  const keep = (page: Page, storage: 'localStorage' | 'sessionStorage', name: string, text: string) =>
+    page.evaluate(`${storage}.setItem(${JSON.stringify(name)}, ${JSON.stringify(text)})`);
+  const enterAs = async (page: Page, token: string) => {
+    await keep(page, 'sessionStorage', 'parley.token', token);
+    await page.reload();
+    await page.getByLabel('Message').waitFor();
+  };
+  const openAs = async (token: string, conversation = 'demo') => {
+    const page = await stage.look(`#/c/${conversation}`);
+    await page.getByLabel('This daemon requires a token').waitFor();
+    await enterAs(page, token);
+    return page;
+  };
+  const postsIn = async (conversation: string) => {
+    const { entries = [] } = await stage.api<{
+      entries?: { content?: string; role?: string; author: { id: string } }[];
+    }>('GET', `conversations/${conversation}/entries`);
+    return entries.flatMap(({ role, author, content }) =>
+      role === 'user' ? `${author.id}: ${content}` : [],
+    );
+  };
+
+  it('a kept post is not sent with the token of another person, but by its writer, or on request (OUTBOX-5)', async () => {
+    const page = await openAs(ALICE, 'kept');
+    await page.route('**/messages', (route) => route.abort());
+    await write(page, 'the first of Alice');
+    await write(page, 'the second of Alice');
+    const kept = page.locator('.kept-posts li');
+    await expect.poll(() => kept.count()).toBe(2);
+    await page.unroute('**/messages');
+    await enterAs(page, BOB);
+    const first = kept.filter({ hasText: 'the first of Alice' });
+    await expect
+      .poll(() => textOf(first))
+      .toContain('Not sent: it was written with another token, as office/Alice');
+    await write(page, 'of Bob');
+    await message(page, 'Noted: of Bob').waitFor();
+    expect(await postsIn('kept')).toEqual(['office/Bob: of Bob']);
+    await first.getByRole('button', { name: 'Send again' }).click();
+    await message(page, 'Noted: the first of Alice').waitFor();
+    await enterAs(page, ALICE);
+    await kept.getByRole('button', { name: 'Send again' }).click();
+    await message(page, 'Noted: the second of Alice').waitFor();
+    expect((await postsIn('kept')).slice(1)).toEqual([
+      'office/Bob: the first of Alice',
+      'office/Alice: the second of Alice',
+    ]);
+  });
+
+  it.each([
+    ['sessionStorage', 'parley.outbox', ['no JSON', 'null', '{}', '[1,null]', '[{"conversation":"demo"}]']],
+    ['sessionStorage', 'parley.left.demo', ['no JSON', 'null', '5', '{"unfolded":5,"place":{"index":"a"}}']],
+    ['localStorage', 'parley.seen', ['no JSON', 'null', '{"since":"x","lengths":null}']],
+    ['localStorage', 'parley.pins', ['no JSON', 'null', '[1,{}]']],
+  ] as const)('anything in the %s under %s leaves the console usable', async (storage, name, texts) => {
+    const page = await openAs(ALICE);
+    for (const text of texts) {
+      await keep(page, storage, name, text);
+      await page.reload();
+      await message(page, 'Noted: hello').waitFor();
+    }
+    await page.evaluate(`location.hash = '#/c/${name.replaceAll('.', '-')}'`);
+    await write(page, 'sent');
+    await message(page, 'Noted: sent').waitFor();
+  });
+
+  it('the console can be used while the storage of the browser is full', async () => {
+    const page = await openAs(ALICE);
+    await page.evaluate(`localStorage.removeItem('parley.seen');
+      for (const storage of [localStorage, sessionStorage])
+      for (let size = 2 ** 20; size >= 1; size /= 2)
+        try { for (let n = 0; ; n++) storage.setItem(size + ' ' + n, 'x'.repeat(size)); } catch {}`);
+    await page.reload();
+    await message(page, 'Noted: hello').waitFor();
+    await write(page, 'without room');
+    await message(page, 'Noted: without room').waitFor();
+  });
+
+  it('keys of an input method write a word, and neither leave the field nor choose what is found (KEYS-2)', async () => {
+    const page = await openAs(ALICE);
+    await message(page, 'hello').first().waitFor();
+    const compose = (key: string) =>
+      page.evaluate(
+        `document.activeElement.dispatchEvent(new KeyboardEvent('keydown',
+          { key: '${key}', isComposing: true, bubbles: true, cancelable: true }))`,
+      );
+    await page.getByLabel('Message').fill('に');
+    await compose('Escape');
+    expect(await page.evaluate('document.activeElement.id')).toBe('composer');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('lena');
+    await page.locator('.palette [aria-selected="true"]').waitFor();
+    await compose('Enter');
+    expect(await page.locator('.palette[open]').count()).toBe(1);
+    await page.keyboard.press('Enter');
+    await page.locator('.palette[open]').waitFor({ state: 'detached' });
+  });
+});
