@@ -48,9 +48,12 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await page.getByLabel('Phase').selectOption('execute');
     await until(() => titles(page)).toEqual(['hand it over']);
     await page.getByLabel('Find a conversation').fill('nothing like it');
-    const nothing = page.getByText('No conversation fits.');
+    const nothing = page.getByText('No conversation matches.');
     await nothing.waitFor();
     expect((await nothing.boundingBox())?.y).toBeLessThan(400); // below the filters, not at the end of the page
+    await page.getByRole('button', { name: 'Search messages' }).click();
+    const search = page.getByRole('combobox', { name: 'Search conversations' });
+    expect(await search.inputValue()).toBe('nothing like it');
   });
 
   it('a pinned conversation stays first, also after a reload and beside newer ones', async () => {
@@ -106,7 +109,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => titles(page)).toEqual(['A better title']);
     await row(page, 'A better title').getByRole('button', { name: 'Organize' }).click();
     await page.getByRole('button', { name: 'Move out of the archive' }).click();
-    await page.getByText('No conversation fits.').waitFor();
+    await page.getByText('No conversation matches.').waitFor();
     await stage.api('POST', 'conversations/own/messages', { content: 'My own words', publisher: 'console' });
     await page.getByLabel('Show').selectOption('Mine');
     await until(() => titles(page)).toEqual(['My own words']);

@@ -95,10 +95,10 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('@lead ');
   });
 
-  it('Esc closes it, other keys of the page do nothing while it is open, and it says when nothing fits', async () => {
+  it('Esc closes it, other keys of the page do nothing while it is open, and it says when nothing matches', async () => {
     const page = await open('#/c/zoo');
     await page.keyboard.type('nothingfitsthis');
-    await page.getByText('Nothing fits.').waitFor();
+    await page.getByText('Nothing matches.').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('combobox', { name: /Search/ }).waitFor({ state: 'detached' });
     expect(page.url()).toMatch(/#\/c\/zoo$/);

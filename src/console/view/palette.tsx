@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { when } from '../model/format.ts';
 import { FILTERS, partsOf } from '../model/list/search-query.ts';
@@ -107,13 +108,13 @@ function Search() {
   );
 }
 
-function hintOf(count: number): string {
+function hintOf(count: number): ComponentChildren {
   const { failure, pending } = answer.value;
   if (failure !== null) return `Messages cannot be searched: ${failure}`;
   if (pending > 0) return `The index is being built: ${pending} conversations are missing.`;
   if (isSearching.value) return 'Searching…';
-  if (count === 0) return 'Nothing fits.';
-  return `Filters: ${FILTERS.map((name) => `${name}:`).join(' ')}`;
+  if (count === 0) return 'Nothing matches.';
+  return ['Filters', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
 }
 
 function keyOf(choice: Choice): string {

@@ -18,7 +18,7 @@ export function StartPage() {
     <main class="page start">
       <header class="head">
         <BackLink />
-        <h2>New conversation</h2>
+        <h2>{mayPost.value ? 'New conversation' : 'Parley'}</h2>
       </header>
       <div class="start-body">
         <p class="lead">

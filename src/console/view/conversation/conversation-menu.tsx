@@ -46,11 +46,11 @@ export function ConversationMenu({ id }: { readonly id: string }) {
         {isAsked.value ? (
           <>
             <p>Delete this conversation and its files for all users? This cannot be undone.</p>
-            <button type="button" ref={keep} onClick={leave}>
-              Cancel
-            </button>
             <button type="button" class="danger" onClick={() => void remove()}>
               Delete
+            </button>
+            <button type="button" ref={keep} onClick={leave}>
+              Cancel
             </button>
           </>
         ) : (

@@ -2,7 +2,7 @@ import { useCallback, useRef } from 'preact/hooks';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
 import { filter, found, isFiltered, isFilterOpen, narrow } from '../../state/list.ts';
-import { openPalette } from '../../state/palette.ts';
+import { openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
@@ -66,10 +66,23 @@ export function Sidebar() {
       {isListed.value && rows.value.length + begun.value.length === 0 && (
         <p class="muted aside">No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}</p>
       )}
-      {rows.value.length > 0 && found.value.length === 0 && <p class="muted aside">No conversation fits.</p>}
+      {rows.value.length > 0 && found.value.length === 0 && (
+        <p class="muted aside">
+          No conversation matches.{' '}
+          <button type="button" class="link" onClick={searchMessages}>
+            Search messages
+          </button>
+        </p>
+      )}
       <Rows />
     </nav>
   );
+}
+
+/** For the words that no title has. */
+function searchMessages(): void {
+  openPalette();
+  typed.value = filter.value.text;
 }
 
 function InboxLink() {

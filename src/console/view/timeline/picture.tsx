@@ -7,6 +7,8 @@ import { participants } from '../../state/conversation.ts';
 
 /** Pixels that the length of a pause needs. */
 const PAUSE_ROOM = 36;
+/** Pixels that a character of a time needs. */
+const CHARACTER = 6.5;
 
 /** What the scrolled part of the timeline shows: a few paths, whatever the length of the log. */
 export function Picture({ lanes, window }: { readonly lanes: Lanes; readonly window: Window }) {
@@ -71,11 +73,13 @@ function Axis({ window, height }: { readonly window: Window; readonly height: nu
           </text>
         ))}
       <path class="tick-line" d={ticks.map(({ x }) => `M${(x - from).toFixed(1)} 24V${height}`).join('')} />
-      {ticks.map(({ x, label }) => (
-        <text key={label} class="tick" x={x - from + 4} y="35">
-          {label}
-        </text>
-      ))}
+      {ticks
+        .filter(({ x, label }) => x - from + label.length * CHARACTER < visible)
+        .map(({ x, label }) => (
+          <text key={label} class="tick" x={x - from + 4} y="35">
+            {label}
+          </text>
+        ))}
     </>
   );
 }
