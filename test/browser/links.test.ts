@@ -79,7 +79,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
   });
 
-  it('Esc closes the filters before it leaves the conversation', async () => {
+  it('Esc closes the filters, and later leads from the thread to the list, which stays beside it', async () => {
     await talk('filtered', 'hello');
     const page = await stage.look('#/c/filtered');
     await message(page, 'Noted: hello').waitFor();
@@ -89,7 +89,8 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.locator('.filters').waitFor({ state: 'detached' });
     expect(page.url()).toMatch(/#\/c\/filtered$/);
     await escapeLater(page);
-    await expect.poll(() => page.url()).toMatch(/#\/$/);
+    await expect.poll(() => page.evaluate('document.activeElement.className')).toMatch(/^row/);
+    expect(page.url()).toMatch(/#\/c\/filtered$/);
   });
 
   it('a person who closes something with two quick Esc keeps the conversation, whatever was open (KEYS-1)', async () => {
@@ -121,8 +122,11 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor();
     await escapeTwice();
+    await page.keyboard.press('n');
+    await expect.poll(() => page.url()).toMatch(/#\/new$/);
+    await page.evaluate('document.activeElement.blur()');
     await page.keyboard.press('Escape');
-    await expect.poll(() => page.url()).toMatch(/#\/$/);
+    await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
   });
 
   it('the address of an entry that does not exist, or is not an answer, says so', async () => {

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
 import { type Site, scriptedSettings } from '../support/daemon.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { message, openStage, pressAlone, type Stage, textOf, write } from './support.ts';
 import { AGENTS, NASTY, SCRIPT } from './team.ts';
 
 const LONG = 10_000;
@@ -138,7 +138,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.locator('.answer-panel').waitFor();
     await page.keyboard.press('Escape');
     await page.locator('.answer-panel').waitFor({ state: 'detached' });
-    await page.keyboard.press('?');
+    await pressAlone(page, '?');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });

@@ -109,6 +109,12 @@ export async function escapeLater(page: Page): Promise<void> {
   await page.keyboard.press('Escape');
 }
 
+/** A key alone, and no part of a typed word (KEYS-3). */
+export async function pressAlone(page: Page, key: string): Promise<void> {
+  await page.waitForTimeout(550);
+  await page.keyboard.press(key);
+}
+
 export async function write(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message').fill(text);
   await page.getByLabel('Message').press('Enter');

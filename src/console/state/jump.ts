@@ -31,17 +31,23 @@ export function showEntry(conversation: string, index: number): void {
   whenReady(linkTo.conversation(conversation), isLoaded, () => jumpTo(index));
 }
 
-const READY_EVERY_MS = 50;
+/** Opens a conversation and puts the cursor into its message field. */
+export function writeIn(conversation: string): void {
+  const field = () => document.getElementById('composer');
+  const isShown = () => opened.value?.id === conversation && field() !== null;
+  whenReady(linkTo.conversation(conversation), isShown, () => field()?.focus());
+}
+
 const READY_WITHIN_MS = 10_000;
 
 /** Goes to a page, and acts when it is loaded, unless the person has left it. */
 export function whenReady(link: string, isReady: () => boolean, action: () => void): void {
   go(link);
   const givenUp = performance.now() + READY_WITHIN_MS;
-  const timer = setInterval(() => {
-    const hasLeft = location.hash !== link;
-    if (!hasLeft && !isReady() && performance.now() < givenUp) return;
-    clearInterval(timer);
-    if (!hasLeft && isReady()) requestAnimationFrame(action);
-  }, READY_EVERY_MS);
+  const look = () => {
+    if (location.hash !== link) return;
+    if (isReady()) requestAnimationFrame(action);
+    else if (performance.now() < givenUp) requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
 }

@@ -1,10 +1,19 @@
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
+import { wireCallId } from '../../conversation/log/call-id.ts';
+import { escapeHidden } from '../../kernel/hidden.ts';
 import { keepDraft, keepLeft, readDraft, readLeft } from '../api/session.ts';
+import { pretty } from '../model/format.ts';
+import type { Call } from '../model/thread/calls.ts';
 import { opened } from './conversation.ts';
+import { addToMessage } from './keys.ts';
+import { notice } from './session.ts';
 
 /**
  * What a person left in a conversation, until the tab is closed: unsent texts, unfolded parts and the place in the thread.
+ *
+ * KEPT-1 A text for a call that no longer waits, because somebody else answered it or its turn ended, is moved to the message field of
+ *    its conversation.
  */
 
 /** The conversation of the parts inside; null: the open one. */
@@ -25,6 +34,34 @@ export function useKeptText(field: string): readonly [string, (text: string) => 
       keepDraft(place, next);
     },
   ];
+}
+
+/** The fields of a call: an answer to its question, a reason or other arguments for its approval. */
+export const fieldsOf = {
+  answer: (call: Call) => `${wireCallId(call.place)}/answer`,
+  reason: (approvalId: string) => `${approvalId}/reason`,
+  arguments: (approvalId: string) => `${approvalId}/arguments`,
+};
+
+/** What the field for other arguments begins with. */
+export const offeredArguments = (call: Call): string => escapeHidden(pretty(call.arguments));
+
+/** KEPT-1 */
+export function moveTexts(conversation: string, call: Call): void {
+  const { approval } = call;
+  const fields = [
+    fieldsOf.answer(call),
+    ...(approval ? [fieldsOf.reason(approval.approvalId), fieldsOf.arguments(approval.approvalId)] : []),
+  ].map((field) => `${conversation}/${field}`);
+  const texts = fields.map(readDraft).filter((text) => text !== '' && text !== offeredArguments(call));
+  for (const field of fields) keepDraft(field, '');
+  if (texts.length === 0) return;
+  const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
+  if (isOpen) addToMessage(texts.join('\n\n'));
+  else
+    keepDraft(conversation, [readDraft(conversation), ...texts].filter((text) => text !== '').join('\n\n'));
+  const where = isOpen ? 'the message field' : 'the message field of its conversation';
+  notice.value = { text: `This call no longer waits. Your text is in ${where}.`, hint: '' };
 }
 
 /** The entry at the top of the window, and how many pixels of it are above. */

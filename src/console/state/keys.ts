@@ -8,14 +8,37 @@ import { go, lastConversation, linkTo, route } from './route.ts';
  *
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
+ * KEYS-3 A character within a moment of another one, wherever that was typed, only moves the selection: words that are typed
+ *    beside a field, or into one that disappears, answer nothing. Nor do they if a click focused the entry: a key must have selected it.
+ * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  */
 
-/** KEYS-1 */
+/** KEYS-1, KEYS-3 */
 const MOMENT_MS = 500;
-/** Of the last Esc, whatever it closed: the time, and whether it came within a moment of the one before. */
-let lastEscape = { at: Number.NEGATIVE_INFINITY, isQuick: false };
+/** They move the selection. */
+const MOVES: ReadonlySet<string> = new Set(['j', 'k', 'g', 'G', 'ArrowDown', 'ArrowUp']);
+interface Pressed {
+  readonly at: number;
+  /** It came within a moment of the one before. */
+  readonly isQuick: boolean;
+}
+const NEVER: Pressed = { at: Number.NEGATIVE_INFINITY, isQuick: false };
+/** The last Esc, whatever it closed. */
+let lastEscape = NEVER;
+let lastCharacter = NEVER;
+/** KEYS-3 */
+let isSelectedByKey = false;
 
 export const isHelpOpen = signal(false);
+
+/** KEYS-4 */
+const SINGLE_KEYS = 'parley.keys';
+export const hasSingleKeys = signal(localStorage.getItem(SINGLE_KEYS) !== 'off');
+
+export function allowSingleKeys(isAllowed: boolean): void {
+  hasSingleKeys.value = isAllowed;
+  localStorage.setItem(SINGLE_KEYS, isAllowed ? 'on' : 'off');
+}
 
 export const KEYS: readonly { readonly keys: string; readonly means: string }[] = [
   { keys: 'j, ↓', means: 'next entry, or next conversation in the list' },
@@ -35,7 +58,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'c', means: 'write' },
   { keys: 'n', means: 'new conversation' },
   { keys: 't', means: 'thread or timeline' },
-  { keys: 'Esc', means: 'close what is open; after a moment, leave' },
+  { keys: 'Esc', means: 'leave the field, close what is open; from a thread, to the list' },
   { keys: '?', means: 'this list' },
 ];
 
@@ -55,11 +78,13 @@ export function listenToKeys(search: (conversation?: string) => void): () => voi
     const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
     if (isHandled) event.preventDefault();
   };
-  document.addEventListener('keydown', noteEscape, true); // menus keep theirs from bubbling
+  document.addEventListener('keydown', notePressed, true); // menus keep theirs from bubbling
   document.addEventListener('keydown', onKey);
+  document.addEventListener('pointerdown', notePointer, true);
   return () => {
-    document.removeEventListener('keydown', noteEscape, true);
+    document.removeEventListener('keydown', notePressed, true);
     document.removeEventListener('keydown', onKey);
+    document.removeEventListener('pointerdown', notePointer, true);
   };
 }
 
@@ -68,12 +93,26 @@ function withControl({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyboardEvent)
   return (ctrlKey || metaKey) && !shiftKey && !altKey ? key.toLowerCase() : null;
 }
 
-function noteEscape({ key, timeStamp: at }: KeyboardEvent): void {
-  if (key === 'Escape') lastEscape = { at, isQuick: at - lastEscape.at < MOMENT_MS };
+function notePressed(event: KeyboardEvent): void {
+  const { timeStamp: at } = event;
+  const after = (last: Pressed): Pressed => ({ at, isQuick: at - last.at < MOMENT_MS });
+  if (event.key === 'Escape') lastEscape = after(lastEscape);
+  if (isCharacter(event)) lastCharacter = after(lastCharacter);
+  if (MOVES.has(event.key) || event.key === 'Tab' || event.key === 'Escape') isSelectedByKey = true;
+}
+
+function notePointer(): void {
+  isSelectedByKey = false;
+}
+
+function isCharacter({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
+  return key.length === 1 && !ctrlKey && !metaKey && !altKey;
 }
 
 function isWriting(target: EventTarget | null): boolean {
-  return target instanceof Element && target.closest('input, textarea, select') !== null;
+  return (
+    target instanceof Element && target.closest('input:not([type="checkbox"]), textarea, select') !== null
+  );
 }
 
 function leaveField({ key, target }: KeyboardEvent): boolean {
@@ -108,14 +147,18 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
 };
 
 function act(event: KeyboardEvent): boolean {
+  if (isCharacter(event)) {
+    if (!hasSingleKeys.value) return false; // KEYS-4
+    if (lastCharacter.isQuick && !MOVES.has(event.key)) return false; // KEYS-3
+  }
   return (pressShortcut(event) || ACTIONS[event.key]?.(event)) ?? false;
 }
 
 /** The control of the selected entry or conversation that has this key, if it is the only one. */
 function pressShortcut({ key, repeat }: KeyboardEvent): boolean {
   const entry = document.activeElement?.closest('article, .rows li');
-  if (repeat || !entry || !document.activeElement?.matches('article, .row') || !/^[a-z1-9]$/.test(key))
-    return false;
+  if (!document.activeElement?.matches(isSelectedByKey ? 'article, .row' : '.row')) return false;
+  if (repeat || !entry || !/^[a-z1-9]$/.test(key)) return false;
   const [control, ...others] = entry.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control || others.length > 0) return false;
   if (control instanceof HTMLInputElement) control.focus();
@@ -199,13 +242,18 @@ function leave(): boolean {
   else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
     go(linkTo.conversation(at.id));
     focusSelected();
-  } else if (lastEscape.isQuick) return true;
-  else if (at.page !== 'list') {
-    const before = at.page === 'conversation' ? null : lastConversation();
-    go(before ?? linkTo.list);
-    if (before === null) focusOn('search');
-  } else return false;
+  } else if (lastEscape.isQuick || (at.page === 'conversation' && focusList())) return true;
+  else if (at.page !== 'list') go((at.page === 'conversation' ? null : lastConversation()) ?? linkTo.list);
+  else return false;
   return true;
+}
+
+/** The row of the open conversation, else the first one. False: the list is not visible, as on a phone. */
+function focusList(): boolean {
+  const row =
+    document.querySelector<HTMLElement>('.row[aria-current]') ?? document.querySelector<HTMLElement>('.row');
+  row?.focus();
+  return row !== null && document.activeElement === row;
 }
 
 /** Starts a message to an agent; `otherwise` is its text if none is written yet. Without an agent, the text alone. */

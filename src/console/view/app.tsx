@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { keepAlerting } from '../state/alerts.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
-import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { allowSingleKeys, hasSingleKeys, isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
 import { keepLetters } from '../state/letters.ts';
 import { keepMarks } from '../state/marks.ts';
 import { openPalette } from '../state/palette.ts';
@@ -122,6 +122,14 @@ function Help() {
           </div>
         ))}
       </dl>
+      <label class="alert-choice">
+        <input
+          type="checkbox"
+          checked={hasSingleKeys.value}
+          onChange={({ currentTarget }) => allowSingleKeys(currentTarget.checked)}
+        />
+        Single-key shortcuts
+      </label>
       <form method="dialog">
         <button type="submit">Close</button>
       </form>

@@ -1,6 +1,6 @@
+import { writeIn } from '../state/jump.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
-import { go, linkTo } from '../state/route.ts';
 import { agents, identity, mayPost } from '../state/session.ts';
 import { Composer } from './conversation/composer.tsx';
 import { NameFault, NameField } from './parts/name-field.tsx';
@@ -11,7 +11,7 @@ export function StartPage() {
   const begin = async (content: string) => {
     const conversation = crypto.randomUUID().replaceAll('-', '');
     if (!(await send(conversation, { content }))) return false;
-    go(linkTo.conversation(conversation));
+    writeIn(conversation);
     return true;
   };
   return (

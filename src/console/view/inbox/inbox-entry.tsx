@@ -1,13 +1,13 @@
 import type { ReadonlySignal } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { when } from '../../model/format.ts';
 import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/list/inbox.ts';
 import { WORDS } from '../../state/alerts.ts';
 import { nameOf } from '../../state/conversation.ts';
-import { dismiss, leaveOut, readEntry } from '../../state/inbox.ts';
+import { dismiss, inbox, leaveOut, readEntry } from '../../state/inbox.ts';
 import { showEntry } from '../../state/jump.ts';
-import { InConversation } from '../../state/kept.ts';
+import { InConversation, moveTexts } from '../../state/kept.ts';
 import { linkTo } from '../../state/route.ts';
 import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
 import { Avatar, Name } from '../parts/parts.tsx';
@@ -33,6 +33,14 @@ export function InboxEntry({ item }: EntryProps) {
       isOver = true;
     };
   }, [item.key]);
+  const call =
+    content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
+  useLayoutEffect(
+    () => () => {
+      if (call && !inbox.value.some(({ key }) => key === item.key)) moveTexts(conversation, call);
+    },
+    [call],
+  );
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
   const leave = () => {
     const heading = article.current?.closest('main')?.querySelector('h2');

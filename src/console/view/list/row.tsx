@@ -1,6 +1,7 @@
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { type ConversationRow, hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
+import { writeIn } from '../../state/jump.ts';
 import { isNew, pins } from '../../state/marks.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
@@ -23,6 +24,9 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
         href={linkTo.conversation(row.id)}
         title={row.id}
         aria-current={isOpen ? 'page' : undefined}
+        onClick={(event) => {
+          if (isPlainClick(event)) writeIn(row.id);
+        }}
       >
         <span class="heading">
           {pins.value.has(row.id) && <Icon name="pin" />}
@@ -57,6 +61,11 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
       )}
     </>
   );
+}
+
+/** With a mouse, here: a key leaves the focus in the list, and on a phone the keyboard would cover the thread. */
+function isPlainClick({ detail, ctrlKey, metaKey, shiftKey }: MouseEvent): boolean {
+  return detail > 0 && !ctrlKey && !metaKey && !shiftKey && matchMedia('(hover: hover)').matches;
 }
 
 /** The daemon does not list it yet. */

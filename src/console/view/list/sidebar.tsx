@@ -1,6 +1,7 @@
 import { useCallback, useRef } from 'preact/hooks';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
+import { isHelpOpen } from '../../state/keys.ts';
 import { filter, found, isFiltered, isFilterOpen, narrow } from '../../state/list.ts';
 import { openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
@@ -18,6 +19,17 @@ export function Sidebar() {
         <h1>
           <a href={linkTo.list}>Parley</a>
         </h1>
+        <button
+          type="button"
+          class="quiet keys"
+          aria-label="Keys"
+          title="Keys (?)"
+          onClick={() => {
+            isHelpOpen.value = true;
+          }}
+        >
+          <Icon name="question" />
+        </button>
         <button
           type="button"
           class="quiet search"

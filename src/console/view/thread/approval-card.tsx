@@ -2,11 +2,11 @@ import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { markedLines } from '../../model/changed-words.ts';
-import { argumentsBlock, pretty } from '../../model/format.ts';
+import { argumentsBlock } from '../../model/format.ts';
 import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.ts';
 import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
 import { answerApproval } from '../../state/approvals.ts';
-import { useConversation, useKeptText } from '../../state/kept.ts';
+import { fieldsOf, offeredArguments, useConversation, useKeptText } from '../../state/kept.ts';
 import { mayApprove } from '../../state/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Line } from '../parts/diff.tsx';
@@ -42,17 +42,18 @@ export function ApprovalCard(props: ApprovalProps) {
 function Answers({ approval, call, agent, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
-  const [reason, setReason] = useKeptText(`${approval.approvalId}/reason`);
-  const [edited, setEdited] = useKeptText(`${approval.approvalId}/arguments`);
+  const [reason, setReason] = useKeptText(fieldsOf.reason(approval.approvalId));
+  const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId));
   const [field, edit] = useFocusOnChange(edited !== '');
   const say = async (answer: string, more: { reason?: string; result?: string }) => {
     setBusy(true);
+    setReason(''); // before the log has the answer (KEPT-1)
+    setEdited('');
     const isOver = await answerApproval(id, approval, answer, more);
     setBusy(false);
-    if (!isOver) return;
-    setReason('');
-    setEdited('');
-    onDone?.();
+    if (isOver) return onDone?.();
+    setReason(reason);
+    setEdited(edited);
   };
   const withReason = (answer: string) =>
     say(answer, answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
@@ -64,7 +65,7 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
             type="button"
             ref={edit}
             disabled={isBusy}
-            onClick={() => setEdited(escapeHidden(pretty(call.arguments)))}
+            onClick={() => setEdited(offeredArguments(call))}
           >
             Edit arguments
           </button>

@@ -1,12 +1,12 @@
+import { useLayoutEffect } from 'preact/hooks';
 import type { ModelFailure } from '../../../conversation/index.ts';
-import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
 import { answeredBy } from '../../model/thread/answers.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion } from '../../state/approvals.ts';
-import { useConversation, useKeptText } from '../../state/kept.ts';
+import { fieldsOf, moveTexts, useConversation, useKeptText } from '../../state/kept.ts';
 import { mayPost } from '../../state/session.ts';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
@@ -16,6 +16,11 @@ import { FailureText } from './failure-view.tsx';
 /** One tool call with arguments, result and duration: folded, unless it needs a person. */
 export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const question = questionOf(call, agent);
+  const conversation = useConversation();
+  const isOver = call.result !== null || (call.approval !== null && call.approval.answer !== null);
+  useLayoutEffect(() => {
+    if (isOver) moveTexts(conversation, call);
+  }, [isOver]);
   if (question) return <QuestionCard question={question} />;
   const status = statusOf(call);
   const failure = failureOf(call);
@@ -87,13 +92,13 @@ interface QuestionProps {
 
 export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   const { call, question, options } = asked;
-  const [text, setText] = useKeptText(`${wireCallId(call.place)}/answer`);
+  const [text, setText] = useKeptText(fieldsOf.answer(call));
   const id = useConversation();
   const failure = failureOf(call);
   const say = async (content: string) => {
-    if (!(await answerQuestion(id, asked, content))) return;
-    setText('');
-    onDone?.();
+    setText(''); // before the log has the answer (KEPT-1)
+    if (await answerQuestion(id, asked, content)) onDone?.();
+    else setText(text);
   };
   return (
     <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
@@ -134,7 +139,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
             <input
               aria-label="Your answer"
               aria-keyshortcuts="r"
-              placeholder="Or type your answer"
+              placeholder={options.length > 0 ? 'Or type your answer' : 'Your answer'}
               value={text}
               onInput={(event) => setText(event.currentTarget.value)}
             />

@@ -1,0 +1,134 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, pressAlone, type Stage, textOf, write } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** What a person types arrives where it is meant to, and starts nothing else. */
+describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  type Page = Awaited<ReturnType<Stage['look']>>;
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const draft = (page: Page) => page.getByLabel('Message').inputValue();
+  const typeOn = (page: Page, text: string) => page.keyboard.type(text, { delay: 60 });
+  const blur = (page: Page) => page.evaluate('document.activeElement.blur()');
+
+  it('a person goes on writing after the first message of a conversation, and after a click on one in the list', async () => {
+    await post('elsewhere', 'hello from elsewhere');
+    const page = await stage.look();
+    await write(page, 'hello there');
+    await expect.poll(() => page.url()).toMatch(/#\/c\//);
+    await message(page, 'hello there').first().waitFor();
+    await typeOn(page, 'and also');
+    expect(await draft(page)).toBe('and also');
+    await page.locator('.row').filter({ hasText: 'elsewhere' }).click();
+    await message(page, 'hello from elsewhere').first().waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
+    await typeOn(page, 'nice');
+    expect(await draft(page)).toBe('nice');
+  });
+
+  it('words that are typed beside a field answer nothing and leave no page, a single key does (KEYS-3)', async () => {
+    await post('risky', 'write it');
+    const page = await stage.look('#/c/risky');
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await approve.waitFor();
+    await blur(page);
+    await typeOn(page, 'Good idea, and now it is done'); // `G` selects the call, `a` and `d` answer it, `n` and `i` leave
+    expect(page.url()).toMatch(/#\/c\/risky$/);
+    expect(await approve.isVisible()).toBe(true);
+    await page
+      .locator('article')
+      .filter({ has: approve })
+      .click({ position: { x: 200, y: 8 } });
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
+    await pressAlone(page, 'a');
+    await typeOn(page, 're you sure?');
+    expect(await approve.isVisible()).toBe(true);
+    await pressAlone(page, 'G');
+    await pressAlone(page, 'a');
+    await approve.waitFor({ state: 'detached' });
+    await message(page, 'That is what came of it').waitFor();
+  });
+
+  it('a person turns off the keys of one character, and on again, also with the mouse (KEYS-4)', async () => {
+    const page = await stage.look();
+    await page.getByRole('button', { name: 'Keys' }).click();
+    await page.getByLabel('Single-key shortcuts').uncheck();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.reload();
+    await page.getByRole('button', { name: 'Keys' }).waitFor();
+    await blur(page);
+    await pressAlone(page, 'i');
+    await pressAlone(page, 's');
+    expect(page.url()).toMatch(/#\/$/);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: /Search/ }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Keys' }).click();
+    await page.getByLabel('Single-key shortcuts').check();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await pressAlone(page, 'i');
+    await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
+  });
+
+  it('what a person types as an answer moves to the message field when somebody else answers first (KEPT-1)', async () => {
+    await post('both', 'ask me now');
+    const [alice, bob] = [await stage.look('#/c/both'), await stage.look('#/c/both')];
+    await bob.getByLabel('Your answer').focus();
+    await typeOn(bob, 'I would lik');
+    await alice.getByRole('button', { name: 'red', exact: true }).click();
+    await message(bob, 'So it is red.').waitFor();
+    await typeOn(bob, 'e green');
+    await expect.poll(() => draft(bob)).toBe('I would like green');
+    expect(bob.url()).toMatch(/#\/c\/both$/);
+    expect(await textOf(bob.getByRole('alert'))).toMatch(/no longer waits.*in the message field/);
+    expect(await draft(alice)).toBe('');
+  });
+
+  it('a reason that a person types moves to the message field when the turn is stopped (KEPT-1)', async () => {
+    await post('stopped', 'write it');
+    const page = await stage.look('#/c/stopped');
+    await page.getByLabel('Reason').focus();
+    await typeOn(page, 'not now');
+    await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
+    await page.getByLabel('Reason').waitFor({ state: 'detached' });
+    await expect.poll(() => draft(page)).toBe('not now');
+  });
+
+  it('an answer that a person types in the inbox is in the message field of its conversation (KEPT-1)', async () => {
+    await post('far', 'ask me from afar');
+    const page = await stage.look('#/inbox');
+    const item = page.locator('.inbox-entry').filter({ hasText: 'from afar' });
+    await item.getByLabel('Your answer').focus();
+    await typeOn(page, 'violet, if poss');
+    await post('far', 'red', { to: ['lead'] });
+    await item.waitFor({ state: 'detached' });
+    await typeOn(page, 'ible');
+    expect(page.url()).toMatch(/#\/inbox$/);
+    expect(await textOf(page.getByRole('alert'))).toMatch(/in the message field of its conversation/);
+    await page.evaluate("location.hash = '#/c/far'");
+    await expect.poll(() => draft(page)).toMatch(/^violet, if poss/);
+  });
+
+  it('an own answer, and edited arguments that are the same, move nowhere', async () => {
+    await post('own', 'ask me, then write');
+    const page = await stage.look('#/c/own');
+    await page.getByLabel('Your answer').fill('green');
+    await page.getByLabel('Your answer').press('Enter');
+    await message(page, 'So it is green.').waitFor();
+    await post('own', 'write it');
+    await page.getByRole('button', { name: 'Edit arguments' }).click();
+    await page.getByLabel('New arguments').waitFor();
+    await stage.api('POST', 'conversations/own/stop', { publisher: 'alice' });
+    await page.getByLabel('New arguments').waitFor({ state: 'detached' });
+    expect(await draft(page)).toBe('');
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+});
