@@ -39,7 +39,8 @@ import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
  * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
  *          restarts too, if the post ends the daemon each time (`fatal-posts.ts`).
  * POSTS-8  A post of a caller that this daemon knows to be beyond the limits is refused before it is published: the caller has the
- *          refusal, and no dead letter remains.
+ *          refusal, and no dead letter remains. Logs are opened to look for its id at the same rate as for posts, so that refused posts
+ *          do not fill the memory; beyond it, only those in memory are searched.
  */
 
 /** Milliseconds between attempts to make a delivery durable. */
@@ -83,6 +84,8 @@ export class Posts {
   readonly #limits: PublisherLimits;
   /** Counts posts of callers when they ask: those that were not read yet are in no other count (POSTS-8). */
   readonly #asked: PublisherLimits;
+  /** Counts the logs that are opened for refused posts (POSTS-8). */
+  readonly #lookUps: PublisherLimits;
   /** Decides on the rate of posts when they are read. */
   readonly flood: Flood;
   readonly #shutdown: AbortSignal;
@@ -104,6 +107,7 @@ export class Posts {
     const publishers = () => runtime.team.publishers;
     this.#limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
     this.#asked = new PublisherLimits(publishers, () => false);
+    this.#lookUps = new PublisherLimits(publishers, () => false);
     const isKnown = (head: DeliveryHead) => this.#isKnown(head);
     const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
       this.#waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
@@ -269,6 +273,13 @@ export class Posts {
     return wait > 0 ? this.#limits.tooFast(post.publisher, wait) : null;
   }
 
+  /** POSTS-8. False also if the log is not in memory, and too many were opened. */
+  async #isRepeated({ publisher, conversation, id }: AddressedPost): Promise<boolean> {
+    if (this.#workers.knowsInMemory(conversation, id)) return true;
+    if (this.#lookUps.count({ publisher, bytes: 0, takenAt: this.#now() }) > 0) return false;
+    return this.#workers.knows(conversation, id);
+  }
+
   /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
   async post(
     post: AddressedPost,
@@ -279,7 +290,7 @@ export class Posts {
     const unstarted = this.#refusalOfStart(post, isByOperator);
     if (unstarted) return { kind: 'refused', refusal: unstarted };
     const beyond = this.#refusalOfAsked(post, body.length);
-    if (beyond && !(await this.#workers.knows(conversation, id))) return { kind: 'refused', refusal: beyond };
+    if (beyond && !(await this.#isRepeated(post))) return { kind: 'refused', refusal: beyond };
     const [others, workers, shutdown] = [this.#others, this.#workers, this.#shutdown];
     const isTold = author.id !== publisher && isNameBound !== this.#believesNames; // PERSON-5
     const isStart = isByOperator && post.workflow !== undefined; // PERSON-6

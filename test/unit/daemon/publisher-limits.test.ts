@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PublisherConfig } from '../../../src/config/index.ts';
 import { PublisherLimits } from '../../../src/daemon/ingress/publisher-limits.ts';
 import { createWorld, type World } from './world.ts';
@@ -143,6 +143,18 @@ describe('a post beyond its publisher’s limits', () => {
     expect(await ask('m1')).toMatchObject({ ok: true, body: { duplicate: true } });
     expect(await posted()).toEqual(['m1', 'm2']);
     expect(world.bus.dead).toEqual([]);
+  });
+
+  it('a caller beyond the rate has logs opened at the rate only, and a repeated post is recognised in memory (POSTS-8)', async () => {
+    world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
+    const ask = (conversation: string, id: string) =>
+      world.request('post', { conversation, publisher: 'alice', id, content: id });
+    for (const id of ['m1', 'm2']) expect(await ask('demo', id)).toMatchObject({ ok: true });
+    const opened = vi.spyOn(world.workers, 'knows');
+    for (let n = 0; n < 10; n++)
+      expect(await ask(`other-${n}`, 'm3')).toMatchObject({ ok: false, refusal: { code: 'RATE_LIMITED' } });
+    expect(opened).toHaveBeenCalledTimes(2);
+    expect(await ask('demo', 'm1')).toMatchObject({ ok: true, body: { duplicate: true } });
   });
 
   it('an API post after posts of the bus that used the rate leaves no dead letter (POSTS-8)', async () => {
