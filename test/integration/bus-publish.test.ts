@@ -208,6 +208,17 @@ describe('what the daemon publishes', () => {
     }
   });
 
+  it('one dead letter is kept of a post that two daemons refuse at the same moment', async ({ broker }) => {
+    const daemons = await Promise.all([broker.bus(), broker.bus()]);
+    const post = delivery('alice', 'demo', bytes('1'));
+    const letters = await Promise.all(
+      daemons.map((daemon) => daemon.publishDead(post, { code: 'X', message: 'x' }, '')),
+    );
+    expect(new Set(letters.filter((letter) => letter !== undefined))).toEqual(new Set([1]));
+    const { state } = await (await broker.plain.jetstreamManager()).streams.info('PARLEY_DEAD');
+    expect(state.messages).toBe(1);
+  });
+
   it('a dead letter is stored when the server returns, and when its stream was deleted', async ({
     broker,
   }) => {

@@ -38,7 +38,8 @@ export function deadSubject(subjects: Subjects, publisher: string, conversation:
 
 /**
  * Stores the dead letter of a refused post and returns its sequence. Retries until the stream has it, because the post is
- * settled then. Rejects with `BUS_CLOSED` if the bus closes first; the post is refused again after a restart.
+ * settled then. Rejects with `BUS_CLOSED` if the bus closes first; the post is refused again after a restart. The server keeps one
+ * letter, also if two daemons refuse the post at once, or if its confirmation is lost.
  */
 export async function publishDead(
   options: DeadLetterOptions,
@@ -47,13 +48,17 @@ export async function publishDead(
   id: string,
 ): Promise<number> {
   const { publisher, conversation, body, messageId, fallbackId, position: ingress, isNameBound } = delivery;
+  const msgID = [publisher, conversation, ingress.stream, ingress.sequence, delivery.takenAt]
+    .map((part) => encodeURIComponent(part))
+    .join(' ');
   const subject = deadSubject(options.subjects, publisher, conversation);
   const origin = {
     id: id || legalId(messageId) || fallbackId,
     ingress,
     ...(isNameBound !== undefined && { isNameBound }),
   };
-  return keepLetter(options, subject, () => encodeDeadLetter(refused, body, origin, options.maxPayload()));
+  const encode = () => encodeDeadLetter(refused, body, origin, options.maxPayload());
+  return keepLetter(options, subject, encode, { msgID });
 }
 
 /** As `publishDead`, for many posts of one publisher. */
@@ -71,13 +76,14 @@ async function keepLetter(
   { jetstream, subjects, log, closing, watch, ensureStreams, share }: DeadLetterOptions,
   subject: string,
   encode: () => Uint8Array,
+  once: { readonly msgID?: string } = {},
 ): Promise<number> {
   for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
     await watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);
     try {
       const letter = encode();
-      const { seq } = await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS });
+      const { seq } = await jetstream.publish(subject, letter, { ...once, timeout: PUBLISH_TIMEOUT_MS });
       const publisher = subjects.parseDead(subject)?.publisher ?? INVALID_TOKEN;
       void share.stored(subjects.dead(publisher, ANY), letter.length);
       return seq;
