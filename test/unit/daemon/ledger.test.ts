@@ -40,6 +40,16 @@ describe('the ledger of a conversation', () => {
     expect(ledger.entries(0, 1)).toEqual(entries.slice(0, 1));
   });
 
+  it('saves projections of durable entries, without those that are only decided (LEDGER-1)', async () => {
+    const { ledger, decide } = await openLedger();
+    const entries = decide('m1');
+    await ledger.append(0, entries);
+    ledger.conversation.decide(postCommand('m2', 'later'), 60_000);
+    await ledger.saveProjections();
+    const [row] = await world.runtime.store.rows();
+    expect(row).toMatchObject({ length: 2, activeAt: entries[1]?.createdAt });
+  });
+
   it('undoes entries that could not be appended (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
     world.faults.push(new Error('no space left'));

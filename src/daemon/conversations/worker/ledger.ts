@@ -84,7 +84,8 @@ export class Ledger {
   }
 
   async saveProjections(): Promise<void> {
-    await saveProjections(this.#id, this.#durable, this.conversation.entries, this.#runtime.store);
+    const entries = this.entries(0, this.#durable.length);
+    await saveProjections(this.#id, this.#durable, entries, this.#runtime.store);
   }
 
   /** LEDGER-2: only without outstanding work. */
