@@ -28,14 +28,13 @@ const PATHS = {
   plus: 'M12 5v14M5 12h14',
   stop: 'M7 7h10v10H7z',
   play: 'M8 5l11 7-11 7z',
-  why: 'M9.500 9a2.500 2.500 0 1 1 3.600 2.300c-.8.4-1.100 1-1.100 1.900M12 16.800v.2',
   chevron: 'M9 6l6 6-6 6',
   search: 'M11 5a6 6 0 1 0 0 12a6 6 0 0 0 0-12M15.500 15.500L20 20',
   more: 'M4 12h2M11 12h2M18 12h2',
   filter: 'M4 6h16M7 12h10M10 18h4',
   pin: 'M9 4h6l-1 6l3 3H7l3-3zM12 13v7',
   send: 'M5 12h13M12 6l6 6-6 6',
-  question: 'M9.500 9a2.500 2.500 0 1 1 3.600 2.300c-.8.4-1.100 1-1.100 1.900M12 16.800v.2',
+  question: 'M8 8.500a4 4 0 1 1 6 3.400c-1.300.8-2 1.500-2 3.100M12 19v.2',
 } as const;
 
 export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
