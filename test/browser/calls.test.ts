@@ -118,7 +118,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await field.fill('{"path": "@project/b.md", "content": "B"}');
     await card.getByRole('button', { name: 'Request this call' }).click();
     await expect.poll(() => card.innerText()).toContain('@project/b.md');
-    expect(await textOf(page.locator('.call').first())).toMatch(/Denied by .*@project\/b\.md/s);
+    expect(await textOf(page.locator('.call').first())).toMatch(/denied\s+Denied by .*@project\/b\.md/s);
     await card.getByRole('button', { name: 'Approve' }).click();
     await message(page, 'Noted:').waitFor();
   });

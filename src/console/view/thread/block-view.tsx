@@ -126,8 +126,9 @@ function Note({ block }: { readonly block: Extract<Block, { kind: 'note' }> }) {
   const { agent, title, content, ended, index } = block;
   const heading = (
     <>
-      {agent && <Name id={agent} />}
-      <bdi>{title}</bdi>
+      <span class="note-text">
+        {agent && <Name id={agent} />} <bdi>{title}</bdi>
+      </span>
       <span class="meta">
         <TimeOf index={index} />
       </span>

@@ -78,6 +78,7 @@ function statusOf(call: Call): string {
 }
 
 function wordOf(call: Call): string {
+  if (call.approval?.answer === 'deny') return 'denied';
   const took = call.result?.duration ?? null;
   if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;
   if (call.result) return call.result.duration === null ? 'done' : duration(call.result.duration);
