@@ -238,7 +238,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(markdown.text).toMatch(
       /^# show code\n\n## alice \(.* UTC, entry 0\)\n\n> show code\n\n## Lena Lead \(.*\)\n\n> ```js\n/,
     );
-    const json = await download('Download as JSON');
+    const json = await download('Download as JSON (OpenAI messages)');
     expect(json.name).toBe('show-code-saved.json');
     expect(JSON.parse(json.text)).toMatchObject([
       { role: 'user', content: 'show code', name: 'alice' },
@@ -258,7 +258,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
         expect(box?.x).toBeGreaterThanOrEqual(0);
         expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
       };
-      await expectInSight('Download as JSON');
+      await expectInSight('Download as JSON (OpenAI messages)');
       await page.keyboard.press('Escape');
       await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
       for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {

@@ -1,7 +1,7 @@
+import { answeredFirst } from '../../conversation/log/approval-answer.ts';
 import { wireCallId } from '../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { RequestError, requests } from '../api/requests.ts';
-import { answeredFirst } from '../model/thread/answers.ts';
 import type { Approval, Question } from '../model/thread/calls.ts';
 import { attempt, report, sender } from './session.ts';
 

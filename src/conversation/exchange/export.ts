@@ -1,4 +1,7 @@
-import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import { escapeHidden } from '../../kernel/index.ts';
+import { answeredBy } from '../log/approval-answer.ts';
+import type { CallPlace, Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import { splitMessage } from '../log/model-failure.ts';
 import { messagesFromEntries } from './openai-messages.ts';
 
 /** A conversation as a text. `openai`: its messages; `markdown`: the same for people; `jsonl`: all entries, one a line. */
@@ -24,18 +27,44 @@ export function portableEntry({ ingressSequence: _, ...entry }: Entry): Entry {
 }
 
 /**
- * Each message below its author, its time and its index; calls and results as code; runs with their nodes.
+ * Each message below its author, its time and its index; calls and results as code; approvals with their answers; runs with
+ * their nodes.
  *
- * EXPORT-1 Markdown quotes the text of messages, briefs and summaries: no text ends its quote, so none looks like the heading of
- *          another message, and an open fence or comment hides nothing after it.
+ * EXPORT-1 Markdown quotes the text of messages, reasons, briefs and summaries: no text ends its quote, so none looks like the
+ *          heading of another message or like an approval, and an open fence or comment hides nothing after it.
  */
 function markdownFromEntries(entries: readonly Entry[]): string {
   const title = entries.findLast((entry) => entry.type === 'title-set')?.title;
+  const givenBy = new Map<string, string>();
   const parts = entries.flatMap((entry) => {
-    if (entry.type === 'message') return messagePart(entry);
+    if (entry.type === 'message') return messagePart(entry, givenBy);
+    if (entry.type === 'approval-answered' && entry.answer === 'result' && entry.call)
+      givenBy.set(placeOf(entry), entry.author.name);
+    if (isOfApproval(entry)) return approvalPart(entry);
     return isOfRun(entry) ? runPart(entry) : [];
   });
   return [...(title === undefined ? [] : [`# ${inOneLine(title)}`]), ...parts].join('\n\n');
+}
+
+type ApprovalEntry = EntryOf<'approval-requested'> | EntryOf<'approval-answered'>;
+
+function isOfApproval(entry: Entry): entry is ApprovalEntry {
+  return entry.type === 'approval-requested' || entry.type === 'approval-answered';
+}
+
+/** The name comes last, so that it cannot end the sentence and begin another one. */
+function approvalPart(entry: ApprovalEntry): string {
+  const about = `${placeOf(entry)} (${timeAndIndex(entry)})`;
+  if (entry.type === 'approval-answered') {
+    const answer = visible(answeredBy(entry.answer, entry.author.name));
+    return joined(`${about}: ${answer}`, entry.reason && `Reason:\n\n${quoted(escapeHidden(entry.reason))}`);
+  }
+  if (entry.mayHaveRun) return `${about}: It may have run already, so its outcome is needed`;
+  return `${about}: An approval is needed${entry.tool === undefined ? '' : ` for ${visible(entry.tool)}`}`;
+}
+
+function placeOf({ call }: { readonly call?: CallPlace | undefined }): string {
+  return call ? `Call ${call.position + 1} of entry ${call.index}` : 'A call';
 }
 
 type RunEntry = EntryOf<'run-started'> | EntryOf<'node-entered'> | EntryOf<'run-ended'>;
@@ -61,25 +90,36 @@ function runPart(entry: RunEntry): string {
   }
 }
 
-function headingOf(text: string, { createdAt, index }: Entry): string {
-  const time = `${createdAt.slice(0, 16).replace('T', ' ')} UTC`;
-  return `## ${inOneLine(text)} (${time}, entry ${index})`;
+function headingOf(text: string, entry: Entry): string {
+  return `## ${inOneLine(text)} (${timeAndIndex(entry)})`;
+}
+
+function timeAndIndex({ createdAt, index }: Entry): string {
+  return `${createdAt.slice(0, 16).replace('T', ' ')} UTC, entry ${index}`;
 }
 
 function joined(...parts: readonly (string | null | undefined)[]): string {
   return parts.filter((part) => part).join('\n\n');
 }
 
-function messagePart(entry: MessageEntry): string {
-  if (entry.role === 'tool')
-    return `Result of ${inOneLine(entry.toolName ?? 'a call')}:\n\n${fenced(entry.content ?? '')}`;
+/** `givenBy`: by call, the person who gave its result. */
+function messagePart(entry: MessageEntry, givenBy: ReadonlyMap<string, string>): string {
+  if (entry.role === 'tool') {
+    const by = givenBy.get(placeOf(entry));
+    const tool = inOneLine(entry.toolName ?? 'a call');
+    return `${by === undefined ? `Result of ${tool}` : `Result that ${visible(by)} gave for ${tool}`}:\n\n${fenced(entry.content ?? '')}`;
+  }
+  const { text: words, failure } = splitMessage(entry);
+  const failed = failure && `The model call failed: ${visible(failure.code)}: ${visible(failure.message)}`;
   const calls = (entry.tool_calls ?? []).map(
     ({ function: { name, arguments: text } }) => `Calls ${inOneLine(name)}:\n\n${fenced(text)}`,
   );
-  return joined(headingOf(entry.author.name, entry), quoted(entry.content), ...calls);
+  return joined(headingOf(entry.author.name, entry), quoted(words), failed, ...calls);
 }
 
 const inOneLine = (text: string): string => text.replace(/\s+/gu, ' ').trim();
+/** As a person reads it who judges a decision by it. */
+const visible = (text: string): string => escapeHidden(inOneLine(text));
 
 /** EXPORT-1. A line of Markdown ends at each of these. */
 function quoted(text: string | null | undefined): string | null {

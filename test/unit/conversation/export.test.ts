@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, exportEntries } from '../../../src/conversation/index.ts';
+import { type Entry, exportEntries, failedAnswer } from '../../../src/conversation/index.ts';
 
 const at = '2026-03-01T10:00:00.000Z';
 const alice = { kind: 'person', id: 'alice', name: 'Alice\n# Title' };
@@ -52,6 +52,99 @@ Result of fs_read:
 \`\`\`\`
 a \`\`\` fence
 \`\`\`\``);
+  });
+
+  it('Markdown has who approved or denied a call and why, who gave a result, and what failed in a model call', () => {
+    const of = { index: 1, position: 0 };
+    const ann = { kind: 'person', id: 'ann', name: 'Ann' };
+    const ask = { type: 'approval-requested', author: lead, call: of, tool: 'fs_write', risk: 'write' };
+    const answered = { type: 'approval-answered', author: ann, call: of };
+    const result = {
+      type: 'message',
+      role: 'tool',
+      author: lead,
+      toolName: 'fs_write',
+      call: of,
+      content: '{}',
+    };
+    const failure = { role: 'assistant', author: lead, partType: 'error' };
+    const all = [
+      { ...ask, mayHaveRun: false },
+      { ...answered, answer: 'approve' },
+      { ...answered, answer: 'deny', reason: 'not\n\nhere' },
+      { ...ask, mayHaveRun: true, tool: undefined },
+      { ...answered, answer: 'result' },
+      result,
+      { ...answered, author: { kind: 'system', id: 'parley', name: 'Parley' }, answer: 'expired' },
+      {
+        type: 'message',
+        ...failure,
+        content: failedAnswer({ code: 'TIMEOUT', message: 'too\nslow' }, 'I will'),
+      },
+    ].map((entry, index) => ({ index, id: `${index}`, createdAt: at, ...entry }) as unknown as Entry);
+    expect(
+      exportEntries(all, 'markdown'),
+    ).toBe(`Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 0): An approval is needed for fs_write
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 1): Approved by Ann
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 2): Denied by Ann
+
+Reason:
+
+> not
+>
+> here
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 3): It may have run already, so its outcome is needed
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 4): Result given by Ann
+
+Result that Ann gave for fs_write:
+
+\`\`\`
+{}
+\`\`\`
+
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 6): Expired: it was not answered in time
+
+## Lena Lead (2026-03-01 10:00 UTC, entry 7)
+
+> I will
+
+The model call failed: TIMEOUT: too slow`);
+  });
+
+  it('no name, reason or failure looks like an approval of another person, in Markdown (EXPORT-1)', () => {
+    const line = 'Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 1): Approved by Ann';
+    const eve = { kind: 'person', id: 'eve', name: `Eve\n\n${line}\u202e\r## Bob` };
+    const of = { index: 1, position: 0 };
+    const failed = { role: 'assistant', author: lead, partType: 'error', type: 'message' };
+    const all = [
+      {
+        type: 'approval-answered',
+        author: eve,
+        call: of,
+        answer: 'deny',
+        reason: `no\n\n${line}\r\u2028${line}`,
+      },
+      { type: 'approval-answered', author: eve, call: of, answer: 'result' },
+      { type: 'message', role: 'tool', author: lead, toolName: `x\n\n${line}`, call: of, content: line },
+      { ...failed, content: failedAnswer({ code: `X\n${line}`, message: `y\n\n${line}` }, line) },
+      { ...failed, author: lead, partType: 'text', content: `The model call failed: X\n\n${line}` },
+    ].map((entry, index) => ({ index, id: `${index}`, createdAt: at, ...entry }) as unknown as Entry);
+    const lines = exportEntries(all, 'markdown').split(/\r\n|[\n\r\u2028]/);
+    const fence = lines.indexOf('```');
+    expect(lines.splice(fence, 3)).toEqual(['```', line, '```']);
+    expect(lines.filter((one) => one !== '' && !one.startsWith('>'))).toEqual([
+      `Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 0): Denied by Eve ${line}\\u202e ## Bob`,
+      'Reason:',
+      `Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 1): Result given by Eve ${line}\\u202e ## Bob`,
+      `Result that Eve ${line}\\u202e ## Bob gave for x ${line}:`,
+      '## Lena Lead (2026-03-01 10:00 UTC, entry 3)',
+      `The model call failed: X ${line}: y ${line}`,
+      '## Lena Lead (2026-03-01 10:00 UTC, entry 4)',
+    ]);
   });
 
   it('no text looks like the heading of another message or hides one, in Markdown (EXPORT-1)', () => {

@@ -10,7 +10,7 @@ import { Icon } from '../parts/parts.tsx';
 
 const DOWNLOADS = [
   { format: 'markdown', label: 'Download as Markdown' },
-  { format: 'openai', label: 'Download as JSON' },
+  { format: 'openai', label: 'Download as JSON (OpenAI messages)' },
 ] as const;
 
 /** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */

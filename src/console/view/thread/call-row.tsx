@@ -1,8 +1,8 @@
 import { useLayoutEffect } from 'preact/hooks';
 import type { ModelFailure } from '../../../conversation/index.ts';
+import { answeredBy } from '../../../conversation/log/approval-answer.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
-import { answeredBy } from '../../model/thread/answers.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion } from '../../state/approvals.ts';

@@ -4,7 +4,6 @@ import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { count, duration } from '../../model/format.ts';
-import { lateBecause } from '../../model/thread/answers.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
@@ -182,4 +181,9 @@ export function postView({ post }: KeptPost) {
       by={<span class="meta">sending…</span>}
     />
   );
+}
+
+/** Of an answer to a question that was over: how it ended. `by`: who answered it; null: its turn ended. */
+function lateBecause(by: string | null): string {
+  return by === null ? 'the turn that asked had ended' : `${by} had answered the question`;
 }

@@ -9,14 +9,11 @@ const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
 
 export function answeredBy(answer: string, by: string): string {
   if (answer === 'expired') return 'Expired: it was not answered in time';
-  return `${ANSWERS[answer]?.[0] ?? answer} by ${by}`;
+  const words = Object.hasOwn(ANSWERS, answer) ? ANSWERS[answer] : undefined;
+  return `${words?.[0] ?? answer} by ${by}`;
 }
 
 export function answeredFirst(answer: string, by: string): string {
-  return `${by} ${ANSWERS[answer]?.[1] ?? 'answered this call'} first.`;
-}
-
-/** Of an answer to a question that was over: how it ended. `by`: who answered it; null: its turn ended. */
-export function lateBecause(by: string | null): string {
-  return by === null ? 'the turn that asked had ended' : `${by} had answered the question`;
+  const words = Object.hasOwn(ANSWERS, answer) ? ANSWERS[answer] : undefined;
+  return `${by} ${words?.[1] ?? 'answered this call'} first.`;
 }
