@@ -273,4 +273,6 @@ export const agents = fields({
   ),
   /** The keys of `models`. */
   models: list(z.string()).optional(),
+  /** The slug of the agent that answers if no other rule decides. */
+  default: agent.optional(),
 });

@@ -3,7 +3,7 @@
  *
  * conversation.ts, messages.ts   one log in memory with its folds; the messages of a request, for libraries
  * log/         entries: types (team-entries.ts: those about agents), traits of each type, a reader that follows a log
- * state/       the fold: state of the conversation, knowledge of each agent, rosters, people, hired agents, usage, budgets
+ * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
  * decide/      commands to entries and effects: posts, routing (routing.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
  * tools/       the tools that act on the conversation; the port to the rules for other tools; shell commands in one form
@@ -24,7 +24,7 @@ export type { HiringRules } from './decide/decision-builder.ts';
 export type { HireRequest } from './decide/hiring.ts';
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
 export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
-export { mentions, route } from './decide/routing.ts';
+export { route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export { EXPORT_FORMATS, type ExportFormat, exportEntries, portableEntry } from './exchange/export.ts';
 export { entriesFromMessages } from './exchange/legacy-messages.ts';
@@ -58,6 +58,7 @@ export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/redu
 export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
 export { transcript } from './reduction/transcript.ts';
 export { sizeOf } from './reduction/view-groups.ts';
+export { mentions } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
 export { accountsOf, type HireAccount } from './state/hired.ts';

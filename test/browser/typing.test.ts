@@ -34,6 +34,34 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect(await draft(page)).toBe('nice');
   });
 
+  it('the page says who gets a message, whose question it answers, and which name is none', async () => {
+    const page = await stage.look();
+    const to = () => textOf(page.locator('#recipients'));
+    const says = (text: string) => expect.poll(to).toBe(text);
+    await page.getByLabel('Message').waitFor();
+    await says('To Lena Lead');
+    await page.getByLabel('Message').fill('@dev @nobody');
+    await says('To Dev <b>Ops</b>There is no agent @nobody.');
+    await page.getByLabel('Message').fill('ask me, please');
+    await page.getByLabel('Message').press('Enter');
+    await page.getByLabel('Your answer').waitFor();
+    await says('Answers the question of Lena Lead');
+    await post('busy', '@dev slowly');
+    const busy = await stage.look('#/c/busy');
+    await expect
+      .poll(() => textOf(busy.locator('#recipients')))
+      .toBe('To Lena Lead, not to Dev <b>Ops</b>, at work');
+  });
+
+  it('a message with the name of an agent is not posted', async () => {
+    const page = await stage.look('#/new');
+    await page.getByLabel('What is your name?').fill('Lena Lead');
+    await write(page, 'hello');
+    expect(await textOf(page.getByRole('alert'))).toContain('Not sent: “Lena Lead” is the name of an agent.');
+    expect(await draft(page)).toBe('hello');
+    expect((await stage.api<{ letters: unknown[] }>('GET', 'dead-letters')).letters).toEqual([]);
+  });
+
   it('words that are typed beside a field answer nothing and leave no page, a single key does (KEYS-3)', async () => {
     await post('risky', 'write it');
     const page = await stage.look('#/c/risky');

@@ -159,9 +159,9 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     await page.locator('.composer').waitFor();
     const ways = await page.getByLabel('Delivery').locator('option').allInnerTexts();
     expect(ways).toEqual([
-      'Steer: they read it during their turn',
-      'Queue: they answer it after their turn',
-      'Interrupt: it ends their turn, they answer it now',
+      'Steer: read during the turn',
+      'Queue: answered after the turn',
+      'Interrupt: ends the turn',
     ]);
   });
 });

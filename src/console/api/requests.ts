@@ -10,6 +10,8 @@ export interface AgentCard {
   readonly slug: string;
   readonly name: string;
   readonly description: string;
+  readonly phases: readonly string[];
+  readonly modes: readonly Mode[];
   /** Its key in `models`; absent: its program calls one. */
   readonly model?: string;
 }
@@ -150,7 +152,7 @@ const of = (conversation: string) => `conversations/${encodeURIComponent(convers
 export const requests = {
   identity: () => ask<Identity>('GET', 'identity'),
   /** `models`: names for a what-if; absent from an older daemon. */
-  agents: () => ask<{ agents: AgentCard[]; models?: string[] }>('GET', 'agents'),
+  agents: () => ask<{ agents: AgentCard[]; models?: string[]; default?: string }>('GET', 'agents'),
   phases: () => ask<{ phases: { phase: string; description: string }[] }>('GET', 'phases'),
   workflows: () => ask<{ workflows: Workflow[] }>('GET', 'workflows'),
   entries: (conversation: string, from: number, limit: number) =>

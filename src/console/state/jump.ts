@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
 import { focusSelected } from './keys.ts';
-import { go, linkTo } from './route.ts';
+import { go, isAt, linkTo } from './route.ts';
 
 /** The position of the block that a jump led to: it is marked for a moment. */
 export const pointed = signal<number | null>(null);
@@ -46,7 +46,7 @@ export function whenReady(link: string, isReady: () => boolean, action: () => vo
   const givenUp = performance.now() + READY_WITHIN_MS;
   const look = () => {
     if (location.hash !== link) return;
-    if (isReady()) requestAnimationFrame(action);
+    if (isAt(link) && isReady()) requestAnimationFrame(action);
     else if (performance.now() < givenUp) requestAnimationFrame(look);
   };
   requestAnimationFrame(look);

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
-import { access, isAway, noteSigned, owner, report, sender } from './session.ts';
+import { access, isAway, nameFault, noteSigned, owner, report, sender } from './session.ts';
 
 /**
  * The posts of this tab that the daemon has not confirmed.
@@ -74,6 +74,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
   const post = { id: crypto.randomUUID(), ...message, ...sender() };
   try {
     checkSize(post);
+    if (nameFault.peek() !== null) throw new Error(`Not sent: ${nameFault.peek()}`); // each post would be refused
   } catch (error) {
     report(error);
     return false;

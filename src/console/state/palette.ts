@@ -1,12 +1,13 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { type FoundMessage, requests } from '../api/requests.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
-import { refusalText, searchQueryOf } from '../model/list/search-query.ts';
+import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
+import { opened } from './conversation.ts';
 import { rows } from './conversations.ts';
 import { showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';
 import { go, linkTo, route } from './route.ts';
-import { agents, mayPost } from './session.ts';
+import { agents, mayPost, phases } from './session.ts';
 
 /** The palette: jumps to conversations, agents and messages. */
 
@@ -42,7 +43,8 @@ export const choices = computed<readonly Choice[]>(() => {
     wanted === '' || hasFilter || !mayPost.value
       ? []
       : agents.value.filter(({ slug, name }) => fits(slug, name));
-  const listed = hasFilter ? [] : rows.value.filter(({ id, title }) => fits(id, title ?? ''));
+  const here = wanted === '' && route.value.page === 'conversation' ? route.value.id : null;
+  const listed = hasFilter ? [] : rows.value.filter(({ id, title }) => id !== here && fits(id, title ?? ''));
   const newest = [...listed].sort(newestFirst);
   return [
     ...team.slice(0, MOST_AGENTS).map((agent): Choice => ({ kind: 'agent', ...agent })),
@@ -53,6 +55,14 @@ export const choices = computed<readonly Choice[]>(() => {
       ),
     ...answer.value.hits.map((hit): Choice => ({ kind: 'message', hit })),
   ];
+});
+
+/** Why the list is empty; null: it may have something soon, or nothing fits. */
+export const nothing = computed<string | null>(() => {
+  const hired = opened.value?.thread.hired ?? []; // those of other conversations are not known
+  const team = [...agents.value.map(({ slug }) => slug), ...hired];
+  const table = phases.value.map(({ phase }) => phase);
+  return whyNothing(searchQueryOf(typed.value), { agent: team, phase: table });
 });
 
 /** With a conversation: finds its messages only. */
@@ -82,7 +92,7 @@ export function keepSearching(): () => void {
   return effect(() => {
     const { q, filters } = searchQueryOf(typed.value);
     void route.value;
-    if (!isPaletteOpen.value || q.trim().length < 2) {
+    if (!isPaletteOpen.value || q.trim().length < SHORTEST) {
       batch(() => {
         isSearching.value = false;
         answer.value = { hits: [], pending: 0, failure: null };

@@ -62,12 +62,19 @@ export const linkTo = {
 };
 
 export const route = signal<Route>(routeOf(location.hash));
+let read = location.hash;
 let conversation: string | null = null;
 addEventListener('hashchange', () => {
   if (route.value.page === 'conversation') conversation = linkTo.conversation(route.value.id);
   else if (route.value.page === 'list') conversation = null;
-  route.value = routeOf(location.hash);
+  read = location.hash;
+  route.value = routeOf(read);
 });
+
+/** Whether `route` has this link; the address has it a moment before. */
+export function isAt(link: string): boolean {
+  return read === link;
+}
 
 /** The conversation that the person left for this page; null: none. */
 export function lastConversation(): string | null {

@@ -20,6 +20,8 @@ export const access = signal<Access>('asking');
 export const identity = signal<Identity | null>(null);
 export const agents = signal<readonly AgentCard[]>([]);
 export const models = signal<readonly string[]>([]);
+/** It answers if no other rule decides; null: a daemon of an older version. */
+export const defaultAgent = signal<string | null>(null);
 export const phases = signal<readonly { readonly phase: string; readonly description: string }[]>([]);
 export const workflows = signal<readonly Workflow[]>([]);
 /** The person's name on messages; empty: the publisher. */
@@ -51,6 +53,7 @@ export async function enter(): Promise<void> {
     ]);
     agents.value = roster.agents;
     models.value = roster.models ?? [];
+    defaultAgent.value = roster.default ?? null;
     phases.value = table.phases;
     workflows.value = runs.workflows;
     access.value = 'granted';

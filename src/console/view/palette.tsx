@@ -11,6 +11,7 @@ import {
   isPaletteOpen,
   isSearching,
   keepSearching,
+  nothing,
   typed,
 } from '../state/palette.ts';
 import { Avatar } from './parts/parts.tsx';
@@ -113,7 +114,7 @@ function hintOf(count: number): ComponentChildren {
   if (failure !== null) return `Messages cannot be searched: ${failure}`;
   if (pending > 0) return `The index is being built: ${pending} conversations are missing.`;
   if (isSearching.value) return 'Searching…';
-  if (count === 0) return 'Nothing matches.';
+  if (count === 0) return nothing.value ?? 'Nothing matches.';
   return ['Filters', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
 }
 

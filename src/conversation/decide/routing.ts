@@ -1,6 +1,7 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type Entry, placeOfCallId, wireCallId } from '../log/entry.ts';
-import type { AgentCard, Roster } from '../state/roster.ts';
+import { agentByState, mentions } from '../state/answering.ts';
+import type { Roster } from '../state/roster.ts';
 import type { ConversationState, OpenCall } from '../state/state.ts';
 
 /**
@@ -92,57 +93,6 @@ export function questionFor(
 
 function isQuestion(entry: Entry | undefined): boolean {
   return entry?.type === 'message' && entry.tool_calls?.some((call) => call.function.name === 'ask') === true;
-}
-
-/** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */
-function agentByState(state: ConversationState, roster: Roster): string {
-  const { activeAgent, phase, mode, run } = state;
-  if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
-  if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;
-  return (
-    preferredAgent((agent) => agent.phases.includes(phase), state, roster) ??
-    preferredAgent((agent) => agent.modes.includes(mode), state, roster) ??
-    roster.defaultAgent
-  );
-}
-
-/** Of several matching agents: the active one, else the default one, else the first slug in order. */
-function preferredAgent(
-  fits: (agent: AgentCard) => boolean,
-  state: ConversationState,
-  roster: Roster,
-): string | undefined {
-  const fitting = [...roster.agents.values()].filter(fits).map((agent) => agent.slug);
-  const preferred = [state.activeAgent, roster.defaultAgent].find(
-    (slug) => slug !== null && fitting.includes(slug),
-  );
-  return preferred ?? fitting[0];
-}
-
-const MENTION = /(?<![\p{L}\p{N}_])@([a-z0-9][a-z0-9-]*)(?![\p{L}\p{N}_])/giu;
-
-/** The known agents that a text mentions, in the order of their first mention. */
-export function mentions(content: string, roster: Roster): string[] {
-  if (!content.includes('@')) return [];
-  const found = new Set<string>();
-  for (const match of content.matchAll(MENTION)) {
-    const slug = longestKnownSlug((match[1] ?? '').toLowerCase(), roster);
-    if (slug !== undefined) found.add(slug);
-  }
-  return [...found];
-}
-
-/** Maximum length of a slug: longer words are not looked up. */
-const LONGEST_SLUG = 64;
-
-/** `@dev-ops` is dev-ops if that agent exists, else dev followed by text; `@developer` is never dev. */
-function longestKnownSlug(word: string, roster: Roster): string | undefined {
-  for (let end = word.length; end > 0; end = word.lastIndexOf('-', end - 1)) {
-    if (end > LONGEST_SLUG) continue;
-    const candidate = word.slice(0, end);
-    if (roster.agents.has(candidate)) return candidate;
-  }
-  return undefined;
 }
 
 function unknownAgent(unknown: readonly string[], roster: Roster): Refusal {

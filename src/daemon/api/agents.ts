@@ -28,7 +28,11 @@ export async function listAgents(
       ...modelOf(card, team),
     };
   });
-  return { agents: await Promise.all(agents), models: team.models.names };
+  return {
+    agents: await Promise.all(agents),
+    models: team.models.names,
+    default: team.rules.roster.defaultAgent,
+  };
 }
 
 function personaOf({ slug, runtime }: AgentCard, { agents }: Team) {
@@ -55,7 +59,7 @@ export function listTools({ toolbox }: Team): AnswerOf<'tools'> {
   return { tools, servers: toolbox.servers?.() ?? [] };
 }
 
-/** Merges the answers of several daemons; the first is this daemon's own. */
+/** Merges the answers of several daemons; the first is this daemon's own, which has what is the same in all. */
 export function mergeAgents<Agent extends { readonly slug: string; readonly status: string }>(
   pages: readonly { readonly agents: readonly Agent[] }[],
 ): { readonly agents: readonly Agent[] } {
@@ -68,5 +72,5 @@ export function mergeAgents<Agent extends { readonly slug: string; readonly stat
   const agents = own?.agents.map((agent) =>
     running.has(agent.slug) ? { ...agent, status: 'running' } : agent,
   );
-  return { agents: agents ?? [] };
+  return { ...own, agents: agents ?? [] };
 }

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { partsOf, refusalText, searchQueryOf } from '../../../src/console/model/list/search-query.ts';
+import {
+  partsOf,
+  refusalText,
+  searchQueryOf,
+  whyNothing,
+} from '../../../src/console/model/list/search-query.ts';
 
 describe('what a person types to search', () => {
   it('filters are taken out of the words', () => {
@@ -29,6 +34,16 @@ describe('what a person types to search', () => {
   it('a refusal names the filter alone', () => {
     expect(refusalText('search: after: expected a time')).toBe('after: expected a time');
     expect(refusalText('The daemon does not answer')).toBe('The daemon does not answer');
+  });
+
+  it('a filter alone, and one that names nothing, say so', () => {
+    const why = (text: string) =>
+      whyNothing(searchQueryOf(text), { agent: ['dev', 'lead'], phase: ['chat'] });
+    expect(why('agent:dev')).toBe('Add a word of the messages, with two letters or more.');
+    expect(why('agent:nobody word')).toBe('agent:nobody names none of: dev, lead.');
+    expect(why('phase:foo word')).toBe('phase:foo names none of: chat.');
+    for (const text of ['', 'word', 'agent:dev word', 'in:demo phase:chat word'])
+      expect(why(text)).toBe(null);
   });
 
   it('a snippet is split at its found words', () => {

@@ -14,6 +14,11 @@ describe('merged answers of several daemons', () => {
     expect(mergeAgents([])).toEqual({ agents: [] });
   });
 
+  it('keep the models and the default agent of the own answer', () => {
+    const own = { agents: [], models: ['default'], default: 'lead' };
+    expect(mergeAgents([own, own])).toEqual(own);
+  });
+
   describe('list conversations', () => {
     const row = (id: string, length: number) => ({ id, length });
     const page = (next: string | null, ...conversations: { id: string; length: number }[]) => ({

@@ -31,6 +31,25 @@ export function searchQueryOf(text: string): SearchQuery {
   return { q: q.trimStart(), filters };
 }
 
+/** Why nothing can be found, before the daemon is asked; null: something may. `known`: the values of a filter, where all are known. */
+export function whyNothing(
+  { q, filters }: SearchQuery,
+  known: Readonly<Record<string, readonly string[]>>,
+): string | null {
+  for (const [prefix, field] of Object.entries(FIELDS)) {
+    const value = filters[field];
+    const values = known[field];
+    if (value !== undefined && values?.includes(value) === false)
+      return `${prefix}:${value} names none of: ${values.join(', ')}.`;
+  }
+  return Object.keys(filters).length > 0 && q.trim().length < SHORTEST
+    ? 'Add a word of the messages, with two letters or more.'
+    : null;
+}
+
+/** Characters of a text that is searched for. */
+export const SHORTEST = 2;
+
 /** A snippet in parts; the found words are marked. */
 export function partsOf(
   snippet: string,

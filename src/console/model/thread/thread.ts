@@ -44,7 +44,9 @@ export class Thread {
   phase = 'chat';
   mode: Mode = 'agent';
   activeAgent: string | null = null;
-  run: { readonly workflowId: string; readonly node: string } | null = null;
+  run: { readonly workflowId: string; readonly node: string; readonly agent: string | null } | null = null;
+  /** The agents that were hired here and not dismissed. */
+  readonly hired = new Set<string>();
   runs: readonly Run[] = [];
   isStopped = false;
 
@@ -177,11 +179,11 @@ export class Thread {
         if (entry.activeAgent !== undefined) this.activeAgent = entry.activeAgent;
         break;
       case 'run-started':
-        this.run = { workflowId: entry.workflowId, node: '' };
+        this.run = { workflowId: entry.workflowId, node: '', agent: null };
         this.runs = runsWith(this.runs, entry);
         break;
       case 'node-entered':
-        this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node };
+        this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node, agent: entry.agent ?? null };
         this.runs = runsWith(this.runs, entry);
         break;
       case 'run-ended':
@@ -194,9 +196,12 @@ export class Thread {
         break;
       case 'agent-hired':
         this.authors.set(entry.agent, entry.name);
+        this.hired.add(entry.agent);
+        break;
+      case 'agent-dismissed':
+        this.hired.delete(entry.agent);
         break;
       case 'forked':
-      case 'agent-dismissed':
       case 'team-changed':
         break;
       default:

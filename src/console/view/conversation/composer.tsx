@@ -2,17 +2,18 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt } from '../../model/mention.ts';
-import { ownMessages, useThread } from '../../state/conversation.ts';
+import { recipientsOf } from '../../model/recipients.ts';
+import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
-import { agents, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
+import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
 import { NameFault, NameField } from '../parts/name-field.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
 
 /** What happens to a message to an agent at work. */
 const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
-  { delivery: 'steer', means: 'Steer: they read it during their turn' },
-  { delivery: 'queue', means: 'Queue: they answer it after their turn' },
-  { delivery: 'interrupt', means: 'Interrupt: it ends their turn, they answer it now' },
+  { delivery: 'steer', means: 'Steer: read during the turn' },
+  { delivery: 'queue', means: 'Queue: answered after the turn' },
+  { delivery: 'interrupt', means: 'Interrupt: ends the turn' },
 ];
 
 interface ComposerProps {
@@ -39,6 +40,7 @@ export function Composer({ onPost, place }: ComposerProps) {
     >
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
+      <To content={writing.text} place={place} />
       <div class="field">
         <textarea
           id="composer"
@@ -46,6 +48,7 @@ export function Composer({ onPost, place }: ComposerProps) {
           rows={Math.min(writing.text.split('\n', 8).length, 8)}
           placeholder="Write a message, @ to name an agent"
           aria-label="Message"
+          aria-describedby="recipients"
           aria-haspopup="listbox"
           aria-controls="suggestions"
           aria-autocomplete="list"
@@ -82,6 +85,24 @@ export function Composer({ onPost, place }: ComposerProps) {
         </span>
       </div>
     </form>
+  );
+}
+
+/** Who gets the message. */
+function To({ content, place }: { readonly content: string; readonly place: string }) {
+  const thread = useThread()?.thread ?? null;
+  if (defaultAgent.value === null) return null;
+  const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
+  const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
+  return (
+    <p id="recipients" class="muted">
+      {to.isAnswer ? 'Answers the question of ' : 'To '}
+      <bdi class="names">{names(to.slugs)}</bdi>
+      {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
+      {to.unknown.length > 0 && (
+        <span class="unknown">There is no agent {to.unknown.map((word) => `@${word}`).join(', ')}.</span>
+      )}
+    </p>
   );
 }
 

@@ -1,0 +1,48 @@
+import {
+  type Answerers,
+  agentByState,
+  mentions,
+  unknownMentions,
+} from '../../conversation/state/answering.ts';
+import type { Thread } from './thread/thread.ts';
+
+/** Who gets a message while it is written, by the rules of the daemon (`conversation/decide/routing.ts`). Pure. */
+
+export interface Recipients {
+  readonly slugs: readonly string[];
+  /** One of them waits for this answer. */
+  readonly isAnswer: boolean;
+  /** Agents at work that do not get it, where none of the others has a turn. */
+  readonly missed: readonly string[];
+  /** Words after an `@` that name no agent. */
+  readonly unknown: readonly string[];
+}
+
+type Agent = Answerers['agents'] extends ReadonlyMap<string, infer One> ? One : never;
+
+/** `thread`: null for a new conversation. */
+export function recipientsOf(
+  content: string,
+  thread: Thread | null,
+  agents: readonly Agent[],
+  defaultAgent: string,
+): Recipients {
+  const hired = [...(thread?.hired ?? [])].map((slug): Agent => ({ slug, phases: [], modes: [] }));
+  const team = { agents: new Map([...agents, ...hired].map((one) => [one.slug, one])), defaultAgent };
+  const askers = (thread?.questions ?? []).map(({ agent }) => agent).filter((slug) => team.agents.has(slug));
+  const mentioned = mentions(content, team);
+  const { activeAgent, phase, mode, run } = thread ?? NEW;
+  const next = askers[0] ?? agentByState({ activeAgent, phase, mode, run }, team);
+  const slugs = mentioned.length > 0 ? mentioned : [next];
+  const statusOf = (slug: string) => thread?.agents.get(slug)?.status ?? 'idle';
+  const running = [...(thread?.agents.keys() ?? [])].filter((slug) => statusOf(slug) === 'running');
+  const hasTurn = slugs.some((slug) => statusOf(slug) !== 'idle');
+  return {
+    slugs,
+    isAnswer: slugs.some((slug) => askers.includes(slug)),
+    missed: hasTurn ? [] : running,
+    unknown: unknownMentions(content, team),
+  };
+}
+
+const NEW = { activeAgent: null, phase: 'chat', mode: 'agent', run: null } as const;

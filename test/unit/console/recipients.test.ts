@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { recipientsOf } from '../../../src/console/model/recipients.ts';
+import { Thread } from '../../../src/console/model/thread/thread.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
+
+const AGENTS = [
+  { slug: 'dev', phases: ['execute'], modes: [] },
+  { slug: 'lead', phases: [], modes: [] },
+  { slug: 'slow', phases: [], modes: ['run' as const] },
+];
+
+const entry = (type: string, more: object) =>
+  ({
+    type,
+    author: { kind: 'agent', id: 'lead', name: 'lead' },
+    createdAt: '2026-01-01T00:00:00Z',
+    ...more,
+  }) as unknown as Entry;
+
+function threadOf(...entries: Entry[]): Thread {
+  const thread = new Thread();
+  for (const [index, one] of entries.entries()) thread.add({ ...one, index });
+  return thread;
+}
+
+const to = (content: string, thread: Thread | null = null) => recipientsOf(content, thread, AGENTS, 'lead');
+
+describe('the recipients of a message that is being written', () => {
+  it('a new conversation begins with the default agent, unless the text names another one', () => {
+    expect(to('hello')).toEqual({ slugs: ['lead'], isAnswer: false, missed: [], unknown: [] });
+    expect(to('@slow and @dev: hello').slugs).toEqual(['slow', 'dev']);
+  });
+
+  it('words after an @ that name no agent are reported, addresses of mail are not', () => {
+    expect(to('@nobody, @dev-ops, @Nobody, ann@example.org')).toMatchObject({
+      slugs: ['dev'],
+      unknown: ['nobody'],
+    });
+  });
+
+  it.each([
+    ['the active agent in mode agent', [entry('handoff', { from: 'lead', to: 'slow' })], 'slow'],
+    ['the agent of the phase', [entry('phase-entered', { from: 'chat', to: 'execute', by: 'ann' })], 'dev'],
+    [
+      'the agent of the current node in mode run',
+      [
+        entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' }),
+        entry('run-started', { runId: 'r', workflowId: 'w' }),
+        entry('node-entered', { runId: 'r', node: 'n', agent: 'dev' }),
+      ],
+      'dev',
+    ],
+    ['the agent of the mode', [entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' })], 'slow'],
+    [
+      'an agent that was hired here and is active',
+      [
+        entry('agent-hired', { agent: 'temp', name: 'Temp', by: 'lead' }),
+        entry('handoff', { from: 'lead', to: 'temp' }),
+      ],
+      'temp',
+    ],
+    [
+      'the default agent after the active one was dismissed',
+      [
+        entry('agent-hired', { agent: 'temp', name: 'Temp', by: 'lead' }),
+        entry('handoff', { from: 'lead', to: 'temp' }),
+        entry('agent-dismissed', { agent: 'temp', by: 'lead' }),
+      ],
+      'lead',
+    ],
+  ])('without a name, it is %s', (_, entries, expected) => {
+    expect(to('hello', threadOf(...entries)).slugs).toEqual([expected]);
+  });
+
+  it('an open question gets the message, and says so, also if the text names its agent', () => {
+    const ask = { function: { name: 'ask', arguments: '{"question":"Which?"}' }, id: 'c', type: 'function' };
+    const asked = threadOf(
+      entry('turn-started', { agent: 'slow', turnId: 't', trigger: [] }),
+      entry('message', {
+        role: 'assistant',
+        content: '',
+        tool_calls: [ask],
+        author: { kind: 'agent', id: 'slow', name: 'slow' },
+      }),
+    );
+    expect(to('red', asked)).toMatchObject({ slugs: ['slow'], isAnswer: true });
+    expect(to('@slow red', asked)).toMatchObject({ slugs: ['slow'], isAnswer: true });
+    expect(to('@dev red', asked)).toMatchObject({ slugs: ['dev'], isAnswer: false });
+  });
+
+  it('agents at work that do not get it are named, unless its recipient has a turn, too', () => {
+    const started = (agent: string) => entry('turn-started', { agent, turnId: agent, trigger: [] });
+    expect(to('stop', threadOf(started('slow')))).toMatchObject({ slugs: ['lead'], missed: ['slow'] });
+    expect(to('stop', threadOf(started('slow'), started('lead')))).toMatchObject({ missed: [] });
+    expect(to('@slow stop', threadOf(started('slow')))).toMatchObject({ slugs: ['slow'], missed: [] });
+  });
+});
