@@ -126,6 +126,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await panel.getByRole('button', { name: 'Fork' }).click();
     await expect.poll(() => page.url()).toMatch(/#\/c\/again$/);
     await message(page, 'Noted: second').waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
   });
 
   it('an operator tries another model and another persona, and sees the answers beside the recorded one', async () => {

@@ -38,6 +38,12 @@ export function writeIn(conversation: string): void {
   whenReady(linkTo.conversation(conversation), isShown, () => field()?.focus());
 }
 
+/** The same where a pointer hovers. On a phone the keyboard would cover the thread, so that it only opens. */
+export function openToWrite(conversation: string): void {
+  if (matchMedia('(hover: hover)').matches) writeIn(conversation);
+  else go(linkTo.conversation(conversation));
+}
+
 const READY_WITHIN_MS = 10_000;
 
 /** Goes to a page, and acts when it is loaded, unless the person has left it. */

@@ -4,9 +4,9 @@ import { newestFirst, timeOf } from '../model/list/list.ts';
 import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { opened } from './conversation.ts';
 import { rows } from './conversations.ts';
-import { showEntry, whenReady } from './jump.ts';
+import { openToWrite, showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';
-import { go, linkTo, route } from './route.ts';
+import { linkTo, route } from './route.ts';
 import { agents, mayPost, phases } from './session.ts';
 
 /** The palette: jumps to conversations, agents and messages. */
@@ -77,7 +77,7 @@ export function openPalette(conversation?: string): void {
 
 export function choose(choice: Choice): void {
   isPaletteOpen.value = false;
-  if (choice.kind === 'conversation') go(linkTo.conversation(choice.id));
+  if (choice.kind === 'conversation') openToWrite(choice.id);
   else if (choice.kind === 'agent')
     whenReady(
       linkTo.new,

@@ -39,6 +39,7 @@ function Console() {
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;
+    isHelpOpen.value = false; // it would cover another page
     if (at.page === 'conversation') open(at.id);
     else close();
   });

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/thread/turns.ts';
 import { opened } from '../../state/conversation.ts';
-import { go, linkTo } from '../../state/route.ts';
+import { openToWrite } from '../../state/jump.ts';
 import { isOperator, sender } from '../../state/session.ts';
 import { PanelForm } from './panel-form.tsx';
 
@@ -22,7 +22,7 @@ export function Fork({ id, index }: { readonly id: string; readonly index: numbe
   if (!isOperator.value) return <p class="muted aside">Your token may not fork a conversation.</p>;
   const fork = async () => {
     await requests.fork(id, { as: name.trim(), at, ...sender() });
-    go(linkTo.conversation(name.trim()));
+    openToWrite(name.trim());
   };
   return (
     <PanelForm class="account panel-form" action="Fork" isDisabled={name.trim() === ''} onSubmit={fork}>

@@ -30,6 +30,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
   const label = (change: { title?: string; archived?: boolean }) => {
     const isRead = !isNew(row);
     close();
+    if (change.archived !== undefined) focusBeside(row.id);
     void attempt(() => requests.label(row.id, { ...change, ...sender() })).then((isDone) => {
       if (isDone && isRead) keepRead(row);
     });
@@ -67,6 +68,13 @@ function Menu({ row }: { readonly row: ConversationRow }) {
       </div>
     </dialog>
   );
+}
+
+/** The next row, or the one before the last: the row itself leaves the list. */
+function focusBeside(id: string): void {
+  const here = document.getElementById(`title-${id}`)?.closest('li');
+  const beside = here?.nextElementSibling ?? here?.previousElementSibling;
+  beside?.querySelector<HTMLElement>('.row')?.focus();
 }
 
 interface RenameProps {

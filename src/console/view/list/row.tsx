@@ -1,7 +1,7 @@
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { type ConversationRow, hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
-import { writeIn } from '../../state/jump.ts';
+import { openToWrite } from '../../state/jump.ts';
 import { isNew, pins } from '../../state/marks.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
@@ -25,7 +25,7 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
         title={row.id}
         aria-current={isOpen ? 'page' : undefined}
         onClick={(event) => {
-          if (isPlainClick(event)) writeIn(row.id);
+          if (isPlainClick(event)) openToWrite(row.id);
         }}
       >
         <span class="heading">
@@ -63,9 +63,9 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
   );
 }
 
-/** With a mouse, here: a key leaves the focus in the list, and on a phone the keyboard would cover the thread. */
+/** With the pointer, here: a key leaves the focus in the list. */
 function isPlainClick({ detail, ctrlKey, metaKey, shiftKey }: MouseEvent): boolean {
-  return detail > 0 && !ctrlKey && !metaKey && !shiftKey && matchMedia('(hover: hover)').matches;
+  return detail > 0 && !ctrlKey && !metaKey && !shiftKey;
 }
 
 /** The daemon does not list it yet. */

@@ -1,0 +1,72 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, pressAlone, type Stage } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** The daemon sends changes of the list within a second. */
+const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
+
+describe.skipIf(chromiumPath === null)('the keyboard and the list of conversations in Chromium', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+    for (const title of ['First', 'Second', 'Third', 'Fourth'])
+      await stage.api('POST', `conversations/${title.toLowerCase()}/messages`, {
+        content: `${title} words`,
+        publisher: 'alice',
+      });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
+  const focused = (page: Page) =>
+    page.evaluate<string>(
+      'document.activeElement.id || document.querySelector(".row:focus .title")?.innerText',
+    );
+  const organize = async (page: Page, title: string, action: string) => {
+    await row(page, title).locator('.row').focus();
+    await pressAlone(page, 'm');
+    await page.getByRole('button', { name: action, exact: true }).press('Enter');
+  };
+
+  it('a conversation that is chosen in the palette has the focus in its message field, except on a phone', async () => {
+    const choose = async (page: Page) => {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('Second words');
+      await page.getByRole('option', { name: 'Second words' }).first().waitFor();
+      await page.keyboard.press('Enter');
+      await message(page, 'Second words').first().waitFor();
+    };
+    const page = await stage.look('#/c/first');
+    await message(page, 'First words').first().waitFor();
+    await choose(page);
+    await until(() => focused(page)).toBe('composer');
+    const phone = await stage.look('#/c/first', { hasTouch: true, isMobile: true });
+    await choose(phone);
+    expect(await focused(phone)).not.toBe('composer');
+  });
+
+  it('a conversation that leaves the list by the keyboard passes the focus to the row beside it', async () => {
+    const page = await stage.look();
+    await row(page, 'Fourth words').waitFor();
+    await organize(page, 'Third words', 'Archive');
+    await row(page, 'Third words').waitFor({ state: 'detached' });
+    expect(await focused(page)).toBe('Second words');
+    await organize(page, 'First words', 'Archive');
+    await row(page, 'First words').waitFor({ state: 'detached' });
+    expect(await focused(page)).toBe('Second words');
+  });
+
+  it('the keys are hidden when another page is opened', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    await page.evaluate("location.hash = '#/inbox'");
+    await page.getByRole('button', { name: 'Keys' }).click();
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.goBack();
+    await message(page, 'Second words').first().waitFor();
+    expect(await page.getByRole('dialog', { name: 'Keys' }).isVisible()).toBe(false);
+  });
+});
