@@ -50,7 +50,7 @@ export function overBudget(
   const usd = budget.usedUsd + reserved.reduce((sum, item) => sum + item.usd, 0);
   const { tokensPerConversation, usdPerConversation } = budget;
   if (tokensPerConversation !== null && tokens > tokensPerConversation) {
-    const message = `${budget.usedTokens} tokens are used, and the next call may take it to ${tokens}; the limit is ${tokensPerConversation}`;
+    const message = `${grouped(budget.usedTokens)} tokens are used, and the next call may take it to ${grouped(tokens)}; the limit is ${grouped(tokensPerConversation)}`;
     return { name: 'tokensPerConversation', message };
   }
   if (usdPerConversation !== null && usd > usdPerConversation) {
@@ -59,3 +59,6 @@ export function overBudget(
   }
   return null;
 }
+
+/** 112,897 */
+const grouped = (tokens: number): string => tokens.toLocaleString('en');

@@ -203,7 +203,7 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
     const failure = cut && emptyAnswerFailure(cut);
     const more = failure ? `: ${failure.code}: ${failure.message}` : '';
     const resume = context.command(`resume ${conversation}`);
-    const next = outcome === 'limited' ? `; ${afterLimit(limit, resume)}` : '';
+    const next = outcome === 'limited' ? `; ${afterLimit(limit, resume, context.command('reload'))}` : '';
     context.note(`parley: ${ended}${more}${next}`);
   }
   for (const { agent, by } of watch.cut)
@@ -212,9 +212,9 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
 }
 
 /** Limits of tokens and money apply to the conversation, so a new turn would reach them again. */
-function afterLimit(limit: string | undefined, resume: string): string {
+function afterLimit(limit: string | undefined, resume: string, reload: string): string {
   const isOfConversation = limit === 'tokensPerConversation' || limit === 'usdPerConversation';
   return isOfConversation
-    ? `raise limits.${limit} in parley.yaml, restart the daemon, then \`${resume}\``
+    ? `raise limits.${limit} in parley.yaml, then \`${reload}\` and \`${resume}\``
     : `\`${resume}\` begins another`;
 }

@@ -65,7 +65,7 @@ it.each(['tokensPerConversation', 'usdPerConversation'])(
     expect(ran.code).toBe(1);
     expect(ran.err).toMatch(
       new RegExp(
-        ` limited; raise limits\\.${name} in parley\\.yaml, restart the daemon, then \`\\S+ resume c\`\\n$`,
+        ` limited; raise limits\\.${name} in parley\\.yaml, then \`\\S+ reload\` and \`\\S+ resume c\`\\n$`,
       ),
     );
     expect(ran.err).not.toContain('begins another');

@@ -50,6 +50,12 @@ describe('what needs a person', () => {
     );
     expect(first?.kind === 'question' && first.question.question).toBe('Which?');
     expect(second?.kind === 'question' && second.question.question).toBe('How many?');
+    const limit = { type: 'limit-reached', limit: 'turnSeconds', content: 'It took too long' } as Entry;
+    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, limit)).toEqual({
+      kind: 'ended',
+      text: 'It took too long',
+      code: 'turnSeconds',
+    });
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, undefined)).toEqual({ kind: 'elsewhere' });
   });
 });

@@ -11,7 +11,7 @@ import {
   shortId,
 } from '../../../src/console/model/format.ts';
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
-import { adviceOnFailure } from '../../../src/console/model/thread/failure.ts';
+import { adviceOn } from '../../../src/console/model/thread/failure.ts';
 import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/thread/people.ts';
 
 describe('the arguments of a call in the console', () => {
@@ -128,17 +128,39 @@ describe('numbers in the console', () => {
   });
 });
 
-describe('what to do about a failed model call', () => {
+describe('what to do about a failed model call or a limit', () => {
   it.each(['UNAUTHORIZED', 'NOT_FOUND', 'BAD_REQUEST', 'QUOTA_EXHAUSTED', 'REDIRECTED'])(
     '%s names the keys of the model and the command that tests it',
     (code) => {
-      expect(adviceOnFailure(code, 'big')).toMatch(/`models\.big.*`parley\.yaml`.*`parley doctor --probe`/);
+      const text = expect.stringMatching(/`models\.big.*`parley\.yaml`.*`parley doctor --probe`/);
+      expect(adviceOn(code, 'big')).toEqual({ text, fails: 'agent', orNew: false });
     },
   );
 
   it('another try may succeed after other failures, and an agent in another process has no model here', () => {
-    for (const code of ['RATE_LIMITED', 'TIMEOUT', 'toString', null])
-      expect(adviceOnFailure(code, 'big')).toBeNull();
-    expect(adviceOnFailure('UNAUTHORIZED', undefined)).toBeNull();
+    for (const code of ['RATE_LIMITED', 'TIMEOUT', 'toString', 'attempts', null])
+      expect(adviceOn(code, 'big')).toBeNull();
+    expect(adviceOn('UNAUTHORIZED', undefined)).toBeNull();
+  });
+
+  it.each(['tokensPerConversation', 'usdPerConversation'])(
+    'the limit %s of a conversation names its key, and another try fails until it is raised',
+    (limit) => {
+      const text = expect.stringMatching(
+        new RegExp(`\`limits\\.${limit}\` in \`parley\\.yaml\`.*\`parley reload\``),
+      );
+      for (const model of ['big', undefined])
+        expect(adviceOn(limit, model)).toEqual({ text, fails: 'conversation', orNew: true });
+    },
+  );
+
+  it('a limit of a turn names its key, and another turn may succeed; the budget of a hired agent has no key', () => {
+    for (const limit of ['modelCallsPerTurn', 'turnSeconds'])
+      expect(adviceOn(limit, 'big')).toEqual({
+        text: expect.stringContaining(`\`limits.${limit}\` in \`parley.yaml\``),
+        fails: null,
+        orNew: false,
+      });
+    expect(adviceOn('hireBudget', undefined)).toMatchObject({ text: expect.not.stringContaining('limits.') });
   });
 });

@@ -80,13 +80,14 @@ function kindOf({ status, for: waitsFor }: Activity): Kind | null {
 export type InboxContent =
   | { readonly kind: 'approval'; readonly approval: Approval; readonly call: Call }
   | { readonly kind: 'question'; readonly question: Question }
-  | { readonly kind: 'ended'; readonly text: string; readonly code: string | null }
+  /** `code`: of the failure, or the name of the limit. */
+  | { readonly kind: 'ended'; readonly text: string; readonly code: string }
   /** The conversation shows it. */
   | { readonly kind: 'elsewhere' };
 
 export function contentOf({ agent, position }: InboxItem, entry: Entry | undefined): InboxContent {
   if (entry?.type === 'approval-requested') return approvalOf(entry);
-  if (entry?.type === 'limit-reached') return { kind: 'ended', text: entry.content, code: null };
+  if (entry?.type === 'limit-reached') return { kind: 'ended', text: entry.content, code: entry.limit };
   if (entry?.type !== 'message') return { kind: 'elsewhere' };
   const { failure } = splitMessage(entry);
   if (failure) return { kind: 'ended', text: failure.message, code: failure.code };

@@ -11,17 +11,52 @@ export function resultFailure(content: string): ModelFailure | null {
   }
 }
 
-/**
- * What to change before another try, for failures that repeat until then; `code` is between backticks. Null: another try may
- * succeed, or the message says more. `model`: of the agent; absent: its program calls one.
- */
-export function adviceOnFailure(code: string | null, model: string | undefined): string | null {
-  if (code === null || !Object.hasOwn(ADVICE, code) || model === undefined) return null;
-  return `${ADVICE[code]?.replaceAll('MODEL', () => `models.${model}`)}`;
+export interface Advice {
+  /** `code` is between backticks. */
+  readonly text: string;
+  /** Whose tries fail until then; null: another one may succeed. */
+  readonly fails: 'agent' | 'conversation' | null;
+  /** A new conversation helps too. */
+  readonly orNew: boolean;
 }
 
+/**
+ * What to change after a model failure of this code, or at a limit of this name. Null: another try may succeed, or the message says
+ * more. `model`: of the agent; absent: its program calls one.
+ */
+export function adviceOn(code: string | null, model: string | undefined): Advice | null {
+  if (code === null) return null;
+  if (Object.hasOwn(LIMITS, code)) return LIMITS[code] ?? null;
+  if (!Object.hasOwn(OF_MODEL, code) || model === undefined) return null;
+  const text = `${OF_MODEL[code]?.replaceAll('MODEL', `models.${model}`)}`;
+  return { text, fails: 'agent', orNew: false };
+}
+
+const raise = (limit: string) => `raise \`limits.${limit}\` in \`parley.yaml\`, and run \`parley reload\`.`;
+const ofConversation = (limit: string): Advice => ({
+  text: `To continue, ${raise(limit)}`,
+  fails: 'conversation',
+  orNew: true,
+});
+const ofTurn = (limit: string): Advice => ({
+  text: `Another turn may finish the work. To allow longer turns, ${raise(limit)}`,
+  fails: null,
+  orNew: false,
+});
+const LIMITS: Readonly<Record<string, Advice>> = {
+  tokensPerConversation: ofConversation('tokensPerConversation'),
+  usdPerConversation: ofConversation('usdPerConversation'),
+  modelCallsPerTurn: ofTurn('modelCallsPerTurn'),
+  turnSeconds: ofTurn('turnSeconds'),
+  hireBudget: {
+    text: 'The budget of a hired agent cannot be raised. Ask for another agent with a larger one.',
+    fails: 'agent',
+    orNew: false,
+  },
+};
+
 const PROBE = '`parley doctor --probe` calls each model once.';
-const ADVICE: Readonly<Record<string, string>> = {
+const OF_MODEL: Readonly<Record<string, string>> = {
   UNAUTHORIZED: `Check the variable that \`MODEL.apiKey\` names in \`parley.yaml\`, and restart the daemon if you change it. ${PROBE}`,
   QUOTA_EXHAUSTED: `Add credit to the account of the key that \`MODEL.apiKey\` names in \`parley.yaml\`. ${PROBE}`,
   NOT_FOUND: `Check \`model\` and \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,

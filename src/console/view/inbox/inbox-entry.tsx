@@ -1,6 +1,5 @@
 import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { escapeHidden } from '../../../kernel/hidden.ts';
 import { when } from '../../model/format.ts';
 import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/list/inbox.ts';
 import { WORDS } from '../../state/alerts.ts';
@@ -132,7 +131,7 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
         <>
           {content.kind === 'ended' && (
             <>
-              <Reason {...content} />
+              <FailureText failure={{ code: content.code, message: content.text }} />
               <FailureAdvice {...{ agent, code: content.code }} />
             </>
           )}
@@ -147,12 +146,4 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
         </>
       );
   }
-}
-
-function Reason({ text, code }: { readonly text: string; readonly code: string | null }) {
-  return code === null ? (
-    <p class="failure">{escapeHidden(text)}</p>
-  ) : (
-    <FailureText failure={{ code, message: text }} />
-  );
 }

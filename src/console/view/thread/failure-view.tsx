@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
-import type { ModelFailure } from '../../../conversation/index.ts';
+import type { Entry, ModelFailure } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
-import { adviceOnFailure } from '../../model/thread/failure.ts';
+import { adviceOn } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/jump.ts';
 import { writeTo } from '../../state/keys.ts';
@@ -21,18 +21,28 @@ export function FailureText({ failure: { code, message } }: { readonly failure: 
   );
 }
 
-/** Null: another try may succeed. */
 const adviceFor = (agent: string, code: string | null) =>
-  adviceOnFailure(code, agents.value.find(({ slug }) => slug === agent)?.model);
+  adviceOn(code, agents.value.find(({ slug }) => slug === agent)?.model);
+
+/** Whose tries fail; null: another one may succeed. */
+const failsOf = (agent: string, code: string | null) => adviceFor(agent, code)?.fails ?? null;
 
 /** What to change before another try. */
 export function FailureAdvice({ agent, code }: Pick<ContinueProps, 'agent' | 'code'>) {
-  const parts = adviceFor(agent, code)?.split('`');
-  if (!parts) return null;
+  const advice = adviceFor(agent, code);
+  if (!advice) return null;
   return (
     <p class="advice">
-      Another try fails until this is fixed.{' '}
-      {parts.map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}
+      {advice.fails !== null && 'Another try fails until this is fixed. '}
+      {advice.text
+        .split('`')
+        .map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}
+      {advice.orNew && (
+        <>
+          {' '}
+          Or <a href={linkTo.new}>start a new conversation</a>.
+        </>
+      )}
     </p>
   );
 }
@@ -41,7 +51,7 @@ interface ContinueProps {
   readonly conversation: string;
   readonly agent: string;
   readonly outcome: EndedTurn['outcome'];
-  /** Of the failure; null: not known. */
+  /** Of the failure, or the name of the limit; null: not known. */
   readonly code: string | null;
   readonly shortcut?: string;
   readonly onDone?: () => void;
@@ -65,7 +75,7 @@ export function ContinueButton({ conversation, agent, outcome, code, shortcut, o
   return (
     <button
       type="button"
-      class={isLimited || adviceFor(agent, code) === null ? undefined : 'quiet'}
+      class={failsOf(agent, code) === null ? undefined : 'quiet'}
       aria-keyshortcuts={shortcut}
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
@@ -102,6 +112,11 @@ function NextTurn({ agent, index }: Pick<ActionsProps, 'agent' | 'index'>) {
   );
 }
 
+function codeOf(reason: Entry | undefined): string | null {
+  if (reason?.type === 'limit-reached') return reason.limit;
+  return reason?.type === 'message' ? (splitMessage(reason).failure?.code ?? null) : null;
+}
+
 interface ActionsProps {
   readonly agent: string;
   readonly ended: EndedTurn;
@@ -117,18 +132,21 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
   const { id, thread } = here;
   const others = agents.value.filter(({ slug }) => slug !== agent);
   const reason = thread.entries.findLast(
-    (entry) => entry.index < index && entry.turnId === ended.turnId && entry.type !== 'turn-started',
+    ({ index: at, turnId, type }) =>
+      at < index &&
+      turnId === ended.turnId &&
+      (ended.outcome === 'limited' ? type === 'limit-reached' : type !== 'turn-started'),
   );
-  const code = reason?.type === 'message' ? (splitMessage(reason).failure?.code ?? null) : null;
+  const code = codeOf(reason);
   const again = (ended.outcome === 'failed' || isOperator.value) && (
     <ContinueButton {...{ conversation: id, agent, code }} outcome={ended.outcome} />
   );
-  const isLast = adviceFor(agent, code) !== null;
+  const fails = failsOf(agent, code);
   return (
     <div class="buttons">
       <FailureAdvice {...{ agent, code }} />
-      {!isLast && again}
-      {others.length > 0 && (
+      {fails === null && again}
+      {others.length > 0 && fails !== 'conversation' && (
         <button type="button" aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
           Ask another agent
         </button>
@@ -138,7 +156,7 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
           Open the reason
         </button>
       )}
-      {isLast && again}
+      {fails !== null && again}
       {isChoosing && (
         <div class="buttons choice">
           {others.map(({ slug }) => (

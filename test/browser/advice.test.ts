@@ -1,0 +1,45 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
+import { message, openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+describe.skipIf(chromiumPath === null)('what the console advises', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+  }, 60_000);
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage.close());
+
+  const post = (conversation: string, content: string) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content });
+  const reload = async (settings: object) => {
+    await writeFile(join(stage.site.config, 'parley.yaml'), JSON.stringify(scriptedSettings(settings)));
+    await stage.api('POST', 'reload', {});
+  };
+
+  it('a limit of the conversation names its key and a new conversation, and Resume comes last and works after a reload', async () => {
+    await reload({ limits: { tokensPerConversation: 1_000 } });
+    await post('spent', 'hello');
+    const page = await stage.look('#/c/spent');
+    const failed = page.locator('article.fault', { hasText: 'This turn' });
+    const advice =
+      /Another try fails until this is fixed\. .*limits\.tokensPerConversation in parley\.yaml.* parley reload\. Or start a new conversation\./;
+    expect(await textOf(failed)).toMatch(advice);
+    expect(await failed.locator('.buttons > button').allInnerTexts()).toEqual(['Open the reason', 'Resume']);
+    expect(await textOf(page.locator('article.fault', { hasText: 'A limit was reached' }))).toMatch(
+      /the next call may take it to \d+,\d{3}; the limit is 1,000/,
+    );
+    await page.evaluate("location.hash = '#/inbox'");
+    const item = page.locator('.inbox-entry', { hasText: 'hello' });
+    await expect.poll(() => textOf(item)).toMatch(advice);
+    expect(await textOf(item)).toMatch(/the limit is 1,000 tokensPerConversation/);
+    await reload({});
+    await item.getByRole('button', { name: 'Resume' }).click();
+    await page.evaluate("location.hash = '#/c/spent'");
+    await message(page, 'Noted: ').waitFor();
+  });
+});
