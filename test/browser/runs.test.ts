@@ -58,6 +58,19 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
       text.replace(/\s+(,)?/g, (_, comma) => comma ?? ' ').replace(/^[A-Z]{2} /, ''),
     );
 
+  it('a person starts a workflow with the first message of a conversation', async () => {
+    const page = await stage.look('#/new');
+    await page.getByLabel('Workflow').selectOption('article');
+    expect(await textOf(page.locator('#recipients'))).toBe(
+      'Starts the workflow article: to Eve Editor at plan',
+    );
+    await page.getByLabel('Message').fill('drop it, please');
+    await page.getByLabel('Message').press('Enter');
+    await expect.poll(() => page.url()).toMatch(/#\/c\//);
+    await expect.poll(() => textOf(page.locator('.runs'))).toContain('dropped');
+    expect(await page.getByLabel('Workflow').count()).toBe(0);
+  });
+
   it('a run is a path with its current node, in two browsers and after the daemon was killed in the middle', async () => {
     await post('shop', 'Write about delivery', { workflow: 'article' });
     const pages = [await stage.look('#/c/shop'), await stage.look('#/c/shop/timeline')];

@@ -47,6 +47,8 @@ export interface Post extends Sender {
   readonly delivery?: DeliveryMode;
   readonly to?: readonly string[];
   readonly replyTo?: string;
+  /** The workflow that the message starts. */
+  readonly workflow?: string;
 }
 
 /** A refusal of the daemon. */

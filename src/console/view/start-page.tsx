@@ -1,16 +1,20 @@
+import { useState } from 'preact/hooks';
 import { writeIn } from '../state/jump.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
-import { agents, identity, mayPost } from '../state/session.ts';
+import { agents, identity, isOperator, mayPost, workflows } from '../state/session.ts';
 import { Composer } from './conversation/composer.tsx';
 import { NameFault, NameField } from './parts/name-field.tsx';
 import { Avatar, BackLink } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
 export function StartPage() {
+  const [chosen, choose] = useState('');
+  const workflow = workflows.value.find(({ id }) => id === chosen) ?? null;
   const begin = async (content: string) => {
     const conversation = crypto.randomUUID().replaceAll('-', '');
-    if (!(await send(conversation, { content }))) return false;
+    const message = { content, ...(workflow && { workflow: workflow.id }) };
+    if (!(await send(conversation, message))) return false;
     writeIn(conversation);
     return true;
   };
@@ -35,7 +39,21 @@ export function StartPage() {
         </ul>
         {mayPost.value && <Starters />}
       </div>
-      <Composer onPost={begin} place="" />
+      <Composer onPost={begin} place="" workflow={workflow}>
+        {isOperator.value && workflows.value.length > 0 && (
+          <label>
+            <span class="muted">Workflow</span>
+            <select value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
+              <option value="">none</option>
+              {workflows.value.map(({ id }) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </Composer>
     </main>
   );
 }

@@ -1,13 +1,15 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt } from '../../model/mention.ts';
-import { recipientsOf } from '../../model/recipients.ts';
-import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
+import type { Workflow } from '../../model/thread/runs.ts';
+import { ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
-import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
+import { agents, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
 import { NameFault, NameField } from '../parts/name-field.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
+import { To, ToWorkflow } from './recipients.tsx';
 
 /** What happens to a message to an agent at work. */
 const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
@@ -21,9 +23,13 @@ interface ComposerProps {
   readonly onPost: (content: string, delivery: DeliveryMode) => Promise<boolean>;
   /** The conversation that it writes to; empty for a new one. */
   readonly place: string;
+  /** The workflow that a new conversation runs. */
+  readonly workflow?: Workflow | null;
+  /** More options. */
+  readonly children?: ComponentChildren;
 }
 
-export function Composer({ onPost, place }: ComposerProps) {
+export function Composer({ onPost, place, workflow = null, children }: ComposerProps) {
   const [delivery, setDelivery] = useState<DeliveryMode>('steer');
   const writing = useWriting(place, (content) => onPost(content, delivery));
   if (!mayPost.value) {
@@ -40,7 +46,7 @@ export function Composer({ onPost, place }: ComposerProps) {
     >
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
-      <To content={writing.text} place={place} />
+      {workflow ? <ToWorkflow {...workflow} /> : <To content={writing.text} place={place} />}
       <div class="field">
         <textarea
           id="composer"
@@ -63,6 +69,7 @@ export function Composer({ onPost, place }: ComposerProps) {
         </button>
       </div>
       <div class="options">
+        {children}
         {place !== '' && <Signature />}
         {place !== '' && (
           <label>
@@ -85,24 +92,6 @@ export function Composer({ onPost, place }: ComposerProps) {
         </span>
       </div>
     </form>
-  );
-}
-
-/** Who gets the message. */
-function To({ content, place }: { readonly content: string; readonly place: string }) {
-  const thread = useThread()?.thread ?? null;
-  if (defaultAgent.value === null) return null;
-  const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
-  const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
-  return (
-    <p id="recipients" class="muted">
-      {to.isAnswer ? 'Answers the question of ' : 'To '}
-      <bdi class="names">{names(to.slugs)}</bdi>
-      {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
-      {to.unknown.length > 0 && (
-        <span class="unknown">There is no agent {to.unknown.map((word) => `@${word}`).join(', ')}.</span>
-      )}
-    </p>
   );
 }
 
