@@ -123,6 +123,21 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await message(page, 'Noted:').waitFor();
   });
 
+  it('arguments that are texts are edited as texts, and the agent gets them as JSON', async () => {
+    await post('plain', 'sleep');
+    const page = await stage.look('#/c/plain');
+    const card = page.locator('.ask-card');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    const field = card.getByLabel('New command');
+    expect(await field.inputValue()).toMatch(/^sleep/);
+    await field.fill('echo "one"\necho two');
+    expect(await page.evaluate('document.activeElement.value')).toBe('echo "one"\necho two');
+    await card.getByRole('button', { name: 'Request this call' }).click();
+    await expect
+      .poll(() => textOf(page.locator('.call').first()))
+      .toContain('call shell again with these arguments instead: {"command":"echo \\"one\\"\\necho two"}');
+  });
+
   it('a call with an unknown outcome gets a result only with a text', async () => {
     await post('unknown', 'sleep');
     const page = await stage.look('#/c/unknown');

@@ -153,9 +153,9 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await message(page, 'So it is green.').waitFor();
     await post('own', 'write it');
     await page.getByRole('button', { name: 'Edit arguments' }).click();
-    await page.getByLabel('New arguments').waitFor();
+    await page.getByLabel('New path').waitFor();
     await stage.api('POST', 'conversations/own/stop', { publisher: 'alice' });
-    await page.getByLabel('New arguments').waitFor({ state: 'detached' });
+    await page.getByLabel('New path').waitFor({ state: 'detached' });
     expect(await draft(page)).toBe('');
     expect(await page.getByRole('alert').count()).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { keepOutbox, readOutbox } from '../api/session.ts';
-import { access, isAway, nameFault, noteSigned, owner, report, sender } from './session.ts';
+import { access, isAway, nameFault, noteSigned, notice, owner, report, sender } from './session.ts';
 
 /**
  * The posts of this tab that the daemon has not confirmed.
@@ -149,6 +149,7 @@ async function sendAll(): Promise<void> {
     } else {
       change(post.id, 'refused', error.message);
       report(error);
+      if (notice.value) notice.value = { ...notice.value, text: `Not sent: ${notice.value.text}` };
     }
   }
   if (outbox.peek().some(({ state }) => state !== 'refused'))

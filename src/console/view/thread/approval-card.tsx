@@ -2,7 +2,7 @@ import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { markedLines } from '../../model/changed-words.ts';
-import { argumentsBlock } from '../../model/format.ts';
+import { argumentsBlock, pretty } from '../../model/format.ts';
 import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.ts';
 import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
 import { answerApproval } from '../../state/approvals.ts';
@@ -208,18 +208,34 @@ interface EditProps {
 }
 
 function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
-  const isValid = Object.prototype.toString.call(parsed(edited)) === '[object Object]';
+  const given = parsed(edited);
+  const isValid = Object.prototype.toString.call(given) === '[object Object]';
+  const texts = isValid ? plainTexts(given as object) : null;
   return (
     <div class="edit-arguments">
-      <label>
-        New arguments
-        <textarea
-          ref={field}
-          rows={6}
-          value={edited}
-          onInput={(event) => setEdited(event.currentTarget.value)}
-        />
-      </label>
+      {texts === null ? (
+        <label>
+          New arguments
+          <textarea
+            ref={field}
+            rows={6}
+            value={edited}
+            onInput={(event) => setEdited(event.currentTarget.value)}
+          />
+        </label>
+      ) : (
+        texts.map(([name, text], place) => (
+          <label key={name}>
+            New {name}
+            <textarea
+              ref={place === 0 ? field : undefined}
+              rows={Math.min(text.split('\n').length, 12)}
+              value={text}
+              onInput={(event) => setEdited(withText(given as object, name, event.currentTarget.value))}
+            />
+          </label>
+        ))
+      )}
       <p class="muted">
         {isValid
           ? 'This call is denied, and the agent is asked for a new one with these arguments. The new call is judged again.'
@@ -236,6 +252,17 @@ function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
     </div>
   );
 }
+
+/** The arguments, if each is a text without hidden characters; null: they are edited as JSON, which shows those as escapes. */
+function plainTexts(given: object): readonly (readonly [string, string])[] | null {
+  const all = Object.entries(given);
+  const isPlain = ([name, value]: readonly [string, unknown]) =>
+    typeof value === 'string' && escapeHidden(name + value) === name + value;
+  return all.length > 0 && all.every(isPlain) ? all : null;
+}
+
+const withText = (given: object, name: string, text: string): string =>
+  escapeHidden(pretty(JSON.stringify({ ...given, [name]: text })));
 
 function parsed(text: string): unknown {
   try {
