@@ -28,6 +28,11 @@ const status = signal<Status | null>(null);
 /** The number of refused posts, as far as it is known. */
 export const deadLetters = computed(() => status.value?.deadLetters ?? 0);
 
+/** Agents in other processes whose program is not connected, as far as it is known. */
+export const absentAgents = computed<ReadonlySet<string>>(
+  () => new Set(status.value?.agents.flatMap(({ agent, connected }) => (connected ? [] : [agent]))),
+);
+
 export const problems = computed<readonly Problem[]>(() => {
   if (isAway.value) return [awayProblem(system.value?.status.at ?? null, Date.now())];
   return status.value === null ? [] : problemsOf(status.value);

@@ -3,6 +3,7 @@ import { writeIn } from '../state/jump.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
 import { agents, identity, isOperator, mayPost, workflows } from '../state/session.ts';
+import { absentAgents } from '../state/system.ts';
 import { Composer } from './conversation/composer.tsx';
 import { NameFault, NameField } from './parts/name-field.tsx';
 import { Avatar, BackLink } from './parts/parts.tsx';
@@ -65,6 +66,7 @@ function AgentCard({ slug, name, description }: { slug: string; name: string; de
       <span>
         <bdi class="agent-name">{name}</bdi>
         <bdi class="muted">{description || `@${slug}`}</bdi>
+        {absentAgents.value.has(slug) && <span class="absent">not connected</span>}
       </span>
     </>
   );

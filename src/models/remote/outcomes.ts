@@ -56,7 +56,11 @@ export function failure(agent: string, last: Missed, partial: string, silenceMs:
   const kind = last === 'silent' ? last : last.kind;
   switch (kind) {
     case 'no-responder':
-      return fail('AGENT_NOT_CONNECTED', `The program of the agent ${agent} is not running: start it.`, true);
+      return fail(
+        'AGENT_NOT_CONNECTED',
+        `The agent ${agent} is not connected. Start the program that connects as this agent (docs/guides/remote-agents.md).`,
+        true,
+      );
     case 'disconnected':
       return fail('NETWORK_ERROR', 'There is no connection to the NATS server now.', true);
     case 'too-large': {

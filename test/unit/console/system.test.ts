@@ -40,7 +40,7 @@ describe('the health of a system', () => {
     [
       'an absent agent',
       { agents: [{ agent: 'critic', connected: false, absent: 'wait' }] },
-      'Agent critic is not connected: its turns wait for its program',
+      'Agent critic is not connected: its turns wait for its program; start the program that connects as this agent (docs/guides/remote-agents.md)',
     ],
     [
       'an MCP server',
@@ -71,7 +71,9 @@ describe('the health of a system', () => {
     const daemons = [{ daemon: null, programs: [{ agent: 'critic', calls: 1, failed: 1, failure }] }];
     expect(textsOf({ daemons })).toEqual(['The newest call of agent critic failed: AGENT_SILENT']);
     const agents = [{ agent: 'critic', connected: false, absent: 'fail' as const }];
-    expect(textsOf({ daemons, agents })).toEqual(['Agent critic is not connected: its turns fail']);
+    expect(textsOf({ daemons, agents })).toEqual([
+      'Agent critic is not connected: its turns fail; start the program that connects as this agent (docs/guides/remote-agents.md)',
+    ]);
   });
 });
 

@@ -143,6 +143,21 @@ describe('what to do about a failed model call or a limit', () => {
     expect(adviceOn('UNAUTHORIZED', undefined)).toBeNull();
   });
 
+  it.each(['CONTEXT_TOO_LONG', 'CONTEXT_STILL_TOO_LARGE'])(
+    '%s names the window of the model and a new conversation, for an agent in another process too',
+    (code) => {
+      const text = expect.stringMatching(/`contextTokens` of its model in `parley\.yaml`.*larger window/);
+      for (const model of ['big', undefined])
+        expect(adviceOn(code, model)).toEqual({ text, fails: 'agent', orNew: true });
+    },
+  );
+
+  it('an exhausted quota is that of the key that the model uses, whatever names the key', () => {
+    expect(adviceOn('QUOTA_EXHAUSTED', 'big')?.text).toMatch(/account of the key that this model uses/);
+    expect(adviceOn('QUOTA_EXHAUSTED', 'big')?.text).not.toContain('apiKey');
+    expect(adviceOn('UNAUTHORIZED', 'big')?.text).toMatch(/`models\.big\.apiKey`.* or else `OPENAI_API_KEY`/);
+  });
+
   it.each(['tokensPerConversation', 'usdPerConversation'])(
     'the limit %s of a conversation names its key, and another try fails until it is raised',
     (limit) => {

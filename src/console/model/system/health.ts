@@ -51,7 +51,8 @@ function lateOf({ posts, oldestAt }: NonNullable<Status['queue']>, now: number):
 }
 
 function absent({ agent, absent }: Status['agents'][number]): Problem {
-  const detail = absent === 'wait' ? 'its turns wait for its program' : 'its turns fail';
+  const turns = absent === 'wait' ? 'its turns wait for its program' : 'its turns fail';
+  const detail = `${turns}; start the program that connects as this agent (docs/guides/remote-agents.md)`;
   return { text: `Agent ${agent} is not connected`, detail };
 }
 

@@ -26,7 +26,7 @@ export interface Advice {
  */
 export function adviceOn(code: string | null, model: string | undefined): Advice | null {
   if (code === null) return null;
-  if (Object.hasOwn(LIMITS, code)) return LIMITS[code] ?? null;
+  if (Object.hasOwn(OF_ALL, code)) return OF_ALL[code] ?? null;
   if (!Object.hasOwn(OF_MODEL, code) || model === undefined) return null;
   const text = `${OF_MODEL[code]?.replaceAll('MODEL', `models.${model}`)}`;
   return { text, fails: 'agent', orNew: false };
@@ -43,7 +43,15 @@ const ofTurn = (limit: string): Advice => ({
   fails: null,
   orNew: false,
 });
-const LIMITS: Readonly<Record<string, Advice>> = {
+const TOO_LONG: Advice = {
+  text: 'Set `contextTokens` of its model in `parley.yaml` to the real window of the model and run `parley reload`, or give the agent a model with a larger window.',
+  fails: 'agent',
+  orNew: true,
+};
+/** Of agents in other processes too. */
+const OF_ALL: Readonly<Record<string, Advice>> = {
+  CONTEXT_TOO_LONG: TOO_LONG,
+  CONTEXT_STILL_TOO_LARGE: TOO_LONG,
   tokensPerConversation: ofConversation('tokensPerConversation'),
   usdPerConversation: ofConversation('usdPerConversation'),
   modelCallsPerTurn: ofTurn('modelCallsPerTurn'),
@@ -57,8 +65,8 @@ const LIMITS: Readonly<Record<string, Advice>> = {
 
 const PROBE = '`parley doctor --probe` calls each model once.';
 const OF_MODEL: Readonly<Record<string, string>> = {
-  UNAUTHORIZED: `Check the variable that \`MODEL.apiKey\` names in \`parley.yaml\`, and restart the daemon if you change it. ${PROBE}`,
-  QUOTA_EXHAUSTED: `Add credit to the account of the key that \`MODEL.apiKey\` names in \`parley.yaml\`. ${PROBE}`,
+  UNAUTHORIZED: `Check the variable that \`MODEL.apiKey\` names in \`parley.yaml\`, or else \`OPENAI_API_KEY\`, and restart the daemon if you change it. ${PROBE}`,
+  QUOTA_EXHAUSTED: `Add credit to the account of the key that this model uses (\`MODEL\` in \`parley.yaml\`). ${PROBE}`,
   NOT_FOUND: `Check \`model\` and \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
   REDIRECTED: `Check \`baseURL\` of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,
   BAD_REQUEST: `Check \`model\`, \`profile\` and the parameters of \`MODEL\` in \`parley.yaml\`, and run \`parley reload\`. ${PROBE}`,

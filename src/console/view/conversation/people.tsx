@@ -4,6 +4,7 @@ import type { AgentState } from '../../model/thread/thread.ts';
 import { participants, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
+import { absentAgents } from '../../state/system.ts';
 import { closeOnLeaving } from '../parts/menu.ts';
 import { Avatar } from '../parts/parts.tsx';
 
@@ -52,21 +53,24 @@ function AgentChip({ slug, id, state, hasFloor }: ChipProps) {
     void attempt(action);
   };
   const { status, isStopped } = state;
+  const isAbsent = absentAgents.value.has(slug);
   const word = isStopped
     ? 'stopped'
-    : status === 'running'
-      ? 'at work'
-      : status === 'waiting'
-        ? 'waits'
-        : hasFloor
-          ? 'has the floor'
-          : '';
+    : isAbsent
+      ? 'not connected'
+      : status === 'running'
+        ? 'at work'
+        : status === 'waiting'
+          ? 'waits'
+          : hasFloor
+            ? 'has the floor'
+            : '';
   const chip = (
     <>
       <Avatar id={slug} size="small" />
       <bdi>{name}</bdi>
-      {word && <span class="muted">{word}</span>}
-      {status === 'running' && <span class="pulse" aria-hidden="true" />}
+      {word && <span class={isAbsent && !isStopped ? 'absent' : 'muted'}>{word}</span>}
+      {status === 'running' && !isAbsent && <span class="pulse" aria-hidden="true" />}
     </>
   );
   const look = `chip ${isStopped ? 'stopped' : status}`;

@@ -57,10 +57,9 @@ interface ContinueProps {
   readonly onDone?: () => void;
 }
 
-/** Lets the agent go on after a turn that ended early, unless that cannot succeed. */
+/** Lets the agent continue after a turn that ended early. */
 export function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }: ContinueProps) {
   const isLimited = outcome === 'limited';
-  if (!isLimited && code === 'CONTEXT_STILL_TOO_LARGE') return <TooLarge />;
   const act = () =>
     attempt(() =>
       isLimited
@@ -82,15 +81,6 @@ export function ContinueButton({ conversation, agent, outcome, code, shortcut, o
     >
       {isLimited ? 'Resume' : 'Try again'}
     </button>
-  );
-}
-
-function TooLarge() {
-  return (
-    <p class="muted">
-      Another try cannot succeed. Give the agent a model with larger <code>contextTokens</code>, or{' '}
-      <a href={linkTo.new}>start a new conversation</a>.
-    </p>
   );
 }
 
