@@ -85,6 +85,20 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await message(page, 'That is what came of it').waitFor();
   });
 
+  it('after an answer with the mouse, a person goes on writing', async () => {
+    await post('thanks', 'write it');
+    const page = await stage.look('#/c/thanks');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await message(page, 'That is what came of it').waitFor();
+    await typeOn(page, 'thanks, and ask me');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'red', exact: true }).click();
+    await message(page, 'So it is red.').waitFor();
+    await typeOn(page, 'nice');
+    expect(await draft(page)).toBe('nice');
+    expect(page.url()).toMatch(/#\/c\/thanks$/);
+  });
+
   it('a person turns off the keys of one character, and on again, also with the mouse (KEYS-4)', async () => {
     const page = await stage.look();
     await page.getByRole('button', { name: 'Keys' }).click();

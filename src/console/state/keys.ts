@@ -218,6 +218,12 @@ function unfold(): boolean {
   return folds.length > 0;
 }
 
+/** After an answer whose button had the focus and disappears. A screen keyboard would cover the thread. */
+export function writeNext(): void {
+  const isFree = document.activeElement?.matches('body, .ask-card :is(button, input)') ?? true;
+  if (isFree && matchMedia('(hover: hover)').matches) focusOn('composer');
+}
+
 function focusOn(id: string): boolean {
   const field = document.getElementById(id);
   field?.focus();

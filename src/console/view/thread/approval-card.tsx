@@ -7,6 +7,7 @@ import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.
 import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
 import { answerApproval } from '../../state/approvals.ts';
 import { fieldsOf, offeredArguments, useConversation, useKeptText } from '../../state/kept.ts';
+import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Line } from '../parts/diff.tsx';
@@ -51,7 +52,7 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
     setEdited('');
     const isOver = await answerApproval(id, approval, answer, more);
     setBusy(false);
-    if (isOver) return onDone?.();
+    if (isOver) return (onDone ?? writeNext)();
     setReason(reason);
     setEdited(edited);
   };

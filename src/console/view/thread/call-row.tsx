@@ -7,6 +7,7 @@ import { type Call, type Question, questionOf } from '../../model/thread/calls.t
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion } from '../../state/approvals.ts';
 import { fieldsOf, moveTexts, useConversation, useKeptText } from '../../state/kept.ts';
+import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
@@ -98,7 +99,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   const failure = failureOf(call);
   const say = async (content: string) => {
     setText(''); // before the log has the answer (KEPT-1)
-    if (await answerQuestion(id, asked, content)) onDone?.();
+    if (await answerQuestion(id, asked, content)) (onDone ?? writeNext)();
     else setText(text);
   };
   return (
