@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { scriptedSettings } from '../support/daemon.ts';
 import { message, openStage, pressAlone, type Stage } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
@@ -10,7 +11,13 @@ const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10
 describe.skipIf(chromiumPath === null)('the keyboard and the list of conversations in Chromium', () => {
   let stage: Stage;
   beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+    const price = { inputPerMillion: 100, outputPerMillion: 100 };
+    const models = { default: { provider: 'scripted', script: 'script.yaml', price } };
+    stage = await openStage({
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+      settings: scriptedSettings({ models }),
+    });
     for (const title of ['First', 'Second', 'Third', 'Fourth'])
       await stage.api('POST', `conversations/${title.toLowerCase()}/messages`, {
         content: `${title} words`,
@@ -57,6 +64,24 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await organize(page, 'First words', 'Archive');
     await row(page, 'First words').waitFor({ state: 'detached' });
     expect(await focused(page)).toBe('Second words');
+  });
+
+  it('the cost of a row is beside its time, also when it appears at the end of the first turn', async () => {
+    const page = await stage.look();
+    await row(page, 'Fourth words').waitFor();
+    await stage.api('POST', 'conversations/costly/messages', { content: 'slowly', publisher: 'alice' });
+    const costly = row(page, 'slowly');
+    await costly.locator('.talking').waitFor();
+    const margin = await page.evaluate(
+      "getComputedStyle(document.querySelector('li:has(.talking) time')).marginLeft",
+    );
+    expect(margin).toBe('0px'); // with a margin that depends on the cost, Chromium sometimes keeps the old one
+    await costly.locator('.cost').waitFor();
+    const [cost, time] = [
+      await costly.locator('.cost').boundingBox(),
+      await costly.locator('time').boundingBox(),
+    ];
+    expect((time?.x ?? 0) - (cost?.x ?? 0) - (cost?.width ?? 0)).toBeLessThan(10);
   });
 
   it('the keys are hidden when another page is opened', async () => {

@@ -43,8 +43,10 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
         <span class="meta">
           <span class="phase">{row.phase}</span>
           <State row={row} />
-          <Cost {...row} />
-          {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
+          <span class="end">
+            <Cost {...row} />
+            {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
+          </span>
         </span>
       </a>
       {!isUnlisted(row) && (
