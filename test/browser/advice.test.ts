@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/daemon.ts';
-import { message, openStage, type Stage, textOf } from './support.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
+
+const SETTINGS = { approvals: { ownRequests: true } };
 
 describe.skipIf(chromiumPath === null)('what the console advises', () => {
   let stage: Stage;
@@ -17,7 +19,10 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
   const post = (conversation: string, content: string) =>
     stage.api('POST', `conversations/${conversation}/messages`, { content });
   const reload = async (settings: object) => {
-    await writeFile(join(stage.site.config, 'parley.yaml'), JSON.stringify(scriptedSettings(settings)));
+    await writeFile(
+      join(stage.site.config, 'parley.yaml'),
+      JSON.stringify(scriptedSettings({ ...SETTINGS, ...settings })),
+    );
     await stage.api('POST', 'reload', {});
   };
 
@@ -41,5 +46,16 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     await item.getByRole('button', { name: 'Resume' }).click();
     await page.evaluate("location.hash = '#/c/spent'");
     await message(page, 'Noted: ').waitFor();
+  });
+  it('a message to an agent that waits for an approval says when the agent reads it', async () => {
+    await post('later', 'write it');
+    const page = await stage.look('#/c/later');
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await write(page, 'And be quick.');
+    const late = page.locator('article.by-person', { hasText: 'And be quick.' });
+    await late.getByText('Lena Lead reads this after the approval.').waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await message(page, 'Noted: ').waitFor();
+    expect(await late.innerText()).not.toContain('reads this');
   });
 });

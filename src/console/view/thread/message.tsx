@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import type { MessageEntry } from '../../../conversation/index.ts';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
@@ -7,7 +8,9 @@ import { count, duration } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
-import { nameOf } from '../../state/conversation.ts';
+import { type Unread, unreadBy } from '../../model/thread/unread.ts';
+import { nameOf, useThread } from '../../state/conversation.ts';
+import { activityOf } from '../../state/conversations.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { me, nameOfMe } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
@@ -122,6 +125,7 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
           This answer came late: {escapeHidden(lateBecause(lateFor.by))}. It was posted as a message.
         </p>
       )}
+      {to.length > 0 && <UnreadBy entry={entry} />}
       {failure && <FailureText failure={failure} />}
       {notice !== null && <p class="fault">({notice})</p>}
       {own.length > 0 && (
@@ -186,4 +190,24 @@ export function postView({ post }: KeptPost) {
 /** Of an answer to a question that was over: how it ended. `by`: who answered it; null: its turn ended. */
 function lateBecause(by: string | null): string {
   return by === null ? 'the turn that asked had ended' : `${by} had answered the question`;
+}
+
+const UNTIL: Readonly<Record<Unread['until'], string>> = {
+  approval: 'after the approval',
+  outcome: 'after the outcome of its call is known',
+  question: 'after its question is answered',
+  agent: 'after the agent that it asked has answered',
+  program: 'when its program is connected',
+};
+
+/** A message in the log looks delivered, but an agent that waits reads it later. */
+function UnreadBy({ entry }: { readonly entry: MessageEntry }) {
+  const here = useThread();
+  if (!here) return null;
+  const lacksProgram = (agent: string) => activityOf(here.id, agent)?.for === 'program';
+  return unreadBy(here.thread, entry, lacksProgram).map(({ agent, until }) => (
+    <p key={agent} class="muted reads-later">
+      <bdi>{nameOf(agent)}</bdi> reads this {UNTIL[until]}.
+    </p>
+  ));
 }
