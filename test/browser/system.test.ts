@@ -113,7 +113,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await post('calm', 'Hello');
     await post('broken', 'fail now');
     const page = await look('read');
-    await expect.poll(() => textOf(part(page, /^Used/))).toMatch(/Lena Lead\s+\d+\s+\d+\s+\$\d/);
+    await expect.poll(() => textOf(part(page, /^Used/))).toMatch(/Lena Lead\s+\d+\s+[\d,]+\s+\$\d/);
     expect(await page.locator('.day-bars li').count()).toBe(14);
     const today = page.locator('.day-bars li').last();
     expect(await today.getAttribute('title')).toMatch(/\$\d/);

@@ -44,7 +44,11 @@ export function StartPage() {
         {isOperator.value && workflows.value.length > 0 && (
           <label>
             <span class="muted">Workflow</span>
-            <select value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
+            <select
+              aria-label="Workflow"
+              value={chosen}
+              onChange={(event) => choose(event.currentTarget.value)}
+            >
               <option value="">none</option>
               {workflows.value.map(({ id }) => (
                 <option key={id} value={id}>
