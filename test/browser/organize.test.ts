@@ -55,6 +55,33 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await focused(phone)).not.toBe('composer');
   });
 
+  it('unread conversations are marked as read one by one, or all that the filter shows', async () => {
+    const page = await stage.look();
+    const unread = () => page.locator('.row.unread .title').allInnerTexts();
+    await row(page, 'Fourth words').waitFor();
+    await stage.api('POST', 'conversations/second/messages', { content: 'More', publisher: 'alice' });
+    await stage.api('POST', 'conversations/fourth/messages', { content: 'hand it over', publisher: 'alice' });
+    await stage.api('POST', 'conversations/third/messages', { content: 'More', publisher: 'alice' });
+    await until(async () => (await unread()).toSorted()).toEqual([
+      'Fourth words',
+      'Second words',
+      'Third words',
+    ]);
+    await organize(page, 'Third words', 'Mark as read');
+    await until(async () => (await unread()).length).toBe(2);
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Agent', { exact: true }).selectOption('dev');
+    await page.getByRole('button', { name: 'Mark all as read' }).click();
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await until(unread).toEqual(['Second words']);
+    await page.getByRole('button', { name: 'Mark all as read' }).click();
+    await until(unread).toEqual([]);
+    await page.reload();
+    await row(page, 'Second words').waitFor();
+    expect(await unread()).toEqual([]);
+    expect(await page.getByRole('button', { name: 'Mark all as read' }).count()).toBe(0);
+  });
+
   it('a conversation that leaves the list by the keyboard passes the focus to the row beside it', async () => {
     const page = await stage.look();
     await row(page, 'Fourth words').waitFor();
@@ -82,6 +109,24 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
       await costly.locator('time').boundingBox(),
     ];
     expect((time?.x ?? 0) - (cost?.x ?? 0) - (cost?.width ?? 0)).toBeLessThan(10);
+  });
+
+  it('a conversation with a text that is not sent says so in the list, also after a reload', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    const draft = row(page, 'Second words').getByText('draft', { exact: true });
+    await page.getByLabel('Message').fill('half a thought');
+    expect(await draft.count()).toBe(0); // it is open
+    await page.evaluate("location.hash = '#/c/fourth'");
+    await draft.waitFor();
+    await page.reload();
+    await draft.waitFor();
+    await row(page, 'Second words').locator('.row').click();
+    await until(() => page.getByLabel('Message').inputValue()).toBe('half a thought');
+    await page.getByLabel('Message').fill('');
+    await page.evaluate("location.hash = '#/c/fourth'");
+    await message(page, 'Fourth words').first().waitFor();
+    expect(await draft.count()).toBe(0);
   });
 
   it('the keys are hidden when another page is opened', async () => {

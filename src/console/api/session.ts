@@ -1,3 +1,5 @@
+import { signal } from '@preact/signals';
+
 /** Browser storage. The token is stored until the tab is closed, and is sent only to the daemon. */
 
 const TOKEN = 'parley.token';
@@ -69,7 +71,20 @@ export function readDraft(place: string): string {
   return sessionStorage.getItem(DRAFT + place) ?? '';
 }
 
+/** The places with an unsent text that is more than spaces. */
+export const drafted = signal<ReadonlySet<string>>(
+  new Set(
+    Object.entries(sessionStorage)
+      .filter(([name, text]) => name.startsWith(DRAFT) && String(text).trim() !== '')
+      .map(([name]) => name.slice(DRAFT.length)),
+  ),
+);
+
 export function keepDraft(place: string, text: string): void {
+  const others = [...drafted.value].filter((other) => other !== place);
+  const isDrafted = text.trim() !== '';
+  if (drafted.value.has(place) !== isDrafted)
+    drafted.value = new Set(isDrafted ? [...others, place] : others);
   if (text === '') sessionStorage.removeItem(DRAFT + place);
   else store(sessionStorage, DRAFT + place, text);
 }

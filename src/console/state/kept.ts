@@ -1,8 +1,9 @@
+import { computed } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import { wireCallId } from '../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
-import { keepDraft, keepLeft, readDraft, readLeft } from '../api/session.ts';
+import { drafted, keepDraft, keepLeft, readDraft, readLeft } from '../api/session.ts';
 import { pretty } from '../model/format.ts';
 import type { Call } from '../model/thread/calls.ts';
 import { opened } from './conversation.ts';
@@ -22,6 +23,11 @@ export const InConversation = createContext<string | null>(null);
 export function useConversation(): string {
   return useContext(InConversation) ?? opened.value?.id ?? '';
 }
+
+/** Those with an unsent message, answer or reason in this tab. */
+export const unsent = computed<ReadonlySet<string>>(
+  () => new Set([...drafted.value].map((place) => place.split('/', 1).join())),
+);
 
 /** A text field whose text is kept; an empty text is forgotten. */
 export function useKeptText(field: string): readonly [string, (text: string) => void] {

@@ -51,7 +51,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'a, d', means: 'approve or deny the call of the selected entry' },
   { keys: '1 to 9, r', means: 'choose an option, or write an answer' },
   { keys: 'x', means: 'dismiss a failure in the inbox' },
-  { keys: 'm', means: 'in the list: rename, pin, archive, mark as unread' },
+  { keys: 'm', means: 'in the list: rename, pin, archive, mark as read or unread' },
   { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
   { keys: 'Ctrl+F, ⌘F', means: 'search this conversation; again: the page, as the browser does' },
   { keys: '/', means: 'find a conversation' },

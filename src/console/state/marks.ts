@@ -23,12 +23,16 @@ export function isNew(row: ConversationRow): boolean {
 }
 
 export function markUnread({ id, length }: ConversationRow): void {
-  keepSeen(id, length - 1);
+  keepSeen(new Map([[id, length - 1]]));
+}
+
+export function markRead(rows: readonly ConversationRow[]): void {
+  keepSeen(new Map(rows.map(({ id, length }) => [id, length])));
 }
 
 /** After an entry of this person that is no news, such as a title. */
 export function keepRead({ id, length }: ConversationRow): void {
-  keepSeen(id, length + 1);
+  keepSeen(new Map([[id, length + 1]]));
 }
 
 function readSeen(): Seen {
@@ -40,8 +44,8 @@ function readSeen(): Seen {
   return first;
 }
 
-function keepSeen(id: string, length: number): void {
-  seen.value = withSeen(readSeen(), id, length); // another tab may have changed it
+function keepSeen(lengths: ReadonlyMap<string, number>): void {
+  seen.value = withSeen(readSeen(), lengths); // another tab may have changed it
   keepValue(SEEN, seen.value);
 }
 
@@ -58,7 +62,7 @@ export function keepMarks(): () => void {
     setTimeout(() => {
       planned.delete(here.id);
       const { length } = here.thread.entries;
-      if (document.visibilityState === 'visible' && length > 0) keepSeen(here.id, length);
+      if (document.visibilityState === 'visible' && length > 0) keepSeen(new Map([[here.id, length]]));
     }, AFTER_MS);
   });
   const onStorage = ({ key }: StorageEvent) => {

@@ -74,7 +74,7 @@ describe('the list of conversations', () => {
   });
 
   it('a conversation is unread from an entry that was not seen, or if it began after the first visit', () => {
-    const seen = withSeen({ since: at(2), lengths: {} }, 'seen', 4);
+    const seen = withSeen({ since: at(2), lengths: {} }, new Map([['seen', 4]]));
     expect(isUnread(row('seen', 5), seen)).toBe(false);
     expect(isUnread(row('seen', 5, { length: 5 }), seen)).toBe(true);
     expect(isUnread(row('other', 1), seen)).toBe(false);
@@ -83,7 +83,9 @@ describe('the list of conversations', () => {
   });
 
   it('of too many, those that were read longest ago are forgotten', () => {
-    const two = withSeen(withSeen({ since: at(0), lengths: {} }, 'a', 1), 'b', 2);
-    expect(withSeen(withSeen(two, 'a', 3, 2), 'c', 4, 2).lengths).toEqual({ a: 3, c: 4 });
+    const one = withSeen({ since: at(0), lengths: {} }, new Map([['a', 1]]));
+    const two = withSeen(one, new Map([['b', 2]]));
+    const again = withSeen(two, new Map([['a', 3]]), 2);
+    expect(withSeen(again, new Map([['c', 4]]), 2).lengths).toEqual({ a: 3, c: 4 });
   });
 });

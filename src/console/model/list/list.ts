@@ -138,7 +138,7 @@ export function isUnread(row: ConversationRow, { since, lengths }: Seen): boolea
 }
 
 /** The newest come last; of more than `most`, the oldest are forgotten. */
-export function withSeen({ since, lengths }: Seen, id: string, length: number, most = 10_000): Seen {
-  const others = Object.entries(lengths).filter(([other]) => other !== id);
-  return { since, lengths: Object.fromEntries([...others.slice(1 - most), [id, length]]) };
+export function withSeen({ since, lengths }: Seen, seen: ReadonlyMap<string, number>, most = 10_000): Seen {
+  const others = Object.entries(lengths).filter(([other]) => !seen.has(other));
+  return { since, lengths: Object.fromEntries([...others, ...seen].slice(-most)) };
 }

@@ -1,5 +1,6 @@
 import { SHOWN, type Shown } from '../../model/list/list.ts';
-import { filter, isFiltered, narrow } from '../../state/list.ts';
+import { filter, found, isFiltered, narrow } from '../../state/list.ts';
+import { isNew, markRead } from '../../state/marks.ts';
 import { agents, phases } from '../../state/session.ts';
 
 export function Filters() {
@@ -24,14 +25,26 @@ export function Filters() {
         options={[['', 'Phase'], ...phases.value.map((one) => [one.phase, one.phase] as const)]}
         onChange={(value) => narrow({ phase: value })}
       />
-      {isFiltered.value && (
-        <button type="button" class="link" onClick={() => narrow({ shown: 'all', agent: '', phase: '' })}>
-          Show all
-        </button>
+      {(isFiltered.value || unread().length > 0) && (
+        <p class="actions">
+          {isFiltered.value && (
+            <button type="button" class="link" onClick={() => narrow({ shown: 'all', agent: '', phase: '' })}>
+              Show all
+            </button>
+          )}
+          {unread().length > 0 && (
+            <button type="button" class="link at-end" onClick={() => markRead(unread())}>
+              Mark all as read
+            </button>
+          )}
+        </p>
       )}
     </fieldset>
   );
 }
+
+/** Of those that the filter shows. */
+const unread = () => found.value.filter(isNew);
 
 interface ChoiceProps {
   readonly label: string;

@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/list/list.ts';
 import { rows } from '../../state/conversations.ts';
-import { isNew, keepRead, markUnread, pin, pins } from '../../state/marks.ts';
+import { isNew, keepRead, markRead, markUnread, pin, pins } from '../../state/marks.ts';
 import { attempt, isOperator, sender } from '../../state/session.ts';
 
 /** What can be done with a conversation of the list; null: closed. */
@@ -52,11 +52,9 @@ function Menu({ row }: { readonly row: ConversationRow }) {
         <button type="button" onClick={then(() => pin(row.id, !isPinned))}>
           {isPinned ? 'Unpin' : 'Pin'}
         </button>
-        {!isNew(row) && (
-          <button type="button" onClick={then(() => markUnread(row))}>
-            Mark as unread
-          </button>
-        )}
+        <button type="button" onClick={then(() => (isNew(row) ? markRead([row]) : markUnread(row)))}>
+          {isNew(row) ? 'Mark as read' : 'Mark as unread'}
+        </button>
         {isOperator.value && (
           <button type="button" onClick={() => label({ archived: row.archived !== true })}>
             {row.archived ? 'Move out of the archive' : 'Archive'}

@@ -2,6 +2,7 @@ import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { type ConversationRow, hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { openToWrite } from '../../state/jump.ts';
+import { unsent } from '../../state/kept.ts';
 import { isNew, pins } from '../../state/marks.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { linkTo, route } from '../../state/route.ts';
@@ -42,6 +43,7 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
         </span>
         <span class="meta">
           <span class="phase">{row.phase}</span>
+          {!isOpen && unsent.value.has(row.id) && <span class="draft">draft</span>}
           <State row={row} />
           <span class="end">
             <Cost {...row} />
