@@ -63,27 +63,6 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     expect(await textOf(part(page, 'MCP servers'))).toMatch(/broken\s+not connected\s+.*no-such-program/s);
   });
 
-  it('an agent that is not connected is marked on the first page and above a thread, until it connects', async () => {
-    await post('marked', 'Hello');
-    const page = await look('operate', '#/');
-    const card = page.locator('.agent-card', { hasText: 'Cora Critic' });
-    await card.getByText('not connected').waitFor();
-    expect(await textOf(page.locator('.agent-card', { hasText: 'Lena Lead' }))).not.toContain(
-      'not connected',
-    );
-    await page.evaluate("location.hash = '#/c/marked'");
-    const chip = page.locator('.people .chip', { hasText: 'Cora Critic' });
-    await chip.getByText('not connected').waitFor();
-    const client = await connect({ url: stage.nats });
-    await client.agent('critic', async () => ({ content: 'Fine.' }));
-    await page.keyboard.press('s');
-    await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
-    await page.keyboard.press('Escape');
-    await chip.waitFor();
-    expect(await chip.innerText()).not.toContain('not connected');
-    await client.close();
-  });
-
   it('a bus agent that connects leaves the badge without a reload, in two browsers', async () => {
     const pages = [await look('read'), await look('operate')];
     for (const page of pages) await page.locator('.health').getByText('Agent critic').waitFor();
@@ -122,6 +101,27 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     expect(await textOf(part(page, 'Models'))).toMatch(/default\s+FAKE/);
     await page.locator('.health').getByText('The newest call of model default failed').waitFor();
     expect(await textOf(part(page, 'Daemon'))).toMatch(/Version\s+\d/);
+  });
+
+  it('an agent that is not connected is marked on the first page and above a thread, until it connects', async () => {
+    await post('marked', 'Hello');
+    const page = await look('operate', '#/');
+    const card = page.locator('.agent-card', { hasText: 'Cora Critic' });
+    await card.getByText('not connected').waitFor();
+    expect(await textOf(page.locator('.agent-card', { hasText: 'Lena Lead' }))).not.toContain(
+      'not connected',
+    );
+    await page.evaluate("location.hash = '#/c/marked'");
+    const chip = page.locator('.people .chip', { hasText: 'Cora Critic' });
+    await chip.getByText('not connected').waitFor();
+    const client = await connect({ url: stage.nats });
+    await client.agent('critic', async () => ({ content: 'Fine.' }));
+    await page.keyboard.press('s');
+    await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
+    await page.keyboard.press('Escape');
+    await chip.waitFor();
+    expect(await chip.innerText()).not.toContain('not connected');
+    await client.close();
   });
 
   it('a refused post is read, posted again and discarded, by operators alone', async () => {
