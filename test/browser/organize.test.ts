@@ -88,9 +88,40 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await organize(page, 'Third words', 'Archive');
     await row(page, 'Third words').waitFor({ state: 'detached' });
     expect(await focused(page)).toBe('Second words');
+    await page.getByText('Archived: Third words').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await row(page, 'Third words').waitFor();
+    await page.getByText('Moved out of the archive: Third words').waitFor();
+    expect(await row(page, 'Third words').locator('.unread').count()).toBe(0);
     await organize(page, 'First words', 'Archive');
     await row(page, 'First words').waitFor({ state: 'detached' });
     expect(await focused(page)).toBe('Second words');
+  });
+
+  it('Tab reaches the skip link first, and one row with its button; the arrow keys reach the other rows', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    await page.evaluate('document.activeElement.blur()');
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('button', { name: 'Skip to the conversation' });
+    expect((await skip.boundingBox())?.height).toBeGreaterThan(20);
+    await page.keyboard.press('Enter');
+    await until(() => page.evaluate('document.activeElement.tagName')).toBe('MAIN');
+    expect((await skip.boundingBox())?.height).toBeLessThan(2);
+    await page.getByRole('button', { name: 'Filter' }).focus();
+    await page.keyboard.press('Tab');
+    expect(await focused(page)).toBe('Second words'); // the open one
+    await page.keyboard.press('ArrowUp');
+    const above = await focused(page);
+    expect(above).not.toBe('Second words');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Organize');
+    expect(await page.locator('.row[tabindex="0"]').count()).toBe(1);
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: `Conversation ${above}` }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.closest(".sidebar")')).toBe(null);
   });
 
   it('the cost of a row is beside its time, also when it appears at the end of the first turn', async () => {

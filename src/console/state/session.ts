@@ -32,8 +32,10 @@ export interface Notice {
   readonly hint: string;
   /** The daemon did not answer. */
   readonly isUnreachable?: boolean;
+  /** The action succeeded, and this takes it back. */
+  readonly undo?: () => void;
 }
-/** The failure of the last action. */
+/** The failure of the last action, or what it did if that can be undone. */
 export const notice = signal<Notice | null>(null);
 
 /** The daemon does not answer. The page shows it once, not for each request. */

@@ -68,7 +68,7 @@ function Console() {
 
 const NOTICE_MS = 10_000;
 
-/** A notice disappears after the next success, on another page, and after a while. */
+/** A notice disappears after the next success, on another page, and after a while unless it has the focus. */
 function NoticeBar() {
   const at = route.value;
   const here = at.page === 'conversation' ? at.id : at.page;
@@ -77,17 +77,24 @@ function NoticeBar() {
   };
   useEffect(() => hide, [here]);
   useEffect(() => {
-    const late = setTimeout(hide, NOTICE_MS);
+    const late = setTimeout(() => {
+      if (!document.querySelector('.notice :focus')) hide();
+    }, NOTICE_MS);
     return () => clearTimeout(late);
   }, [notice.value]);
   if (!notice.value) return null;
-  const { text, hint } = notice.value;
+  const { text, hint, undo } = notice.value;
   return (
-    <div class="notice" role="alert">
+    <div class={`notice ${undo ? 'done' : ''}`} role="alert">
       <p>
         {text}
         {hint && <span class="muted">{hint}</span>}
       </p>
+      {undo && (
+        <button type="button" onClick={undo}>
+          Undo
+        </button>
+      )}
       <button type="button" class="quiet" aria-label="Dismiss" onClick={hide}>
         <Icon name="close" />
       </button>

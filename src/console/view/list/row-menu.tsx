@@ -1,10 +1,11 @@
 import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
+import { withoutAnsi } from '../../model/format.ts';
 import type { ConversationRow } from '../../model/list/list.ts';
 import { rows } from '../../state/conversations.ts';
 import { isNew, keepRead, markRead, markUnread, pin, pins } from '../../state/marks.ts';
-import { attempt, isOperator, sender } from '../../state/session.ts';
+import { attempt, isOperator, notice, sender } from '../../state/session.ts';
 
 /** What can be done with a conversation of the list; null: closed. */
 const chosen = signal<string | null>(null);
@@ -23,18 +24,12 @@ function Menu({ row }: { readonly row: ConversationRow }) {
   useLayoutEffect(() => dialog.current?.showModal(), []);
   const isPinned = pins.value.has(row.id);
   const close = () => dialog.current?.close();
-  const then = (action: () => void) => () => {
-    action();
-    close();
-  };
-  const label = (change: { title?: string; archived?: boolean }) => {
-    const isRead = !isNew(row);
-    close();
-    if (change.archived !== undefined) focusBeside(row.id);
-    void attempt(() => requests.label(row.id, { ...change, ...sender() })).then((isDone) => {
-      if (isDone && isRead) keepRead(row);
-    });
-  };
+  const then =
+    <T extends readonly unknown[]>(action: (...given: T) => void) =>
+    (...given: T) => {
+      action(...given);
+      close();
+    };
   return (
     <dialog
       ref={dialog}
@@ -47,7 +42,9 @@ function Menu({ row }: { readonly row: ConversationRow }) {
       <h2>
         <bdi>{row.title ?? row.id}</bdi>
       </h2>
-      {isOperator.value && <Rename title={row.title ?? ''} onRename={(title) => label({ title })} />}
+      {isOperator.value && (
+        <Rename title={row.title ?? ''} onRename={then((title) => void label(row, { title }))} />
+      )}
       <div class="buttons">
         <button type="button" onClick={then(() => pin(row.id, !isPinned))}>
           {isPinned ? 'Unpin' : 'Pin'}
@@ -56,7 +53,14 @@ function Menu({ row }: { readonly row: ConversationRow }) {
           {isNew(row) ? 'Mark as read' : 'Mark as unread'}
         </button>
         {isOperator.value && (
-          <button type="button" onClick={() => label({ archived: row.archived !== true })}>
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              focusBeside(row.id);
+              void archive(row, row.archived !== true);
+            }}
+          >
             {row.archived ? 'Move out of the archive' : 'Archive'}
           </button>
         )}
@@ -66,6 +70,22 @@ function Menu({ row }: { readonly row: ConversationRow }) {
       </div>
     </dialog>
   );
+}
+
+/** False: it was refused. */
+async function label(row: ConversationRow, change: { title?: string; archived?: boolean }): Promise<boolean> {
+  const isRead = !isNew(row);
+  const isDone = await attempt(() => requests.label(row.id, { ...change, ...sender() }));
+  if (isDone && isRead) keepRead(row);
+  return isDone;
+}
+
+/** Archives it or moves it out of the archive, and offers to undo that. */
+async function archive(row: ConversationRow, archived: boolean): Promise<void> {
+  if (!(await label(row, { archived }))) return;
+  const undo = () => void archive({ ...row, length: row.length + 1 }, !archived); // it has one entry more
+  const done = archived ? 'Archived' : 'Moved out of the archive';
+  notice.value = { text: `${done}: ${withoutAnsi(row.title ?? row.id)}`, hint: '', undo };
 }
 
 /** The next row, or the one before the last: the row itself leaves the list. */

@@ -13,7 +13,14 @@ import { openRowMenu } from './row-menu.tsx';
 /** Pixels; `sidebar.css` has the same number. */
 export const ROW_HEIGHT = 60;
 
-export function ListRow({ row }: { readonly row: ConversationRow }) {
+interface ListRowProps {
+  readonly row: ConversationRow;
+  /** Tab reaches it. */
+  readonly isStop: boolean;
+  readonly onReach: () => void;
+}
+
+export function ListRow({ row, isStop, onReach }: ListRowProps) {
   const at = route.value;
   const isOpen = at.page === 'conversation' && at.id === row.id;
   const isUnread = isNew(row);
@@ -25,6 +32,8 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
         href={linkTo.conversation(row.id)}
         title={row.id}
         aria-current={isOpen ? 'page' : undefined}
+        tabIndex={isStop ? 0 : -1}
+        onFocus={onReach}
         onClick={(event) => {
           if (isPlainClick(event)) openToWrite(row.id);
         }}
@@ -55,6 +64,7 @@ export function ListRow({ row }: { readonly row: ConversationRow }) {
         <button
           type="button"
           class="quiet more"
+          tabIndex={isStop ? 0 : -1}
           aria-label="Organize"
           aria-describedby={`title-${row.id}`}
           aria-keyshortcuts="m"

@@ -1,4 +1,4 @@
-import { useCallback, useRef } from 'preact/hooks';
+import { useCallback, useRef, useState } from 'preact/hooks';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
 import { isHelpOpen } from '../../state/keys.ts';
@@ -15,6 +15,7 @@ import { ListRow, ROW_HEIGHT } from './row.tsx';
 export function Sidebar() {
   return (
     <nav class="sidebar" aria-label="Conversations">
+      <SkipLink />
       <header>
         <h1>
           <a href={linkTo.list}>Parley</a>
@@ -91,6 +92,24 @@ export function Sidebar() {
   );
 }
 
+/** To the main part of the page, past the list. */
+function SkipLink() {
+  const to = route.value.page === 'conversation' ? 'the conversation' : 'the page';
+  return (
+    <button
+      type="button"
+      class="skip"
+      onClick={() => {
+        const main = document.querySelector('main');
+        if (main) main.tabIndex = -1;
+        main?.focus();
+      }}
+    >
+      Skip to {to}
+    </button>
+  );
+}
+
 /** For the words that no title has. */
 function searchMessages(): void {
   openPalette();
@@ -130,7 +149,9 @@ function SystemLink() {
   );
 }
 
+/** One row is a stop of Tab, with its button: the one that had the focus, the open one, or the first. The arrow keys reach the others. */
 function Rows() {
+  const [reached, reach] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
   const shown = found.value;
   const list = useVirtualList({
@@ -139,10 +160,14 @@ function Rows() {
     keyOf: useCallback((place) => shown[place]?.id ?? place, [shown]),
     estimate: () => ROW_HEIGHT,
   });
+  const items = list.getVirtualItems();
+  const ids = items.map(({ index }) => shown[index]?.id);
+  const at = route.value;
+  const stop = [reached, at.page === 'conversation' ? at.id : ''].find((id) => ids.includes(id)) ?? ids[0];
   return (
     <div class="rows" ref={scroller}>
       <ul style={{ height: `${list.getTotalSize()}px` }}>
-        {list.getVirtualItems().map(({ key, index, start }) => {
+        {items.map(({ key, index, start }) => {
           const row = shown[index];
           return (
             row && (
@@ -152,7 +177,7 @@ function Rows() {
                 aria-posinset={index + 1}
                 aria-setsize={shown.length}
               >
-                <ListRow row={row} />
+                <ListRow row={row} isStop={row.id === stop} onReach={() => reach(row.id)} />
               </li>
             )
           );
