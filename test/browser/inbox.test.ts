@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { centreOf, clickAgain, escapeLater, openStage, pressAlone, type Stage, textOf } from './support.ts';
+import { centreOf, clickAgain, escapeLater, openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 const RULES = [
@@ -62,13 +62,14 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.keyboard.press('i');
     await item(page, 'second').getByRole('button', { name: 'Approve' }).waitFor();
     expect(await textOf(item(page, 'first'))).toContain('@project/note.md');
-    await page.keyboard.press('j');
+    await page.keyboard.press('ArrowDown');
     await page.evaluate(HELD_KEY); // a key that is held answers nothing
-    await pressAlone(page, 'd');
+    await page.keyboard.press('ArrowUp'); // it is the first one
+    await page.keyboard.press('d');
     await item(page, 'first').waitFor({ state: 'detached' });
-    await pressAlone(page, 'a'); // no item is selected: it answers nothing
-    await page.keyboard.press('j');
-    await pressAlone(page, 'a');
+    await page.keyboard.press('a'); // no item is selected: it answers nothing
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('a');
     await item(page, 'second').waitFor({ state: 'detached' });
     await page.getByText('Nothing needs you.').waitFor();
     await until(() => page.title()).toBe('Parley');
@@ -85,17 +86,17 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await item(page, 'end').getByRole('button', { name: 'Approve' }).waitFor();
     const below = page.locator('.inbox-entry').nth(2);
     const name = await below.getAttribute('aria-label');
-    await page.keyboard.press('j');
-    await page.keyboard.press('j');
-    await pressAlone(page, 'd');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('d');
     await until(() => page.locator('.inbox-entry').count()).toBe(2);
-    await page.keyboard.press('j');
+    await page.keyboard.press('ArrowDown');
     expect(await page.evaluate('document.activeElement.ariaLabel')).toBe(name);
-    for (const _ of [1, 2]) await page.keyboard.press('k');
+    for (const _ of [1, 2]) await page.keyboard.press('ArrowUp');
     for (const rest of [1, 0]) {
-      await pressAlone(page, 'd');
+      await page.keyboard.press('d');
       await until(() => page.locator('.inbox-entry').count()).toBe(rest);
-      await page.keyboard.press('j');
+      await page.keyboard.press('ArrowDown');
     }
   });
 
@@ -141,12 +142,12 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     const page = await stage.look('#/inbox');
     await item(page, 'in red').getByText('Which colour?').waitFor();
     await item(page, 'my words').getByText('Which colour?').waitFor();
-    await page.keyboard.press('j');
-    await pressAlone(page, '1');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('1');
     await item(page, 'in red').waitFor({ state: 'detached' });
     await until(() => entries('red')).toContain('So it is red.');
-    await page.keyboard.press('j');
-    await pressAlone(page, 'r');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('r');
     await page.keyboard.type('a dark green');
     await page.keyboard.press('Enter');
     await until(() => entries('own')).toContain('So it is a dark green.');

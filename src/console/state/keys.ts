@@ -8,15 +8,15 @@ import { go, lastConversation, linkTo, route } from './route.ts';
  *
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
- * KEYS-3 A character within a moment of another one, wherever that was typed, only moves the selection: words that are typed
- *    beside a field, or into one that disappears, answer nothing. Nor do they if a click focused the entry: a key must have selected it.
+ * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
+ *    selected the entry. A character within a moment of another one, wherever that was typed, leaves no page either.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  */
 
 /** KEYS-1, KEYS-3 */
 const MOMENT_MS = 500;
-/** They move the selection. */
-const MOVES: ReadonlySet<string> = new Set(['j', 'k', 'g', 'G', 'ArrowDown', 'ArrowUp']);
+const MOVES = 'jkgG';
+const SELECTS: ReadonlySet<string> = new Set(['ArrowDown', 'ArrowUp', 'Tab']);
 interface Pressed {
   readonly at: number;
   /** It came within a moment of the one before. */
@@ -26,8 +26,8 @@ const NEVER: Pressed = { at: Number.NEGATIVE_INFINITY, isQuick: false };
 /** The last Esc, whatever it closed. */
 let lastEscape = NEVER;
 let lastCharacter = NEVER;
-/** KEYS-3 */
-let isSelectedByKey = false;
+/** KEYS-3: whether the last key selected an entry, and the one before it. */
+let [isSelected, wasSelected] = [false, false];
 
 export const isHelpOpen = signal(false);
 
@@ -48,9 +48,9 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
   { keys: 'o', means: 'unfold the tools of an entry' },
   { keys: 'i', means: 'inbox: what needs you' },
   { keys: 's', means: 'team and system' },
-  { keys: 'a, d', means: 'approve or deny the call of the selected entry' },
-  { keys: '1 to 9, r', means: 'choose an option, or write an answer' },
-  { keys: 'x', means: 'dismiss a failure in the inbox' },
+  { keys: 'a, d', means: 'after an arrow key: approve or deny the call of the entry' },
+  { keys: '1 to 9, r', means: 'after an arrow key: choose an option, or write an answer' },
+  { keys: 'x', means: 'after an arrow key: dismiss a failure in the inbox' },
   { keys: 'm', means: 'in the list: rename, pin, archive, mark as read or unread' },
   { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
   { keys: 'Ctrl+F, ⌘F', means: 'search this conversation; again: the page, as the browser does' },
@@ -98,11 +98,11 @@ function notePressed(event: KeyboardEvent): void {
   const after = (last: Pressed): Pressed => ({ at, isQuick: at - last.at < MOMENT_MS });
   if (event.key === 'Escape') lastEscape = after(lastEscape);
   if (isCharacter(event)) lastCharacter = after(lastCharacter);
-  if (MOVES.has(event.key) || event.key === 'Tab' || event.key === 'Escape') isSelectedByKey = true;
+  if (event.key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(event.key), isSelected];
 }
 
 function notePointer(): void {
-  isSelectedByKey = false;
+  isSelected = false;
 }
 
 function isCharacter({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
@@ -147,17 +147,17 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
 };
 
 function act(event: KeyboardEvent): boolean {
-  if (isCharacter(event)) {
-    if (!hasSingleKeys.value) return false; // KEYS-4
-    if (lastCharacter.isQuick && !MOVES.has(event.key)) return false; // KEYS-3
-  }
-  return (pressShortcut(event) || ACTIONS[event.key]?.(event)) ?? false;
+  const isTyped = isCharacter(event);
+  if (isTyped && !hasSingleKeys.value) return false; // KEYS-4
+  if (pressShortcut(event)) return true;
+  if (isTyped && lastCharacter.isQuick && !MOVES.includes(event.key)) return false; // KEYS-3
+  return ACTIONS[event.key]?.(event) ?? false;
 }
 
 /** The control of the selected entry or conversation that has this key, if it is the only one. */
 function pressShortcut({ key, repeat }: KeyboardEvent): boolean {
   const entry = document.activeElement?.closest('article, .rows li');
-  if (!document.activeElement?.matches(isSelectedByKey ? 'article, .row' : '.row')) return false;
+  if (!document.activeElement?.matches(wasSelected ? 'article, .row' : '.row')) return false;
   if (repeat || !entry || !/^[a-z1-9]$/.test(key)) return false;
   const [control, ...others] = entry.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control || others.length > 0) return false;

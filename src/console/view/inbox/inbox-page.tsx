@@ -53,8 +53,9 @@ export function InboxPage() {
         )}
         {items.length > 0 && (
           <p class="muted inbox-keys">
-            <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>a</kbd> approve · <kbd>d</kbd> deny · <kbd>1</kbd>
-            … an option · <kbd>r</kbd> answer or retry · <kbd>x</kbd> dismiss · <kbd>Enter</kbd> open
+            <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then <kbd>a</kbd> approve · <kbd>d</kbd> deny ·{' '}
+            <kbd>1</kbd>… an option · <kbd>r</kbd> answer or retry · <kbd>x</kbd> dismiss · <kbd>Enter</kbd>{' '}
+            open
           </p>
         )}
       </div>
