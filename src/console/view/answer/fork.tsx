@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/thread/turns.ts';
 import { opened } from '../../state/conversation.ts';
+import { titleOf } from '../../state/conversations.ts';
 import { openToWrite } from '../../state/jump.ts';
 import { isOperator, sender } from '../../state/session.ts';
 import { PanelForm } from './panel-form.tsx';
@@ -12,33 +13,35 @@ const OUTCOMES: Readonly<Record<ForkPoint['outcome'], string>> = {
   waits: 'The copy then waits for a message.',
 };
 
-const MOST_LETTERS = 128;
+const LONGEST_TITLE = 200;
+const ENDING = ' (copy)';
 
-/** Asks for the id of the copy, shows a refusal, and opens the copy. */
+/** Asks for the title of the copy, shows a refusal, and opens the copy. */
 export function Fork({ id, index }: { readonly id: string; readonly index: number }) {
   const { at, outcome } = forkPoint(opened.value?.thread.entries ?? [], index);
-  const ending = `-${at}`;
-  const [name, setName] = useState(`${id.slice(0, MOST_LETTERS - ending.length)}${ending}`);
+  const [as] = useState(() => crypto.randomUUID().replaceAll('-', '')); // kept: a repeated fork continues the first one
+  const original = titleOf(id) ?? opened.value?.thread.title ?? id;
+  const [title, setTitle] = useState(`${original.slice(0, LONGEST_TITLE - ENDING.length)}${ENDING}`);
   if (!isOperator.value) return <p class="muted aside">Your token may not fork a conversation.</p>;
   const fork = async () => {
-    await requests.fork(id, { as: name.trim(), at, ...sender() });
-    openToWrite(name.trim());
+    await requests.fork(id, { as, at, ...sender() });
+    await requests.label(as, { title: title.trim(), ...sender() });
+    openToWrite(as);
   };
   return (
-    <PanelForm class="account panel-form" action="Fork" isDisabled={name.trim() === ''} onSubmit={fork}>
+    <PanelForm class="account panel-form" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
       <p>
         A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
         no tool runs again. {OUTCOMES[outcome]}
       </p>
       <label>
-        Id of the new conversation
+        Title of the new conversation
         <input
           required
-          maxLength={MOST_LETTERS}
-          spellcheck={false}
+          maxLength={LONGEST_TITLE}
           autocomplete="off"
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
+          value={title}
+          onInput={(event) => setTitle(event.currentTarget.value)}
         />
       </label>
     </PanelForm>

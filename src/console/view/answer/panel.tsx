@@ -28,7 +28,7 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   }, [index, entry?.id]);
   const agent = entry?.type === 'message' && entry.author.kind === 'agent' ? entry.author.id : null;
   return (
-    <aside class={`answer-panel ${kind}`} aria-labelledby="answer">
+    <aside class="answer-panel" aria-labelledby="answer">
       <header class="head">
         {agent && <Avatar id={agent} />}
         <h2 id="answer" tabIndex={-1} ref={heading}>
