@@ -88,8 +88,9 @@ export const page = fields({
         .string()
         .optional()
         .describe(
-          'The time of the newest entry besides titles and the archive; absent where the list is older',
+          'The time of the newest entry besides titles, changes of the team and claims of daemons; absent where the list is older',
         ),
+      activeLength: z.number().optional().describe('The number of entries up to that one'),
       /** What model calls used so far; absent where the list is older than these fields. */
       tokens: z.number().optional(),
       usd: z.number().optional(),

@@ -74,8 +74,9 @@ export interface ConversationRow {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
-  /** Of the newest entry that is not about the place in lists; absent in older rows. */
+  /** Of the newest entry that is news, and the number of entries up to it; absent in older rows. */
   readonly activeAt?: string;
+  readonly activeLength?: number;
   /** Used by model calls so far; absent in rows of older versions. */
   readonly tokens?: number;
   readonly usd?: number;

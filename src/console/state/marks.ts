@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import { keepValue, readList, readValue } from '../api/session.ts';
-import { type ConversationRow, isUnread, type Seen, withSeen } from '../model/list/list.ts';
+import { type ConversationRow, isUnread, newsOf, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
 
 /** What this browser keeps about conversations: pins, and how far they were read. All tabs share it. */
@@ -22,17 +22,12 @@ export function isNew(row: ConversationRow): boolean {
   return row.id !== opened.value?.id && isUnread(row, seen.value);
 }
 
-export function markUnread({ id, length }: ConversationRow): void {
-  keepSeen(new Map([[id, length - 1]]));
+export function markUnread(row: ConversationRow): void {
+  keepSeen(new Map([[row.id, newsOf(row) - 1]]));
 }
 
 export function markRead(rows: readonly ConversationRow[]): void {
   keepSeen(new Map(rows.map(({ id, length }) => [id, length])));
-}
-
-/** After an entry of this person that is no news, such as a title. */
-export function keepRead({ id, length }: ConversationRow): void {
-  keepSeen(new Map([[id, length + 1]]));
 }
 
 function readSeen(): Seen {

@@ -15,7 +15,11 @@ import { type Activity, hasEntry, hasWork, statusOf, storedActivity, withStatus 
 
 const TITLE_LENGTH = 60;
 
+/** About the place in lists, the team or the daemon: no news of the conversation. */
+const NO_NEWS: ReadonlySet<Entry['type']> = new Set(['title-set', 'team-changed', 'claim']);
+
 export function rowOf(id: string, state: ConversationState, entries: readonly Entry[]): ConversationRow {
+  const newest = entries.findLastIndex(({ type }) => !NO_NEWS.has(type));
   return {
     id,
     title: titleOf(state, entries),
@@ -24,7 +28,8 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     activeAgent: state.activeAgent,
     length: state.length,
     updatedAt: state.updatedAt ?? '',
-    activeAt: entries.findLast(({ type }) => type !== 'title-set')?.createdAt ?? '',
+    activeAt: entries[newest]?.createdAt ?? '',
+    activeLength: newest + 1,
     tokens: state.tokens,
     usd: state.usd,
     unpricedCalls: state.unpricedCalls,

@@ -82,6 +82,7 @@ function parseRow(value: unknown): ConversationRow {
     length: count(value, 'length'),
     updatedAt: text(value, 'updatedAt'),
     ...(value.activeAt === undefined ? {} : { activeAt: text(value, 'activeAt') }),
+    ...(value.activeLength === undefined ? {} : { activeLength: count(value, 'activeLength') }),
     ...(value.tokens === undefined ? {} : { tokens: amount(value, 'tokens') }),
     ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
     ...(value.unpricedCalls === undefined ? {} : { unpricedCalls: count(value, 'unpricedCalls') }),

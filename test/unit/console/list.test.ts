@@ -46,6 +46,12 @@ describe('the list of conversations', () => {
     const titled = row('old', 5, { title: 'New', activeAt: at(1) });
     expect(ids(listed([...rows.slice(1), titled], ALL, NOTHING))).toEqual(['new', 'mid', 'old']);
     expect(isUnread(titled, { since: at(2), lengths: {} })).toBe(false);
+    const isNew = (more: object) => isUnread({ ...titled, ...more }, { since: at(2), lengths: { old: 4 } });
+    expect([isNew({ activeLength: 4 }), isNew({ activeLength: 5 }), isNew({ length: 5 })]).toEqual([
+      false,
+      true,
+      true,
+    ]);
   });
 
   it('each filter leaves what fits it, and they combine', () => {

@@ -111,11 +111,12 @@ describe('the activity of a conversation', () => {
     ]);
   });
 
-  it('the time of a row without titles is that of its newest other entry, also in the stored row', () => {
+  it('titles and changes of the team are no news of a row, also in the stored row', () => {
     const titled = { type: 'title-set', title: 'T' };
-    const entries = log(person, started, ended('completed'), titled, { ...titled, archived: true });
+    const changed = { type: 'team-changed', agents: [] };
+    const entries = log(person, started, ended('completed'), titled, { ...titled, archived: true }, changed);
     const row = rowOf('c', stateOf(entries), entries);
-    expect([row.updatedAt, row.activeAt]).toEqual([at(4), at(2)]);
+    expect([row.updatedAt, row.activeAt, row.activeLength]).toEqual([at(5), at(2), 3]);
     expect(parseRows(JSON.parse(JSON.stringify({ rows: [row] }))).rows).toEqual([row]);
   });
 

@@ -10,8 +10,9 @@ export interface ConversationRow {
   readonly mode: string;
   readonly length: number;
   readonly updatedAt: string;
-  /** Without titles and the archive; absent from an older daemon. */
+  /** Of the newest entry that is news, and the number of entries up to it; absent from an older daemon. */
   readonly activeAt?: string;
+  readonly activeLength?: number;
   readonly running: readonly string[];
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
@@ -75,6 +76,8 @@ export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): st
 /** The time of the newest entry that is news. */
 export const timeOf = ({ activeAt, updatedAt }: ConversationRow): string => activeAt ?? updatedAt;
 
+export const newsOf = ({ activeLength, length }: ConversationRow): number => activeLength ?? length;
+
 /** Never 0: the id decides between rows of the same time. */
 export function newestFirst(a: ConversationRow, b: ConversationRow): number {
   const [one, other] = [timeOf(a), timeOf(b)];
@@ -134,7 +137,7 @@ export interface Seen {
 
 export function isUnread(row: ConversationRow, { since, lengths }: Seen): boolean {
   const seen = Object.hasOwn(lengths, row.id) ? lengths[row.id] : undefined;
-  return seen === undefined ? timeOf(row) > since : row.length > seen;
+  return seen === undefined ? timeOf(row) > since : newsOf(row) > seen;
 }
 
 /** The newest come last; of more than `most`, the oldest are forgotten. */

@@ -4,7 +4,7 @@ import { requests } from '../../api/requests.ts';
 import { withoutAnsi } from '../../model/format.ts';
 import type { ConversationRow } from '../../model/list/list.ts';
 import { rows } from '../../state/conversations.ts';
-import { isNew, keepRead, markRead, markUnread, pin, pins } from '../../state/marks.ts';
+import { isNew, markRead, markUnread, pin, pins } from '../../state/marks.ts';
 import { attempt, isOperator, notice, sender } from '../../state/session.ts';
 
 /** What can be done with a conversation of the list; null: closed. */
@@ -73,17 +73,14 @@ function Menu({ row }: { readonly row: ConversationRow }) {
 }
 
 /** False: it was refused. */
-async function label(row: ConversationRow, change: { title?: string; archived?: boolean }): Promise<boolean> {
-  const isRead = !isNew(row);
-  const isDone = await attempt(() => requests.label(row.id, { ...change, ...sender() }));
-  if (isDone && isRead) keepRead(row);
-  return isDone;
+function label({ id }: ConversationRow, change: { title?: string; archived?: boolean }): Promise<boolean> {
+  return attempt(() => requests.label(id, { ...change, ...sender() }));
 }
 
 /** Archives it or moves it out of the archive, and offers to undo that. */
 async function archive(row: ConversationRow, archived: boolean): Promise<void> {
   if (!(await label(row, { archived }))) return;
-  const undo = () => void archive({ ...row, length: row.length + 1 }, !archived); // it has one entry more
+  const undo = () => void archive(row, !archived);
   const done = archived ? 'Archived' : 'Moved out of the archive';
   notice.value = { text: `${done}: ${withoutAnsi(row.title ?? row.id)}`, hint: '', undo };
 }
