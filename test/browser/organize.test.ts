@@ -160,6 +160,24 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await draft.count()).toBe(0);
   });
 
+  it('two people with the same name are told apart by their publishers, and bands have names alone', async () => {
+    const ann = (publisher: string, content: string) =>
+      stage.api('POST', 'conversations/names/messages', { content, publisher, author: { name: 'Ann' } });
+    await ann('console', 'I am the first');
+    const page = await stage.look('#/c/names');
+    const name = (text: string) => message(page, text).first().locator('.by .name').innerText();
+    await message(page, 'I am the first').first().waitFor();
+    expect(await name('I am the first')).toBe('Ann');
+    await ann('operator', 'I am the second');
+    await until(() => name('I am the second')).toBe('Ann · operator');
+    expect(await name('I am the first')).toBe('Ann · console');
+    await stage.api('POST', 'conversations/names/stop', { publisher: 'console', author: { name: 'Ann' } });
+    await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
+    await page.getByText('by Ann', { exact: true }).waitFor();
+    const people = await page.locator('.people').innerText();
+    expect(people.match(/Ann · (console|operator)/g)).toHaveLength(2);
+  });
+
   it('the keys are hidden when another page is opened', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();

@@ -14,7 +14,7 @@ import {
   withoutInterrupted,
   withoutSaid,
 } from '../model/thread/live.ts';
-import { type Participant, participantsOf } from '../model/thread/people.ts';
+import { type Participant, participantsOf, shownName } from '../model/thread/people.ts';
 import { type Thinking, Thread } from '../model/thread/thread.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
 import { agents, isAway, me, nameOfMe } from './session.ts';
@@ -96,7 +96,13 @@ export function keyOfBlock(block: Block): string {
 export const keyOfPost = ({ id }: { readonly id: string }): string => `post ${id}`;
 
 export function nameOf(id: string): string {
-  return participants.value.get(id)?.name ?? id;
+  const who = participants.value.get(id);
+  return who ? shownName(who.name, who) : id;
+}
+
+/** The author of an entry, with the name that it had then. */
+export function nameOfAuthor({ id, name }: { readonly id: string; readonly name: string }): string {
+  return shownName(name, participants.value.get(id));
 }
 
 /** The open conversation, for a component that updates with the thread. */

@@ -12,7 +12,9 @@ import {
 } from '../../../src/console/model/format.ts';
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
 import { adviceOn } from '../../../src/console/model/thread/failure.ts';
-import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/thread/people.ts';
+import { COLOURS, initialsOf, participantsOf, shownName } from '../../../src/console/model/thread/people.ts';
+import { Thread } from '../../../src/console/model/thread/thread.ts';
+import { logOf, other } from './support.ts';
 
 describe('the arguments of a call in the console', () => {
   const RAW = JSON.stringify({ command: 'rm \u202eexe.gpj\u200b\u009b\u2028\u{e0041} \u2066é' });
@@ -60,6 +62,41 @@ describe('telling authors apart', () => {
     ]);
     const many = Array.from({ length: COLOURS + 1 }, (_, n) => ({ slug: `a${n}`, name: `A ${n}` }));
     expect(participantsOf(many, new Map()).get(`a${COLOURS}`)?.colour).toBe(0);
+  });
+
+  it('people with the same name are shown with their publishers, others by name alone', () => {
+    const authors = new Map([
+      ['console/Ann', 'Ann'],
+      ['operator/Ann', 'Ann'],
+      ['console/Bob', 'Bob'],
+      ['carol', 'Carol'],
+    ]);
+    const found = [...participantsOf([], authors).values()];
+    expect(found.map((one) => shownName(one.name, one))).toEqual([
+      'Ann · console',
+      'Ann · operator',
+      'Bob',
+      'Carol',
+    ]);
+  });
+
+  it.each([
+    ['alice', 'by alice'],
+    ['console/Bob', 'by Bob'],
+    ['pm', 'by PAM'],
+  ])('a band names the person or agent with the id %s as messages do', (by, detail) => {
+    const thread = new Thread((slug) => (slug === 'pm' ? 'PAM' : slug));
+    for (const entry of logOf(
+      other('agent-stopped', { agent: null, by }),
+      other('agent-resumed', { agent: null, by }),
+      other('phase-entered', { from: 'chat', to: 'plan', by }),
+    ))
+      thread.add(entry);
+    expect(thread.blocks.map((block) => block.kind === 'band' && block.detail)).toEqual([
+      detail,
+      detail,
+      detail,
+    ]);
   });
 });
 

@@ -163,7 +163,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
     case 'forked':
       return band('run', 'forked from', null, { conversation: entry.from, index: entry.at });
     case 'agent-hired':
-      return band('run', `${entry.name} was hired`, `by ${nameOf(entry.by)}`);
+      return band('run', `${entry.name} was hired`, `by ${personOf(entry.by, nameOf)}`);
     case 'agent-dismissed':
       return band('run', `${nameOf(entry.agent)} was dismissed`, reasonOf(entry.reason, entry.by, nameOf));
     case 'team-changed':
@@ -172,13 +172,13 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
       return band(
         'stop',
         `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was stopped`,
-        `by ${entry.by}`,
+        `by ${personOf(entry.by, nameOf)}`,
       );
     case 'agent-resumed':
       return band(
         'stop',
         `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was resumed`,
-        `by ${entry.by}`,
+        `by ${personOf(entry.by, nameOf)}`,
       );
   }
 }
@@ -250,5 +250,12 @@ function endedTurn({ turnId, outcome }: EntryOf<'turn-ended'>): EndedTurn | null
 }
 
 function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string) => string): string {
-  return reason ? `${reason} (${nameOf(by)})` : `by ${nameOf(by)}`;
+  const who = personOf(by, nameOf);
+  return reason ? `${reason} (${who})` : `by ${who}`;
+}
+
+/** The name in an id, as messages show it: `Bob` of `console/Bob`; of an agent, its name. */
+function personOf(id: string, nameOf: NameOf): string {
+  const at = id.indexOf('/');
+  return at < 0 ? nameOf(id) : id.slice(at + 1);
 }

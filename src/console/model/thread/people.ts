@@ -7,6 +7,8 @@ export interface Participant {
   /** An index into the palette. */
   readonly colour: number;
   readonly initials: string;
+  /** Of a person whose name another one here has too; else null. */
+  readonly publisher: string | null;
 }
 
 export const COLOURS = 12;
@@ -22,13 +24,23 @@ export function participantsOf(
   authors: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, Participant> {
   const found = new Map<string, Participant>();
+  const names = [...authors.values()];
+  const publisherOf = (id: string, name: string) =>
+    id.includes('/') && names.filter((one) => one === name).length > 1 ? id.slice(0, id.indexOf('/')) : null;
   const add = (id: string, name: string, isAgent: boolean) => {
-    if (!found.has(id))
-      found.set(id, { id, name, isAgent, colour: found.size % COLOURS, initials: initialsOf(name) });
+    if (found.has(id)) return;
+    const publisher = isAgent ? null : publisherOf(id, name);
+    const colour = found.size % COLOURS;
+    found.set(id, { id, name, isAgent, colour, initials: initialsOf(name), publisher });
   };
   for (const { slug, name } of roster) add(slug, name, true);
   for (const [id, name] of authors) add(id, name, false);
   return found;
+}
+
+/** A name, with the publisher if another person has the same one. */
+export function shownName(name: string, who: Participant | undefined): string {
+  return who?.publisher ? `${name} · ${who.publisher}` : name;
 }
 
 /** The initials of the first and last word, or the first two letters. */

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
-import { participants, useThread } from '../../state/conversation.ts';
+import { nameOf, participants, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
@@ -25,11 +25,11 @@ export function People() {
           />
         </li>
       ))}
-      {people.map(({ id, name }) => (
+      {people.map(({ id }) => (
         <li key={id}>
           <span class="chip" title={id}>
             <Avatar id={id} size="small" />
-            <bdi>{name}</bdi>
+            <bdi>{nameOf(id)}</bdi>
           </span>
         </li>
       ))}

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { participants } from '../../state/conversation.ts';
+import { nameOf, participants } from '../../state/conversation.ts';
 import { inbox } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { linkTo } from '../../state/route.ts';
@@ -19,7 +19,7 @@ export function Avatar({ id, size = 'normal' }: { readonly id: string; readonly 
 
 export function Name({ id, name }: { readonly id: string; readonly name?: string }) {
   const who = participants.value.get(id);
-  return <span class={`name c${who?.colour ?? 0}`}>{name ?? who?.name ?? id}</span>;
+  return <span class={`name c${who?.colour ?? 0}`}>{name ?? nameOf(id)}</span>;
 }
 
 const PATHS = {

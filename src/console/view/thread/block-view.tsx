@@ -2,7 +2,7 @@ import { dayOf } from '../../model/format.ts';
 import type { Block, Origin } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
-import { nameOf, useThread } from '../../state/conversation.ts';
+import { nameOf, nameOfAuthor, useThread } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { jumpTo } from '../../state/jump.ts';
 import type { KeptPost } from '../../state/outbox.ts';
@@ -185,7 +185,7 @@ function classOf(block: Shown): string {
 function labelOf(block: Shown): string {
   switch (block.kind) {
     case 'message':
-      return `${block.entry.author.name}, entry ${block.index}`;
+      return `${nameOfAuthor(block.entry.author)}, entry ${block.index}`;
     case 'post':
       return 'Being sent';
     case 'draft':

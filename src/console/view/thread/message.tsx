@@ -9,7 +9,7 @@ import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
 import { type Unread, unreadBy } from '../../model/thread/unread.ts';
-import { nameOf, useThread } from '../../state/conversation.ts';
+import { nameOf, nameOfAuthor, useThread } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { me, nameOfMe } from '../../state/session.ts';
@@ -92,7 +92,7 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
   return (
     <Frame
       author={author.id}
-      name={author.name}
+      name={nameOfAuthor(author)}
       text={text}
       isTyped={author.kind === 'person'}
       by={
@@ -104,7 +104,11 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
           {entry.delivery && entry.delivery !== 'steer' && <span class="tag">{entry.delivery}</span>}
           {entry.includeInContext === false && <span class="tag">for people only</span>}
           <span class="meta">
-            <MessageActions {...{ index, isAnswer }} author={author.name} text={entry.content ?? ''} />
+            <MessageActions
+              {...{ index, isAnswer }}
+              author={nameOfAuthor(author)}
+              text={entry.content ?? ''}
+            />
             {entry.duration !== undefined && isAnswer && <span>{duration(entry.duration)}</span>}
             <EntryTime index={index} at={entry.createdAt} />
           </span>
