@@ -132,7 +132,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await typeOn(bob, 'e green');
     await expect.poll(() => draft(bob)).toBe('I would like green');
     expect(bob.url()).toMatch(/#\/c\/both$/);
-    expect(await textOf(bob.getByRole('alert'))).toMatch(/no longer waits.*in the message field/);
+    expect(await textOf(bob.getByRole('alert'))).toMatch(/answered first. Your text is in the message field/);
     expect(await draft(alice)).toBe('');
   });
 

@@ -54,20 +54,28 @@ export const offeredArguments = (call: Call): string => escapeHidden(pretty(call
 
 /** KEPT-1 */
 export function moveTexts(conversation: string, call: Call): void {
-  const { approval } = call;
-  const fields = [
-    fieldsOf.answer(call),
-    ...(approval ? [fieldsOf.reason(approval.approvalId), fieldsOf.arguments(approval.approvalId)] : []),
-  ].map((field) => `${conversation}/${field}`);
-  const texts = fields.map(readDraft).filter((text) => text !== '' && text !== offeredArguments(call));
-  for (const field of fields) keepDraft(field, '');
+  const { approval, result, tool } = call;
+  const take = (field: string) => {
+    const place = `${conversation}/${field}`;
+    const text = readDraft(place);
+    keepDraft(place, '');
+    return text;
+  };
+  const edited = approval ? take(fieldsOf.arguments(approval.approvalId)) : '';
+  const texts = [
+    edited === '' || edited === offeredArguments(call) ? '' : `${escapeHidden(tool)} with ${edited} `,
+    approval ? take(fieldsOf.reason(approval.approvalId)) : '',
+    take(fieldsOf.answer(call)),
+  ].filter((text) => text !== '');
   if (texts.length === 0) return;
   const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
   if (isOpen) addToMessage(texts.join('\n\n'));
   else
     keepDraft(conversation, [readDraft(conversation), ...texts].filter((text) => text !== '').join('\n\n'));
   const where = isOpen ? 'the message field' : 'the message field of its conversation';
-  notice.value = { text: `This call no longer waits. Your text is in ${where}.`, hint: '' };
+  const by = approval?.by ?? result?.by ?? null;
+  const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} answered first.`;
+  notice.value = { text: `${why} Your text is in ${where}.`, hint: '' };
 }
 
 /** The entry at the top of the window, and how many pixels of it are above. */

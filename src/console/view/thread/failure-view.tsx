@@ -10,6 +10,7 @@ import { jumpTo } from '../../state/jump.ts';
 import { writeTo } from '../../state/keys.ts';
 import { linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
+import { absentAgents } from '../../state/system.ts';
 import { Avatar } from '../parts/parts.tsx';
 
 /** Why a call of a tool or a model failed, in words, with its code for a search. */
@@ -157,6 +158,7 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
             >
               <Avatar id={slug} size="small" />
               {nameOf(slug)}
+              {absentAgents.value.has(slug) && ' (not connected)'}
             </button>
           ))}
         </div>

@@ -101,7 +101,9 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
           {isBare && (
             <span class="muted">calls {calls.map(({ tool }) => escapeHidden(tool)).join(', ')}</span>
           )}
-          {entry.delivery && entry.delivery !== 'steer' && <span class="tag">{entry.delivery}</span>}
+          {entry.delivery && entry.delivery !== 'steer' && entry.workflow === undefined && (
+            <span class="tag">{entry.delivery}</span>
+          )}
           {entry.includeInContext === false && <span class="tag">for people only</span>}
           <span class="meta">
             <MessageActions
