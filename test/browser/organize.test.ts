@@ -8,13 +8,16 @@ import { AGENTS, SCRIPT } from './team.ts';
 /** The daemon sends changes of the list within a second. */
 const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
 
+/** More agents than a list of suggestions shows at once. */
+const MANY = Array.from({ length: 11 }, (_, n) => [`w${n}`, `---\nname: Élan ${n}\n---\nYou work.`]);
+
 describe.skipIf(chromiumPath === null)('the keyboard and the list of conversations in Chromium', () => {
   let stage: Stage;
   beforeAll(async () => {
     const price = { inputPerMillion: 100, outputPerMillion: 100 };
     const models = { default: { provider: 'scripted', script: 'script.yaml', price } };
     stage = await openStage({
-      agents: AGENTS,
+      agents: { ...AGENTS, ...Object.fromEntries(MANY) },
       files: { 'script.yaml': SCRIPT },
       settings: scriptedSettings({ models }),
     });
@@ -176,6 +179,23 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await page.getByText('by Ann', { exact: true }).waitFor();
     const people = await page.locator('.people').innerText();
     expect(people.match(/Ann · (console|operator)/g)).toHaveLength(2);
+  });
+
+  it('@ offers all agents with name and slug, and the list scrolls to the chosen one', async () => {
+    const page = await stage.look('#/c/second');
+    await page.getByLabel('Message').fill('ask @');
+    const options = page.locator('.suggestions').getByRole('option');
+    await until(() => options.count()).toBe(13);
+    expect(await options.filter({ hasText: 'Lena Lead' }).innerText()).toMatch(
+      /^LL\s+Lena Lead\s+@lead\s+leads$/,
+    );
+    await page.keyboard.press('ArrowUp'); // the last one
+    const isInSight = `(() => { const [list, option] = ['.suggestions', '.suggestions [aria-selected="true"]'].map((one) => document.querySelector(one).getBoundingClientRect()); return option.bottom <= list.bottom && option.top >= list.top; })()`;
+    await until(() => options.last().getAttribute('aria-selected')).toBe('true');
+    await until(() => page.evaluate(isInSight)).toBe(true);
+    expect((await page.locator('.suggestions').boundingBox())?.height).toBeLessThan(300);
+    await page.getByLabel('Message').fill('ask @él');
+    await until(() => options.count()).toBe(11);
   });
 
   it('the keys are hidden when another page is opened', async () => {

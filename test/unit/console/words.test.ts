@@ -115,6 +115,7 @@ describe('the completion of a mention', () => {
     ['ask @de', 7, { from: 4, typed: 'de' }],
     ['ask @de now', 7, { from: 4, typed: 'de' }],
     ['(@pm', 4, { from: 1, typed: 'pm' }],
+    ['@Éla', 4, { from: 0, typed: 'Éla' }],
     ['jo@dev', 6, null],
     ['ask @dev now', 12, null],
     ['no', 2, null],

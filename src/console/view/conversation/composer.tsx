@@ -140,7 +140,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   const [chosen, choose] = useState(0);
   const [isDismissed, dismiss] = useState(false);
   const mention = isDismissed ? null : mentionAt(text, cursor);
-  const suggested = mention ? candidates(agents.value, mention.typed).slice(0, 8) : [];
+  const suggested = mention ? candidates(agents.value, mention.typed) : [];
 
   useEffect(() => {
     if (route.value.page === 'new') field.current?.focus();
@@ -244,8 +244,13 @@ function handleSuggestion(
 }
 
 function Suggestions({ writing }: { readonly writing: Writing }) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
+  }, [writing.chosen]);
   return (
     <div
+      ref={list}
       id="suggestions"
       class="suggestions"
       role="listbox"
@@ -265,8 +270,9 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
           }}
         >
           <Avatar id={agent.slug} size="small" />
+          <bdi>{agent.name}</bdi>
           <span>@{agent.slug}</span>
-          <span class="muted">{agent.description || agent.name}</span>
+          <span class="muted">{agent.description}</span>
         </div>
       ))}
     </div>
