@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/daemon.ts';
-import { message, openStage, pressAlone, type Stage } from './support.ts';
+import { message, openStage, pressAlone, type Stage, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 /** The daemon sends changes of the list within a second. */
@@ -196,6 +196,18 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect((await page.locator('.suggestions').boundingBox())?.height).toBeLessThan(300);
     await page.getByLabel('Message').fill('ask @él');
     await until(() => options.count()).toBe(11);
+  });
+
+  it('a conversation that is stopped as a whole says so once, and a resumed agent leaves the others marked', async () => {
+    const page = await stage.look('#/c/fourth');
+    await message(page, 'Fourth words').first().waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    const head = page.locator('.people');
+    await head.getByText('All agents are stopped').waitFor();
+    expect((await head.innerText()).match(/stopped/g)).toHaveLength(1);
+    await write(page, '@lead speak up');
+    await head.getByText('All agents are stopped').waitFor({ state: 'detached' });
+    expect((await head.innerText()).match(/stopped/g)).toHaveLength(12);
   });
 
   it('the keys are hidden when another page is opened', async () => {

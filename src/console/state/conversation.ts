@@ -105,6 +105,11 @@ export function nameOfAuthor({ id, name }: { readonly id: string; readonly name:
   return shownName(name, participants.value.get(id));
 }
 
+/** False if an agent was resumed since: a message that names one resumes it alone. */
+export function isWhollyStopped(thread: Thread): boolean {
+  return thread.isStopped && agents.value.every(({ slug }) => thread.stateOf(slug).isStopped);
+}
+
 /** The open conversation, for a component that updates with the thread. */
 export function useThread(): Opened | null {
   void version.value;

@@ -2,10 +2,10 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
-import { useThread } from '../../state/conversation.ts';
+import { isWhollyStopped, useThread } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { linkTo, route } from '../../state/route.ts';
-import { agents, attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
+import { attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
 import { BackLink, Icon } from '../parts/parts.tsx';
 import { useIsBegun } from '../parts/unknown.tsx';
 import { ConversationMenu } from './conversation-menu.tsx';
@@ -129,8 +129,7 @@ function StopButton() {
   const here = useThread();
   if (!here || !isOperator.value) return null;
   const { id, thread } = here;
-  // A message that names an agent resumes that agent alone: then there is something to stop again.
-  const isStopped = thread.isStopped && agents.value.every(({ slug }) => thread.stateOf(slug).isStopped);
+  const isStopped = isWhollyStopped(thread);
   const act = async () => {
     isBusy.value = true;
     await attempt(() => (isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));

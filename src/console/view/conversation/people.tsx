@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
-import { nameOf, participants, useThread } from '../../state/conversation.ts';
+import { isWhollyStopped, nameOf, participants, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
@@ -12,15 +12,18 @@ import { Avatar } from '../parts/parts.tsx';
 export function People() {
   const here = useThread();
   if (!here) return null;
+  const isStopped = isWhollyStopped(here.thread);
   const people = [...participants.value.values()].filter((one) => !one.isAgent);
   return (
     <ul class="people" aria-label="Participants">
+      {isStopped && <li class="chip muted">All agents are stopped</li>}
       {agents.value.map(({ slug }) => (
         <li key={slug}>
           <AgentChip
             slug={slug}
             id={here.id}
             state={here.thread.stateOf(slug)}
+            isOneOfAll={isStopped}
             hasFloor={here.thread.activeAgent === slug}
           />
         </li>
@@ -42,9 +45,11 @@ interface ChipProps {
   readonly id: string;
   readonly state: AgentState;
   readonly hasFloor: boolean;
+  /** The head says once that all are stopped. */
+  readonly isOneOfAll: boolean;
 }
 
-function AgentChip({ slug, id, state, hasFloor }: ChipProps) {
+function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   useEffect(() => closeOnLeaving(menu.current), []);
   const name = participants.value.get(slug)?.name ?? slug;
@@ -55,7 +60,9 @@ function AgentChip({ slug, id, state, hasFloor }: ChipProps) {
   const { status, isStopped } = state;
   const isAbsent = absentAgents.value.has(slug);
   const word = isStopped
-    ? 'stopped'
+    ? isOneOfAll
+      ? ''
+      : 'stopped'
     : isAbsent
       ? 'not connected'
       : status === 'running'
