@@ -73,7 +73,9 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
     expect(await clickAgain(page)).toBe(false);
     await page.keyboard.press('Escape'); // closes the menu, and nothing else
-    await page.getByRole('button', { name: 'Delete', exact: true }).waitFor({ state: 'hidden' });
+    const asks = page.locator('.menu.at-end button.danger', { hasText: 'this conversation' });
+    await asks.waitFor({ state: 'attached' }); // the event of the closed menu has removed the confirmation
+    await asks.waitFor({ state: 'hidden' });
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
     await page.evaluate(`{
