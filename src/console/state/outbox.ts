@@ -34,6 +34,7 @@ export const accepted = signal<readonly (KeptPost & { readonly index: number })[
 
 export const outbox = signal<readonly KeptPost[]>(
   readOutbox()
+    .map((kept) => ({ by: 'an unknown person', ...(kept as object) })) // an older page kept no writer
     .filter(isKept)
     .map((kept) => (kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept)),
 );
