@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   const typeOn = (page: Page, text: string) => page.keyboard.type(text, { delay: 60 });
   const blur = (page: Page) => page.evaluate('document.activeElement.blur()');
 
-  it('a person goes on writing after the first message of a conversation, and after a click on one in the list', async () => {
+  it('a person continues to write after the first message of a conversation, and after a click on one in the list', async () => {
     await post('elsewhere', 'hello from elsewhere');
     const page = await stage.look();
     await write(page, 'hello there');
@@ -87,7 +87,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await message(page, 'That is what came of it').waitFor();
   });
 
-  it('after an answer with the mouse, a person goes on writing', async () => {
+  it('after an answer with the mouse, a person continues to write', async () => {
     await post('thanks', 'write it');
     const page = await stage.look('#/c/thanks');
     await page.getByRole('button', { name: 'Approve' }).click();
@@ -122,7 +122,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
   });
 
-  it('what a person types as an answer moves to the message field when somebody else answers first (KEPT-1)', async () => {
+  it('what a person types as an answer moves to the message field when another person answers first (KEPT-1)', async () => {
     await post('both', 'ask me now');
     const [alice, bob] = [await stage.look('#/c/both'), await stage.look('#/c/both')];
     await bob.getByLabel('Your answer').focus();
@@ -159,6 +159,36 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect(await textOf(page.getByRole('alert'))).toMatch(/in the message field of its conversation/);
     await page.evaluate("location.hash = '#/c/far'");
     await expect.poll(() => draft(page)).toMatch(/^violet, if poss/);
+  });
+
+  it('an answer that is being sent is kept, also if the page is loaded again meanwhile (KEPT-1)', async () => {
+    await post('held', 'ask me');
+    const page = await stage.look('#/c/held');
+    const held: { abort(): Promise<void> }[] = [];
+    await page.route('**/messages', (route) => void held.push(route)); // the daemon does not answer
+    await page.getByLabel('Your answer').fill('a long answer');
+    await page.getByLabel('Your answer').press('Enter');
+    await expect.poll(() => held.length).toBe(1);
+    expect(await page.evaluate('Object.values(sessionStorage)')).toContain('a long answer'); // a crash would lose it
+    await page.reload();
+    await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('a long answer');
+    for (const route of held) await route.abort().catch(() => undefined);
+  });
+
+  it('a reason that was sent after the answer of another person moves to the message field (KEPT-1)', async () => {
+    await post('second', 'write it');
+    const page = await stage.look('#/c/second');
+    await page.route('**/approvals/*', async (route) => {
+      const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
+      await stage.api('POST', new URL(route.request().url()).pathname.slice('/api/'.length), first);
+      await page.getByLabel('Reason').waitFor({ state: 'detached' });
+      await route.continue();
+    });
+    await page.getByLabel('Reason').fill('it is too early');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await expect.poll(() => draft(page)).toBe('it is too early');
+    expect(await textOf(page.getByRole('alert'))).toContain('Your text is in the message field.');
+    await stage.endOfTest(/status of 4\d\d/);
   });
 
   it('an own answer, and edited arguments that are the same, move nowhere', async () => {

@@ -5,13 +5,16 @@ import { RequestError, requests } from '../api/requests.ts';
 import type { Approval, Question } from '../model/thread/calls.ts';
 import { attempt, report, sender } from './session.ts';
 
-/** Answers a call that waits. False: it was refused, and the call still waits. */
+/** `over`: it did not wait any more. `refused`: it still waits, as far as it is known. The person reads why. */
+export type AnswerOutcome = 'answered' | 'over' | 'refused';
+
+/** Answers a call that waits. */
 export async function answerApproval(
   conversation: string,
   { approvalId, index }: Approval,
   answer: string,
   more: { readonly reason?: string; readonly result?: string },
-): Promise<boolean> {
+): Promise<AnswerOutcome> {
   let isOver = false;
   const isDone = await attempt(async () => {
     try {
@@ -22,7 +25,7 @@ export async function answerApproval(
       throw new Error(await whyItIsOver(conversation, approvalId, index));
     }
   });
-  return isDone || isOver;
+  return isDone ? 'answered' : isOver ? 'over' : 'refused';
 }
 
 const OVER = ['APPROVAL_ANSWERED', 'APPROVAL_EXPIRED'];
@@ -37,12 +40,12 @@ async function whyItIsOver(conversation: string, approvalId: string, index: numb
   return 'This call does not wait any more: it was answered, or its turn is over.';
 }
 
-/** Answers a question. False: it was refused. The daemon posts a late answer as a message, and the person reads why. */
+/** Answers a question. The daemon posts a late answer as a message, and the person reads why. */
 export async function answerQuestion(
   conversation: string,
   { call, agent }: Question,
   content: string,
-): Promise<boolean> {
+): Promise<AnswerOutcome> {
   const post = {
     id: crypto.randomUUID(),
     content,
@@ -58,7 +61,7 @@ export async function answerQuestion(
     isLate = page !== null && !(result?.type === 'message' && result.answers?.includes(index));
   });
   if (isLate) report(new Error(LATE));
-  return isDone;
+  return isDone ? 'answered' : 'refused';
 }
 
 const LATE =

@@ -1,4 +1,4 @@
-import { computed } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import { wireCallId } from '../../conversation/log/call-id.ts';
@@ -6,6 +6,7 @@ import { escapeHidden } from '../../kernel/hidden.ts';
 import { drafted, keepDraft, keepLeft, readDraft, readLeft } from '../api/session.ts';
 import { pretty } from '../model/format.ts';
 import type { Call } from '../model/thread/calls.ts';
+import type { AnswerOutcome } from './approvals.ts';
 import { opened } from './conversation.ts';
 import { addToMessage } from './keys.ts';
 import { notice } from './session.ts';
@@ -13,8 +14,8 @@ import { notice } from './session.ts';
 /**
  * What a person left in a conversation, until the tab is closed: unsent texts, unfolded parts and the place in the thread.
  *
- * KEPT-1 A text for a call that no longer waits, because somebody else answered it or its turn ended, is moved to the message field of
- *    its conversation.
+ * KEPT-1 A text for a call that another person answered, or whose turn ended, is moved to the message field of its conversation. A
+ *    text that is being sent is kept until the daemon has confirmed it.
  */
 
 /** The conversation of the parts inside; null: the open one. */
@@ -52,21 +53,35 @@ export const fieldsOf = {
 /** What the field for other arguments begins with. */
 export const offeredArguments = (call: Call): string => escapeHidden(pretty(call.arguments));
 
+/** The calls that this tab is answering. */
+const answering = signal<ReadonlySet<string>>(new Set());
+
+const keyOf = (conversation: string, { place }: Call) => `${conversation}/${wireCallId(place)}`;
+
+export function isBeingAnswered(conversation: string, call: Call): boolean {
+  return answering.value.has(keyOf(conversation, call));
+}
+
+/** Answers a call, and forgets its texts when they are confirmed (KEPT-1). */
+export async function answer(
+  conversation: string,
+  call: Call,
+  send: () => Promise<AnswerOutcome>,
+): Promise<AnswerOutcome> {
+  const key = keyOf(conversation, call);
+  answering.value = new Set([...answering.value, key]);
+  const outcome = await send();
+  if (outcome === 'answered') takeTexts(conversation, call);
+  answering.value = new Set([...answering.value].filter((other) => other !== key));
+  if (outcome === 'over') moveTexts(conversation, call);
+  return outcome;
+}
+
 /** KEPT-1 */
 export function moveTexts(conversation: string, call: Call): void {
-  const { approval, result, tool } = call;
-  const take = (field: string) => {
-    const place = `${conversation}/${field}`;
-    const text = readDraft(place);
-    keepDraft(place, '');
-    return text;
-  };
-  const edited = approval ? take(fieldsOf.arguments(approval.approvalId)) : '';
-  const texts = [
-    edited === '' || edited === offeredArguments(call) ? '' : `${escapeHidden(tool)} with ${edited} `,
-    approval ? take(fieldsOf.reason(approval.approvalId)) : '',
-    take(fieldsOf.answer(call)),
-  ].filter((text) => text !== '');
+  if (answering.peek().has(keyOf(conversation, call))) return;
+  const { approval, result } = call;
+  const texts = takeTexts(conversation, call);
   if (texts.length === 0) return;
   const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
   if (isOpen) addToMessage(texts.join('\n\n'));
@@ -76,6 +91,23 @@ export function moveTexts(conversation: string, call: Call): void {
   const by = approval?.by ?? result?.by ?? null;
   const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} answered first.`;
   notice.value = { text: `${why} Your text is in ${where}.`, hint: '' };
+}
+
+/** Removes the texts from the fields of a call. */
+function takeTexts(conversation: string, call: Call): readonly string[] {
+  const { approval, tool } = call;
+  const take = (field: string) => {
+    const place = `${conversation}/${field}`;
+    const text = readDraft(place);
+    keepDraft(place, '');
+    return text;
+  };
+  const edited = approval ? take(fieldsOf.arguments(approval.approvalId)) : '';
+  return [
+    edited === '' || edited === offeredArguments(call) ? '' : `${escapeHidden(tool)} with ${edited} `,
+    approval ? take(fieldsOf.reason(approval.approvalId)) : '',
+    take(fieldsOf.answer(call)),
+  ].filter((text) => text !== '');
 }
 
 /** The entry at the top of the window, and how many pixels of it are above. */

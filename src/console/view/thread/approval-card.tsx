@@ -6,7 +6,7 @@ import { argumentsBlock } from '../../model/format.ts';
 import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.ts';
 import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
 import { answerApproval } from '../../state/approvals.ts';
-import { fieldsOf, offeredArguments, useConversation, useKeptText } from '../../state/kept.ts';
+import { answer, fieldsOf, offeredArguments, useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
@@ -47,18 +47,19 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval.approvalId));
   const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId));
   const [field, edit] = useFocusOnChange(edited !== '');
-  const say = async (answer: string, more: { reason?: string; result?: string }) => {
+  const say = async (given: string, more: { reason?: string; result?: string }) => {
     setBusy(true);
-    setReason(''); // before the log has the answer (KEPT-1)
-    setEdited('');
-    const isOver = await answerApproval(id, approval, answer, more);
+    const outcome = await answer(id, call, () => answerApproval(id, approval, given, more));
     setBusy(false);
-    if (isOver) return (onDone ?? writeNext)();
-    setReason(reason);
-    setEdited(edited);
+    if (outcome === 'refused') return;
+    if (outcome === 'answered') {
+      setReason('');
+      setEdited('');
+    }
+    (onDone ?? writeNext)();
   };
-  const withReason = (answer: string) =>
-    say(answer, answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
+  const withReason = (given: string) =>
+    say(given, given === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
   return (
     <>
       {edited === '' ? (

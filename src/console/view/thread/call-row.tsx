@@ -6,7 +6,14 @@ import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi }
 import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion } from '../../state/approvals.ts';
-import { fieldsOf, moveTexts, useConversation, useKeptText } from '../../state/kept.ts';
+import {
+  answer,
+  fieldsOf,
+  isBeingAnswered,
+  moveTexts,
+  useConversation,
+  useKeptText,
+} from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
 import { Fold, Icon } from '../parts/parts.tsx';
@@ -19,9 +26,10 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const question = questionOf(call, agent);
   const conversation = useConversation();
   const isOver = call.result !== null || (call.approval !== null && call.approval.answer !== null);
+  const isAnswering = isBeingAnswered(conversation, call);
   useLayoutEffect(() => {
     if (isOver) moveTexts(conversation, call);
-  }, [isOver]);
+  }, [isOver, isAnswering]);
   if (question) return <QuestionCard question={question} />;
   const status = statusOf(call);
   const failure = failureOf(call);
@@ -98,9 +106,9 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   const id = useConversation();
   const failure = failureOf(call);
   const say = async (content: string) => {
-    setText(''); // before the log has the answer (KEPT-1)
-    if (await answerQuestion(id, asked, content)) (onDone ?? writeNext)();
-    else setText(text);
+    if ((await answer(id, call, () => answerQuestion(id, asked, content))) === 'refused') return;
+    setText('');
+    (onDone ?? writeNext)();
   };
   return (
     <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
