@@ -33,8 +33,9 @@ export function visibleText(text: string): string {
   return inOneLine(text.replaceAll('\\', '\\\\'));
 }
 
-/** HIDDEN-1 to HIDDEN-4, for the arguments of a call as a model wrote them. */
+/** HIDDEN-1 to HIDDEN-4, for the arguments of a call as a model wrote them: none are `{}`, as they run. */
 export function visibleArguments(text: string): string {
+  if (text.trim() === '') return '{}';
   return isJson(text) ? escapeHidden(plainJson(text)) : `(not JSON) ${visibleText(text)}`;
 }
 

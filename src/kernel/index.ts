@@ -26,7 +26,7 @@ export {
 } from './files.ts';
 export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
-export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
+export { infinityAt, isJson, isShallow, jsonFault, MAX_DEPTH, readArguments } from './json.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
 export { isBareServer, refuseOtherPrefix, splitUrls, urlWithoutSecrets } from './nats-names.ts';
 export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';
@@ -41,8 +41,8 @@ export {
   WRITING_BY_OTHERS,
 } from './open-to-others.ts';
 export { PACKAGE, VERSION } from './package.ts';
-export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
-export { cut, decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
+export { expectationOf, fieldFault, shown, valueAt } from './schema-fault.ts';
+export { cut, decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible, wellFormed } from './text.ts';
 export {
   type Clock,
   DURATION_FORM,

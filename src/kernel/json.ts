@@ -25,6 +25,25 @@ export function isJson(text: string): boolean {
  */
 export const MAX_DEPTH = 64;
 
+export type ReadArguments =
+  | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
+  | { readonly ok: false; readonly why: string };
+
+/** The arguments of a tool call: a JSON object that every reader can read. A model may leave them out. */
+export function readArguments(text: string): ReadArguments {
+  if (text.trim() === '') return { ok: true, value: {} };
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isContainer(value) || Array.isArray(value)) return { ok: false, why: 'not an object' };
+    if (!isShallow(value)) return { ok: false, why: `nested deeper than ${MAX_DEPTH} levels` };
+    const infinite = infinityAt(value);
+    if (infinite !== null) return { ok: false, why: `the number ${infinite} is too large` };
+    return { ok: true, value: value as Record<string, unknown> };
+  } catch (error) {
+    return { ok: false, why: messageOf(error) };
+  }
+}
+
 /** True if no value is nested in more than `most` objects and arrays; false for cycles. Does not recurse. */
 export function isShallow(value: unknown, most: number = MAX_DEPTH): boolean {
   let level = new Set(isContainer(value) ? [value] : []);
@@ -38,4 +57,15 @@ export function isShallow(value: unknown, most: number = MAX_DEPTH): boolean {
 
 function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+/** The path to an infinite number, which JSON cannot represent (`1e999` parses to one); null: none. `value` must be shallow. */
+export function infinityAt(value: unknown, path = ''): string | null {
+  if (typeof value === 'number') return Number.isFinite(value) ? null : path;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [key, inner] of Object.entries(value)) {
+    const found = infinityAt(inner, path === '' ? key : `${path}.${key}`);
+    if (found !== null) return found;
+  }
+  return null;
 }

@@ -94,14 +94,3 @@ export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return escapeHidden(text.length <= 80 ? text : `${text.slice(0, 80)}…`);
 }
-
-/** The path to an infinite number, which JSON cannot represent (`1e999` parses to one); null: none. `value` must be shallow. */
-export function infinityAt(value: unknown, path = ''): string | null {
-  if (typeof value === 'number') return Number.isFinite(value) ? null : path;
-  if (typeof value !== 'object' || value === null) return null;
-  for (const [key, inner] of Object.entries(value)) {
-    const found = infinityAt(inner, path === '' ? key : `${path}.${key}`);
-    if (found !== null) return found;
-  }
-  return null;
-}

@@ -16,6 +16,11 @@ export function hasLoneSurrogate(text: string): boolean {
   return /\p{Surrogate}/u.test(text);
 }
 
+/** Replaces each such half with U+FFFD. */
+export function wellFormed(text: string): string {
+  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+}
+
 /** Decodes UTF-8 and removes a byte order mark; null: not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | null {
   try {

@@ -10,12 +10,18 @@ export interface Body {
   readonly messages: readonly Said[];
 }
 
+interface Call {
+  readonly [field: string]: unknown;
+  readonly id: string;
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
 interface Said {
   readonly [field: string]: unknown;
   readonly role: string;
   readonly content: string | null;
   readonly reasoning_content?: string;
-  readonly tool_calls?: readonly { id: string; function: { name: string } }[];
+  readonly tool_calls?: readonly Call[];
   readonly tool_call_id?: string;
 }
 
@@ -64,6 +70,38 @@ const pairs: Rule = ({ messages }) => {
   }
   return open.length > 0 ? [...wrong, 'calls without results at the end'] : wrong;
 };
+
+/** The strictest readers together: Gemini's names, OpenAI's ids, and the depth and characters that Rust's readers accept. */
+const strictCalls: Rule = ({ messages }) => [
+  ...at(messages, 'a name or id of a call', ({ tool_calls: calls = [] }) =>
+    calls.some(
+      (call) => !/^[a-zA-Z_][\w-]{0,63}$/.test(call.function.name) || !/^[\w-]{1,40}$/.test(call.id),
+    ),
+  ),
+  ...at(messages, 'arguments of a call', ({ tool_calls: calls = [] }) =>
+    calls.some((call) => !isPlainObject(call.function.arguments)),
+  ),
+  ...at(messages, 'half of a surrogate pair', hasHalf),
+];
+
+function isPlainObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value?.constructor === Object && depthOf(value) <= 100 && !hasHalf(value);
+  } catch {
+    return false;
+  }
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+/** `JSON.stringify` escapes halves only. */
+function hasHalf(value: unknown): boolean {
+  return /(?<!\\)(?:\\\\)*\\ud[89a-f]/i.test(JSON.stringify(value));
+}
 
 const systemFirstOnly: Rule = ({ messages }) =>
   at(messages, 'instructions', ({ role }, index) => ['system', 'developer'].includes(role) !== (index === 0));
@@ -114,6 +152,7 @@ const mistralNames: Rule = ({ messages }) =>
 const OPENAI_FIELDS = ['model', 'messages', 'stream', 'stream_options', 'tools', 'parallel_tool_calls'];
 const COMMON: readonly Rule[] = [
   pairs,
+  strictCalls,
   streamOptionsOnlyInStreams,
   toolFieldsOnlyWithTools,
   lastIs('user', 'system', 'developer', 'tool'),

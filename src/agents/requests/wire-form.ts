@@ -1,5 +1,5 @@
 import type { PartKind, ViewMessage, ViewPart } from '../../conversation/index.ts';
-import { isJson } from '../../kernel/index.ts';
+import { readArguments, wellFormed } from '../../kernel/index.ts';
 import type { WireMessage } from '../model-port.ts';
 
 /**
@@ -10,8 +10,8 @@ import type { WireMessage } from '../model-port.ts';
  *    append-only (ASSEMBLE-3), with merging too.
  * WIRE-FORM-3 Calls and their results are never merged, moved or left out: pairs stay pairs (L13).
  * WIRE-FORM-4 Messages of several authors that are merged are separated by a marker that content cannot contain (L17).
- * WIRE-FORM-5 A call that providers refuse (an invalid name, arguments that are not JSON) is sent in an accepted form:
- *    otherwise every later request would be refused.
+ * WIRE-FORM-5 Everything that is sent back satisfies the strictest reader: names of calls, arguments (one JSON object of limited
+ *    depth), ids, no half of a surrogate pair. Otherwise every later request would be refused.
  */
 
 export interface WireForm {
@@ -110,8 +110,8 @@ function wirePart({ kind, entries, message }: FormInput, before: WirePart | null
   const reasoning = reasoningOf(message, before, form);
   const wire: WireMessage = {
     role: role === 'system' ? form.instructionsAs : role,
-    content,
-    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+    content: content === null ? null : wellFormed(content),
+    ...(reasoning === undefined ? {} : { reasoning_content: wellFormed(reasoning) }),
     ...(calls === undefined ? {} : { tool_calls: calls.map((call) => wireCall(call, form)) }),
     ...(id === undefined ? {} : { tool_call_id: callId(id, form) }),
   };
@@ -142,18 +142,31 @@ function callId(id: string, { callIds }: WireForm): string {
 
 type WireCall = NonNullable<WireMessage['tool_calls']>[number];
 
-/** WIRE-FORM-5: the result that follows says what was wrong. */
+/** WIRE-FORM-5 */
 function wireCall(call: WireCall, form: WireForm): WireCall {
   const { name, arguments: given } = call.function;
-  const accepted = {
-    name: wireName(name),
-    arguments: isJson(given) ? given : JSON.stringify({ unreadable: given }),
-  };
+  const accepted = { name: wireName(name), arguments: wireArguments(given) };
   return { ...call, id: callId(call.id, form), function: accepted };
 }
 
+/** Some providers want a letter or `_` first. */
 function wireName(name: string): string {
-  return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
+  const plain = name.replaceAll(/[^\w-]/g, '_');
+  return (/^[a-z_]/i.test(plain) ? plain : `_${plain}`).slice(0, 64);
+}
+
+/** As the model wrote them, if every reader accepts that; else the result that follows says what was wrong. */
+function wireArguments(given: string): string {
+  const text = wellFormed(given);
+  if (!readArguments(text).ok) return JSON.stringify({ unreadable: text });
+  return text.trim() === '' ? '{}' : text.replaceAll(ESCAPE, wholeEscape);
+}
+
+/** A whole pair, half a pair, or any other escape of a JSON text. */
+const ESCAPE = /\\(?:ud[89ab]..\\ud[c-f]..|u(d[89a-f]..)|.)/gi;
+
+function wholeEscape(given: string, half: string | undefined): string {
+  return half === undefined ? given : '\\ufffd';
 }
 
 /** WIRE-FORM-3: earlier text may be merged into a message with calls, but later messages may not. */

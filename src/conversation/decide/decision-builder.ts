@@ -1,4 +1,4 @@
-import type { NewId } from '../../kernel/index.ts';
+import { type NewId, wellFormed } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry, NewEntry } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import type { Knowledge } from '../state/knowledge.ts';
@@ -128,18 +128,13 @@ export class DecisionBuilder {
   }
 }
 
-/** A field as it is in the log. */
+/** A field as it is in the log: no provider accepts lone surrogates, and an entry cannot be corrected. */
 function stored(key: string, value: unknown): unknown {
   if (key === 'tool_calls') return wellFormedCalls(value as NonNullable<MessageEntry['tool_calls']>);
   return typeof value === 'string' ? wellFormed(value) : value;
 }
 
-/** Replaces lone surrogates: no provider accepts them, and an entry in the log cannot be corrected. */
-export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\ufffd');
-}
-
-/** The same for a model's tool calls, which later requests contain again. */
+/** A model's tool calls, which later requests contain again. */
 function wellFormedCalls(calls: NonNullable<MessageEntry['tool_calls']>): typeof calls {
   return calls.map(({ function: called, ...call }) => ({
     ...call,

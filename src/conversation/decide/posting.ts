@@ -1,11 +1,11 @@
-import { type Refusal, refusal } from '../../kernel/index.ts';
+import { type Refusal, refusal, wellFormed } from '../../kernel/index.ts';
 import type { Author, CallPlace, Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { refusalOfAgentName } from '../state/people.ts';
 import type { Workflow } from '../state/roster.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Command, Post, Reply } from './command.ts';
-import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
 import { questionFor, route } from './routing.ts';
 import { refusalOfStart, startRun } from './runs.ts';

@@ -1,11 +1,11 @@
-import { hasVisible } from '../../kernel/index.ts';
+import { hasVisible, wellFormed } from '../../kernel/index.ts';
 import { type Entry, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
-import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addAnswer, addFailure, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';

@@ -1,4 +1,4 @@
-import { wellFormed } from '../decide/decision-builder.ts';
+import { wellFormed } from '../../kernel/index.ts';
 import type { CallPlace, Entry } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import type { AuditedCall } from '../tools/tool-rules.ts';

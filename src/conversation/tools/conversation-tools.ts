@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasVisible } from '../../kernel/index.ts';
+import { hasVisible, readArguments } from '../../kernel/index.ts';
 import { hireBudgetSchema } from '../log/entry.ts';
 import type { AgentCard } from '../state/roster.ts';
 import { nodeOf, type Workflows } from '../state/roster.ts';
@@ -98,13 +98,9 @@ export type ParsedArguments<N extends ConversationToolName> =
 
 /** Parses the model's arguments and checks them against the tool's schema. */
 export function parseArguments<N extends ConversationToolName>(name: N, text: string): ParsedArguments<N> {
-  let json: unknown;
-  try {
-    json = JSON.parse(text.trim() === '' ? '{}' : text);
-  } catch {
-    return { ok: false, message: `the arguments of ${name} are not valid JSON` };
-  }
-  const parsed = CONVERSATION_TOOLS[name].schema.safeParse(json);
+  const read = readArguments(text);
+  if (!read.ok) return { ok: false, message: `the arguments of ${name} are not a JSON object: ${read.why}` };
+  const parsed = CONVERSATION_TOOLS[name].schema.safeParse(read.value);
   if (parsed.success) return { ok: true, value: parsed.data as ToolArguments<N> };
   const [issue] = parsed.error.issues;
   const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';

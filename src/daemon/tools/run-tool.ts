@@ -1,10 +1,9 @@
 import type { ToolOutcome, ToolRun } from '../../agents/index.ts';
 import { type Effect, toolError, wireCallId } from '../../conversation/index.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { messageOf, readArguments } from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { keptResult } from './large.ts';
-import { parse } from './tool-rules.ts';
 
 /**
  * Runs one tool call, from its first audit record to the result that the model reads.
@@ -131,7 +130,7 @@ async function run(
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
-  const parsed = parse(text);
+  const parsed = readArguments(text);
   if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
   const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
   const given = {

@@ -15,7 +15,7 @@ import {
   type ToolCallRequest,
   type ToolRules,
 } from '../../conversation/index.ts';
-import { inOneLine } from '../../kernel/index.ts';
+import { inOneLine, readArguments } from '../../kernel/index.ts';
 import { hasReplacedArguments } from './large.ts';
 import { availabilityOf, riskOf, rulingOn } from './tool-policy.ts';
 
@@ -44,7 +44,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
     const why = `you have no tool ${name}; you have ${usable.join(', ') || 'none'}`;
     return refuse('TOOL_NOT_AVAILABLE', why);
   }
-  const parsed = parse(request.arguments);
+  const parsed = readArguments(request.arguments);
   if (!parsed.ok)
     return refuse('INVALID_ARGUMENTS', `the arguments of ${name} are not a JSON object: ${parsed.why}`);
   if (hasReplacedArguments(parsed.value)) {
@@ -110,24 +110,6 @@ export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
   const run: Toolbox['run'] = (call, signal) =>
     toolbox.run({ ...call, permits: (place) => permits(call, place) }, signal);
   return { ...toolbox, run };
-}
-
-type Parsed =
-  | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
-  | { readonly ok: false; readonly why: string };
-
-/** The arguments of a call as an object; a model may leave them out. */
-export function parse(text: string): Parsed {
-  if (text.trim() === '') return { ok: true, value: {} };
-  try {
-    const value: unknown = JSON.parse(text);
-    const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
-    return isObject
-      ? { ok: true, value: value as Record<string, unknown> }
-      : { ok: false, why: 'not an object' };
-  } catch (error) {
-    return { ok: false, why: error instanceof Error ? error.message : 'not JSON' };
-  }
 }
 
 function refuse(code: string, message: string): Judgement {

@@ -1,5 +1,6 @@
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
+import { wellFormed } from '../../kernel/index.ts';
 import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
 import { excerpt, isContent, isRecord, type JsonRecord, parse, partsOf, stringOf, usageOf } from './json.ts';
@@ -261,19 +262,13 @@ class WholeCharacters {
     if (piece === '') return '';
     const text = this.#held + piece;
     this.#held = /[\uD800-\uDBFF]$/.test(text) ? text.slice(-1) : '';
-    return whole(this.#held === '' ? text : text.slice(0, -1));
+    return wellFormed(this.#held === '' ? text : text.slice(0, -1));
   }
 
   /** Returns what was held back, at the end of the text. */
   end(): string {
     const held = this.#held;
     this.#held = '';
-    return whole(held);
+    return wellFormed(held);
   }
-}
-
-const LONE_HALF = /\p{Surrogate}/gu;
-
-function whole(text: string): string {
-  return text.replaceAll(LONE_HALF, '\uFFFD');
 }

@@ -1,6 +1,6 @@
 import { type AnsweredCall, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
 import { isShallow, MAX_DEPTH } from '../../kernel/index.ts';
-import { isRecord, type JsonRecord, stringOf } from './json.ts';
+import { isRecord, type JsonRecord, parse, stringOf } from './json.ts';
 
 /**
  * Assembles the tool calls of an answer from their pieces. Providers differ in every detail:
@@ -133,10 +133,5 @@ function jsonOf(value: JsonRecord): string {
 
 /** Arguments are one JSON object: once it is closed, they are complete. */
 function isWhole(argumentsJson: string): boolean {
-  if (!argumentsJson.trimEnd().endsWith('}')) return false;
-  try {
-    return isRecord(JSON.parse(argumentsJson));
-  } catch {
-    return false;
-  }
+  return argumentsJson.trimEnd().endsWith('}') && isRecord(parse(argumentsJson));
 }

@@ -29,11 +29,6 @@ export function strictText(bytes: Buffer): string | null {
   }
 }
 
-/** Replaces lone surrogates of a text that was cut. */
-export function wellFormed(text: string): string {
-  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
-}
-
 const ESCAPE = String.fromCharCode(0x1b);
 const BELL = String.fromCharCode(0x07);
 /**

@@ -75,7 +75,7 @@ class ObservedLog {
       this.entries = [];
       this.kept = new Map();
     }
-    for (const entry of log.slice(this.entries.length)) this.entries.push(withReasoning(entry));
+    for (const entry of log.slice(this.entries.length)) this.entries.push(asModelsWrite(entry));
   }
 
   of(preset: PresetName, setup: AgentSetup, agent: string): IncrementalRequests {
@@ -86,9 +86,22 @@ class ObservedLog {
   }
 }
 
-function withReasoning(entry: Entry): Entry {
+const ODD_ARGUMENTS = ['', '[]', '"x"', '7', 'null', '{', '{"a":1e999}', '{"a":"\\ud83d"}', '{"\ud83d":0}'];
+ODD_ARGUMENTS.push(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+const ODD_NAMES = ['', '2fa', 'a b', '-', 'é'.repeat(70), 'x'.repeat(200), '\ud83d'];
+
+/** The same entry with reasoning, and with calls that strict readers refuse. */
+function asModelsWrite(entry: Entry): Entry {
   if (entry.type !== 'message' || entry.role !== 'assistant' || entry.index % 3 === 0) return entry;
-  return { ...entry, reasoning: `because of ${entry.index}` };
+  const odd = <T>(list: readonly T[], at: number) => list[(entry.index + at) % list.length];
+  const calls = entry.tool_calls?.map((call, at) => ({
+    ...call,
+    function: {
+      name: odd([call.function.name, ...ODD_NAMES], at) ?? '',
+      arguments: odd([call.function.arguments, ...ODD_ARGUMENTS], at) ?? '',
+    },
+  }));
+  return { ...entry, reasoning: `because of ${entry.index} \ud83d`, ...(calls && { tool_calls: calls }) };
 }
 
 function checkRequests(

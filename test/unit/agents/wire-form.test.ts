@@ -59,13 +59,36 @@ describe('a call that providers would not accept', () => {
     ['a b\nc', 'a_b_c'],
     ['x'.repeat(65), 'x'.repeat(64)],
     ['fs_read-2', 'fs_read-2'],
+    ['2fa', '_2fa'],
+    ['\ud83d', '_'],
   ])('a call with an invalid name is sent under a valid one: %j (WIRE-FORM-5)', (name, expected) => {
     expect(sent(name, '{}')?.name).toBe(expected);
   });
 
-  it('a call whose arguments are not JSON is sent with valid JSON arguments (WIRE-FORM-5)', () => {
-    expect(sent('look', '{"a":')?.arguments).toBe('{"unreadable":"{\\"a\\":"}');
-    expect(sent('look', '{"a": 1}')?.arguments).toBe('{"a": 1}');
+  const deep = `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+  it.each([
+    ['[1]', '{"unreadable":"[1]"}'],
+    ['"x"', '{"unreadable":"\\"x\\""}'],
+    ['7', '{"unreadable":"7"}'],
+    ['null', '{"unreadable":"null"}'],
+    ['{"a":', '{"unreadable":"{\\"a\\":"}'],
+    ['{"a":1e999}', '{"unreadable":"{\\"a\\":1e999}"}'],
+    [deep, JSON.stringify({ unreadable: deep })],
+    ['', '{}'],
+    [' \n', '{}'],
+    ['{"a": 1.0, "b":12345678901234567890}', '{"a": 1.0, "b":12345678901234567890}'],
+    ['{"a":"\\ud83d\\ude00 \\ud83d \\\\ud83d"}', '{"a":"\\ud83d\\ude00 \\ufffd \\\\ud83d"}'],
+    ['{"a":"\ud83d\\ude00"}', '{"a":"\ufffd\\ufffd"}'],
+  ])(
+    'a call whose arguments a strict provider refuses is sent with ones that it accepts: %# (WIRE-FORM-5)',
+    (given, expected) => {
+      expect(sent('look', given)?.arguments).toBe(expected);
+    },
+  );
+
+  it('half of a surrogate pair in a text or in reasoning is sent as U+FFFD (WIRE-FORM-5)', () => {
+    const [message] = wire({ sendReasoning: 'always' }, said('a \ud83d', 'b \ude00 😀'));
+    expect(message).toEqual({ role: 'assistant', content: 'a \ufffd', reasoning_content: 'b \ufffd 😀' });
   });
 });
 

@@ -127,7 +127,7 @@ describe('a delegation', () => {
   });
 
   it.each([
-    ['{', 'not valid JSON'],
+    ['{', 'not a JSON object'],
     ['[]', 'delegate'],
     ['{"to":"dev"}', 'request'],
     ['{"to":"dev","request":""}', 'request'],

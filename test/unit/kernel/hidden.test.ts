@@ -83,11 +83,16 @@ describe('text for a person who approves', () => {
     fc.assert(
       fc.property(text, (given) => {
         const shown = visibleArguments(given);
-        if (isJson(given)) expect(shown).not.toMatch(/^\(not JSON\)/);
+        if (given.trim() === '') expect(shown).toBe('{}');
+        else if (isJson(given)) expect(shown).not.toMatch(/^\(not JSON\)/);
         else expect(recovered(shown.replace(/^\(not JSON\) /, ''))).toBe(given);
       }),
       { numRuns: runs(500) },
     );
+  });
+
+  it('no arguments are shown as the object that runs (HIDDEN-4)', () => {
+    for (const given of ['', ' \n']) expect(visibleArguments(given)).toBe('{}');
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import type { CallPlace, Entry, MessageEntry } from '../../../conversation/index.ts';
+import { readArguments } from '../../../kernel/json.ts';
 
 /** Tool calls of messages, their approvals and results, and the questions among them. */
 
@@ -74,12 +75,8 @@ export function questionOf(call: Call, agent: string): Question | null {
 
 /** Empty if the model did not write a JSON object. */
 export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(call.arguments);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+  const read = readArguments(call.arguments);
+  return read.ok ? read.value : {};
 }
 
 export function resultOf(entry: MessageEntry, entries: readonly Entry[]): CallResult {

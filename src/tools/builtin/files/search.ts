@@ -1,11 +1,10 @@
 import type { Dirent } from 'node:fs';
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { z } from 'zod';
-import { foldCase } from '../../../kernel/index.ts';
+import { foldCase, wellFormed } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
 import { errnoOf } from '../errors.ts';
 import * as limits from '../limits.ts';
-import { wellFormed } from '../text.ts';
 import { defineTool, PATH, READS } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { readAt } from './read.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { ToolOutcome } from '../../../agents/tool-port.ts';
+import { wellFormed } from '../../../kernel/index.ts';
 import { completed, failed } from '../../guarded.ts';
 import { openSandbox } from '../files/sandbox.ts';
 import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from '../limits.ts';
-import { wellFormed } from '../text.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
 import { type GroupEnd, runInGroup } from './process-group.ts';
 
