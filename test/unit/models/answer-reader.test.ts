@@ -254,6 +254,21 @@ describe('deviations of servers from the protocol', () => {
     expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage(0, 3)).usage).toMatchObject({ outputTokens: 3 });
   });
 
+  it.each([
+    ['Gemini and xAI, which leave out the reasoning', [100, 10, 910], 810],
+    ['OpenAI', [100, 10, 110], 10],
+    ['no completion', [100, undefined, 130], 30],
+    ['a total that is too small', [100, 10, 0], 10],
+    ['an impossible total', [100, 10, 1e300], 10],
+  ])(
+    'the output tokens of %s are the larger of the completion and the total without the prompt',
+    (_, counts, expected) => {
+      const [prompt_tokens, completion_tokens, total_tokens] = counts;
+      const usage = event({ choices: [], usage: { prompt_tokens, completion_tokens, total_tokens } });
+      expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage).usage?.outputTokens).toBe(expected);
+    },
+  );
+
   it('an impossible usage is ignored', () => {
     const used = (usage: object) =>
       answerOf(chunk({ content: 'Hi' }, 'stop'), event({ choices: [], usage })).usage;
