@@ -1,5 +1,4 @@
 import type { CallPlace, Entry, MessageEntry } from '../../../conversation/index.ts';
-import { readArguments } from '../../../kernel/json.ts';
 
 /** Tool calls of messages, their approvals and results, and the questions among them. */
 
@@ -75,8 +74,13 @@ export function questionOf(call: Call, agent: string): Question | null {
 
 /** Empty if the model did not write a JSON object. */
 export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
-  const read = readArguments(call.arguments);
-  return read.ok ? read.value : {};
+  try {
+    const value: unknown = JSON.parse(call.arguments);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
 }
 
 export function resultOf(entry: MessageEntry, entries: readonly Entry[]): CallResult {
