@@ -1,7 +1,7 @@
 import { connect, type NatsConnection } from 'nats';
-import type { Outage } from '../src/chaos/actors/daemon.ts';
-import { takeoversIn } from '../src/chaos/checks/takeovers.ts';
 import type { Entry } from '../src/conversation/index.ts';
+import type { Outage } from '../test/chaos/actors/daemon.ts';
+import { takeoversIn } from '../test/chaos/checks/takeovers.ts';
 import { CLUSTER_SERVER } from '../test/support/cluster.ts';
 import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../test/support/daemon.ts';
 import { cpuMs, load } from './support/processes.ts';

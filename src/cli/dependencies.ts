@@ -1,4 +1,3 @@
-import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
 import type { ClientOptions, Entry, ParleyClient, View } from '../client/index.ts';
 import type { Config, Environment, LoadOptions, Secret } from '../config/index.ts';
 import type { Faults, SkipUntil } from '../daemon/index.ts';
@@ -10,14 +9,6 @@ export interface CliDependencies {
   loadConfig(options: LoadOptions): Promise<Config>;
   /** Loaded on demand, because most commands only connect to a daemon. */
   daemon(): Promise<DaemonModule>;
-  chaos(): Promise<ChaosModule>;
-}
-
-interface ChaosModule {
-  createSchedule(options: ScheduleOptions): Schedule;
-  runChaos(options: ChaosOptions): Promise<ChaosReport>;
-  /** Throws `CONFIG_INVALID`. */
-  faultsFrom(env: Environment): Faults;
 }
 
 /** An event of the daemon, ready for JSON. */
@@ -38,6 +29,8 @@ export interface DaemonModule {
     /** For tests. */
     faults?: Faults;
   }): RunningDaemon;
+  /** Throws `CONFIG_INVALID`. */
+  faultsFrom(env: Environment): Faults;
   /** Calls each model, and starts each MCP server, once. */
   probe(config: Config): Promise<Probed[]>;
   /** The reason why programs of tools can read the data directory; null: they cannot, or there are none. */
@@ -172,7 +165,6 @@ export function realDependencies(): CliDependencies {
     connect: async (options) => (await import('../client/index.ts')).connect(options),
     loadConfig: async (options) => (await import('../config/index.ts')).loadConfig(options),
     daemon: () => import('../daemon/index.ts'),
-    chaos: () => import('../chaos/index.ts'),
   };
 }
 

@@ -27,7 +27,6 @@ import { addStatus } from './commands/daemon/status.ts';
 import { addToken } from './commands/daemon/token.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addBackup } from './commands/offline/backup.ts';
-import { addChaos } from './commands/offline/chaos.ts';
 import { addCompletion } from './commands/offline/completion.ts';
 import { addFsck } from './commands/offline/fsck.ts';
 import { addInit } from './commands/offline/init.ts';
@@ -120,7 +119,7 @@ const COMMANDS = {
   Explain: [addExplain, addTraces, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
-  'Without a daemon': [addBackup, addFsck, addExport, addImport, addMigrate, addNatsConfig, addChaos],
+  'Without a daemon': [addBackup, addFsck, addExport, addImport, addMigrate, addNatsConfig],
   'Set up': [addInit, addContext, addCompletion],
 };
 

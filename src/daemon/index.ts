@@ -20,7 +20,7 @@
 export type { SkipUntil } from '../bus/index.ts';
 export { type BackupOptions, backup } from './compose/backup.ts';
 export { checkJetStream, recordedScript } from './compose/compose.ts';
-export type { CrashPoint, Faults, ReachCrashPoint } from './compose/faults.ts';
+export { type CrashPoint, type Faults, faultsFrom, type ReachCrashPoint } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
 export { type MigrateOptions, migrate } from './compose/migration.ts';
 export { type Probed, probe } from './compose/probe.ts';

@@ -20,7 +20,7 @@ const OTHERS = [
   'src/gateway/mcp/render.ts',
   'src/gateway/progress/progress.ts',
   'src/daemon/telemetry.ts',
-  'src/chaos/checks/views.ts',
+  'test/chaos/checks/views.ts',
   'src/console/model/thread/blocks.ts',
   'src/console/model/thread/thread.ts',
   'src/console/model/timeline/lanes.ts',

@@ -58,10 +58,6 @@ const MODULES: Readonly<Record<string, Module>> = {
       'search',
     ],
   },
-  chaos: {
-    modules: ['kernel', 'conversation', 'bus', 'client', 'config'],
-    files: [String.raw`(?:daemon|persistence/jsonl)/index\.ts$`],
-  },
   testing: {
     modules: [
       ...['kernel', 'conversation', 'agents', 'bus', 'persistence'],
@@ -69,7 +65,7 @@ const MODULES: Readonly<Record<string, Module>> = {
     ],
   },
   console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
-  cli: { modules: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
+  cli: { modules: ['kernel', 'config', 'daemon', 'client'] },
 };
 
 /** Folders of adapters; each is imported through its `index.ts`. */
@@ -225,13 +221,6 @@ export const RULES: readonly IForbiddenRuleType[] = [
     comment: 'I3: in the daemon, only compose/ selects adapters',
     from: { path: '^src/daemon/', pathNot: '^src/daemon/compose/' },
     to: { path: `^src/models/|^src/tools/|^${ADAPTERS}` },
-  },
-  {
-    name: 'chaos-calls-no-daemon',
-    severity: 'error',
-    comment: 'I1: the harness imports only types of the daemon',
-    from: { path: '^src/chaos/' },
-    to: { path: '^src/(?:daemon|persistence)/', dependencyTypesNot: ['type-only'] },
   },
   ...vendorRules(),
   {

@@ -1,12 +1,22 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
+import { LAUNCHER_VARIABLE, launcher, runCli } from '../support/cli.ts';
+
+const MAIN = fileURLToPath(new URL('../chaos/main.ts', import.meta.url));
+const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));
+
+/** `npm run chaos`, on the package of this test run. */
+function chaos(args: readonly string[], directory: string) {
+  const env = { TMPDIR: directory, [LAUNCHER_VARIABLE]: launcher };
+  return runCli([MAIN, ...args], { env, program: TSX, patienceMs: 110_000 });
+}
 
 const isFull = process.env.PARLEY_FULL === '1';
 
-describe('parley chaos', () => {
+describe('npm run chaos', () => {
   it('chaos breaks daemons that share the work, and finds no lost entry and no conversation with two owners', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-chaos-test-'));
     try {
@@ -15,8 +25,8 @@ describe('parley chaos', () => {
         : ['--seed', '35', '--seconds', '4', '--daemons', '2'];
       // A failure timeout short enough for takeovers within the run.
       const sharing = ['--store', 'jetstream', '--silence', '1500', ...faults];
-      const args = ['chaos', '--json', '--keep', join(folder, 'found'), ...sharing];
-      const ran = await runCli(args, { env: { TMPDIR: folder }, patienceMs: 110_000 });
+      const args = ['--json', '--keep', join(folder, 'found'), ...sharing];
+      const ran = await chaos(args, folder);
       const [report] = ran.json();
       expect(report.violations).toEqual([]);
       expect(ran.code).toBe(0);
@@ -32,10 +42,8 @@ describe('parley chaos', () => {
   it('chaos breaks everything for a while, finds nothing lost, and leaves nothing behind', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-chaos-test-'));
     try {
-      // Its directory and its disk are created here.
-      const env = { TMPDIR: folder };
-      const args = ['chaos', '--seconds', '20', '--seed', '3', '--json', '--keep', join(folder, 'found')];
-      const ran = await runCli(args, { env, patienceMs: 110_000 });
+      const args = ['--seconds', '20', '--seed', '3', '--json', '--keep', join(folder, 'found')];
+      const ran = await chaos(args, folder);
       const [report] = ran.json();
       expect(report.violations).toEqual([]);
       expect(ran.code).toBe(0);

@@ -1,7 +1,8 @@
 import { connect, type StreamInfo } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSchedule, type Fault, runChaos } from '../../src/chaos/index.ts';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
+import { runChaos } from '../chaos/run.ts';
+import { createSchedule, type Fault } from '../chaos/schedule.ts';
 import { batch } from '../contract/samples.ts';
 import { launcher } from '../support/cli.ts';
 import { CLUSTER_SERVER, startCluster, type TestCluster } from '../support/cluster.ts';

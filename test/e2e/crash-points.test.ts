@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CRASH_POINTS } from '../../src/chaos/faults.ts';
-import { createCrashSchedule, runChaos } from '../../src/chaos/index.ts';
+import { CRASH_POINTS } from '../../src/daemon/compose/faults.ts';
 import type { CrashPoint } from '../../src/daemon/index.ts';
+import { runChaos } from '../chaos/run.ts';
+import { createCrashSchedule } from '../chaos/schedule.ts';
 import { launcher } from '../support/cli.ts';
 
 /** L5, L9, L12: wherever a daemon is killed, nothing is lost, and no effect is repeated silently. */

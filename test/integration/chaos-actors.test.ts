@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { startChild } from '../../src/chaos/actors/child.ts';
-import { DaemonActor } from '../../src/chaos/actors/daemon.ts';
-import { createDiskActor } from '../../src/chaos/actors/disk.ts';
-import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
-import { createToolServerActor, KEY_FIELD } from '../../src/chaos/actors/tool-server.ts';
-import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../../src/chaos/environment.ts';
+import { startChild } from '../chaos/actors/child.ts';
+import { DaemonActor } from '../chaos/actors/daemon.ts';
+import { createDiskActor } from '../chaos/actors/disk.ts';
+import { createProxyActor } from '../chaos/actors/proxy.ts';
+import { createToolServerActor, KEY_FIELD } from '../chaos/actors/tool-server.ts';
+import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../chaos/environment.ts';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 

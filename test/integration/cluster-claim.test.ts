@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { openNats, reserveSubjects } from '../../src/bus/nats/index.ts';
-import { createProxyActor, type ProxyActor } from '../../src/chaos/actors/proxy.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
+import { createProxyActor, type ProxyActor } from '../chaos/actors/proxy.ts';
 import { freePort, startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { recordingLog } from '../unit/bus/support.ts';
 

@@ -1,9 +1,9 @@
 import { connect } from 'nats';
 import { onTestFinished } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
-import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/index.ts';
+import { createProxyActor } from '../chaos/actors/proxy.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from '../support/nats-server.ts';
 

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findServers } from '../../scripts/nats-servers.ts';
-import { createClusterActors, type ServerActor } from '../../src/chaos/actors/nats-server.ts';
 import { isAtLeast } from '../../src/kernel/index.ts';
+import { createClusterActors, type ServerActor } from '../chaos/actors/nats-server.ts';
 
 /**
  * A nats-server on which replicas are safe: that of `NATS_BIN`, otherwise the newest installed one. If null, there is

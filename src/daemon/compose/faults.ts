@@ -1,25 +1,37 @@
-import type { LogFiles } from '../../persistence/jsonl/index.ts';
+import { existsSync } from 'node:fs';
+import {
+  didYouMean,
+  type Environment,
+  FAULT_VARIABLES,
+  nearest,
+  Problems,
+  show,
+  variable,
+} from '../../config/index.ts';
+import type { LogFile, LogFiles } from '../../persistence/jsonl/index.ts';
 
-/** What a test may change in a daemon. Production code only names these switches; `src/chaos/faults.ts` implements them. */
+/** What a test may change in a daemon: `parley up --allow-crash-points` reads it from the environment, here alone. */
 
 /** Places that work passes, in the order of their use. */
-export type CrashPoint =
-  | 'post-received'
-  | 'before-decision'
-  | 'marked'
-  | 'before-append'
-  | 'after-append'
-  | 'before-model-call'
-  | 'before-recovery'
-  | 'after-model-call'
-  | 'before-tool-record'
-  | 'before-tool'
-  | 'after-tool'
-  | 'after-tool-record'
-  | 'post-settled'
-  | 'position-saved'
-  | 'before-answer'
-  | 'conversation-removed';
+export const CRASH_POINTS = [
+  'post-received',
+  'before-decision',
+  'marked',
+  'before-append',
+  'after-append',
+  'before-model-call',
+  'before-recovery',
+  'after-model-call',
+  'before-tool-record',
+  'before-tool',
+  'after-tool',
+  'after-tool-record',
+  'post-settled',
+  'position-saved',
+  'before-answer',
+  'conversation-removed',
+] as const;
+export type CrashPoint = (typeof CRASH_POINTS)[number];
 
 export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;
 
@@ -31,4 +43,91 @@ export interface Faults {
   readonly logFiles?: (files: LogFiles) => LogFiles;
   /** False: an append to a shared log names no expected sequence. Default: true. */
   readonly isFenced?: boolean;
+}
+
+/** By `point` or `point@conversation`: the pass at which it fires. */
+type ArmedPoints = ReadonlyMap<string, number>;
+
+/**
+ * `PARLEY_CRASH_POINTS=before-tool:3` kills the daemon at the third pass, `before-decision@demo` during work on that
+ * conversation. `PARLEY_FULL_DISK` names a file: while it exists, the disk is full. `PARLEY_NO_FENCE` disables fencing.
+ */
+export function faultsFrom(env: Environment): Faults {
+  const points = variable(env, FAULT_VARIABLES.crashPoints);
+  const flag = variable(env, FAULT_VARIABLES.fullDisk);
+  return {
+    ...(points !== undefined && { reach: createCrashPoints(armedPoints(points)) }),
+    ...(flag !== undefined && { logFiles: (files: LogFiles) => onFullDisk(files, flag) }),
+    isFenced: variable(env, FAULT_VARIABLES.noFence) === undefined,
+  };
+}
+
+/** Throws `CONFIG_INVALID`. */
+function armedPoints(text: string): ArmedPoints {
+  const problems = new Problems('CONTRIBUTING.md');
+  const armed = new Map<string, number>();
+  for (const item of text.split(',')) {
+    const [name = '', nth = '1'] = item.trim().split(':');
+    const [place = '', ...conversation] = name.split('@');
+    const point = CRASH_POINTS.find((known) => known === place);
+    if (point !== undefined && conversation.length < 2 && /^[1-9]\d{0,8}$/.test(nth)) {
+      armed.set(name, Number(nth));
+      continue;
+    }
+    const where = { source: `environment ${FAULT_VARIABLES.crashPoints}`, key: '', seen: show(item) };
+    const expected = `NAME:N or NAME@CONVERSATION:N with a name of ${CRASH_POINTS.join(', ')} and N from 1`;
+    problems.add({ ...where, expected, ...didYouMean(point ? null : nearest(place, CRASH_POINTS)) });
+  }
+  problems.throwIfAny();
+  return armed;
+}
+
+/** Kills this process with SIGKILL when an armed point is reached for the nth time. */
+export function createCrashPoints(armed: ArmedPoints): ReachCrashPoint {
+  const left = new Map(armed);
+  return (point, conversation) => {
+    const name = [`${point}@${conversation}`, point].find((one) => left.has(one));
+    const times = name === undefined ? undefined : left.get(name);
+    if (name === undefined || times === undefined) return;
+    left.set(name, times - 1);
+    if (times === 1) process.kill(process.pid, 'SIGKILL');
+  };
+}
+
+/**
+ * Simulates a full disk. While the file `flag` exists, no log can be created and none grows (ENOSPC). The first write then
+ * stores half of its bytes, as on a real disk.
+ */
+export function onFullDisk(files: LogFiles, flag: string): LogFiles {
+  const isFull = () => existsSync(flag);
+  const simulate = (file: LogFile): LogFile => {
+    let isExhausted = false;
+    return {
+      ...file,
+      async write(bytes, position) {
+        if (!isFull()) {
+          isExhausted = false;
+          return file.write(bytes, position);
+        }
+        if (isExhausted || bytes.length < 2) throw noSpace('write');
+        isExhausted = true;
+        return file.write(bytes.subarray(0, bytes.length >> 1), position);
+      },
+    };
+  };
+  return {
+    async open(path) {
+      const file = await files.open(path);
+      return file && simulate(file);
+    },
+    async create(path) {
+      if (isFull()) throw noSpace('mkdir');
+      return simulate(await files.create(path));
+    },
+  };
+}
+
+function noSpace(syscall: string): Error {
+  const message = `ENOSPC: no space left on device, ${syscall}`;
+  return Object.assign(new Error(message), { code: 'ENOSPC', syscall });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Batches } from '../../../src/chaos/actors/publishers.ts';
+import { Batches } from '../../chaos/actors/publishers.ts';
 
 describe('posts in batches', () => {
   /** Waits for the batches 0 to 3, for the second one twice. Returns those that have begun. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { checkAnswered, outstandingIn } from '../../../src/chaos/checks/answers.ts';
-import { checkPosts } from '../../../src/chaos/checks/posts.ts';
-import { checkViews } from '../../../src/chaos/checks/views.ts';
-import type { SeenView, Violation } from '../../../src/chaos/findings.ts';
-import { checkEffects, checkLogs } from '../../../src/chaos/findings.ts';
 import type { Entry } from '../../../src/client/index.ts';
+import { checkAnswered, outstandingIn } from '../../chaos/checks/answers.ts';
+import { checkPosts } from '../../chaos/checks/posts.ts';
+import { checkViews } from '../../chaos/checks/views.ts';
+import type { SeenView, Violation } from '../../chaos/findings.ts';
+import { checkEffects, checkLogs } from '../../chaos/findings.ts';
 import { plannedPost, viewOf, type World, worldOf } from './world.ts';
 
 /** Breaks each law once. The check that enforces it must report this. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Environment } from '../../../src/chaos/environment.ts';
-import { runSchedule as runWith } from '../../../src/chaos/runner.ts';
-import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../../src/chaos/schedule.ts';
+import type { Environment } from '../../chaos/environment.ts';
+import { runSchedule as runWith } from '../../chaos/runner.ts';
+import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../chaos/schedule.ts';
 
 /** Records its calls in order. `breaks`: the act that fails. */
 function fakeStage(breaks = '', others: readonly string[] = []) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Acknowledged } from '../../../src/chaos/actors/publishers.ts';
-import { waitUntilIdle } from '../../../src/chaos/observe.ts';
 import type { ParleyClient } from '../../../src/client/index.ts';
+import type { Acknowledged } from '../../chaos/actors/publishers.ts';
+import { waitUntilIdle } from '../../chaos/observe.ts';
 
 /** A run is checked only after all work is finished. */
 describe('waiting for the end of all work', () => {

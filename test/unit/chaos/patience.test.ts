@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ProgressTimeout } from '../../../src/chaos/observe.ts';
+import { ProgressTimeout } from '../../chaos/observe.ts';
 
 describe('the time limit for outstanding work', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));

@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rng } from '../../../src/chaos/rng.ts';
-import {
-  createCrashSchedule,
-  createSchedule,
-  FAULT_KINDS,
-  LANES,
-  laneOf,
-} from '../../../src/chaos/schedule.ts';
+import { rng } from '../../chaos/rng.ts';
+import { createCrashSchedule, createSchedule, FAULT_KINDS, LANES, laneOf } from '../../chaos/schedule.ts';
 import { runs } from '../../support/runs.ts';
 
 const POINTS = ['before-tool', 'after-tool'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { INTENTS, intentText, persona, replyTo } from '../../../src/chaos/scenario.ts';
+import { INTENTS, intentText, persona, replyTo } from '../../chaos/scenario.ts';
 
 const system = { role: 'system', content: persona('pm') };
 const asked = (wish: (typeof INTENTS)[number]) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Outage } from '../../../src/chaos/actors/daemon.ts';
-import { takeoversIn, waitsIn as waitsSeen } from '../../../src/chaos/checks/takeovers.ts';
 import type { Entry } from '../../../src/client/index.ts';
+import type { Outage } from '../../chaos/actors/daemon.ts';
+import { takeoversIn, waitsIn as waitsSeen } from '../../chaos/checks/takeovers.ts';
 
 /** A log with a post at second 1 and its answer at second 60. `claims`: which daemon at which second. */
 function logOf(claims: readonly (readonly [daemon: string, second: number])[], answeredAt = 60) {

@@ -1,7 +1,7 @@
-import type { Acknowledged } from '../../../src/chaos/actors/publishers.ts';
-import type { Observed, SeenView } from '../../../src/chaos/findings.ts';
-import type { PlannedPost } from '../../../src/chaos/posts-plan.ts';
 import type { Entry } from '../../../src/client/index.ts';
+import type { Acknowledged } from '../../chaos/actors/publishers.ts';
+import type { Observed, SeenView } from '../../chaos/findings.ts';
+import type { PlannedPost } from '../../chaos/posts-plan.ts';
 
 /** What a small, correct run recorded: a question, two calls, an answer; another question, another answer. */
 

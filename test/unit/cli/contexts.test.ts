@@ -21,7 +21,7 @@ async function run(argv: readonly string[], env: Record<string, string> = {}) {
   const stop = async (): Promise<never> => {
     throw new ParleyError('STOPPED', 'this test goes no further');
   };
-  const rooms = { connect, loadConfig: stop, chaos: stop, daemon: stop };
+  const rooms = { connect, loadConfig: stop, daemon: stop };
   return {
     ...(await parley([...argv], {
       rooms,

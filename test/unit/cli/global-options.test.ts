@@ -49,7 +49,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   import: ['file', '--conversation', 'c'],
   migrate: ['--from', 'file', '--to', 'jetstream'],
   'nats-config': ['file'],
-  chaos: [],
 };
 
 const program = createProgram(
@@ -90,7 +89,7 @@ async function tried(
   const room = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : stop) }) as DaemonModule;
   const configured = async () => ({ replicas: null }) as Config;
   const loadConfig = argv[0] === 'migrate' ? configured : stop;
-  const rooms = { connect: stop, loadConfig, chaos: stop, daemon: async () => room };
+  const rooms = { connect: stop, loadConfig, daemon: async () => room };
   const ran = await parley([...argv], { rooms, env: { XDG_CONFIG_HOME: directory, ...env } });
   return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
 }
@@ -138,7 +137,6 @@ describe('every command applies or refuses each global option', () => {
   );
 
   it.each([
-    [['chaos', '--nats', 'nats://x:1'], '--nats has no effect here', 'leave it out'],
     [['nats-config', 'file', '--data', 'd'], '--data has no effect here', 'leave it out'],
     [['up', '--prefix', 'team'], '--prefix has no effect here', 'subjectPrefix'],
     [['fsck', '--nats-user', 'ann'], '--nats-user has no effect here', '--data'],

@@ -209,9 +209,6 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       };
       return { enclosureFault: async () => null, checkJetStream, ...daemonRoom } as DaemonModule;
     },
-    chaos: async () => {
-      throw new Error('this test breaks nothing');
-    },
     ...rooms,
   };
   const done = run(argv, io, allRooms).then((code) => ({

@@ -4,6 +4,7 @@ import type { Readiness } from '../../../src/cli/dependencies.ts';
 import { createLog } from '../../../src/cli/output/logging.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { Secret } from '../../../src/config/index.ts';
+import { faultsFrom } from '../../../src/daemon/compose/faults.ts';
 import { start } from './support.ts';
 
 const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
@@ -29,6 +30,7 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
         },
       },
       daemonRoom: {
+        faultsFrom,
         createDaemon: (asked: { faults?: unknown }) => {
           played.faults = asked.faults;
           return {
@@ -88,10 +90,8 @@ describe('up', () => {
 
   it('up --allow-crash-points gives the faults of its environment to the daemon', async () => {
     const { played, options } = playedDaemon();
-    const loaded = await import('../../../src/chaos/index.ts'); // takes longer than the poll below
-    const rooms = { ...options.rooms, chaos: async () => loaded };
     const env = { PARLEY_NO_FENCE: '1' };
-    const running = start(['up', '--allow-crash-points'], { ...options, rooms, env });
+    const running = start(['up', '--allow-crash-points'], { ...options, env });
     await expect.poll(running.output).toContain('Parley is up');
     running.signal('SIGINT');
     const { err } = await running.done;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { onFullDisk } from '../../../src/chaos/faults.ts';
+import { onFullDisk } from '../../../src/daemon/compose/faults.ts';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { nodeLogFiles, openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';

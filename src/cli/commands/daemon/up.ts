@@ -62,7 +62,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   await offerProject(context, folder);
   const load = () => loadConfig(context, folder, { store, http, httpToken });
   const config = await load();
-  const faults = allowCrashPoints ? (await context.rooms.chaos()).faultsFrom(io.env) : undefined;
+  const faults = allowCrashPoints ? (await context.rooms.daemon()).faultsFrom(io.env) : undefined;
   const log = await createLog({
     stream: io.stderr,
     readable: io.stderr.isTTY === true,

@@ -1,11 +1,11 @@
 import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSubjects } from '../bus/index.ts';
-import { closeConnection, openNats } from '../bus/nats/index.ts';
-import { locateNatsServer } from '../bus/nats/managed/index.ts';
-import { connect, type ParleyClient } from '../client/index.ts';
-import { isAtLeast, ParleyError, Releasers } from '../kernel/index.ts';
+import { createSubjects } from '../../src/bus/index.ts';
+import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
+import { locateNatsServer } from '../../src/bus/nats/managed/index.ts';
+import { connect, type ParleyClient } from '../../src/client/index.ts';
+import { isAtLeast, ParleyError, Releasers } from '../../src/kernel/index.ts';
 import { DaemonActor } from './actors/daemon.ts';
 import { createDiskActor, type DiskActor } from './actors/disk.ts';
 import { createModelActor, type ModelActor } from './actors/model.ts';

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from '../../client/index.ts';
+import type { Entry, EntryOf } from '../../../src/client/index.ts';
 import type { Life, Outage } from '../actors/daemon.ts';
 import type { Observed } from '../findings.ts';
 import { outstandingIn } from './answers.ts';

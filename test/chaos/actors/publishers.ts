@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
-import { createSubjects } from '../../bus/index.ts';
-import { closeConnection, type NatsConnection, openNats } from '../../bus/nats/index.ts';
-import { connect, type ParleyClient, ParleyError } from '../../client/index.ts';
-import { sleep } from '../../kernel/index.ts';
+import { createSubjects } from '../../../src/bus/index.ts';
+import { closeConnection, type NatsConnection, openNats } from '../../../src/bus/nats/index.ts';
+import { connect, type ParleyClient, ParleyError } from '../../../src/client/index.ts';
+import { sleep } from '../../../src/kernel/index.ts';
 import type { PlannedPost } from '../posts-plan.ts';
 
 /**

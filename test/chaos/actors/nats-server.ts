@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { choosePort } from '../../bus/nats/managed/index.ts';
+import { choosePort } from '../../../src/bus/nats/managed/index.ts';
 import { type Child, startChild } from './child.ts';
 
 /** A nats-server of the run with a fixed port and store, restarted as often as the schedule requires. */

@@ -1,5 +1,5 @@
-import type { Entry } from '../client/index.ts';
-import { type CallPlace, checkLaws } from '../conversation/index.ts';
+import type { Entry } from '../../src/client/index.ts';
+import { type CallPlace, checkLaws } from '../../src/conversation/index.ts';
 import type { Acknowledged } from './actors/publishers.ts';
 import type { PlannedPost } from './posts-plan.ts';
 

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../kernel/index.ts';
+import { messageOf } from '../../../src/kernel/index.ts';
 
 /**
  * A small disk of the run, so that filling it affects nothing else. If no disk can be mounted (`why`), the store of

@@ -1,5 +1,5 @@
-import type { Entry, ParleyClient, PendingApproval } from '../client/index.ts';
-import { sleep } from '../kernel/index.ts';
+import type { Entry, ParleyClient, PendingApproval } from '../../src/client/index.ts';
+import { sleep } from '../../src/kernel/index.ts';
 import { createPublishers, type Publishers } from './actors/publishers.ts';
 import { checkAnswered } from './checks/answers.ts';
 import { checkPosts } from './checks/posts.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { choosePort } from '../../bus/nats/managed/index.ts';
+import { choosePort } from '../../../src/bus/nats/managed/index.ts';
 
 /**
  * A loopback proxy to a server, or to all servers of a cluster, that can be cut, stalled and slowed.

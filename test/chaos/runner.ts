@@ -1,4 +1,4 @@
-import { linkedAbort, sleep } from '../kernel/index.ts';
+import { linkedAbort, sleep } from '../../src/kernel/index.ts';
 import type { ServerActor } from './actors/nats-server.ts';
 import type { Environment } from './environment.ts';
 import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts';

@@ -1,5 +1,5 @@
-import type { Entry } from '../../client/index.ts';
-import type { EntryType } from '../../conversation/index.ts';
+import type { Entry } from '../../../src/client/index.ts';
+import type { EntryType } from '../../../src/conversation/index.ts';
 import { type Observed, type SeenView, type Violation, violation } from '../findings.ts';
 
 /**

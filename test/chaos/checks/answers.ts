@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from '../../client/index.ts';
+import type { Entry, EntryOf } from '../../../src/client/index.ts';
 import { type Observed, type Violation, violation } from '../findings.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Entry, MessageEntry } from '../../client/index.ts';
+import type { Entry, MessageEntry } from '../../../src/client/index.ts';
 import { type Observed, type Violation, violation } from '../findings.ts';
 import type { PlannedPost } from '../posts-plan.ts';
 

@@ -1,6 +1,6 @@
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { PACKAGE, ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
+import { launcher as OWN_LAUNCHER } from '../../support/cli.ts';
 import { type Child, startChild } from './child.ts';
 
 export interface DaemonActorOptions {
@@ -38,7 +38,6 @@ export interface Life {
   until: number | null;
 }
 
-const OWN_LAUNCHER = join(PACKAGE, 'bin/parley.js');
 const RESTART_MS = 200;
 /** Enough for the work of one batch of posts. */
 const BUSY_MS = 2_000;
