@@ -121,9 +121,13 @@ function addGuard(app: Application, options: ApplicationOptions): void {
   app.use('*', methodNotAllowed({ app, onMethodNotAllowed: wrongMethod }));
 }
 
-/** Whether every matching route is public. A path without a route is not. */
+/** Clients look for the metadata of OAuth here before they send a token: it is missing, not forbidden. */
+const WELL_KNOWN = /^(?:\/mcp)?\/\.well-known\//;
+
+/** Whether every matching route is public. A path without a route is not, except where clients look for metadata. */
 function isPublic(context: Request): boolean {
   const routes = matchedRoutes(context).filter(({ path }) => path !== EVERYTHING);
+  if (routes.length === 0) return WELL_KNOWN.test(context.req.path);
   return routes.length > 0 && routes.every((route) => roleOf(route) === null);
 }
 

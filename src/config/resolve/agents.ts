@@ -3,6 +3,7 @@ import {
   type AgentCard,
   looksLike,
   nameFromSlug,
+  OWN_PUBLISHERS,
   SLUG_PATTERN,
   SYSTEM_AUTHOR,
 } from '../../conversation/index.ts';
@@ -61,6 +62,7 @@ export async function loadAgents(
     });
   }
   refuseAmbiguousNames(agents, problems);
+  refuseOwnPublishers(agents, problems);
   return agents.sort((left, right) => (left.config.slug < right.config.slug ? -1 : 1));
 }
 
@@ -168,6 +170,19 @@ const LATE_FRONT_MATTER = /^\uFEFF?\s*\n---[ \t\r]*\n[\s\S]*\n---[ \t\r]*(?:\n|$
 
 function defined(overrides: AgentFile['context']): Partial<ContextConfig> {
   return Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
+}
+
+/** Posts of a caller without a publisher would be refused: their publisher would be the name of an agent (PERSON-3). */
+function refuseOwnPublishers(agents: readonly LoadedAgent[], problems: Problems): void {
+  for (const { config, locate, isReported } of agents) {
+    const isTaken = (name: string) => OWN_PUBLISHERS.some((taken) => looksLike(taken, name));
+    const expected = `none of ${OWN_PUBLISHERS.join(', ')}: callers without a publisher post under these names`;
+    if (isTaken(config.slug)) {
+      const hint = 'rename the file: its name is the slug';
+      problems.add({ source: config.file, key: '', seen: `the slug ${show(config.slug)}`, expected, hint });
+    } else if (isTaken(config.name) && !isReported(['name']))
+      problems.add({ source: locate(['name']), key: 'name', seen: show(config.name), expected });
+  }
 }
 
 /** `[Name]` must identify the speaker: no name may look like another agent's name or slug, or the name of the system. */

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import type { OwnPublisher } from '../../conversation/log/names.ts';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
 import {
   type AgentCard,
@@ -102,7 +103,7 @@ export const owner = computed(() =>
 );
 
 /** The acting publisher, without the name on messages. */
-export const publisher = computed(() => identity.value?.publisher ?? 'console');
+export const publisher = computed(() => identity.value?.publisher ?? ('console' satisfies OwnPublisher));
 
 /** The name on this person's messages; empty: the publisher signs them. */
 export const nameOnPosts = computed(() => identity.value?.name ?? signature.value.trim());

@@ -1,5 +1,5 @@
 import { inOneLine, type Refusal, refusal } from '../../kernel/index.ts';
-import { type Author, type HireBudget, SLUG_PATTERN, SYSTEM_AUTHOR } from '../log/entry.ts';
+import { type Author, type HireBudget, OWN_PUBLISHERS, SLUG_PATTERN, SYSTEM_AUTHOR } from '../log/entry.ts';
 import { accountsOf, hiredBy, isReplaced } from '../state/hired.ts';
 import { publisherOf } from '../state/people.ts';
 import { nameFromSlug } from '../state/roster.ts';
@@ -150,7 +150,7 @@ function refusalOfLimits(builder: DecisionBuilder, maker: Maker): Refusal | null
 function refusalOfName(builder: DecisionBuilder, slug: string, name: string): Refusal | null {
   const { roster, context } = builder;
   const agents = [...roster.agents.values()].flatMap((card) => [card.slug, card.name]);
-  const people = new Set(['operator', ...(context.hiring?.people ?? [])]);
+  const people = new Set<string>([...OWN_PUBLISHERS, ...(context.hiring?.people ?? [])]);
   for (const { author } of builder.all()) {
     if (author.kind !== 'person') continue;
     for (const one of [publisherOf(author.id), author.id.slice(author.id.indexOf('/') + 1), author.name])

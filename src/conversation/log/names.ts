@@ -5,5 +5,9 @@ export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
 /** Agent slugs. */
 export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
+/** Publishers of callers that name none: one for each way in. No agent may have such a name (L17). */
+export const OWN_PUBLISHERS = ['a2a', 'ag-ui', 'console', 'http', 'mcp', 'openai', 'operator'] as const;
+export type OwnPublisher = (typeof OWN_PUBLISHERS)[number];
+
 export const MODES = ['chat', 'agent', 'run'] as const;
 export type Mode = (typeof MODES)[number];

@@ -9,6 +9,7 @@ import {
 import {
   type Author,
   NAME_PATTERN,
+  type OwnPublisher,
   type PendingApproval,
   type Roster,
   refusalOfAgentName,
@@ -130,7 +131,7 @@ function asName(value: unknown, what: string): string {
 }
 
 /** The author where a request names none: the plain subjects are the operator's. */
-const OPERATOR = 'operator';
+const OPERATOR: OwnPublisher = 'operator';
 
 interface Actor {
   readonly publisher?: string | undefined;

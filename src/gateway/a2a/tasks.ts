@@ -1,6 +1,6 @@
 import type { ListTasksRequest, ListTasksResponse, Message } from '@a2a-js/sdk';
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
-import type { Entry, MessageEntry } from '../../conversation/index.ts';
+import type { Entry, MessageEntry, OwnPublisher } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
@@ -24,7 +24,7 @@ import { AgentTask, postOfTask } from './task.ts';
  *    another caller has stopped it meanwhile, it stays stopped: the resume names the stop that it reverts.
  */
 
-const ANONYMOUS = 'a2a';
+const ANONYMOUS: OwnPublisher = 'a2a';
 
 export interface TasksOptions {
   readonly daemon: GatewayPort;

@@ -1,3 +1,4 @@
+import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
@@ -17,7 +18,7 @@ import { addressedBy } from './interrupts.ts';
 
 /** In place of an agent: any agent. */
 const ANY_AGENT = 'parley';
-const ANONYMOUS = 'ag-ui';
+const ANONYMOUS: OwnPublisher = 'ag-ui';
 
 export function addAgUiRoutes(app: Application, routes: RouteContext, heartbeatMs: number): void {
   app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), routes, heartbeatMs));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
+import type { OwnPublisher } from '../../conversation/index.ts';
 import { actingAs } from '../guard/access.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
 import { readUntilQuiet } from './log.ts';
@@ -11,7 +12,7 @@ import { approvalsOf, approvalText } from './waiting.ts';
 /** The tools that post, steer and answer. */
 
 /** The publisher of a caller without a name. */
-const ANONYMOUS = 'mcp';
+const ANONYMOUS: OwnPublisher = 'mcp';
 
 const post = tool({
   name: 'post',

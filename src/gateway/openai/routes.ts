@@ -1,3 +1,4 @@
+import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
@@ -15,7 +16,7 @@ import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
  *    continue the same history, the second finds the first one's post.
  */
 
-const ANONYMOUS = 'openai';
+const ANONYMOUS: OwnPublisher = 'openai';
 
 export function addOpenAiRoutes(app: Application, routes: RouteContext, heartbeatMs: number): void {
   const queue = new ConversationQueue();

@@ -1,4 +1,5 @@
 import type { ApiRequest } from '../../bus/port.ts';
+import type { OwnPublisher } from '../../conversation/index.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
@@ -16,7 +17,7 @@ import { ROUTES, type Route, routerPath } from './routes.ts';
  */
 
 /** The publisher of a caller without a name. */
-const ANONYMOUS = 'http';
+const ANONYMOUS: OwnPublisher = 'http';
 
 export function addRestRoutes(app: Application, options: RouteContext): void {
   let document: Json | undefined; // built on the first request: that takes tens of milliseconds

@@ -135,6 +135,16 @@ describe('the agents of a configuration', () => {
     expect(text).toContain('this is the name of the system');
   });
 
+  it.each(['a2a', 'ag-ui', 'console', 'http', 'mcp', 'openai', 'operator'])(
+    'an agent cannot have the slug or the name %s, under which callers without a publisher post',
+    async (taken) => {
+      const text = await refusalOf(load({ [`agents/${taken}.md`]: '', 'agents/dev.md': '' }));
+      expect(text).toContain(`agents/${taken}.md\n    seen:     the slug "${taken}"`);
+      const named = await refusalOf(load({ 'agents/dev.md': `---\nname: ${taken.toUpperCase()}\n---\n` }));
+      expect(named).toContain('agents/dev.md:2:7: name');
+    },
+  );
+
   it('an agent name cannot be the slug of another agent', async () => {
     const text = await refusalOf(
       load({ 'agents/a.md': '---\nname: Dev\n---\n', 'agents/dev.md': '---\nname: X\n---\n' }),

@@ -77,6 +77,7 @@ describe('an agent that hires', () => {
     { what: 'the publisher of a person', request: { slug: 'alice' }, code: 'NAME_TAKEN' },
     { what: 'a name that a person imitated', request: { slug: 'carla' }, code: 'NAME_TAKEN' },
     { what: 'a configured person', request: { slug: 'carol' }, code: 'NAME_TAKEN' },
+    { what: 'the publisher of callers at `/v1`', request: { slug: 'openai' }, code: 'NAME_TAKEN' },
     { what: 'the name of the operator', request: { slug: 'operator' }, code: 'NAME_TAKEN' },
     { what: 'the name of the system', request: { name: 'Parley' }, code: 'NAME_TAKEN' },
     { what: 'an invalid slug', request: { slug: '../x' }, code: 'INVALID_FIELD' },

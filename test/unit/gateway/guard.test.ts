@@ -66,6 +66,22 @@ describe('the guard of the routes', () => {
     },
   );
 
+  it.each([
+    '/.well-known/oauth-protected-resource',
+    '/.well-known/oauth-protected-resource/mcp',
+    '/.well-known/oauth-authorization-server',
+    '/.well-known/openid-configuration',
+    '/mcp/.well-known/openid-configuration',
+  ])(
+    'a client that looks for the metadata of OAuth learns without a token that there is none: %s',
+    async (path) => {
+      await open({ tokens: TOKENS });
+      expect(await ask(path)).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+      expect(await ask(path, { host: 'evil.example' })).toMatchObject({ status: 403 });
+      expect(await ask('/nothing/.well-known/x')).toMatchObject({ status: 401 });
+    },
+  );
+
   it('requests are counted by token, and by address without a valid token', async () => {
     await open({ tokens: TOKENS, requestsPerSecond: 1 });
     const many = async (headers: Record<string, string>) => {
