@@ -15,7 +15,6 @@ export async function referencePages(root: URL): Promise<Map<string, string>> {
       configurationPage((await editorSchemas())['parley.schema.json'] as Schema),
     ],
     ['docs/reference/errors.md', errorsPage(sources)],
-    ['docs/spec/invariants.md', invariantsPage(sources)],
   ]);
 }
 
@@ -169,20 +168,26 @@ function errorsPage(sources: readonly Source[]): string {
     };
     visit(file);
   }
-  const parts = [...found]
+  const rows = [...found]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([code, texts]) => {
-      const rows = [
-        ...new Map(texts.map((one) => [`${one.message} ${one.hint}`, [one.message, one.hint]])).values(),
-      ];
-      return `## ${code}\n\n${table(['message', 'what to do'], rows)}`;
+    .flatMap(([code, texts]) => {
+      const unique = [...new Map(texts.map((text) => [`${text.message} ${text.hint}`, text])).values()];
+      const telling = unique.filter(({ message, hint }) => hint !== '' && !IS_VALUE.test(hint + message));
+      return (telling.length > 0 ? telling : unique.slice(0, 1)).map(({ message, hint }, place) => [
+        place === 0 ? `\`${code}\`` : '',
+        message,
+        hint,
+      ]);
     });
   return page(
     'Errors',
-    'Every code that an answer, a dead letter, the command line or a log can have, with its messages. `…` is a value.',
-    parts,
+    'Every code that an answer, a dead letter, the command line or a log can have, with the messages that say what to do. `…` is a value.',
+    [table(['code', 'message', 'what to do'], rows)],
   );
 }
+
+/** Known at run time only. */
+const IS_VALUE = /^[…:; ]+$/;
 
 function addError(node: ts.NewExpression | ts.CallExpression, found: Map<string, ErrorText[]>): void {
   if (!ts.isIdentifier(node.expression) || !['ParleyError', 'refusal'].includes(node.expression.text)) return;
@@ -208,34 +213,4 @@ function templateOf(node: ts.Expression): string {
     return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join('');
   if (ts.isConditionalExpression(node)) return `${templateOf(node.whenTrue)} / ${templateOf(node.whenFalse)}`;
   return '…';
-}
-
-const INVARIANT = /^ *\* +([A-Z][A-Z0-9-]*-\d+) +([^\s*][^\n]*(?:\n *\* {3,}[^\s*][^\n]*)*)/gm;
-/** Standards, not invariants. */
-const STANDARDS = /^(?:UTF|SHA|CRC|ISO|RFC)-/;
-
-export interface Invariant {
-  readonly name: string;
-  readonly path: string;
-  readonly text: string;
-}
-
-/** What each file promises in the list of a comment: ` * NAME-1 text`. */
-export function invariantsOf(sources: readonly Source[]): Invariant[] {
-  return sources.flatMap(({ path, text }) =>
-    [...text.matchAll(INVARIANT)].flatMap(([, name = '', says = '']) =>
-      STANDARDS.test(name)
-        ? []
-        : [{ name, path, text: says.replaceAll(/\n *\* +/g, ' ').replace(/\s*\*\/$/, '') }],
-    ),
-  );
-}
-
-function invariantsPage(sources: readonly Source[]): string {
-  const rows = invariantsOf(sources).map(({ name, path, text }) => [name, text, `\`${path}\``]);
-  return page(
-    'Invariants',
-    'The promises that single files keep, cited by name in the code and in the tests. The laws of the whole: [laws](laws.md), [view](view.md).',
-    [table(['invariant', 'meaning', 'file'], rows)],
-  );
 }

@@ -1,4 +1,4 @@
-// `npm run reference`: writes the generated pages of docs/reference and docs/spec/invariants.md.
+// `npm run reference`: writes the generated pages of docs/reference.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'tsx/esm/api';
 

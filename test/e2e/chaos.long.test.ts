@@ -6,12 +6,11 @@ import { describe, expect, it } from 'vitest';
 import { LAUNCHER_VARIABLE, launcher, runCli } from '../support/cli.ts';
 
 const MAIN = fileURLToPath(new URL('../chaos/main.ts', import.meta.url));
-const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));
 
 /** `npm run chaos`, on the package of this test run. */
 function chaos(args: readonly string[], directory: string) {
-  const env = { TMPDIR: directory, [LAUNCHER_VARIABLE]: launcher };
-  return runCli([MAIN, ...args], { env, program: TSX, patienceMs: 110_000 });
+  const env = { TMPDIR: directory, TSX_DISABLE_CACHE: '1', [LAUNCHER_VARIABLE]: launcher };
+  return runCli(['tsx', MAIN, ...args], { env, program: '--import', patienceMs: 110_000 });
 }
 
 const isFull = process.env.PARLEY_FULL === '1';

@@ -1,8 +1,29 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { invariantsOf, referencePages, sourcesOf } from '../../../scripts/reference.ts';
+import { referencePages, type Source, sourcesOf } from '../../../scripts/reference.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
+
+const INVARIANT = /^ *\* +([A-Z][A-Z0-9-]*-\d+) +([^\s*][^\n]*(?:\n *\* {3,}[^\s*][^\n]*)*)/gm;
+/** Standards, not invariants. */
+const STANDARDS = /^(?:UTF|SHA|CRC|ISO|RFC)-/;
+
+interface Invariant {
+  readonly name: string;
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What each file promises in the list of a comment: ` * NAME-1 text`. */
+function invariantsOf(sources: readonly Source[]): Invariant[] {
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(INVARIANT)].flatMap(([, name = '', says = '']) =>
+      STANDARDS.test(name)
+        ? []
+        : [{ name, path, text: says.replaceAll(/\n *\* +/g, ' ').replace(/\s*\*\/$/, '') }],
+    ),
+  );
+}
 
 it('the generated reference pages are what `npm run reference` writes', async () => {
   for (const [path, text] of await referencePages(ROOT)) {
