@@ -1,5 +1,4 @@
 import { computed, signal } from '@preact/signals';
-import type { OwnPublisher } from '../../conversation/log/names.ts';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
 import {
   type AgentCard,
@@ -103,7 +102,7 @@ export const owner = computed(() =>
 );
 
 /** The acting publisher, without the name on messages. */
-export const publisher = computed(() => identity.value?.publisher ?? ('console' satisfies OwnPublisher));
+export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
 /** The name on this person's messages; empty: the publisher signs them. */
 export const nameOnPosts = computed(() => identity.value?.name ?? signature.value.trim());
