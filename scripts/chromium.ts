@@ -7,7 +7,7 @@ import { installPackage } from '../src/bus/nats/managed/install/install.ts';
  * processor time.
  *
  * B1 What a person names (CHROMIUM_BIN) is taken as it is.
- * B2 One that is missing is installed as a nats-server is: where that needs no password; else the command is named.
+ * B2 One that is missing is installed unattended where that needs no password; else the command is named.
  */
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -51,7 +51,7 @@ export async function ensureChromium(
   const found = await findChromium(env, host);
   if (found) return { path: found };
   const wanted = host.platform === 'darwin' ? { ...CHROMIUM, name: 'chromium' } : CHROMIUM;
-  const outcome = await installPackage(wanted, host, say);
+  const outcome = await installPackage(wanted, host, say, true);
   if (outcome.kind === 'impossible')
     return { path: null, why: `no chromium: ${outcome.why}`, instruction: outcome.instruction };
   const installed = await findChromium(env, host);

@@ -58,7 +58,7 @@ export interface DaemonOptions extends Given {
   readonly isReplay?: boolean;
   /** Answers no post up to there. `isReplay` has precedence. */
   readonly skipUntil?: SkipUntil | undefined;
-  /** Whether a missing nats-server may be installed; default: yes. */
+  /** Whether a missing nats-server is installed: true, also without a terminal; absent, if a person agrees; false, never. */
   readonly mayInstall?: boolean | undefined;
   /** For tests. */
   readonly faults?: Faults | undefined;
@@ -116,7 +116,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, load, log, telemetry, mayInstall = true, faults = {}, ...more }: DaemonOptions,
+  { config, load, log, telemetry, mayInstall, faults = {}, ...more }: DaemonOptions,
   releasers: Releasers,
   onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {

@@ -82,7 +82,7 @@ interface ComposedServer {
 }
 
 /** `mayInstall`: whether a missing nats-server may be installed for `managed`. */
-export function compose(parts: Omit<Composition, 'server'>, mayInstall: boolean): Composition {
+export function compose(parts: Omit<Composition, 'server'>, mayInstall: boolean | undefined): Composition {
   let server: Promise<ComposedServer> | null = null;
   return {
     ...parts,
@@ -170,7 +170,7 @@ async function composeServer(
   config: Config,
   log: Log,
   releasers: Releasers,
-  mayInstall: boolean,
+  mayInstall: boolean | undefined,
 ): Promise<ComposedServer> {
   const starting = startServer(config, log, mayInstall);
   releasers.add('nats-server', async () => (await starting.catch(() => null))?.stop()); // also if another part fails first
@@ -179,7 +179,11 @@ async function composeServer(
   return { url: urlWithoutSecrets(address.url), address };
 }
 
-async function startServer(config: Config, log: Log, mayInstall: boolean): Promise<ManagedServer | null> {
+async function startServer(
+  config: Config,
+  log: Log,
+  mayInstall: boolean | undefined,
+): Promise<ManagedServer | null> {
   if (config.daemon.nats.kind !== 'managed') return null;
   const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
   const { data, natsBinary } = config.daemon;

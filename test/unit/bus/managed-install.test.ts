@@ -56,8 +56,18 @@ describe('installing a missing nats-server', () => {
     });
   });
 
-  test('nats-server is installed without a terminal, which is announced first', async () => {
-    const { located, said } = await locate(null);
+  test('without a terminal, nothing is installed on a system whose administrator did not ask for it', async () => {
+    const { located, commands, said } = await locate(null);
+    expect([commands, said]).toEqual([[], []]);
+    expect(located).toMatchObject({
+      code: 'NATS_SERVER_MISSING',
+      message: expect.stringContaining('there is no terminal to ask on'),
+      hint: 'run: apt-get update && apt-get install -y --no-install-recommends nats-server',
+    });
+  });
+
+  test('with --install, nats-server is installed without a terminal, which is announced first', async () => {
+    const { located, said } = await locate(null, true);
     expect(said[0]).toContain('installing it with apt-get');
     expect(said[0]).toContain('there is no terminal to ask on');
     expect(located).toMatchObject({ version: '2.9.10' });
@@ -74,7 +84,7 @@ describe('installing a missing nats-server', () => {
   });
 
   test('nats-server is installed without a start of the service of the package', async () => {
-    const { commands, said } = await locate(null);
+    const { commands, said } = await locate(null, true);
     expect(commands[0]).not.toContain('policy-rc.d');
     expect(commands[1]).toContain('/usr/sbin/policy-rc.d nats-server /usr/bin/apt-get');
     expect(said.at(-1)).toContain('the service of the package is not started');

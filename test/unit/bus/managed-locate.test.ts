@@ -37,6 +37,7 @@ function play(machine: Machine) {
       host,
       log: (level, message) => logged.push(`${level}: ${message}`),
       announce: (line) => said.push(line),
+      mayInstall: true,
     });
   return { locate, commands, said, logged };
 }
@@ -179,6 +180,18 @@ describe('installing nats-server if it is missing', () => {
     });
     expect((await machine.locate()).version).toBe('2.9.10');
     expect(machine.said.join('\n')).toContain('E: one source is broken');
+  });
+
+  test('the update asks apt to fail when a list cannot be downloaded, and a later failure names both reasons', async () => {
+    const machine = play({
+      userId: 0,
+      programs: [APT],
+      command: (line) =>
+        exited(100, line.endsWith('update') ? 'E: Failed to fetch the list' : 'E: Unable to locate package'),
+    });
+    const { message } = await failure(machine.locate());
+    expect(machine.commands[0]).toContain('APT::Update::Error-Mode=any');
+    expect(message).toMatch(/Unable to locate package.*apt-get update failed: E: Failed to fetch the list/);
   });
 
   test('a failed installation reports the reason and the command for root', async () => {

@@ -51,6 +51,7 @@ export function addUp(program: Command, act: Act): void {
         .argParser(skipUntil)
         .conflicts('replay'),
     )
+    .option('--install', 'install a missing nats-server, also without a terminal to ask on')
     .option('--no-install', 'do not install a missing nats-server; print the command instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
     .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));

@@ -4,7 +4,7 @@ import type { CommandResult, Host } from '../host.ts';
  * Installs a missing program with the system's package manager: a nats-server, or a browser for the tests.
  *
  * INSTALL-1 Only without a password: as root, or where `sudo -n true` succeeds.
- * INSTALL-2 On a terminal the person is asked. Without one it is announced first, so that a script works unattended.
+ * INSTALL-2 On a terminal the person is asked. Without one it is installed, after a notice, only if the caller allows that (`--install`).
  * INSTALL-3 When it cannot or may not install, the outcome has one command for this system that a person can type.
  * INSTALL-4 The service of the package is not started: Parley runs the server itself.
  */
@@ -37,15 +37,17 @@ const APT_GET = '/usr/bin/apt-get';
 const installOf = ({ name }: Wanted) => ['install', '-y', '--no-install-recommends', name];
 /** Waits for another apt on this machine instead of failing. */
 const WAIT_FOR_LOCK = ['-o', 'DPkg::Lock::Timeout=120'];
+/** Without it, `update` succeeds although package lists cannot be downloaded. An apt that does not know it ignores it. */
+const REPORT_ALL = ['-o', 'APT::Update::Error-Mode=any'];
 const UPDATE_TIMEOUT_MS = 180_000;
 const INSTALL_TIMEOUT_MS = 420_000;
 const SUDO_TIMEOUT_MS = 10_000;
 
-/** `mayInstall`: false with `--no-install`. */
+/** `mayInstall`: true, also without a terminal; undefined, only if a person at the terminal agrees; false, never. */
 export function installNatsServer(
   host: Host,
   say: (line: string) => void,
-  mayInstall: boolean,
+  mayInstall: boolean | undefined,
 ): Promise<InstallOutcome> {
   return installPackage(NATS_SERVER, host, say, mayInstall);
 }
@@ -54,18 +56,21 @@ export async function installPackage(
   wanted: Wanted,
   host: Host,
   say: (line: string) => void,
-  mayInstall = true,
+  mayInstall: boolean | undefined,
 ): Promise<InstallOutcome> {
   if (host.platform === 'darwin') return impossible('none is installed', `run: brew install ${wanted.name}`);
   if (host.platform !== 'linux' || !(await host.isExecutable(APT_GET)))
     return impossible('parley knows no package of it for this system', wanted.elsewhere);
   const byHand = `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`;
-  if (!mayInstall) return impossible('none is found, and --no-install refuses to install it', byHand);
+  if (mayInstall === false)
+    return impossible('none is found, and --no-install refuses to install it', byHand);
   const privileges = await passwordless(host);
   if (!privileges) return impossible('installing it needs a password', byHand); // INSTALL-1
   const agreed = await host.confirm?.(`Install ${wanted.name} with apt-get? [Y/n] `); // INSTALL-2
+  const isAsked = typeof agreed === 'boolean';
+  if (!isAsked && !mayInstall) return impossible('none is found, and there is no terminal to ask on', byHand);
   if (agreed === false) return impossible('none is found, and installing it was declined', byHand);
-  const how = agreed === true ? '' : '; there is no terminal to ask on';
+  const how = isAsked ? '' : '; there is no terminal to ask on';
   say(`no ${wanted.name} found: installing it with apt-get (${wanted.size}${how})`);
   return installWithApt(wanted, host, privileges, say);
 }
@@ -95,14 +100,15 @@ async function installWithApt(
     ];
     return host.run(words[0] ?? 'env', words.slice(1), timeoutMs);
   };
-  const updated = await apt(['update'], UPDATE_TIMEOUT_MS);
+  const updated = await apt([...REPORT_ALL, 'update'], UPDATE_TIMEOUT_MS);
   // One broken package source must not prevent the installation.
-  if (!succeeded(updated)) say(`apt-get update failed, trying to install anyway: ${reasonOf(updated)}`);
+  const stale = succeeded(updated) ? '' : `apt-get update failed: ${reasonOf(updated)}`;
+  if (stale !== '') say(`${stale}; trying to install anyway`);
   const quietly = wanted.service === undefined ? [] : withoutService(wanted.service); // INSTALL-4
   const installed = await apt(installOf(wanted), INSTALL_TIMEOUT_MS, quietly);
   if (!succeeded(installed)) {
     return impossible(
-      `apt-get could not install it: ${reasonOf(installed)}`,
+      `apt-get could not install it: ${reasonOf(installed)}${stale && ` (before that, ${stale})`}`,
       `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`,
     );
   }

@@ -19,7 +19,7 @@ export interface LocateOptions {
   readonly host?: Host;
   /** Tells a person about an installation; default: a line on stderr. */
   readonly announce?: (line: string) => void;
-  /** False: a missing server is not installed. */
+  /** Whether a missing server is installed: true, also without a terminal; undefined, if a person agrees; false, never. */
   readonly mayInstall?: boolean | undefined;
 }
 
@@ -44,7 +44,7 @@ export async function locateNatsServer(options: LocateOptions): Promise<LocatedS
     options.log('info', line);
     announce(line);
   };
-  const outcome = await installNatsServer(host, say, options.mayInstall ?? true);
+  const outcome = await installNatsServer(host, say, options.mayInstall);
   if (outcome.kind === 'impossible') throw missing(outcome.why, outcome.instruction);
   const installed = await search(options, host);
   if (installed) return installed;
@@ -54,12 +54,12 @@ export async function locateNatsServer(options: LocateOptions): Promise<LocatedS
   );
 }
 
-/** For scripts that need a server first, such as the test command. */
+/** For the test command, which needs a server first: a missing one is installed unattended. */
 export async function ensureNatsServer(
   env: LocateOptions['env'],
   log: ManagedLog = () => undefined,
 ): Promise<LocatedServer> {
-  return locateNatsServer({ env, log });
+  return locateNatsServer({ env, log, mayInstall: true });
 }
 
 async function search(options: LocateOptions, host: Host): Promise<LocatedServer | null> {
