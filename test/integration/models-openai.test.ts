@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { createProviderClient } from '../../src/models/openai/client.ts';
 import { createOpenAiModel } from '../../src/models/openai/index.ts';
 import {
   chunk,
@@ -54,6 +55,34 @@ describe('a request to a provider', () => {
     expect(provider?.requests[0]?.headers.authorization).toBeUndefined();
     expect(provider?.requests[0]?.headers['api-key']).toBe('azure-secret');
   });
+
+  it('a baseURL with a query keeps it, as Azure wants its api-version', async () => {
+    provider = await startFakeProvider([{ text: 'Hi.' }]);
+    const url = provider.url.replace('/v1', '/openai/deployments/d/?api-version=2024-10-21');
+    const { text } = await callAt(url);
+    expect(text).toBe('Hi.');
+    expect(provider.requests[0]?.path).toBe('/openai/deployments/d/chat/completions?api-version=2024-10-21');
+  });
+
+  it.each([
+    ['https://me.openai.azure.com/openai/v1', KEY, { 'api-key': KEY, authorization: null }],
+    ['https://me.services.ai.azure.com/openai/v1', KEY, { 'api-key': KEY, authorization: null }],
+    [
+      'https://me.openai.azure.com/openai/v1',
+      'eyJ0.eyJh.c2ln',
+      { 'api-key': null, authorization: 'Bearer eyJ0.eyJh.c2ln' },
+    ],
+    ['https://openai.azure.com.example.org/v1', KEY, { 'api-key': null, authorization: `Bearer ${KEY}` }],
+  ])(
+    'the key for %s is sent in the form of its host: a key of Azure, a token',
+    async (baseURL, apiKey, expected) => {
+      const client = createProviderClient({ baseURL, apiKey });
+      const { req } = await client.buildRequest({ method: 'post', path: '/chat/completions' });
+      const headers = new Headers(req.headers);
+      const seen = { 'api-key': headers.get('api-key'), authorization: headers.get('authorization') };
+      expect(seen).toEqual(expected);
+    },
+  );
 
   it('a request is sent once, whatever the answer, since the turn decides on retries', async () => {
     await ask([{ status: 503 }, { text: 'Hi.' }]);

@@ -94,6 +94,14 @@ const PRESET_OF_HOST: Readonly<Record<string, PresetName>> = {
   'api.moonshot.ai': 'kimi',
   'api.moonshot.cn': 'kimi',
 };
+/** Each customer has a host. */
+const AZURE = /\.(openai|cognitiveservices)\.azure\.(com|us|cn)$/;
+
+function presetOf(baseURL: string | null): PresetName | undefined {
+  if (baseURL === null || !URL.canParse(baseURL)) return undefined;
+  const { host } = new URL(baseURL);
+  return AZURE.test(host) ? 'openai' : PRESET_OF_HOST[host];
+}
 
 /** A preset with the overrides of the file. */
 export interface ModelProfileConfig extends ProfileSettings {
@@ -109,8 +117,7 @@ export function resolveProfile(
   keys: ProfileKeys,
   baseURL: string | null,
 ): ModelProfileConfig {
-  const guessed =
-    baseURL !== null && URL.canParse(baseURL) ? PRESET_OF_HOST[new URL(baseURL).host] : undefined;
+  const guessed = presetOf(baseURL);
   const preset = said ?? guessed ?? 'compatible';
   const chosenBy = said ? 'file' : guessed ? 'host' : 'default';
   const settings: ProfileSettings = PRESETS[preset];

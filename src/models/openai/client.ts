@@ -22,17 +22,31 @@ export function createProviderClient(options: ProviderOptions): OpenAI {
       });
     }
   }
+  const url = new URL(options.baseURL);
+  const isAzure = AZURE.test(url.hostname) && !isToken(apiKey);
   return new OpenAI({
-    baseURL: options.baseURL.replace(/\/+$/, ''),
-    // The package requires a key; without one the header is removed below.
+    baseURL: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
+    defaultQuery: Object.fromEntries(url.searchParams),
+    // The package requires a key; where it is not sent in this form, the header is removed below.
     apiKey: apiKey ?? 'none',
-    defaultHeaders: { ...(apiKey === undefined ? { authorization: null } : {}), ...options.headers },
+    defaultHeaders: {
+      ...(apiKey === undefined || isAzure ? { authorization: null } : {}),
+      ...(apiKey !== undefined && isAzure ? { 'api-key': apiKey } : {}),
+      ...options.headers,
+    },
     // Otherwise the package reads these from the environment.
     adminAPIKey: null,
     organization: null,
     project: null,
     webhookSecret: null,
   });
+}
+
+/** Azure takes a key in the header `api-key`, and a token of Entra ID, a JWT, as everybody else does. */
+const AZURE = /\.(openai|services\.ai|cognitiveservices)\.azure\.(com|us|cn)$/;
+
+function isToken(apiKey = ''): boolean {
+  return /^ey[\w-]+\.[\w-]+\.[\w-]+$/.test(apiKey);
 }
 
 function checkBaseUrl(baseURL: string): void {

@@ -1,10 +1,13 @@
-import { excerpt, isRecord, type JsonRecord, LONGEST_SEARCHED, stringOf } from './json.ts';
+import { systemClock } from '../../kernel/index.ts';
+import { excerpt, isRecord, type JsonRecord, LONGEST_SEARCHED, parse, stringOf } from './json.ts';
 
 /**
  * Maps a provider's error to a code. Error texts differ between providers; the codes do not.
  *
  * FAULTS-1 Only this file decides whether a retry may help.
  * FAULTS-2 A message says what happened and what to do.
+ * FAULTS-3 A delay that the provider asks for is found in each place where one tells it: `retry-after`, the body, and
+ *    `x-ratelimit-reset`, of which only the limits that are used up count.
  */
 export interface Fault {
   readonly code: string;
@@ -18,14 +21,33 @@ export interface ErrorResponse {
   readonly status: number;
   /** The parsed JSON, or the text if it is not JSON. */
   readonly body: unknown;
-  readonly headers: { get(name: string): string | null };
+  /** By lower-case name. */
+  readonly headers: HeaderMap;
 }
 
-/** Matches the errors of OpenAI, Azure, vLLM, llama.cpp, Ollama, LM Studio, Anthropic, Gemini, Mistral and OpenRouter. */
-const CONTEXT_TOO_LONG =
-  /context[ _-]?(length|window|size)|maximum context|prompt (is )?too long|input (is )?too long|too many (input |prompt )?tokens|(exceeds?|exceeded|over) .{0,60}(token limit|tokens? allowed|maximum .{0,30}tokens)|reduce the length/i;
+type HeaderMap = ReadonlyMap<string, string>;
+
+/** The words of providers for a request that exceeds the window; whole texts are in `test/support/too-long.ts`. */
+const CONTEXT_TOO_LONG = new RegExp(
+  [
+    /context[ _-]?(length|window|size|limit)|maximum context|(prompt|input)[ _]?tokens?[ _]exceeded/,
+    /\b(prompt|input|conversation|messages?|tokens?)( is| are|_is)?[ _]too[ _](long|large|big)|request[ _]too[ _]large/,
+    /reduce (the length|your (prompt|input|message))|string_above_max_length|'messages': array too long/,
+    /maximum (allowed )?(prompt|input|model) length|range of input length|(token|input) length.{0,60}exceed/,
+    /token count.{0,60}(exceeds|supports)|too many (input |prompt )?tokens|prompt_tokens.{0,60}must be less/,
+    /tokens \+ .{0,60}must be|(exceed(s|ed)?|over|more than) .{0,60}(token limit|tokens? allowed|max(imum)? .{0,30}tokens)/,
+    /prompt 超长|token.{0,6}超|输入长度超/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'i',
+);
+/** The limit of the answer is wrong; the text may name the window too. */
+const OUTPUT_LIMIT = /max_(completion_|output_)?tokens`? must be/i;
 const QUOTA =
   /insufficient_quota|insufficient (credits|balance|funds)|billing_hard_limit|exceeded your current quota/i;
+/** Google names the quota that is full. Only those of a day are final. */
+const PER_DAY = /per_?day/i;
 const RATE = /rate.?limit|too many requests|resource_exhausted/i;
 const KEY = /invalid_api_key|authentication_error|unauthorized|permission_denied/i;
 const NO_MODEL = /model_not_found|not_found_error/i;
@@ -36,53 +58,62 @@ interface ErrorText {
   readonly text: string;
   /** Codes and types, matched against known ones. */
   readonly codes: string;
+  /** Codes, details and the text, which may be longer than what is shown. */
+  readonly searched: string;
   readonly status: number | null;
+  /** The delay that the body asks for. Milliseconds. */
+  readonly afterMs: number | undefined;
 }
 
 export function faultOfResponse(response: ErrorResponse, now: number): Fault {
-  if (response.status >= 300 && response.status < 400) return faultOfRedirect(response);
-  const error = errorTextOf(response.body);
-  const fault = faultOf(response.status, error);
-  const retryable = fault.retryable && response.headers.get('x-should-retry') !== 'false';
-  const afterMs = retryable ? retryAfter(response.headers, now) : undefined;
-  return afterMs === undefined ? { ...fault, retryable } : { ...fault, retryable, afterMs };
+  const { status, body, headers } = response;
+  if (status >= 300 && status < 400) return faultOfRedirect(response);
+  const error = errorTextOf(body, now);
+  const afterMs = retryAfter(headers, now) ?? error.afterMs ?? resetAfter(headers, now); // FAULTS-3
+  const fault = faultOf(status, { ...error, afterMs });
+  if (headers.get('x-should-retry') !== 'false') return fault;
+  return { code: fault.code, message: fault.message, retryable: false };
 }
 
 function faultOfRedirect({ status, headers }: ErrorResponse): Fault {
   const location = headers.get('location');
-  const to = location === null ? '' : ` to ${excerpt(location)}`;
+  const to = location === undefined ? '' : ` to ${excerpt(location)}`;
   const message = `The provider answered ${status}: it redirects${to}. Set baseURL to the address that it redirects to.`;
   return { code: 'REDIRECTED', message, retryable: false };
 }
 
 /** An error in an answer with status 200. */
-export function faultOfBody(body: unknown): Fault {
-  const error = errorTextOf(body);
+export function faultOfBody(body: unknown, now = systemClock()): Fault {
+  const error = errorTextOf(body, now);
   return faultOf(error.status, error);
 }
 
 function faultOf(status: number | null, error: ErrorText): Fault {
-  const all = `${error.codes} ${error.text}`;
+  const { searched, afterMs } = error;
   const detail = error.text === '' ? '' : `: ${error.text}`;
   const answer = status === null ? 'The provider reported an error' : `The provider answered ${status}`;
   const matches = (statuses: readonly number[], pattern: RegExp): boolean =>
-    status === null ? pattern.test(all) : statuses.includes(status);
+    status === null ? pattern.test(searched) : statuses.includes(status);
   const final = (code: string, advice: string): Fault => ({
     code,
     message: `${answer}${detail}${/[.!?…]$/.test(detail) ? '' : '.'} ${advice}`,
     retryable: false,
   });
-  const transient = (code: string, advice: string): Fault => ({ ...final(code, advice), retryable: true });
+  const transient = (code: string, advice: string): Fault => ({
+    ...final(code, advice),
+    retryable: true,
+    ...(afterMs === undefined ? {} : { afterMs }),
+  });
 
-  if (matches([400, 413, 422], CONTEXT_TOO_LONG) && CONTEXT_TOO_LONG.test(all)) {
+  const isTooLong = CONTEXT_TOO_LONG.test(searched) && !OUTPUT_LIMIT.test(searched);
+  if (status === 413 || (isTooLong && matches([400, 422, 500], CONTEXT_TOO_LONG))) {
     return final(
       'CONTEXT_TOO_LONG',
       'Check contextTokens of this model: it must not exceed its real window.',
     );
   }
-  if (status === 402 || ((status === 429 || status === null) && QUOTA.test(all))) {
+  if (status === 402 || (matches([429], QUOTA) && isSpent(error)))
     return final('QUOTA_EXHAUSTED', 'Check the credit of the account of this key.');
-  }
   if (matches([401, 403], KEY)) return final('UNAUTHORIZED', 'Check apiKey of this model.');
   if (matches([404, 405, 410], NO_MODEL) || NO_MODEL.test(error.codes)) {
     return final('NOT_FOUND', 'Check baseURL and model.');
@@ -96,20 +127,48 @@ function faultOf(status: number | null, error: ErrorText): Fault {
   return transient('PROVIDER_ERROR', 'The provider is in trouble: try again later.');
 }
 
+/** Google says “exceeded your current quota” of a minute too, and tells when it is over. */
+function isSpent({ searched, codes, afterMs }: ErrorText): boolean {
+  if (!QUOTA.test(searched)) return false;
+  return afterMs === undefined || /insufficient/i.test(codes) || PER_DAY.test(searched);
+}
+
 function isFinalStatus(status: number): boolean {
   return status < 500 && status !== 409 && status !== 425;
 }
 
 /** Finds the text in `{error: {message}}`, `{error: "…"}`, `{message}`, `{detail}`, `[{error}]`, text or HTML. */
-function errorTextOf(body: unknown): ErrorText {
+function errorTextOf(body: unknown, now: number): ErrorText {
   const whole = Array.isArray(body) ? body[0] : body;
-  if (!isRecord(whole)) return { text: textOf(stringOf(whole)), codes: '', status: null };
+  const empty = { codes: '', status: null, afterMs: undefined };
+  if (!isRecord(whole)) {
+    const text = stringOf(whole).slice(0, LONGEST_SEARCHED);
+    return { ...empty, text: textOf(text), searched: text, afterMs: delayIn(text) };
+  }
   const error: JsonRecord = isRecord(whole.error) ? whole.error : whole;
-  const text =
+  const {
+    raw,
+    provider_name: provider,
+    headers,
+  }: JsonRecord = isRecord(error.metadata) ? error.metadata : {};
+  const said =
     stringOf(error.message) || stringOf(whole.error) || stringOf(whole.message) || detailOf(whole.detail);
+  // OpenRouter: what the provider that it asked has answered, as JSON or text.
+  const cause =
+    raw === undefined ? null : errorTextOf(typeof raw === 'string' ? (parse(raw) ?? raw) : raw, now);
+  const text = `${said}${cause && cause.text !== '' ? ` (${stringOf(provider) || 'provider'}: ${cause.text})` : ''}`;
   const codes = [error.code, error.type, error.status].filter((code) => typeof code === 'string').join(' ');
+  const details = Array.isArray(error.details) ? error.details.filter(isRecord) : [];
   const status = [error.status, error.code, whole.status, whole.code].map(Number).find(isHttpStatus);
-  return { text: textOf(text), codes, status: status ?? null };
+  const searched = `${codes} ${said} ${cause?.searched ?? ''} ${details.length > 0 ? JSON.stringify(details) : ''}`;
+  const named = isRecord(headers) ? resetAfter(lowerCase(headers), now) : undefined;
+  return {
+    text: textOf(text),
+    codes,
+    searched: searched.slice(0, LONGEST_SEARCHED),
+    status: status ?? null,
+    afterMs: retryInfo(details) ?? delayIn(said) ?? cause?.afterMs ?? named,
+  };
 }
 
 function isHttpStatus(value: number): boolean {
@@ -121,20 +180,80 @@ function detailOf(detail: unknown): string {
   return typeof detail === 'string' ? detail : JSON.stringify(detail);
 }
 
+/** A tag that a page begins with; `<400> InternalError` is a text. */
+const PAGE = /^\s*<[!?a-z]/i;
+
 /** One line for a person; for an HTML page its title. */
 export function textOf(text: string): string {
-  if (!/^\s*</.test(text)) return excerpt(text);
+  if (!PAGE.test(text)) return excerpt(text);
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text.slice(0, LONGEST_SEARCHED))?.[1] ?? '';
   return title.trim() === '' ? 'an HTML page' : `an HTML page, “${excerpt(title, 100)}”`;
 }
 
-/** The delay that the provider asks for, in milliseconds: `retry-after-ms`, or seconds or a date in `retry-after`. */
-function retryAfter(headers: ErrorResponse['headers'], now: number): number | undefined {
+/** `retry-after-ms`, or seconds or a date in `retry-after`. All delays are in milliseconds. */
+function retryAfter(headers: HeaderMap, now: number): number | undefined {
   const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '');
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds);
-  const value = headers.get('retry-after')?.trim() ?? '';
-  if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000;
-  const date = Date.parse(value);
+  return delayUntil(headers.get('retry-after'), headers, now);
+}
+
+const RESET = /^(?:x-|anthropic-)?ratelimit.*reset|^x-rate-limit.*reset/;
+
+/** FAULTS-3. The longest of the limits that are used up. */
+function resetAfter(headers: HeaderMap, now: number): number | undefined {
+  const delays = [...headers].flatMap(([name, value]) => {
+    const isUsedUp = Number(headers.get(name.replace('reset', 'remaining')) ?? 0) === 0;
+    const delay = RESET.test(name) && isUsedUp ? delayUntil(value, headers, now) : undefined;
+    return delay === undefined ? [] : [delay];
+  });
+  return delays.length > 0 ? Math.max(...delays) : undefined;
+}
+
+/** Seconds, a duration such as `1m30s`, or a time: a date, or seconds or milliseconds since the epoch. */
+function delayUntil(value = '', headers: HeaderMap, now: number): number | undefined {
+  const text = value.trim();
   const sent = Date.parse(headers.get('date') ?? ''); // the provider's clock and ours may differ
-  return Number.isNaN(date) ? undefined : Math.max(0, date - (Number.isNaN(sent) ? now : sent));
+  const until = (time: number) => Math.max(0, time - (Number.isNaN(sent) ? now : sent));
+  if (/^\d+(\.\d+)?$/.test(text)) {
+    const number = Number(text);
+    if (number < 1e9) return Math.round(number * 1000);
+    return until(number < 1e11 ? number * 1000 : number);
+  }
+  const date = Date.parse(text);
+  return durationIn(text) ?? (Number.isNaN(date) ? undefined : until(date));
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
+
+/** `1m30s`, `0.3s`, `450ms` */
+function durationIn(text: string): number | undefined {
+  if (!DURATION.test(text)) return undefined;
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)];
+  return Math.round(
+    parts.reduce((sum, [, count, unit = '']) => sum + Number(count) * (UNIT_MS[unit] ?? 0), 0),
+  );
+}
+
+/** “Please try again in 1m12.5s.”, “Please retry after 26 seconds” */
+const TOLD =
+  /(?:try again|retry|wait)(?: your request)?(?: in| after| for)? ((?:\d+(?:\.\d+)?(?:ms|[smhd])?)+)(?: ([a-z]+))?/i;
+
+function delayIn(text: string): number | undefined {
+  const [, amount = '', word = ''] = TOLD.exec(text) ?? [];
+  if (amount === '') return undefined;
+  if (/[a-z]$/i.test(amount)) return durationIn(amount.toLowerCase());
+  const unit = /^(?:milliseconds?|ms)$/i.test(word) ? 'ms' : word.charAt(0).toLowerCase();
+  return UNIT_MS[unit] === undefined ? undefined : durationIn(`${amount}${unit}`);
+}
+
+/** Google: `{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "12s"}` */
+function retryInfo(details: readonly JsonRecord[]): number | undefined {
+  return details
+    .map(({ retryDelay }) => durationIn(stringOf(retryDelay)))
+    .find((delay) => delay !== undefined);
+}
+
+function lowerCase(headers: JsonRecord): HeaderMap {
+  return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
 }

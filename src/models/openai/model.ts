@@ -126,7 +126,9 @@ async function send(context: Attempt): Promise<Sent> {
     const answer = await answerTo(sent);
     if (isSuccess(answer)) return { kind: 'body', body: answer };
     const { statusCode: status = 0 } = answer;
-    const headers = { get: (name: string) => answer.headers[name]?.toString() ?? null };
+    const headers = new Map(
+      Object.entries(answer.headers).map(([name, value]) => [name, value?.toString() ?? '']),
+    );
     const text = await textOfBody(answer).catch(() => ''); // broken off or aborted: the status is known
     const body = parse(text) ?? text;
     return { kind: 'fault', fault: faultOfResponse({ status, body, headers }, systemClock()) };

@@ -1,13 +1,22 @@
 /**
- * Separates reasoning from text for servers that send both as content: blocks of `<think>…</think>` at the start of an answer.
- * Anywhere else the tag is text. The result does not depend on where the text was split.
+ * Separates reasoning from text for servers that send both as content: blocks of `<think>…</think>`, or of
+ * another pair of tags in `CLOSING`, at the start of an answer. Anywhere else a tag is text. The result does not depend on where the
+ * text was split.
  */
 export interface Split {
   readonly text: string;
   readonly reasoning: string;
 }
 
-const OPENING = /^\s*<(think|thinking)>/;
+/** By opening tag. `<thought>`: Gemini and Gemma. `[THINK]`: Magistral. `<seed:think>`: Seed-OSS. */
+const CLOSING: Readonly<Record<string, string>> = {
+  '<think>': '</think>',
+  '<thinking>': '</thinking>',
+  '<thought>': '</thought>',
+  '<seed:think>': '</seed:think>',
+  '[THINK]': '[/THINK]',
+};
+const OPENINGS = Object.keys(CLOSING);
 const NOTHING: Split = { text: '', reasoning: '' };
 
 export class ThinkTag {
@@ -53,15 +62,16 @@ export class ThinkTag {
   /** False: the text so far may be the start of a tag. */
   #decide(): boolean {
     if (this.#state === 'after') this.#held = this.#held.trimStart();
-    const [opening, name] = OPENING.exec(this.#held) ?? [];
+    const start = this.#held.trimStart();
+    const opening = OPENINGS.find((tag) => start.startsWith(tag));
     if (opening === undefined) {
-      if (mayBegin(this.#held.trimStart(), ['<think>', '<thinking>'])) return false;
+      if (OPENINGS.some((tag) => tag.startsWith(start))) return false;
       this.#state = 'text';
       return true;
     }
     this.#state = 'thinking';
-    this.#closing = `</${name}>`;
-    this.#held = this.#held.slice(opening.length);
+    this.#closing = CLOSING[opening] ?? '';
+    this.#held = start.slice(opening.length);
     this.#separator = this.#hasReasoning ? '\n\n' : '';
     return true;
   }
@@ -76,10 +86,6 @@ export class ThinkTag {
     this.#hasReasoning = true;
     return reasoning;
   }
-}
-
-function mayBegin(text: string, tags: readonly string[]): boolean {
-  return tags.some((tag) => tag.startsWith(text));
 }
 
 /** The number of characters at the end that may be the start of the tag. */

@@ -248,6 +248,8 @@ describe('a profile', () => {
     ['https://api.deepseek.com', 'deepseek'],
     ['https://api.moonshot.ai/v1', 'kimi'],
     ['https://api.moonshot.cn/v1', 'kimi'],
+    ['https://me.openai.azure.com/openai/deployments/d?api-version=2024-10-21', 'openai'],
+    ['https://me.cognitiveservices.azure.com/openai/v1', 'openai'],
   ])('the host of %s selects the profile', async (baseURL, preset) => {
     const profile = await profileOf(`baseURL: "${baseURL}", apiKey: k`);
     expect(profile).toMatchObject({ preset, chosenBy: 'host' });
@@ -257,6 +259,7 @@ describe('a profile', () => {
     'http://127.0.0.1:11434/v1',
     'https://api.openai.com.example.org/v1',
     'https://api.openai.com:8443/v1',
+    'https://openai.azure.com.example.org/v1',
     'http://h/api.mistral.ai',
   ])('the profile for %s is compatible, since any provider may be there', async (baseURL) => {
     const profile = await profileOf(`baseURL: "${baseURL}"`);

@@ -262,19 +262,31 @@ describe('while a summary is written', () => {
 });
 
 describe('a request that the provider refuses as too long', () => {
-  it('is reduced once, with a corrected estimate, and the turn continues', async () => {
+  it.each([
+    'CONTEXT_TOO_LONG',
+    'BAD_REQUEST', // in words that no rule knows
+  ])('is reduced once, with a corrected estimate, and the turn continues: %s', async (code) => {
     const worker = await fill();
     await worker.submit(postCommand('last', 'short'));
     await expect.poll(() => world.calls.length).toBe(4);
-    world.calls[3]?.fail('CONTEXT_TOO_LONG');
+    world.calls[3]?.fail(code);
     await expect.poll(() => world.calls.length).toBe(5);
     const [before = '', after = ''] = [3, 4].map((at) => JSON.stringify(world.calls[at]?.request.messages));
     expect(after.length).toBeLessThan(before.length * 0.8);
     expect(summaries(worker.entries())).toMatchObject([{ tokenRatio: expect.any(Number) }]);
-    world.calls[4]?.fail('CONTEXT_TOO_LONG');
+    world.calls[4]?.fail(code);
     await expect.poll(() => worker.entries().at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
     expect(world.calls).toHaveLength(5);
-    expect(JSON.stringify(worker.entries().at(-2))).toContain('CONTEXT_TOO_LONG');
+    expect(JSON.stringify(worker.entries().at(-2))).toContain(code);
+  });
+
+  it('is not reduced if the reason is unknown and the window is far away', async () => {
+    const worker = await fill({ window: { contextTokens: 100_000 } });
+    await worker.submit(postCommand('last', 'short'));
+    await expect.poll(() => world.calls.length).toBe(4);
+    world.calls[3]?.fail('BAD_REQUEST');
+    await expect.poll(() => worker.entries().at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
+    expect(world.calls).toHaveLength(4);
   });
 
   it('has no effect on the next turn, which is estimated as before', async () => {

@@ -3,55 +3,40 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 import { faultOfBody, faultOfResponse } from '../../../src/models/openai/faults.ts';
 import { createOpenAiModel } from '../../../src/models/openai/index.ts';
 import { faultOfNetwork } from '../../../src/models/openai/network-faults.ts';
+import { TOO_LONG } from '../../support/too-long.ts';
 
 const NOW = Date.parse('2026-11-21T20:00:00Z');
 const respond = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
-  faultOfResponse({ status, body, headers: new Headers(headers) }, NOW);
+  faultOfResponse({ status, body, headers: new Map(Object.entries(headers)) }, NOW);
 
 describe('a request that exceeds the window of its model', () => {
-  it.each([
-    [400, { error: { code: 'context_length_exceeded', message: 'x' } }],
-    [
-      400,
-      { error: { message: "This model's maximum context length is 8192 tokens. Please reduce the length." } },
-    ],
-    [
-      400,
-      {
-        error: {
-          type: 'exceed_context_size_error',
-          message: 'the request exceeds the available context size',
-        },
-      },
-    ],
-    [
-      400,
-      {
-        type: 'error',
-        error: { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000' },
-      },
-    ],
-    [
-      400,
-      [
-        {
-          error: {
-            message:
-              'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
-          },
-        },
-      ],
-    ],
-    [422, { detail: 'Prompt contains 70000 tokens, too many tokens, model has a context window of 65536' }],
-    [413, { message: 'Input is too long for requested model.' }],
-    [400, 'Trying to keep the first 5000 tokens when context length is only 4096'],
-  ])(
-    'a request that is too large is recognized by status %i and the text of the provider',
-    (status, body) => {
+  it.each(TOO_LONG)(
+    '%s: a request that is too large is recognized by status %i and the text',
+    (_, status, body) => {
       expect(respond(status, body)).toMatchObject({ code: 'CONTEXT_TOO_LONG', retryable: false });
-      expect(faultOfBody(body).code).toBe('CONTEXT_TOO_LONG');
+      if (status !== 413) expect(faultOfBody(body).code).toBe('CONTEXT_TOO_LONG');
     },
   );
+
+  it.each([
+    {
+      error: { message: 'max_tokens is too large: 5000. This model supports at most 4096 completion tokens' },
+    },
+    {
+      error: {
+        message:
+          '`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model',
+      },
+    },
+    {
+      error: {
+        message: "Unsupported value: 'temperature' does not support 0.2 with this model.",
+        param: 'temperature',
+      },
+    },
+  ])('a limit of the answer, or of another field, is not a request that is too large: %j', (body) => {
+    expect(respond(400, body).code).toBe('BAD_REQUEST');
+  });
 
   it('a request that is too large and a rate limit are told apart', () => {
     const body = {
@@ -93,8 +78,127 @@ describe('the retry delay of a provider', () => {
     expect(respond(503, '', headers).afterMs).toBe(afterMs);
   });
 
+  it.each([
+    [{ 'x-ratelimit-reset': '12' }, 12_000],
+    [{ 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-requests': '0' }, 1000],
+    [{ 'x-ratelimit-reset-tokens': '6m0s', 'x-ratelimit-remaining-tokens': '17' }, undefined],
+    [
+      {
+        'x-ratelimit-reset-requests': '20ms',
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-tokens': '1m30s',
+        'x-ratelimit-remaining-tokens': '0',
+      },
+      90_000,
+    ],
+    [{ 'x-ratelimit-reset-tokens-minute': '7.5' }, 7500],
+    [{ 'x-ratelimit-reset': `${NOW / 1000 + 40}` }, 40_000],
+    [{ 'x-ratelimit-reset': `${NOW + 40_000}` }, 40_000],
+    [{ 'x-ratelimit-reset': `${NOW / 1000 + 40}`, date: 'Sat, 21 Nov 2026 20:00:10 GMT' }, 30_000],
+    [
+      {
+        'anthropic-ratelimit-tokens-reset': '2026-11-21T20:00:20Z',
+        'anthropic-ratelimit-tokens-remaining': '0',
+      },
+      20_000,
+    ],
+    [{ 'ratelimit-reset': '9' }, 9000],
+    [{ 'ratelimitbysize-reset': '32' }, 32_000],
+    [{ 'x-ratelimit-reset': '12', 'retry-after': '3' }, 3000],
+    [{ 'x-ratelimit-reset': 'soon' }, undefined],
+  ])('the limits %j give the right number of milliseconds', (headers, afterMs) => {
+    expect(respond(429, '', headers).afterMs).toBe(afterMs);
+  });
+
+  const told = (message: string, more: object = {}) => ({ error: { message, ...more } });
+  const retryInfo = (retryDelay: string) => ({
+    '@type': 'type.googleapis.com/google.rpc.RetryInfo',
+    retryDelay,
+  });
+  it.each([
+    [told('Rate limit reached for gpt-5 on tokens per min (TPM). Please try again in 0.3s. Visit x.'), 300],
+    [told('Rate limit reached. Please try again in 450ms.'), 450],
+    [told('Please try again in 1m12.5s.'), 72_500],
+    [told('Please try again in 7m12s. Need more tokens?'), 432_000],
+    [told('Please retry after 26 seconds.'), 26_000],
+    [told('please try again after 1 seconds'), 1000],
+    [told('Please wait 2 minutes'), 120_000],
+    [told('Please retry in 41.216428409s.'), 41_216],
+    [told('x', { details: [{ other: true }, retryInfo('12s')] }), 12_000],
+    [[told('x', { details: [retryInfo('0.5s')] })], 500],
+    [
+      told('Provider returned error', {
+        metadata: { headers: { 'X-RateLimit-Reset': `${NOW + 5000}`, 'X-RateLimit-Remaining': '0' } },
+      }),
+      5000,
+    ],
+    [told('Provider returned error', { metadata: { raw: 'x is limited. Please retry in 2s' } }), 2000],
+    [told('Try again later, in some 5 bananas'), undefined],
+    [told('Please try again in 12 bananas'), undefined],
+  ])('the body %j gives the right number of milliseconds', (body, afterMs) => {
+    expect(respond(429, body).afterMs).toBe(afterMs);
+    expect(respond(429, body, { 'retry-after': '2' }).afterMs).toBe(2000);
+  });
+
+  it('a quota of a minute is waited for, and one of a day or of an empty account is final', () => {
+    const quota = (quotaId: string, message: string) =>
+      told(`You exceeded your current quota, please check your plan and billing details. ${message}`, {
+        code: 429,
+        status: 'RESOURCE_EXHAUSTED',
+        details: [
+          { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId }] },
+          retryInfo('12s'),
+        ],
+      });
+    const minute = 'GenerateRequestsPerMinutePerProjectPerModel-FreeTier';
+    const day = 'GenerateRequestsPerDayPerProjectPerModel-FreeTier';
+    expect(respond(429, [quota(minute, 'Please retry in 12.5s.')])).toMatchObject({
+      code: 'RATE_LIMITED',
+      retryable: true,
+      afterMs: 12_000,
+    });
+    expect(faultOfBody(quota(minute, ''))).toMatchObject({ code: 'RATE_LIMITED', afterMs: 12_000 });
+    expect(respond(429, quota(day, ''))).toMatchObject({ code: 'QUOTA_EXHAUSTED', retryable: false });
+    const empty = told('You exceeded your current quota.', { code: 'insufficient_quota' });
+    expect(respond(429, empty, { 'retry-after': '2' })).toMatchObject({
+      code: 'QUOTA_EXHAUSTED',
+      retryable: false,
+    });
+  });
+
   it('there is no retry delay if a retry does not help', () => {
     expect(respond(401, '', { 'retry-after': '2' }).afterMs).toBeUndefined();
+  });
+});
+
+describe('the text of an error', () => {
+  it.each([
+    [
+      400,
+      '<400> InternalError.Algo.InvalidParameter: no such field',
+      /400: <400> InternalError.Algo.InvalidParameter: no such/,
+    ],
+    [502, '<html><head><title>Bad Gateway</title></head></html>', /an HTML page, “Bad Gateway”/],
+    [502, '  <!DOCTYPE html><p>x', /an HTML page/],
+    [
+      400,
+      {
+        error: {
+          message: 'Provider returned error',
+          metadata: { raw: '{"error":{"message":"no tool x"}}', provider_name: 'Z' },
+        },
+      },
+      /Provider returned error \(Z: no tool x\)/,
+    ],
+    [
+      400,
+      { error: { message: 'Provider returned error', metadata: { raw: 'plain words' } } },
+      /\(provider: plain words\)/,
+    ],
+    [400, { error: { message: 'y', metadata: { raw: { detail: 'inner' } } } }, /y \(provider: inner\)/],
+    [400, { error: { message: 'y', metadata: { raw: '' } } }, /: y\. The request/],
+  ])('the text of status %i and %j is shown', (status, body, message) => {
+    expect(respond(status, body).message).toMatch(message);
   });
 });
 

@@ -234,7 +234,8 @@ export class Effects {
       );
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // EFFECTS-2
-      const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
+      const isTooLong = command.type === 'model-failed' && wasTooLong(command, prepared);
+      const shorter = isTooLong ? prepared.tooLong() : null;
       if (shorter) {
         this.#reserved.delete(request.turnId); // the refused call used nothing
         return await this.#reduce(effect, shorter);
@@ -307,7 +308,13 @@ export class Effects {
   }
 }
 
-/** The provider refused the request before it produced any output. */
-function isTooLong({ code, partial }: Extract<Command, { type: 'model-failed' }>): boolean {
-  return code === 'CONTEXT_TOO_LONG' && partial === '';
+/**
+ * The provider refused the request before it produced any output. Its words for “too long” are not always known: a request
+ * near the window that is refused for an unknown reason may be too long.
+ */
+function wasTooLong(
+  { code, partial }: Extract<Command, { type: 'model-failed' }>,
+  { isNearWindow }: ReadyCall,
+): boolean {
+  return partial === '' && (code === 'CONTEXT_TOO_LONG' || (code === 'BAD_REQUEST' && isNearWindow));
 }

@@ -37,6 +37,8 @@ export interface ReadyCall {
   readonly deadline: number;
   /** The maximum that it may use; reserved while it runs. */
   readonly reservation: Reservation;
+  /** By the estimate, which may be wrong by half. */
+  readonly isNearWindow: boolean;
   /** The reduction after a provider refused the request as too long; null: that was tried already. */
   tooLong(): ReducingCall | null;
 }
@@ -176,6 +178,7 @@ function ready(
   const { state, entries } = context.conversation;
   const turn = state.agents[effect.agent]?.turn;
   const asking = turn && entries[turn.askedAt];
+  const { contextTokens, maxOutputTokens } = setup.profile;
   return {
     kind: 'ready',
     setup,
@@ -185,6 +188,7 @@ function ready(
     number: (turn?.modelCalls ?? 0) + 1,
     reservation,
     deadline: deadlineOf(effect, context),
+    isNearWindow: 2 * estimatedTokens >= contextTokens - maxOutputTokens,
     tooLong: () => (turn?.wasTooLong ? null : reduceFurther(preparing, estimatedTokens)),
   };
 }
