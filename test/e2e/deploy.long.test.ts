@@ -1,16 +1,15 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { type spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { CLUSTER_SERVER } from '../support/cluster.ts';
+import { CLUSTER_SERVER, prepareDeployed } from '../support/cluster.ts';
 import { openSite } from '../support/daemon.ts';
-import { freePort } from '../support/nats-server.ts';
 
 /** The files of `deploy/`, used as far as this is possible without a container engine. */
 
@@ -92,15 +91,14 @@ describe('the image', () => {
 
 describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
   let folder = '';
-  let ports: number[] = [];
+  let ports: readonly number[] = [];
   const servers: ReturnType<typeof spawn>[] = [];
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'parley-deploy-'));
-    ports = await Promise.all(Array.from({ length: 6 }, () => freePort()));
-    const made = spawnSync(process.execPath, [join(ROOT, 'deploy/nats/prepare.mjs'), folder]);
-    expect(made.stderr.toString()).toBe('');
-    for (const [at, name] of ['nats-1', 'nats-2', 'nats-3'].entries()) await startServer(name, at);
+    const cluster = await prepareDeployed(folder);
+    ports = cluster.ports;
+    for (const at of ports.keys()) servers.push(await cluster.start(CLUSTER_SERVER ?? '', at));
   }, 60_000);
 
   afterAll(async () => {
@@ -111,28 +109,6 @@ describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
     }
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
-
-  /** With the addresses and the folder of this machine. */
-  async function startServer(name: string, at: number) {
-    const own = join(folder, name);
-    await mkdir(own);
-    const accounts = await readFile(join(folder, 'nats.conf'), 'utf8');
-    await writeFile(
-      join(own, 'nats.conf'),
-      accounts
-        .replace('0.0.0.0:4222', `127.0.0.1:${ports[at]}`)
-        .replace('"/data"', JSON.stringify(join(own, 'data'))),
-    );
-    const routes = ['nats-1', 'nats-2', 'nats-3'].reduce(
-      (conf, peer, index) => conf.replace(`//${peer}:6222`, `//127.0.0.1:${ports[index + 3]}`),
-      await read('nats/cluster.conf'),
-    );
-    await writeFile(join(own, 'cluster.conf'), routes.replace('0.0.0.0:6222', `127.0.0.1:${ports[at + 3]}`));
-    const environment = { ...process.env, HOSTNAME: name };
-    servers.push(
-      spawn(CLUSTER_SERVER ?? '', ['-c', join(own, 'cluster.conf')], { env: environment, stdio: 'ignore' }),
-    );
-  }
 
   it('runs three daemons on three servers, and a message is answered after one of each was killed', async () => {
     const url = ports
