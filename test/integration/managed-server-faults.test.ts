@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -147,19 +147,6 @@ describe('a start that cannot succeed', () => {
     });
     await writeFile(server.nkey, seed);
     expect((await stage.start()).pid).toBe(server.pid);
-  });
-
-  test('a start replaces a running server of an older version that uses a password', async () => {
-    const server = await stage.start();
-    const { pid } = server; // it changes when this one adopts the server
-    await post(await stage.open(server), 'hello');
-    await rename(server.nkey, join(stage.root, 'user.nk'));
-    await writeFile(join(stage.directory, 'credentials.json'), '{"user":"parley","password":"old"}');
-    const next = await stage.start();
-    expect(next).toMatchObject({ adopted: false, url: server.url });
-    expect(next.pid).not.toBe(pid);
-    expect(await firstKept(await stage.open(next))).toBe('hello');
-    expect(await readdir(stage.directory)).not.toContain('credentials.json');
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,8 +9,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSite, type Site, servesNats } from '../support/daemon.ts';
 
 /** Another local user listens on the port of a managed nats-server that died, and records what it receives. */
-
-const OLD_PASSWORD = 'the-password-of-an-older-version';
 
 let site: Site;
 beforeEach(async () => {
@@ -147,18 +145,4 @@ describe('a process that takes the port of a managed nats-server', () => {
       await expect.poll(said, { timeout: 30_000, interval: 500 }).toBe(0);
     },
   );
-
-  it('a foreign server on the port cannot use the password of an older version, which the next start replaces', async () => {
-    await (await site.up()).stop();
-    const folder = join(site.data, 'nats');
-    await rm(join(folder, 'user.nk'), { force: true });
-    const old = JSON.stringify({ user: 'parley', password: OLD_PASSWORD });
-    await writeFile(join(folder, 'credentials.json'), old, { mode: 0o600 });
-    const daemon = await site.up();
-    expect(await readdir(folder)).not.toContain('credentials.json');
-    for (const file of [join(folder, 'nats-server.conf'), join(site.data, 'connection.json')])
-      expect(await readFile(file, 'utf8')).not.toMatch(/pass/);
-    expect((await site.parley('say', 'demo', 'hello')).code).toBe(0);
-    await daemon.stop();
-  });
 });

@@ -37,7 +37,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
   let target: MigrationTarget | null = null;
   try {
     const source = await openSource(options, releasers);
-    target = await openTarget(partial, source, log);
+    target = await openTarget(partial, log);
     const whatIfs = { from: composeWhatIfTexts(data), to: composeWhatIfTexts(partial) };
     const report = await backUpStore(source, target, whatIfs);
     await copyAcceptedTools(data, partial);
@@ -53,9 +53,10 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
   }
 }
 
-type Source = StoreArchive & Partial<Awaited<ReturnType<typeof openFileArchive>>>;
-
-async function openSource({ data, streams, log }: BackupOptions, releasers: Releasers): Promise<Source> {
+async function openSource(
+  { data, streams, log }: BackupOptions,
+  releasers: Releasers,
+): Promise<StoreArchive> {
   if (streams === null) return openFileArchive(data);
   const connection = await openNats({ ...streams.nats, name: 'parley-backup' });
   releasers.add('nats', () => closeConnection(connection));
@@ -65,10 +66,10 @@ async function openSource({ data, streams, log }: BackupOptions, releasers: Rele
 }
 
 /** A folder that an interrupted backup left is removed. Its lock shows whether another backup is writing it. */
-async function openTarget(partial: string, { format }: Source, log: Log): Promise<MigrationTarget> {
+async function openTarget(partial: string, log: Log): Promise<MigrationTarget> {
   await refuseLink(partial);
   const report = (event: { readonly type: string }) => log.warn(event, `the backup reports: ${event.type}`);
-  const options = { log: report, ...(format && { format }) };
+  const options = { log: report };
   const found = await openFileTarget(partial, options);
   if ((await found.archive.migration()) === null) return found;
   await found.store.close();

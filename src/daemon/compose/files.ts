@@ -8,10 +8,10 @@ import {
   keepAside,
   openFileStore,
   openWhatIfFiles,
-  readerPaths,
   readLogFile,
   refuseFile,
   refuseUnfinishedMigration,
+  storePaths,
 } from '../../persistence/jsonl/index.ts';
 
 /** Opens the files of a data directory for commands that run without a daemon. */
@@ -23,7 +23,7 @@ export async function composeLogReader(
 ): Promise<readonly Entry[]> {
   await checkFormat(dataDirectory);
   await refuseUnfinishedMigration(dataDirectory);
-  const { entries } = await readLogFile((await readerPaths(dataDirectory)).log(conversation));
+  const { entries } = await readLogFile(storePaths(dataDirectory).log(conversation));
   return entries;
 }
 

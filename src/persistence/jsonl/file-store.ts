@@ -18,8 +18,7 @@ import { requireConversationId, storeClosed } from '../rules.ts';
 import { DecisionNote } from './decision-note.ts';
 import { createDefinitionFiles } from './definition-files.ts';
 import { backupMarkAt } from './directory/backup-mark.ts';
-import { reportShared, upgradeFolders } from './directory/folders.ts';
-import { type StoredFormat, upgradeFormat } from './directory/format.ts';
+import { writeFormat } from './directory/format.ts';
 import { identityOf } from './directory/identity.ts';
 import type { FileLock } from './directory/lock.ts';
 import { Marks } from './directory/marks.ts';
@@ -49,8 +48,6 @@ export interface FileStoreOptions {
   readonly log?: StoreLog;
   /** The file operations of the logs; a test makes them fail. */
   readonly files?: LogFiles;
-  /** The format to write; a test simulates another version of Parley with it. */
-  readonly format?: StoredFormat;
   /** True for a migration; other callers are refused while one is unfinished. */
   readonly isMigrating?: boolean;
 }
@@ -64,10 +61,9 @@ export async function openFileStore(
   const lock = await takeDirectory(paths);
   try {
     if (!options.isMigrating) await refuseUnfinishedMigration(directory);
-    await upgradeFormat(directory, log, options.format);
+    await writeFormat(directory);
     const id = await identityOf(directory);
     await sweepRemoved(paths);
-    const present = await upgradeFolders(paths, log);
     const rows = await ConversationRows.open(paths.rows, log);
     const empty = null;
     const ingress = await openLazyDocument({ path: paths.ingress, empty, parse: parseIngressPosition, log });
@@ -78,8 +74,7 @@ export async function openFileStore(
       log,
     });
     const tombstones = await Tombstones.open(paths.deleted, log);
-    reportShared(rows.all(), present, paths, log);
-    rows.keepOnly(present);
+    rows.keepOnly(new Set((await readdir(paths.conversations)).flatMap((name) => idOf(name) ?? [])));
     const files = options.files ?? nodeLogFiles;
     const deciding = new DecisionNote(paths.deciding, log);
     return new FileStore({ id, paths, log, lock, ingress, attempts, deciding, tombstones, rows, files });

@@ -4,7 +4,7 @@
  *   file-store        the store; opens and deletes conversations
  *   log/              one log file: line (format), scan and recovery (reading), log-writer (group commit), file-log (one
  *                     open log), log-file (file operations), durable (syncs)
- *   directory/        the data directory: lock and take-directory (ownership), paths and folders (names), format and
+ *   directory/        the data directory: lock and take-directory (ownership), paths (names), format and
  *                     identity (versions), marks (conversations to read at start), inspect (reading without the lock),
  *                     migration, migration-mark and backup-mark
  *   documents         small documents: saved lazily and replaced as a whole
@@ -15,7 +15,6 @@
  *
  * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.
  */
-export { readerPaths } from './directory/folders.ts';
 export { checkFormat } from './directory/format.ts';
 export { inspectFiles, keepAside } from './directory/inspect.ts';
 export { lockFile } from './directory/lock.ts';

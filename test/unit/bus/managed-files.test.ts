@@ -72,8 +72,7 @@ describe('the directory of a managed server', () => {
     expect(warnings).toHaveLength(1);
   });
 
-  test('the credentials are an nkey, which replaces the password of an older version', async () => {
-    await writeDocument(files.oldPassword, { user: 'parley', password: 'a' });
+  test('the credentials are an nkey in a file of its own', async () => {
     expect(await readCredentials(files, log)).toBeNull();
     const written = await writeCredentials(files);
     expect(written).toEqual({ user: expect.stringMatching(/^U[A-Z2-7]{55}$/), nkey: files.seed });

@@ -130,9 +130,9 @@ describe('fsck of files that no daemon writes', () => {
     expect(texts(await run())).toEqual([]);
   });
 
-  it('refuses data of another major version, names it, and changes nothing', async () => {
+  it('refuses data of another version, names it, and changes nothing', async () => {
     const format = join(data, 'conversations', 'format.json');
-    await writeFile(format, '{"format":{"major":3,"minor":0},"writtenBy":"parleyd 3.0.0"}');
+    await writeFile(format, '{"format":3,"writtenBy":"parleyd 3.0.0"}');
     await expect(run()).rejects.toMatchObject({
       code: 'DATA_FORMAT_UNKNOWN',
       message: expect.stringContaining('parleyd 3.0.0'),

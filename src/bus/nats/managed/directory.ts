@@ -21,8 +21,6 @@ export interface ServerFiles {
   readonly store: string;
   /** The seed of the only user's nkey, in the format of the client and the `nats` command. */
   readonly seed: string;
-  /** Written by an older version. */
-  readonly oldPassword: string;
   /** Port and name, the same for every start. */
   readonly endpoint: string;
   /** The current process. */
@@ -83,7 +81,6 @@ function filesIn(directory: string): ServerFiles {
     lock: join(directory, 'LOCK'),
     store: join(directory, 'jetstream'),
     seed: join(directory, 'user.nk'),
-    oldPassword: join(directory, 'credentials.json'),
     endpoint: join(directory, 'endpoint.json'),
     record: join(directory, 'server.json'),
     pidFile: join(directory, 'server.pid'),
@@ -137,11 +134,10 @@ export async function readCredentials(files: ServerFiles, log: ManagedLog): Prom
   return { user, nkey: files.seed };
 }
 
-/** MANAGED-DIRECTORY-2. Replaces the password of an older version. Call it while holding the lock. */
+/** MANAGED-DIRECTORY-2. Call it while holding the lock. */
 export async function writeCredentials(files: ServerFiles): Promise<Credentials> {
   const pair = nkeys.createUser();
   await writeWhole(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
-  await rm(files.oldPassword, { force: true });
   return { user: pair.getPublicKey(), nkey: files.seed };
 }
 

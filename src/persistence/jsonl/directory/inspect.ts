@@ -10,11 +10,10 @@ import { errnoOf, makeDirectory, orNullIfMissing, writeNewFile } from '../log/du
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { parseRows, parseTombstones } from '../projections.ts';
 import { DELETED_PREFIX, readAudit } from '../tool-files.ts';
-import { idOfAnyLayout, readerPaths } from './folders.ts';
 import { checkFormat } from './format.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
-import { type StorePaths, storePaths } from './paths.ts';
+import { idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**
  * Reads a data directory without the lock, and changes nothing.
@@ -30,11 +29,11 @@ import { type StorePaths, storePaths } from './paths.ts';
 const TAIL_REST_MS = 200;
 
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
-  const marks = new Marks(storePaths(directory).marks);
+  const paths = storePaths(directory);
+  const marks = new Marks(paths.marks);
   return {
     async conversations() {
       if (!isMigrating) await refuseUnfinishedMigration(directory);
-      const paths = await readerPaths(directory);
       const names = await readdir(paths.conversations).catch((cause: unknown) => {
         if (errnoOf(cause) !== 'ENOENT') throw cause;
         throw new ParleyError(
@@ -47,16 +46,15 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
         );
       });
       if (!isMigrating) await checkFormat(directory);
-      const ids = names.flatMap((name) => idOfAnyLayout(name) ?? []);
+      const ids = names.flatMap((name) => idOf(name) ?? []);
       const found = await Promise.all(ids.map((id) => hasLog(paths.log(id))));
       const lost = isMigrating ? [] : await lostConversations(paths);
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
-    leftovers: async () => leftoversIn(await readerPaths(directory)),
-    definition: createDefinitionFiles(storePaths(directory).definitions).get,
+    leftovers: async () => leftoversIn(paths),
+    definition: createDefinitionFiles(paths.definitions).get,
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
-      const paths = await readerPaths(directory);
       const row = await attempt(async () => rowIn(await json(paths.rows), conversation));
       const state = await attempt(() => json(paths.state(conversation)));
       const audit = await attempt(() => readAudit(paths.audit(conversation)));
@@ -64,7 +62,6 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       const marked = await attempt(() => marks.list());
       const outputs = await attempt(async () => orNullIfMissing(readdir(paths.outputs(conversation))));
       const files = new Set('fault' in outputs ? [] : outputs.value);
-      const second = paths.secondFolder(conversation);
       const folders = {
         'audit.jsonl': audit,
         'open/': marked,
@@ -79,12 +76,9 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
         log,
         isMarked: 'fault' in marked || marked.value === null || marked.value.includes(conversation),
         hasOutput: (id) => files.has(`${id}.json`),
-        unreadable: [
-          ...Object.entries(folders).flatMap(([name, read]) =>
-            'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
-          ),
-          ...(second === null ? [] : [`${second} is a second folder of this conversation, and is not read`]),
-        ],
+        unreadable: Object.entries(folders).flatMap(([name, read]) =>
+          'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
+        ),
       };
     },
   };
@@ -116,7 +110,7 @@ const REMOVED = /^\.deleted-(.+)-\d{8}T\d{9}Z$/;
 async function leftoversIn(paths: StorePaths): Promise<Leftover[]> {
   const names = (await readdir(paths.conversations)).filter((name) => name.startsWith(DELETED_PREFIX));
   const removed = names.map((name) => {
-    const conversation = idOfAnyLayout(REMOVED.exec(name)?.[1] ?? '') ?? name;
+    const conversation = idOf(REMOVED.exec(name)?.[1] ?? '') ?? name;
     return { conversation, path: `conversations/${name}/`, isSwept: true };
   });
   const deleted = await attempt(async () => parseTombstones((await json(paths.deleted)) ?? { deleted: [] }));

@@ -2,8 +2,7 @@ import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { coalesce, messageOf, ParleyError } from '../../../kernel/index.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from '../log/durable.ts';
-import { idOfAnyLayout } from './folders.ts';
-import { folderOf } from './paths.ts';
+import { folderOf, idOf } from './paths.ts';
 
 /**
  * The marks: one empty file for each conversation with outstanding work, so that a start reads only those logs.
@@ -64,7 +63,7 @@ export class Marks {
       });
     });
     if (names === null || !names.includes(COMPLETE)) return null;
-    return [...new Set(names.flatMap((name) => idOfAnyLayout(name) ?? []))].sort();
+    return [...new Set(names.flatMap((name) => idOf(name) ?? []))].sort();
   }
 
   async complete(): Promise<void> {

@@ -11,8 +11,7 @@ import { readLogFile } from '../log/recovery.ts';
 import { parseIngressPosition, parseTombstones } from '../projections.ts';
 import { createToolFiles } from '../tool-files.ts';
 import { backupMarkAt } from './backup-mark.ts';
-import { type ReaderPaths, readerPaths } from './folders.ts';
-import { checkFormat, FORMAT, type StoredFormat } from './format.ts';
+import { checkFormat } from './format.ts';
 import { knownIdentity } from './identity.ts';
 import { inspectFiles } from './inspect.ts';
 import { tryLockFile } from './lock.ts';
@@ -38,9 +37,8 @@ export async function openFileSource(directory: string): Promise<MigrationSource
   try {
     await checkFormat(directory);
     await refuseUnfinishedMigration(directory);
-    const paths = await readerPaths(directory);
+    const paths = storePaths(directory);
     const archive = fileArchive(directory, paths);
-    refuseSecondFolders(paths, await archive.conversations());
     const id = await knownIdentity(directory);
     return { id, archive, close: async () => outcome.lock.release() };
   } catch (error) {
@@ -50,18 +48,9 @@ export async function openFileSource(directory: string): Promise<MigrationSource
 }
 
 /** For a backup: without the lock, so a daemon may be using it. An append in progress is not part of what is read. */
-export async function openFileArchive(
-  directory: string,
-): Promise<StoreArchive & { readonly format: StoredFormat }> {
+export async function openFileArchive(directory: string): Promise<StoreArchive> {
   await inspectFiles(directory).conversations(); // refuses what is no data directory, or not whole
-  const paths = await readerPaths(directory);
-  const archive = fileArchive(directory, paths);
-  refuseSecondFolders(paths, await archive.conversations());
-  const format = (await checkFormat(directory))?.format ?? FORMAT;
-  return {
-    ...archive,
-    format: format.major === FORMAT.major && format.minor > FORMAT.minor ? format : FORMAT,
-  };
+  return fileArchive(directory, storePaths(directory));
 }
 
 /** A backup is another store than its original, and no process holds it. Its folder is durable before it gets its name. */
@@ -113,17 +102,6 @@ function fileArchive(directory: string, paths: StorePaths): StoreArchive {
     backup: backupMarkAt(paths.backup).get,
     migration: async () => (await readMigration(directory))?.from ?? null,
   };
-}
-
-/** DIRECTORY-MIGRATION-2 */
-function refuseSecondFolders(paths: ReaderPaths, conversations: readonly string[]): void {
-  const found = conversations.flatMap((id) => paths.secondFolder(id) ?? [])[0];
-  if (found === undefined) return;
-  throw new ParleyError(
-    'MIGRATION_SOURCE_DAMAGED',
-    `${found} is a second folder of its conversation, and is not read`,
-    { hint: 'compare it with the other folder, move it out of the data directory, then try again' },
-  );
 }
 
 /** DIRECTORY-MIGRATION-2 */

@@ -75,7 +75,7 @@ export function folderOf(id: string): string {
   return capitals === 0n ? id : `${id.toLowerCase()}+${capitals.toString(16)}`;
 }
 
-/** Null: not the folder of a conversation, or one of the old layout. */
+/** Null: not the folder of a conversation. */
 export function idOf(folder: string): string | null {
   const [name = '', mask = '0'] = folder.split('+');
   if (!/^[0-9a-f]{1,32}$/.test(mask)) return null;

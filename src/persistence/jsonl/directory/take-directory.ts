@@ -29,7 +29,7 @@ async function take(paths: StorePaths, folders: readonly string[]): Promise<File
     const outcome = await tryLockFile(paths.lock);
     if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome);
     lock = outcome.lock;
-    if ((fstatSync(lock.fd).mode & 0o077) !== 0) await closeData(paths.root, paths.lock); // an older version left files open to others
+    if ((fstatSync(lock.fd).mode & 0o077) !== 0) await closeData(paths.root, paths.lock); // a copy or an umask opened them to others
     for (const folder of folders) await makeDirectory(folder);
     await rm(await writeNewFile(paths.root, '.write-probe', ''));
     return lock;

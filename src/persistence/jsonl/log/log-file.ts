@@ -105,18 +105,6 @@ export type StoreEvent =
       readonly keptIn: string;
       readonly reason: string;
     }
-  /** A newer minor version of Parley wrote here: unknown data is kept and ignored. */
-  | {
-      readonly type: 'format-newer';
-      readonly file: string;
-      readonly stored: string;
-      readonly own: string;
-      readonly writtenBy: string;
-    }
-  /** This folder of the old layout is not read: the conversation has another one. */
-  | { readonly type: 'folder-taken'; readonly conversation: string; readonly folder: string }
-  /** An older version stored this conversation in the folder of another one, whose id differs only in case. */
-  | { readonly type: 'folder-shared'; readonly conversation: string; readonly folder: string }
   /** A projection could not be saved; the save is retried. */
   | { readonly type: 'projection-not-saved'; readonly file: string; readonly reason: string };
 

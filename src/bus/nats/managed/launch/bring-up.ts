@@ -1,9 +1,7 @@
-import { access } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ParleyError } from '../../../../kernel/index.ts';
 import type { RunningServer, ServerContext } from '../context.ts';
 import { readCredentials, readEndpoint, readRecord } from '../directory.ts';
-import { endServer } from '../end.ts';
 import type { ManagedLog } from '../host.ts';
 import { takeLock } from '../lock.ts';
 import { findServerProcess } from '../process.ts';
@@ -33,11 +31,6 @@ export async function bringUp(given: ServerContext): Promise<RunningServer> {
     } else {
       const outcome = await adoptServer(context);
       if (outcome.kind === 'adopted') return outcome.server;
-      if (outcome.kind === 'outdated') {
-        context.log('info', 'restarting the nats-server that an older version started with a password');
-        await endServer(context);
-        continue;
-      }
       if (performance.now() > deadline) throw directoryInUse(context, outcome.why, outcome.pid);
     }
     await sleep(PAUSE_MS);
@@ -77,8 +70,6 @@ function withoutRepeats(log: ManagedLog): ManagedLog {
  */
 type Adoption =
   | { readonly kind: 'adopted'; readonly server: RunningServer }
-  /** An older version started it with a password. Passwords are not sent any more, so it must be restarted. */
-  | { readonly kind: 'outdated' }
   | { readonly kind: 'not-yet'; readonly why: string; readonly pid: number | null };
 
 async function adoptServer(context: ServerContext): Promise<Adoption> {
@@ -86,10 +77,7 @@ async function adoptServer(context: ServerContext): Promise<Adoption> {
   const pid = await findServerProcess(files, host, log);
   if (pid === null) return notYet('no server process of this directory is known', null);
   const credentials = await readCredentials(files, log);
-  if (!credentials) {
-    if (await exists(files.oldPassword)) return { kind: 'outdated' };
-    return notYet(`${files.seed} is missing or damaged`, pid);
-  }
+  if (!credentials) return notYet(`${files.seed} is missing or damaged`, pid);
   // The record of the running server first: the endpoint file may have been edited for the next start.
   const endpoint = (await readRecord(files, log)) ?? (await readEndpoint(files, log));
   if (!endpoint) return notYet(`${files.endpoint} is missing or damaged`, pid);
@@ -101,13 +89,6 @@ async function adoptServer(context: ServerContext): Promise<Adoption> {
   }
   const server = { endpoint, credentials, pid, version: probe.version, adopted: true, exited: null };
   return { kind: 'adopted', server };
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 function notYet(why: string, pid: number | null): Adoption {
