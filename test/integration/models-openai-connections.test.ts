@@ -76,7 +76,7 @@ describe('the connection to a provider', () => {
     const silent = createTcpServer();
     const url = await listen(silent);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const called = callAt(`https://${url}`, { options: { timeoutMs: 60_000 } });
+    const called = callAt(`https://${url}`, { options: { firstTokenMs: 60_000 } });
     await once(silent, 'connection'); // and no TLS handshake follows
     await vi.advanceTimersByTimeAsync(10_000);
     const failure = failureOf((await called).outcome);

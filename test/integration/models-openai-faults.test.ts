@@ -89,15 +89,17 @@ describe('a failure of the connection to a provider', () => {
   it.each(['before-headers', 'after-headers'] as const)(
     'a server that hangs %s is a timeout',
     async (hang) => {
-      const failure = failureOf((await ask([{ hang }], { options: { timeoutMs: 60 } })).outcome);
+      const failure = failureOf((await ask([{ hang }], { options: { firstTokenMs: 60 } })).outcome);
       expect(failure).toMatchObject({ code: 'TIMEOUT', retryable: true });
-      expect(failure.message).toContain('within 0.06 s');
+      expect(failure.message).toContain(
+        'within 0.06 s. Try again, or raise models.default.firstTokenSeconds.',
+      );
       await provider?.waitForIdle();
     },
   );
 
   it('a server that hangs after a delta is a final timeout', async () => {
-    const { outcome } = await ask([{ text: 'Half', hang: 'after-text' }], { options: { timeoutMs: 300 } });
+    const { outcome } = await ask([{ text: 'Half', hang: 'after-text' }], { options: { idleMs: 300 } });
     expect(outcome).toMatchObject({
       kind: 'failed',
       code: 'TIMEOUT',
@@ -109,7 +111,7 @@ describe('a failure of the connection to a provider', () => {
 
   it('a server that sends only keep-alive comments is a timeout', async () => {
     const body = Array.from({ length: 200 }, () => ': keep-alive\n\n');
-    const { outcome } = await ask([{ body, delayMs: 20 }], { options: { timeoutMs: 200 } });
+    const { outcome } = await ask([{ body, delayMs: 20 }], { options: { firstTokenMs: 200 } });
     expect(outcome).toMatchObject({ kind: 'failed', code: 'TIMEOUT', retryable: true });
   });
 

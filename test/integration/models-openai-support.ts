@@ -1,6 +1,7 @@
 import type { ModelDelta, ModelOutcome, ModelRequest } from '../../src/agents/model-port.ts';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai/index.ts';
 
+export const LIMITS = { name: 'default', firstTokenMs: 20_000, idleMs: 20_000 };
 export const KEY = 'sk-very-secret-key';
 export const BODY = '{ "model":"m", "stream":true,  "messages":[{"role":"user","content":"Grüße 👋"}] }';
 
@@ -28,7 +29,7 @@ export interface Call {
 }
 
 export async function callAt(url: string, call: Call = {}) {
-  const model = createOpenAiModel({ baseURL: url, apiKey: KEY, timeoutMs: 20_000, ...call.options });
+  const model = createOpenAiModel({ baseURL: url, apiKey: KEY, ...LIMITS, ...call.options });
   const deltas: ModelDelta[] = [];
   const outcome = await model.call(call.request ?? requestWith(BODY), {
     signal: call.signal ?? new AbortController().signal,

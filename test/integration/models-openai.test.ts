@@ -9,7 +9,7 @@ import {
   type FakeReply,
   startFakeProvider,
 } from '../support/fake-provider.ts';
-import { BODY, type Call, callAt, failureOf, KEY, requestWith } from './models-openai-support.ts';
+import { BODY, type Call, callAt, failureOf, KEY, LIMITS, requestWith } from './models-openai-support.ts';
 
 let provider: FakeProvider | null = null;
 
@@ -40,7 +40,7 @@ describe('a request to a provider', () => {
   it('a header of one request replaces a configured one, and is not part of the next request', async () => {
     provider = await startFakeProvider([{ text: 'Hi.' }, { text: 'Hi.' }]);
     const headers = { 'x-session': 'none', host: 'gateway.example' };
-    const model = createOpenAiModel({ baseURL: provider.url, apiKey: KEY, headers, timeoutMs: 20_000 });
+    const model = createOpenAiModel({ baseURL: provider.url, apiKey: KEY, headers, ...LIMITS });
     const options = { signal: new AbortController().signal, onDelta: () => undefined };
     await model.call(requestWith(BODY, { 'X-Session': 's1', 'x-more': 'yes' }), options);
     await model.call(requestWith(BODY), options);
@@ -119,17 +119,34 @@ describe('an answer of a provider', () => {
     });
   });
 
-  it('an answer is complete once its finish reason has arrived, even if the connection breaks then', async () => {
-    const body = [chunk({ content: 'Whole.' }), chunk({}, 'stop'), 'data: {"usa'];
-    const { outcome } = await ask([
-      { headers: { 'content-type': 'text/event-stream' }, body, drop: 'after-text' },
-    ]);
-    expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Whole.' } });
+  it.each([
+    ['the connection breaks', 'drop', {}],
+    ['the provider falls silent', 'hang', { idleMs: 200 }],
+  ] as const)(
+    'an answer with a finish reason is kept and marked as cut if %s before its end',
+    async (_, moment, options) => {
+      const body = [chunk({ content: 'Nearly' }), chunk({}, 'stop')];
+      const { outcome } = await ask([{ body, [moment]: 'after-text' }], { options });
+      expect(outcome).toMatchObject({
+        kind: 'answered',
+        answer: { content: 'Nearly', finishReason: 'interrupted' },
+      });
+      await provider?.waitForIdle();
+    },
+  );
+
+  it('what follows the finish reason after a silence is part of the answer', async () => {
+    const body = [chunk({ content: 'One' }, 'stop'), chunk({ content: ' two.' }), event('[DONE]')];
+    const { outcome } = await ask([{ body, delayMs: 300 }], { options: { idleMs: 20_000 } });
+    expect(outcome).toMatchObject({
+      kind: 'answered',
+      answer: { content: 'One two.', finishReason: 'stop' },
+    });
   });
 
   it('an answer ends with [DONE], even if the server keeps the connection open', async () => {
     const body = [chunk({ content: 'Done.' }), event('[DONE]')];
-    const { outcome } = await ask([{ body, hang: 'after-text' }], { options: { timeoutMs: 600_000 } });
+    const { outcome } = await ask([{ body, hang: 'after-text' }], { options: { idleMs: 600_000 } });
     expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Done.' } });
     await provider?.waitForIdle();
   });

@@ -4,6 +4,8 @@ import { type Environment, variable } from '../problems/environment.ts';
 import { type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 import type { ModelConfig, PriceConfig, SessionSetting } from '../schema/config.ts';
 import {
+  DEFAULT_FIRST_TOKEN_SECONDS,
+  DEFAULT_IDLE_SECONDS,
   DEFAULT_MAX_OUTPUT_TOKENS,
   DEFAULT_MODEL,
   type ModelFile,
@@ -112,11 +114,16 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
       hint: 'set OPENAI_API_KEY, name another endpoint (baseURL), or use provider: scripted to work offline',
     });
   }
+  const settings = common(model, DEFAULT_MODEL, baseURL);
+  const { idleSeconds = DEFAULT_IDLE_SECONDS } = model;
+  const { firstTokenSeconds = settings.profile.stream ? DEFAULT_FIRST_TOKEN_SECONDS : null } = model;
   return {
     provider: 'openai',
     baseURL: baseURL.replace(/\/+$/, ''),
     apiKey: apiKey === undefined ? null : new Secret(apiKey),
-    ...common(model, DEFAULT_MODEL, baseURL),
+    firstTokenMs: firstTokenSeconds === null ? null : firstTokenSeconds * 1_000,
+    idleMs: idleSeconds * 1_000,
+    ...settings,
   };
 }
 

@@ -48,6 +48,10 @@ interface OpenaiModelConfig extends AnyModelConfig {
   readonly baseURL: string;
   /** Null: the endpoint needs no key. */
   readonly apiKey: Secret | null;
+  /** Until the first part of an answer; null: no limit but that of the turn. Milliseconds. */
+  readonly firstTokenMs: number | null;
+  /** Between two parts of an answer. */
+  readonly idleMs: number;
 }
 
 interface ScriptedModelConfig extends AnyModelConfig {

@@ -16,6 +16,8 @@ import {
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
+export const DEFAULT_FIRST_TOKEN_SECONDS = 300;
+export const DEFAULT_IDLE_SECONDS = 120;
 export const DEFAULT_MODEL = 'gpt-5-mini';
 
 const price = z
@@ -106,6 +108,8 @@ const KEYS_OF_PROVIDER = {
     'apiKey',
     'session',
     'profile',
+    'firstTokenSeconds',
+    'idleSeconds',
     ...(Object.keys(parameterKeys) as (keyof typeof parameterKeys)[]),
     ...(Object.keys(profileKeys) as (keyof ProfileSettings)[]).filter((key) => key !== 'otherAgentsAs'),
   ],
@@ -151,6 +155,18 @@ export const modelFileSchema = z
       .describe(
         `Part of the window that is reserved for the answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a smaller window)`,
       ),
+    firstTokenSeconds: z
+      .number()
+      .positive()
+      .optional()
+      .describe(
+        `Time limit for the first part of an answer; with stream: false of the whole answer (default: ${DEFAULT_FIRST_TOKEN_SECONDS}; with stream: false only limits.turnSeconds)`,
+      ),
+    idleSeconds: z
+      .number()
+      .positive()
+      .optional()
+      .describe(`Time limit for each next part of an answer (default: ${DEFAULT_IDLE_SECONDS})`),
     profile: z
       .enum(PRESET_NAMES)
       .optional()

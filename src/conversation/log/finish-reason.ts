@@ -2,7 +2,8 @@ import type { Refusal } from '../../kernel/index.ts';
 
 /**
  * Why a model ended an answer, in the names of the chat-completions protocol: `stop`, `tool_calls`, `length`,
- * `content_filter`, `refusal` for a refusal written by the model, and `pause` if the provider asks to continue the answer.
+ * `content_filter`, `refusal` for a refusal written by the model, `pause` if the provider asks to continue the answer, and
+ * `interrupted` if the provider fell silent or the connection broke off after the reason and before the end.
  * An unknown reason is kept as the provider wrote it. People and clients see it; a view contains a pause only.
  */
 
@@ -34,16 +35,18 @@ const NOTICES: Readonly<Record<string, string | null>> = {
   content_filter: 'cut by the content filter of the provider (content_filter)',
   refusal: 'a refusal of the model (refusal)',
   pause: 'paused by the provider (pause)',
+  interrupted: 'cut because the provider did not send its end (interrupted)',
 };
 
 const ADVICE: Readonly<Record<Cut, string>> = {
   length: 'raise maxOutputTokens of the model, or ask the agent to continue',
   content_filter: 'ask in other words',
   pause: 'ask the agent to continue',
+  interrupted: 'ask the agent to continue',
 };
 
 /** The reasons that leave an answer incomplete. */
-export type Cut = 'length' | 'content_filter' | 'pause';
+export type Cut = 'length' | 'content_filter' | 'pause' | 'interrupted';
 
 /** A provider's reason in the form that an entry stores. */
 export function finishReasonOf(given: string | undefined): string | undefined {
@@ -72,6 +75,10 @@ const EMPTY: Readonly<Record<Cut, readonly [code: string, message: string]>> = {
   length: ['OUTPUT_LIMIT', 'The answer was cut at the output limit (length) before any text'],
   content_filter: ['CONTENT_FILTERED', 'The content filter of the provider (content_filter) left no text'],
   pause: ['ANSWER_PAUSED', 'The provider paused the answer (pause) before any text'],
+  interrupted: [
+    'STREAM_BROKEN',
+    'The provider did not send the end of the answer (interrupted), nor any text',
+  ],
 };
 
 /** The failure of an answer that was cut before any text or call (L16). */

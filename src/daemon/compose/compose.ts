@@ -53,9 +53,6 @@ export { recordedScript } from '../../models/index.ts';
  * loaded only if they are configured.
  */
 
-/** Until the first delta of a provider, and between deltas. */
-const MODEL_TIMEOUT_MS = 120_000;
-
 /** For display: a simulation has no server. */
 const MEMORY_URL = 'memory:';
 
@@ -203,18 +200,20 @@ function addressOf(config: Config, managed: ManagedServer | null): ComposedServe
 export async function composeModels(config: Config, given: Given): Promise<ReadonlyMap<string, Model>> {
   const models = givenModels(given, config);
   for (const [name, model] of Object.entries(config.models))
-    if (!models.has(name)) models.set(name, await composeModel(model));
+    if (!models.has(name)) models.set(name, await composeModel(name, model));
   return models;
 }
 
-export async function composeModel(model: ModelConfig): Promise<Model> {
+export async function composeModel(name: string, model: ModelConfig): Promise<Model> {
   if (model.provider === 'scripted')
     return model.script === null ? createOfflineModel() : createScriptedModel(await loadScript(model.script));
   const { createOpenAiModel } = await import('../../models/openai/index.ts');
   return createOpenAiModel({
     baseURL: model.baseURL,
     apiKey: model.apiKey?.reveal(),
-    timeoutMs: MODEL_TIMEOUT_MS,
+    name,
+    firstTokenMs: model.firstTokenMs,
+    idleMs: model.idleMs,
   });
 }
 

@@ -49,7 +49,7 @@ async function probeModel(name: string, config: ModelConfig): Promise<Found> {
   const messages = [{ role: 'user', content: 'Say yes.' }] as const;
   const body = [Buffer.from(JSON.stringify({ ...fields, messages }))];
   const named = { conversation: 'probe', agent: 'probe', turnId: 'probe', hash: '', tools: [] };
-  const model = await composeModel(config);
+  const model = await composeModel(name, config);
   const signal = AbortSignal.timeout(TIME_LIMIT_MS);
   return faultOf(
     await model.call({ ...named, messages, body, headers }, { signal, onDelta: () => undefined }),

@@ -219,7 +219,7 @@ export class Reply {
 function reasonOf(finishReason: string | undefined): Reason {
   if (finishReason === 'refusal') return 'content_filter';
   const cut = cutBy(finishReason);
-  return cut === 'pause' ? 'length' : (cut ?? 'stop'); // the protocol has no word for a pause
+  return cut === 'content_filter' ? cut : cut ? 'length' : 'stop'; // the protocol has no other word for an incomplete answer
 }
 
 /** What a person must do before the turn continues; the next message answers a question. */

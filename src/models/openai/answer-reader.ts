@@ -1,5 +1,5 @@
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
-import type { Usage } from '../../conversation/index.ts';
+import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
 import { wellFormed } from '../../kernel/index.ts';
 import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
@@ -12,7 +12,8 @@ import { createToolCallAssembler } from './tool-calls.ts';
  *
  * ANSWER-READER-1 The result does not depend on where the bytes were split.
  * ANSWER-READER-2 The deltas, concatenated per kind and position, are the answer.
- * ANSWER-READER-3 An answer is complete after a finish reason or `[DONE]`. Anything that ends before is broken.
+ * ANSWER-READER-3 An answer is whole at `[DONE]`, or at the end of the body if it has a finish reason: more may follow that.
+ *    What ends between the two is cut (`interrupted`); what ends before is broken.
  * ANSWER-READER-4 The form of the body (events, one JSON document, an HTML page) is detected from its first character, not
  *    from the content type.
  * ANSWER-READER-5 No lone surrogate is returned: the log cannot store one, and live text would differ from its entry.
@@ -23,12 +24,12 @@ type ReadingResult =
 
 export interface AnswerReader {
   push(bytes: Uint8Array): ModelDelta[];
-  /** The body ended or the rest is not needed: the last deltas and the result. */
-  end(): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
+  /** The last deltas and the result. `isCut`: the body did not end. */
+  end(isCut: boolean): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
   /** The rest of the body does not matter. */
   isClosed(): boolean;
-  /** ANSWER-READER-3: the answer is complete; only its usage may follow. */
-  isWhole(): boolean;
+  /** It has a finish reason (ANSWER-READER-3). */
+  isFinished(): boolean;
   partial(): PartialAnswer;
 }
 
@@ -63,7 +64,7 @@ export function createAnswerReader(): AnswerReader {
 
   return {
     push: (bytes) => takeText(utf8.decode(bytes, { stream: true })),
-    end() {
+    end(isCut) {
       const deltas = takeText(utf8.decode());
       const rest =
         body.form === 'events'
@@ -71,10 +72,10 @@ export function createAnswerReader(): AnswerReader {
           : body.form === 'document'
             ? answer.takeDocument(body.text)
             : [];
-      return { deltas: [...deltas, ...rest, ...answer.end()], result: answer.result() };
+      return { deltas: [...deltas, ...rest, ...answer.end()], result: answer.result(isCut) };
     },
     isClosed: () => answer.isClosed(),
-    isWhole: () => answer.isWhole(),
+    isFinished: () => answer.isFinished(),
     partial: () => answer.partial(),
   };
 }
@@ -90,7 +91,7 @@ class GrowingAnswer {
   #model = '';
   #finishReason = '';
   #isRefusal = false;
-  #state: 'growing' | 'done' | { readonly fault: Fault } = 'growing';
+  #state: 'growing' | 'done' | 'cut' | { readonly fault: Fault } = 'growing';
 
   takeEvent(event: ServerSentEvent): ModelDelta[] {
     if (this.isClosed()) return [];
@@ -133,19 +134,19 @@ class GrowingAnswer {
     return this.#state !== 'growing';
   }
 
-  /** ANSWER-READER-3. `[DONE]` after no content is not an answer. */
-  isWhole(): boolean {
-    if (typeof this.#state !== 'string') return false;
-    return this.#finishReason !== '' || (this.#state === 'done' && !this.#isEmpty());
+  isFinished(): boolean {
+    return this.#finishReason !== '';
   }
 
   partial(): PartialAnswer {
     return { content: this.#text, reasoning: this.#reasoning };
   }
 
-  result(): ReadingResult {
+  result(isCut: boolean): ReadingResult {
     if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
-    if (!this.isWhole()) {
+    if (this.#state === 'growing' && isCut) this.#state = 'cut';
+    // ANSWER-READER-3. `[DONE]` after no content is not an answer.
+    if (!this.isFinished() && (this.#state !== 'done' || this.#isEmpty())) {
       const message = this.#isEmpty()
         ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
         : 'The provider ended its answer early. Post “continue” to get the rest.';
@@ -164,6 +165,8 @@ class GrowingAnswer {
 
   /** Providers report a refusal with the reason `stop`. */
   #finishReasonField(): Pick<ModelAnswer, 'finishReason'> {
+    if (this.#state === 'cut' && !cutBy(finishReasonOf(this.#finishReason)))
+      return { finishReason: 'interrupted' };
     const isStop = this.#finishReason === '' || this.#finishReason === 'stop';
     if (this.#isRefusal && isStop) return { finishReason: 'refusal' };
     return this.#finishReason === '' ? {} : { finishReason: this.#finishReason };
@@ -174,8 +177,7 @@ class GrowingAnswer {
   }
 
   #fail(fault: Fault): ModelDelta[] {
-    // ANSWER-READER-3: an error after a complete answer is ignored.
-    this.#state = this.isWhole() ? 'done' : { fault };
+    this.#state = this.isFinished() ? 'cut' : { fault };
     return [];
   }
 

@@ -32,18 +32,21 @@ import { faultOfNetwork } from './network-faults.ts';
  * OPENAI-MODEL-2 Every expected failure is a value. It is retryable only if no delta was delivered.
  * OPENAI-MODEL-3 Socket, timer and listeners are released at the end of the call, whatever its outcome.
  * OPENAI-MODEL-4 No message contains the key or the value of a configured header.
- * OPENAI-MODEL-5 A complete answer counts, however its connection ends.
+ * OPENAI-MODEL-5 An answer with a finish reason counts, however its connection ends. It is whole only if its body ended.
  * OPENAI-MODEL-6 An endless answer is cut at `MAX_BYTES`, which bounds the memory. The partial answer is kept.
  */
 export interface OpenAiModelOptions extends ProviderOptions {
-  /** Timeout for the first delta and for each next one. Milliseconds. */
-  readonly timeoutMs: number;
+  /** The key of `models`, for errors. */
+  readonly name: string;
+  /** Timeout for the first delta; null: none. Milliseconds. */
+  readonly firstTokenMs: number | null;
+  /** Timeout for each next delta, and for the end after a finish reason. */
+  readonly idleMs: number;
 }
 
 /** OPENAI-MODEL-6. The longest answers take about 10 MB when each token is an event. */
 const MAX_BYTES = 128 * 1024 * 1024;
-/** How long a complete answer waits for its usage, and then for the end of the body, so that the connection is reused. */
-const USAGE_WAIT_MS = 5_000;
+/** How long a whole answer waits for the end of its body, so that the connection is reused. */
 const CLOSE_WAIT_MS = 100;
 
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
@@ -51,7 +54,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): Model {
   const client = createProviderClient(options);
   let made: Promise<Head> | undefined;
   const head = () => {
-    made ??= headOf(client, options);
+    made ??= headOf(client);
     return made;
   };
   return {
@@ -79,7 +82,7 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
   const reader = createAnswerReader();
   const fail = (fault: Fault, gaveDelta: boolean): ModelOutcome => failed(context, reader, fault, gaveDelta);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  watch.expectWithin(options.timeoutMs);
+  if (options.firstTokenMs !== null) watch.expectWithin(options.firstTokenMs);
   const response = await send(context);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
   if (response.kind === 'fault') return fail(response.fault, false);
@@ -91,14 +94,14 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
       gaveDelta = true;
       context.onDelta(delta);
     }
-    if (deltas.length > 0) watch.expectWithin(options.timeoutMs);
+    if (deltas.length > 0) watch.expectWithin(options.idleMs);
   };
-  const ending = await readBody(response.body, reader, watch, give);
+  const ending = await readBody(response.body, reader, context, give);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
-  if (ending !== null && !reader.isWhole() && !reader.isClosed()) {
+  if (ending !== null && !reader.isFinished() && !reader.isClosed()) {
     return fail(watch.state() === 'expired' ? timeout(options, gaveDelta) : ending, gaveDelta);
   }
-  const { deltas, result } = reader.end();
+  const { deltas, result } = reader.end(ending !== null); // OPENAI-MODEL-5
   give(deltas);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
   return result.kind === 'whole'
@@ -145,12 +148,8 @@ interface Head {
 }
 
 /** The package makes it once: for each request that would take longer than sending it. */
-async function headOf(client: OpenAI, { timeoutMs }: OpenAiModelOptions): Promise<Head> {
-  const { req, url } = await client.buildRequest({
-    method: 'post',
-    path: '/chat/completions',
-    timeout: Math.max(1, Math.ceil(timeoutMs)),
-  });
+async function headOf(client: OpenAI): Promise<Head> {
+  const { req, url } = await client.buildRequest({ method: 'post', path: '/chat/completions' });
   const headers: Iterable<[string, string]> = req.headers;
   return { target: targetOf(url), headers: [...headers] };
 }
@@ -172,10 +171,10 @@ async function requestOf({ head, request }: Attempt): Promise<HttpRequest> {
 function readBody(
   body: IncomingMessage,
   reader: AnswerReader,
-  watch: Watch,
+  { watch, options }: Attempt,
   give: (deltas: readonly ModelDelta[]) => void,
 ): Promise<Fault | null> {
-  let stage: 'answer' | 'usage' | 'close' | 'cut' = 'answer';
+  let stage: 'answer' | 'finished' | 'close' | 'cut' = 'answer';
   let bytes = 0;
   const take = (piece: Uint8Array): Fault | null => {
     if (watch.state() !== 'waiting') return BROKEN_OFF;
@@ -185,9 +184,9 @@ function readBody(
     if (reader.isClosed() && stage !== 'close') {
       stage = 'close';
       watch.expectWithin(CLOSE_WAIT_MS);
-    } else if (reader.isWhole() && stage === 'answer') {
-      stage = 'usage'; // OPENAI-MODEL-5
-      watch.expectWithin(USAGE_WAIT_MS);
+    } else if (reader.isFinished() && stage === 'answer') {
+      stage = 'finished';
+      watch.expectWithin(options.idleMs);
     }
     return null;
   };
@@ -227,11 +226,14 @@ const TOO_LARGE: Fault = {
 };
 
 function timeout(options: OpenAiModelOptions, gaveDelta: boolean): Fault {
-  const seconds = options.timeoutMs / 1000;
-  const what = gaveDelta
-    ? `The provider fell silent for ${seconds} s in the middle of its answer.`
-    : `${shownUrl(options)} gave no answer within ${seconds} s.`;
-  return { code: 'TIMEOUT', message: `${what} Try again, or allow it more time.`, retryable: true };
+  const [what, key] = gaveDelta
+    ? [`The provider fell silent for ${options.idleMs / 1000} s in the middle of its answer.`, 'idleSeconds']
+    : [
+        `${shownUrl(options)} gave no answer within ${Number(options.firstTokenMs) / 1000} s.`,
+        'firstTokenSeconds',
+      ];
+  const message = `${what} Try again, or raise models.${options.name}.${key}.`;
+  return { code: 'TIMEOUT', message, retryable: true };
 }
 
 function failed(

@@ -73,6 +73,8 @@ describe('a model', () => {
       model: 'gpt-5-mini',
       contextTokens: 128_000,
       maxOutputTokens: 4_096,
+      firstTokenMs: 300_000,
+      idleMs: 120_000,
       price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 2 },
       parameters: {},
       session: null,
@@ -101,6 +103,16 @@ describe('a model', () => {
     expect(config.models.default?.maxOutputTokens).toBe(500);
   });
 
+  it.each([
+    ['stream: true', 300_000, 120_000],
+    ['stream: false', null, 120_000],
+    ['stream: false, firstTokenSeconds: 20', 20_000, 120_000],
+    ['firstTokenSeconds: 900, idleSeconds: 0.5', 900_000, 500],
+  ])('the time limits of %s', async (keys, firstTokenMs, idleMs) => {
+    const config = await loadYaml(`models: { default: { baseURL: "http://h", apiKey: k, ${keys} } }`);
+    expect(config.models.default).toMatchObject({ firstTokenMs, idleMs });
+  });
+
   it('the path of a script is relative to parley.yaml', async () => {
     const config = await load({
       'parley.yaml': 'models: { default: { provider: scripted, script: script.yaml } }',
@@ -125,6 +137,8 @@ describe('a model', () => {
     ['baseURL: "http://h", profile: opnai', 'models.default.profile', 'one of compatible, openai, anthropic'],
     ['provider: scripted, profile: mistral', 'models.default.profile', 'provider scripted has no profile'],
     ['provider: scripted, stream: false', 'models.default.stream', 'provider scripted has no stream'],
+    ['provider: scripted, idleSeconds: 3', 'models.default.idleSeconds', 'scripted has no idleSeconds'],
+    ['baseURL: "http://h", firstTokenSeconds: 0', 'models.default.firstTokenSeconds', 'above 0'],
     ['baseURL: "http://h", callIds: ten', 'models.default.callIds', 'one of plain, nine'],
     ['baseURL: "http://h", session: { field: parallel_tool_calls }', 'session.field', 'do not use already'],
     ['provider: scripted, session: { field: s }', 'models.default.session', 'scripted has no session'],

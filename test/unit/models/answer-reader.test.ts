@@ -117,8 +117,16 @@ describe('reading a streamed answer', () => {
     expect(faultOf('data: 12\n\n').message).toContain('not a JSON object: 12');
   });
 
-  it('an error after the finish reason does not change the complete answer', () => {
-    expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop'), 'data: {"us').content).toBe('Hi.');
+  it('an answer whose body breaks off or reports an error after the finish reason is kept, and marked as cut (ANSWER-READER-3)', () => {
+    const said = [chunk({ content: 'Hi.' }), chunk({}, 'stop')];
+    const cut = { content: 'Hi.', finishReason: 'interrupted' };
+    expect(answerOf(...said, 'data: {"us')).toMatchObject(cut);
+    expect(answerOf(...said, event({ error: { message: 'Overloaded' } }))).toMatchObject(cut);
+    const readCut = (...pieces: string[]) => read(bytesOf(...pieces), [], true).result;
+    expect(readCut(...said)).toMatchObject({ kind: 'whole', answer: cut });
+    expect(readCut(...said, DONE)).toMatchObject({ kind: 'whole', answer: { finishReason: 'stop' } });
+    const limited = [chunk({ content: 'Hi.' }), chunk({}, 'max_tokens')];
+    expect(readCut(...limited)).toMatchObject({ kind: 'whole', answer: { finishReason: 'max_tokens' } });
   });
 
   it('an error object in the stream ends the answer', () => {

@@ -245,7 +245,7 @@ describe('a model with an invalid configuration', () => {
   ])('an invalid model configuration is refused at once without showing a secret: %#', (options, message) => {
     let thrown: unknown;
     try {
-      createOpenAiModel({ timeoutMs: 1000, ...options });
+      createOpenAiModel({ name: 'default', firstTokenMs: 1000, idleMs: 1000, ...options });
     } catch (error) {
       thrown = error;
     }

@@ -7,7 +7,7 @@ export function bytesOf(...pieces: string[]): Uint8Array {
 }
 
 /** Reads bytes that are split at these places. */
-export function read(bytes: Uint8Array, cuts: readonly number[] = []) {
+export function read(bytes: Uint8Array, cuts: readonly number[] = [], isCut = false) {
   const reader = createAnswerReader();
   const deltas: ModelDelta[] = [];
   let start = 0;
@@ -15,7 +15,7 @@ export function read(bytes: Uint8Array, cuts: readonly number[] = []) {
     deltas.push(...reader.push(bytes.slice(start, cut)));
     start = Math.max(start, cut);
   }
-  const { deltas: last, result } = reader.end();
+  const { deltas: last, result } = reader.end(isCut);
   return { deltas: [...deltas, ...last], result, partial: reader.partial() };
 }
 
