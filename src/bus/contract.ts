@@ -199,7 +199,7 @@ export const CONTRACT = {
           conversation: z.string(),
           agent,
           tool: z.string(),
-          /** JSON text, whole, as the model wrote it. */
+          /** JSON text, whole, as it runs (HIDDEN-4). */
           arguments: z.unknown(),
           risk: z.string(),
           mayHaveRun: z.boolean(),

@@ -1,4 +1,4 @@
-import { isJson } from './json.ts';
+import { isJson, readArguments } from './json.ts';
 import { INVISIBLE } from './text.ts';
 
 /**
@@ -8,7 +8,8 @@ import { INVISIBLE } from './text.ts';
  *           the space.
  * HIDDEN-2  Different texts look different: escaped JSON is the same JSON, and in any other text a backslash is doubled.
  * HIDDEN-3  Nothing is cut, and the result is one line.
- * HIDDEN-4  Of arguments, the value that runs is shown, not its spelling: a repeated key appears once, with its last value.
+ * HIDDEN-4  Arguments have one form, which is shown and which runs: a repeated key once, with its last value, a number as it
+ *           is read, no arguments as `{}`. To write this form again changes nothing.
  */
 
 const HIDDEN = new RegExp(`(?![ \\t\\n])[${INVISIBLE}\\p{Surrogate}]`, 'gu');
@@ -33,10 +34,16 @@ export function visibleText(text: string): string {
   return inOneLine(text.replaceAll('\\', '\\\\'));
 }
 
-/** HIDDEN-1 to HIDDEN-4, for the arguments of a call as a model wrote them: none are `{}`, as they run. */
+/** HIDDEN-4, of the arguments of a call as a model wrote them. What cannot run stays as it is. */
+export function canonicalArguments(text: string): string {
+  const read = readArguments(text);
+  return read.ok ? escapeHidden(JSON.stringify(read.value)) : text;
+}
+
+/** HIDDEN-1 to HIDDEN-4, also of arguments that cannot run. */
 export function visibleArguments(text: string): string {
-  if (text.trim() === '') return '{}';
-  return isJson(text) ? escapeHidden(plainJson(text)) : `(not JSON) ${visibleText(text)}`;
+  const canonical = canonicalArguments(text);
+  return isJson(canonical) ? escapeHidden(plainJson(canonical)) : `(not JSON) ${visibleText(text)}`;
 }
 
 /** HIDDEN-4. What is nested too deeply to be written again cannot run; it stays as it is, on one line. */

@@ -24,7 +24,14 @@ export {
   UNLINKED,
   writePrivateFile,
 } from './files.ts';
-export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';
+export {
+  canonicalArguments,
+  escapeHidden,
+  inOneLine,
+  visibleArguments,
+  visibleCall,
+  visibleText,
+} from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { infinityAt, isJson, isShallow, jsonFault, MAX_DEPTH, readArguments } from './json.ts';
 export { coalesce, Mailbox } from './mailbox.ts';

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/daemon.ts';
@@ -14,8 +15,16 @@ const calls = (...tools: (readonly [string, object])[]) => ({
 const COMMAND = `echo ${'harmless '.repeat(20)}\nrm -rf /the/end`;
 const EDIT = { path: '@project/plan.md', find: 'one\ntwo\nthree', replace: 'one\n2\nthree' };
 
+/** Two texts that are the same, a repeated key, a number that is rounded and hidden characters. */
+const FOREIGN = String.raw`{"old_string":"pay\nmallory","new_string":"pay\nmallory","sum":1,"sum":12345678901234567890,"to":"a\u202eb"}`;
+const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
+
 const SCRIPT = {
   rules: [
+    {
+      when: { last: '/^foreign/' },
+      reply: { tool_calls: [{ name: 'mcp__program__surroundings', arguments: FOREIGN }] },
+    },
     { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
     { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
     { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
@@ -52,9 +61,18 @@ const SCRIPT = {
 describe.skipIf(chromiumPath === null)('calls, failures and stops in the console', () => {
   let stage: Stage;
   beforeAll(async () => {
-    const lead = AGENTS.lead.replace('fs_write, fs_read', 'fs_write, fs_read, fs_edit, shell');
+    const lead = AGENTS.lead.replace(
+      'fs_write, fs_read',
+      'fs_write, fs_read, fs_edit, shell, mcp__program__*',
+    );
     stage = await openStage({
-      settings: scriptedSettings({ tools: { project: 'project' }, approvals: { ownRequests: true } }),
+      settings: scriptedSettings({
+        tools: {
+          project: 'project',
+          mcpServers: { program: { command: process.execPath, args: [PROGRAM] } },
+        },
+        approvals: { ownRequests: true },
+      }),
       agents: { ...AGENTS, lead },
       files: { 'script.yaml': SCRIPT },
       before: async ({ root }) => {
@@ -99,6 +117,25 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(card.locator('.rule'))).toContain('parley reload');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     expect(await card.getByLabel('New arguments').inputValue()).toContain('\\n\\n\\u202ehidden"');
+  });
+
+  it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {
+    await post('foreign', 'foreign');
+    const page = await stage.look('#/c/foreign');
+    const card = page.locator('.ask-card');
+    await card.waitFor();
+    expect(await card.locator('.diff').count()).toBe(0);
+    expect(await card.locator('.argument').allInnerTexts()).toEqual([
+      'old_string\n\npay\nmallory',
+      'new_string\n\npay\nmallory',
+      'sum 12345678901234567000',
+      'to "a\\u202eb"',
+    ]);
+    const canonical = String.raw`{"old_string":"pay\nmallory","new_string":"pay\nmallory","sum":12345678901234567000,"to":"a\u202eb"}`;
+    const listed = await stage.api<{ approvals: unknown[] }>('GET', 'approvals?conversation=foreign');
+    expect(listed.approvals).toMatchObject([{ arguments: canonical }]);
+    const shown = await stage.site.parley('approvals', 'foreign');
+    expect(shown.stdout).toContain(`mcp__program__surroundings ${canonical}`);
   });
 
   it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {

@@ -1,3 +1,4 @@
+import { canonicalArguments } from '../../kernel/index.ts';
 import type { Risk, ToolCall } from '../log/entry.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
@@ -35,7 +36,7 @@ export function risksOf(
 ): (Risk | null)[] | undefined {
   const risks = calls.map(({ function: { name, arguments: text } }) => {
     if (isConversationTool(name)) return null;
-    const judgement = judge(builder, agent, { name, arguments: text, askedAt });
+    const judgement = judge(builder, agent, { name, arguments: canonicalArguments(text), askedAt });
     return judgement.kind === 'refuse' ? null : judgement.risk;
   });
   return risks.some((risk) => risk !== null) ? risks : undefined;

@@ -160,6 +160,7 @@ const fields = {
     /** The agent, tool and arguments to approve. */
     agent: z.string().optional(),
     tool: z.string().optional(),
+    /** As they run if the call is approved, with escapes for invisible characters (HIDDEN-4). */
     arguments: z.string().optional(),
     argumentsHash: z.string().optional(),
     risk: z.string(),

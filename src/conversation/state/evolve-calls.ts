@@ -1,3 +1,4 @@
+import { canonicalArguments } from '../../kernel/index.ts';
 import type { CallPlace, EntryOf, MessageEntry } from '../log/entry.ts';
 import { changeAgent, changeTurn, type Mutable } from './mutable.ts';
 import { type ConversationState, type OpenCall, ownerOf, type Run, samePlace, type Turn } from './state.ts';
@@ -11,7 +12,7 @@ export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[
   return (answer.tool_calls ?? []).map((call, position) => ({
     place: { index: answer.index, position },
     name: call.function.name,
-    arguments: call.function.arguments,
+    arguments: canonicalArguments(call.function.arguments),
     askedAt,
     started: false,
     startedMs: 0,

@@ -35,6 +35,7 @@ export const BUILT_IN_PHASES = {
 export interface OpenCall {
   readonly place: CallPlace;
   readonly name: string;
+  /** In the form that is shown, judged, approved and run (HIDDEN-4). */
   readonly arguments: string;
   /** Index at which its model call was requested: determines the setting of the call (`settingAt`). */
   readonly askedAt: number;

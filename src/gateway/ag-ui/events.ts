@@ -1,5 +1,6 @@
 import { type AGUIEvent, aggregateTokenUsage, EventType, type TokenUsage } from '@ag-ui/core';
 import { finishNotice, type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import { canonicalArguments } from '../../kernel/index.ts';
 import type { Rest } from '../progress/incremental-text.ts';
 import type { Ending, Step } from '../progress/progress.ts';
 import { thoughtsOf } from './history.ts';
@@ -69,7 +70,7 @@ export class RunEvents {
         toolCallName: tool.name,
         parentMessageId: message,
       };
-      if (tool.arguments !== '') yield { type: EventType.TOOL_CALL_ARGS, toolCallId, delta: tool.arguments };
+      yield { type: EventType.TOOL_CALL_ARGS, toolCallId, delta: canonicalArguments(tool.arguments) };
       yield { type: EventType.TOOL_CALL_END, toolCallId };
     }
   }

@@ -1,5 +1,6 @@
 import type { AssistantMessage, Message } from '@ag-ui/core';
 import { type Entry, type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import { canonicalArguments } from '../../kernel/index.ts';
 import { failureOf, Utterances } from '../progress/utterances.ts';
 
 /** Entries as AG-UI messages, with the ids they had when streamed. */
@@ -30,7 +31,7 @@ function answerOf(entry: MessageEntry, id: string, called: Set<string>): Message
   const toolCalls = (entry.tool_calls ?? []).map(({ function: tool }, position) => ({
     id: wireCallId({ index: entry.index, position }),
     type: 'function' as const,
-    function: { name: tool.name, arguments: tool.arguments },
+    function: { name: tool.name, arguments: canonicalArguments(tool.arguments) },
   }));
   for (const call of toolCalls) called.add(call.id);
   const message: AssistantMessage = { id, role: 'assistant', name: entry.author.id, content };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { policyRule } from '../../../src/console/model/thread/whole-call.ts';
+import { argumentViews, policyRule } from '../../../src/console/model/thread/whole-call.ts';
 import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 
 /** The ruling on a call of shell by the rule that is offered for this command. */
@@ -34,5 +34,37 @@ describe('the policy rule that the console offers', () => {
     const offered = policyRule('dev', 'fs_write', { path: '@project/a.md', content: 'x' });
     expect(offered).toMatchObject({ fixed: ['path'], open: ['content'] });
     expect('rule' in offered && offered.rule).toContain(String.raw`path: "^@project\\/a\\.md$"`);
+  });
+});
+
+describe('the arguments that an approval shows', () => {
+  const same = Array.from({ length: 20 }, (_, n) => `line ${n}`).join('\n');
+
+  it.each([
+    ['find', 'replace'],
+    ['old_string', 'new_string'],
+    ['oldText', 'newText'],
+  ])('a foreign tool with %s and %s cannot hide one of them in a difference', (from, to) => {
+    const given = { [from]: same, [to]: same, edits: [{ [from]: 'a', [to]: 'a' }] };
+    expect(argumentViews('mcp__shop__refund', given)).toEqual([
+      { kind: 'text', name: from, text: same },
+      { kind: 'text', name: to, text: same },
+      { kind: 'value', name: 'edits', text: JSON.stringify(given.edits) },
+    ]);
+  });
+
+  it('an edit of a file shows every line, also those that are the same and far from a change', () => {
+    const edit = { path: '@project/a', find: same, replace: `${same}\nnew`, all: true };
+    const views = argumentViews('fs_edit', edit);
+    expect(views.map(({ name }) => name)).toEqual(['path', 'all', 'change']);
+    const lines = views.flatMap((view) => (view.kind === 'edit' ? view.lines : []));
+    expect(lines.map(({ text }) => text)).toEqual([...same.split('\n'), 'new']);
+    const equal = argumentViews('fs_edit', { find: same, replace: same });
+    expect(equal).toMatchObject([{ kind: 'edit', lines: { length: 20 } }]);
+  });
+
+  it('a text differs from the number and the word that it spells', () => {
+    const texts = argumentViews('pay', { one: '12', two: 12, three: 'null', four: null });
+    expect(texts.map((view) => 'text' in view && view.text)).toEqual(['"12"', '12', '"null"', 'null']);
   });
 });

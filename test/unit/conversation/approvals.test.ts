@@ -30,6 +30,29 @@ describe('a call that needs an approval', () => {
     expect(hasOutstandingWork(team.conversation.state)).toBe(true);
   });
 
+  it('L11: what the approval shows is what is judged, hashed and run, however the model wrote it', () => {
+    const team = new ToolTeam();
+    const judged: string[] = [];
+    const judge = team.judge.judge.bind(team.judge);
+    team.judge.judge = (call) => {
+      judged.push(call.arguments);
+      return judge(call);
+    };
+    const written = String.raw`{ "sum":1, "to":"a\u202eb\ud800", "sum":12345678901234567890 }`;
+    const canonical = String.raw`{"sum":12345678901234567000,"to":"a\u202eb\ud800"}`;
+    team.post('go');
+    team.act('pm', 'working', ['gated', written]);
+    expect(team.last('approval-requested')).toMatchObject({
+      arguments: canonical,
+      argumentsHash: `hash of ${canonical}`,
+    });
+    team.answerApproval('gated', 'approve');
+    expect(team.tool('gated').arguments).toBe(canonical);
+    expect(new Set(judged)).toEqual(new Set([canonical]));
+    const [{ function: asked } = { function: null }] = team.last('message')?.tool_calls ?? [];
+    expect(asked?.arguments).toBe(written); // the provider gets its own text back
+  });
+
   it('an approved call runs once, in the turn that waited', () => {
     const team = ToolTeam.calling('gated');
     const turnId = team.turn('pm')?.turnId;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
+import { canonicalArguments, visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
 import { anyCharacter } from '../../support/characters.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -79,6 +79,26 @@ describe('text for a person who approves', () => {
     );
   });
 
+  it('what is shown is what runs: the canonical arguments are the same when read, written and shown again (HIDDEN-4)', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), text, fc.double(), (value, key, number) => {
+        const raw = `{${JSON.stringify(key)}:1,${JSON.stringify(key)}:${number},"value":${JSON.stringify(value)}}`;
+        fc.pre(isJson(raw));
+        const canonical = canonicalArguments(raw);
+        expect(visibleArguments(canonical)).toBe(canonical);
+        expect(canonicalArguments(JSON.stringify(JSON.parse(canonical)))).toBe(canonical);
+      }),
+      { numRuns: runs(500) },
+    );
+  });
+
+  it.each(['[1, 2]', '{"a":1e999}', NESTED, 'rm x', 'null'])(
+    'what cannot run stays as it is: %.20s',
+    (given) => {
+      expect(canonicalArguments(given)).toBe(given);
+    },
+  );
+
   it('text that is not JSON is marked, so that it cannot look like JSON (HIDDEN-2)', () => {
     fc.assert(
       fc.property(text, (given) => {
@@ -104,6 +124,8 @@ describe('text for a person who approves', () => {
     ['line breaks between values', '{\n\t"a": 1\r\n}', '{"a":1}'],
     ['a key that is there twice', String.raw`{"command":"ls","comm\u0061nd":"rm x"}`, '{"command":"rm x"}'],
     ['a number that is rounded', '{"a":12345678901234567}', '{"a":12345678901234568}'],
+    ['a zero below zero', '{"a":-0}', '{"a":0}'],
+    ['half a surrogate', String.raw`{"a":"\ud800"}`, String.raw`{"a":"\ud800"}`],
     ['what is nested too deeply to be written again', NESTED, NESTED],
     ['no JSON', 'rm\n\\u202e', String.raw`(not JSON) rm\n\\u202e`],
   ])('visible text shows %s', (_, given, shown) => {

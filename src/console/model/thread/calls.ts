@@ -1,4 +1,5 @@
 import type { CallPlace, Entry, MessageEntry } from '../../../conversation/index.ts';
+import { canonicalArguments } from '../../../kernel/hidden.ts';
 
 /** Tool calls of messages, their approvals and results, and the questions among them. */
 
@@ -9,7 +10,7 @@ export interface Call {
   readonly place: CallPlace;
   readonly id: string;
   readonly tool: string;
-  /** Unchanged from the model. */
+  /** As it runs (HIDDEN-4). */
   readonly arguments: string;
   readonly status: 'asked' | 'running' | 'done';
   readonly startedAt: string | null;
@@ -55,7 +56,7 @@ export function callsOf(entry: MessageEntry): Calls {
     place: { index: entry.index, position },
     id,
     tool: name,
-    arguments: text,
+    arguments: canonicalArguments(text),
     status: 'asked',
     startedAt: null,
     approval: null,

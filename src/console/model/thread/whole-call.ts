@@ -1,51 +1,37 @@
-import { type DiffLine, diffHunks } from '../../../conversation/text/line-diff.ts';
+import { type DiffLine, diffLines } from '../../../conversation/text/line-diff.ts';
 import { plainCommand } from '../../../conversation/tools/shell-command.ts';
 
 /** The arguments of a call as a person reads them before an approval: every value in full. */
 
 export type ArgumentView =
+  /** JSON: a quoted text differs from a number. */
   | { readonly kind: 'value'; readonly name: string; readonly text: string }
   /** A text that is shown unquoted, in lines of its own. */
   | { readonly kind: 'text'; readonly name: string; readonly text: string }
   | { readonly kind: 'edit'; readonly name: string; readonly lines: readonly DiffLine[] };
 
-/** Names of the old and new text in tools that edit a part of a file. */
-const EDITS = [
-  ['find', 'replace'],
-  ['old_string', 'new_string'],
-  ['oldText', 'newText'],
-] as const;
 /** Shown unquoted even if they are one line. */
 const TEXTS = ['command', 'content'];
 
 type Given = Readonly<Record<string, unknown>>;
 
-export function argumentViews(given: Given): ArgumentView[] {
-  const edit = editOf('change', given);
-  const taken: readonly string[] = edit ? edit.names : [];
+/** A difference is shown for `fs_edit` alone: what other tools do with two texts of similar names is unknown. */
+export function argumentViews(tool: string, given: Given): ArgumentView[] {
+  const edit = tool === 'fs_edit' ? editOf(given) : null;
   const rest = Object.entries(given).flatMap(([name, value]): ArgumentView[] => {
-    if (taken.includes(name)) return [];
-    const edits = Array.isArray(value) ? value.map((one: unknown) => editOf(name, one)) : [];
-    if (edits.length > 0 && edits.every((one) => one !== null)) return edits.map(({ view }) => view);
-    if (typeof value !== 'string') return [{ kind: 'value', name, text: JSON.stringify(value) }];
-    const isText = TEXTS.includes(name) || value.includes('\n');
-    return [{ kind: isText ? 'text' : 'value', name, text: value }];
+    if (edit && (name === 'find' || name === 'replace')) return [];
+    const isText = typeof value === 'string' && (TEXTS.includes(name) || value.includes('\n'));
+    return [
+      isText ? { kind: 'text', name, text: value } : { kind: 'value', name, text: JSON.stringify(value) },
+    ];
   });
-  return edit ? [...rest, edit.view] : rest;
+  return edit ? [...rest, edit] : rest;
 }
 
-function editOf(name: string, value: unknown): { names: readonly string[]; view: ArgumentView } | null {
-  if (typeof value !== 'object' || value === null) return null;
-  const given = value as Given;
-  for (const [from, to] of EDITS) {
-    const [before, after] = [given[from], given[to]];
-    if (typeof before !== 'string' || typeof after !== 'string') continue;
-    const extra = name === 'change' ? [] : Object.keys(given).filter((key) => key !== from && key !== to);
-    if (extra.length > 0) continue; // what is not part of the edit must be visible
-    const lines = diffHunks(`${before}\n`, `${after}\n`).flatMap((hunk) => hunk.lines);
-    return { names: [from, to], view: { kind: 'edit', name, lines } };
-  }
-  return null;
+/** Every line of both texts. */
+function editOf({ find, replace }: Given): ArgumentView | null {
+  if (typeof find !== 'string' || typeof replace !== 'string') return null;
+  return { kind: 'edit', name: 'change', lines: diffLines(find, replace) };
 }
 
 export type OfferedRule =

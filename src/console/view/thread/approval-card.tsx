@@ -145,7 +145,7 @@ const AFTER_A_CRASH = [
 
 function WholeCall({ call }: { readonly call: Call }) {
   const given = argumentsOf(call);
-  const views = argumentViews(given);
+  const views = argumentViews(call.tool, given);
   return (
     <div class="whole-call">
       <code class="tool">{visibleText(call.tool)}</code>
