@@ -4,6 +4,7 @@ import ts from 'typescript';
 import { createProgram } from '../src/cli/program.ts';
 import { editorSchemas } from '../src/config/index.ts';
 import { keyOfVariable } from '../src/config/schema/schema-keys.ts';
+import { BARE_REPOSITORY, HARMLESS, PROGRAMS, SECRETS } from '../src/tools/builtin/files/protected.ts';
 
 /** The generated pages of the documents, by path. `npm run reference` writes them; a test compares them. */
 export async function referencePages(root: URL): Promise<Map<string, string>> {
@@ -15,6 +16,7 @@ export async function referencePages(root: URL): Promise<Map<string, string>> {
       configurationPage((await editorSchemas())['parley.schema.json'] as Schema),
     ],
     ['docs/reference/errors.md', errorsPage(sources)],
+    ['docs/reference/protected-names.md', protectedNamesPage()],
   ]);
 }
 
@@ -36,6 +38,29 @@ const page = (title: string, intro: string, parts: readonly string[]) =>
   `${GENERATED}\n\n# ${title}\n\n${intro}\n\n${parts.join('\n\n')}\n`;
 const cell = (text: string) =>
   text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll(/\s+/g, ' ').trim();
+
+function protectedNamesPage(): string {
+  const named = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+  const rows = (table: typeof SECRETS) => table.map(({ about, names }) => [about, named(names)]);
+  const intro = [
+    'Names of files and folders that the `fs_` tools read or write only after a person approved it. A name counts anywhere in a path,',
+    'in any case; `*` is any text. What this means for rules: [protected paths](../guides/tools-and-approvals.md#protected-paths).',
+    'No list of names is complete ([threat model](../threat-model.md#out-of-scope)).',
+  ].join('\n');
+  return page('Protected names', intro, [
+    `## Secrets\n\nReading and writing need approval.\n\n${table(['about', 'names'], rows(SECRETS))}`,
+    `## Programs and access\n\nWriting needs approval, also of every other name that begins with a dot and is not [harmless](#harmless).\n\n${table(
+      ['about', 'names'],
+      [
+        ...rows(PROGRAMS),
+        ['bare repositories', `\`${BARE_REPOSITORY}\` (a file, not a folder)`],
+        ['Parley', 'the folder of the configuration'],
+        ['your own', 'the names of `tools.protected`'],
+      ],
+    )}`,
+    `## Harmless\n\nThese names that begin with a dot are read and written as any other:\n${named(HARMLESS)}.`,
+  ]);
+}
 
 function cliPage(): string {
   const stream = { write: () => true } as never;

@@ -42,14 +42,23 @@ export function describeTools(tools: ReadonlyMap<string, ToolAvailability>): str
     const tool = tools.get(name);
     return tool && onlyRuling(tool) === null ? [`- by its arguments: ${code(name)} ${conditions(tool)}`] : [];
   });
-  const guarded = names.filter((name) => canWriteWithoutApproval(tools.get(name))).map(code);
-  const note = `- on a protected path (\`.git\`, \`.env\`, the configuration and others) only after a person's approval, unless a pattern names it: ${guarded.join(', ')}`;
-  const notes = guarded.length > 0 ? [note] : [];
+  const notes = [
+    { what: 'on a protected path (`.git`, `.npmrc`, the configuration and others)', writes: true },
+    { what: 'on a path that may hold secrets (`.npmrc`, `*.pem` and others)', writes: false },
+  ].flatMap(({ what, writes }) => {
+    const guarded = names
+      .filter((name) => runsUnapproved(tools.get(name), writes))
+      .map(code)
+      .join(', ');
+    return guarded === ''
+      ? []
+      : [`- ${what} only after a person's approval, unless a pattern names it: ${guarded}`];
+  });
   return ['Your tools now, and when a call of them is run:', ...plain, ...byArguments, ...notes].join('\n');
 }
 
-function canWriteWithoutApproval(tool: ToolAvailability | undefined): boolean {
-  if (tool?.subject?.kind !== 'path' || !tool.subject.writes) return false;
+function runsUnapproved(tool: ToolAvailability | undefined, writes: boolean): boolean {
+  if (tool?.subject?.kind !== 'path' || tool.subject.writes !== writes) return false;
   return [tool.otherwise, ...tool.rules.map(({ ruling }) => ruling)].includes('runs');
 }
 

@@ -34,7 +34,7 @@ export type Subject =
 export interface ResolvedPath {
   /** `@project/…`, with symbolic links resolved. */
   readonly path: string;
-  /** The path components that make it protected; empty: not protected. */
+  /** The path components that protect it from this kind of access; empty: not protected. */
   readonly protectedBy: readonly string[];
   /** Reached through a symbolic link. */
   readonly isLinked?: boolean;

@@ -1,4 +1,5 @@
-import { mkdir, readFile, rmdir, symlink, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { link, mkdir, readFile, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
@@ -199,8 +200,11 @@ describe('a protected path', () => {
       '.git/config',
       '.git/hooks/pre-commit',
       '.GIT/hooks/post-commit',
-      '.env',
+      'docs/.env',
       'docs/.env.local',
+      '.claude/settings.json',
+      '.cargo/config.toml',
+      'bare/HEAD',
       '.npmrc',
     ],
     ...['.gitlab-ci.yml', '.bashrc', '.ssh/authorized_keys'],
@@ -215,10 +219,10 @@ describe('a protected path', () => {
     },
   );
 
-  const edit = arena.add(['fs_edit', { path: '@project/.env', find: 'A=1', replace: 'A=2' }]);
-  it('a protected path needs an approval before it is edited, and is readable like any other', async () => {
+  const edit = arena.add(['fs_edit', { path: '@project/.git/config', find: 'core', replace: 'x' }]);
+  it('a protected path needs an approval before it is edited', async () => {
     expect(started(await arena.run(edit))).toEqual([]);
-    expect(await arena.content('.env')).toBe('A=1');
+    expect(await arena.content('.git/config')).toBe('[core]');
   });
 
   const named = write('.github/ci.yml');
@@ -237,6 +241,96 @@ describe('a protected path', () => {
     for (const result of results(entries)) expect(result).toMatch(/PATH_REFUSED|NOT_FOUND/);
     expect(results(entries)).toHaveLength(3);
     expect(await arena.content('data/connection.json')).not.toBe('x');
+  });
+});
+
+describe('secrets in the project', () => {
+  const policy = [{ tool: 'fs_*', allow: true }].flatMap((rule) =>
+    ['fs_read', 'fs_list', 'fs_search', 'fs_write', 'fs_edit'].map((tool) => ({ ...rule, tool })),
+  );
+  const arena = new Arena({ policy }, { 'env-link': '.env', 'npm-link': '.npmrc' });
+  beforeAll(async () => {
+    await arena.open();
+    await writeFile(arena.path('.npmrc'), SECRET);
+    await mkdir(arena.path('.aws'));
+    await writeFile(arena.path('.aws/credentials'), SECRET);
+    await writeFile(arena.path('.env'), `A=1 # ${SECRET}`);
+    await link(arena.path('.env'), arena.path('hard'));
+    await link(arena.path('data/connection.json'), arena.path('hard-token'));
+  });
+  afterAll(() => arena.close());
+
+  const closed = arena.add(
+    ...['.env', '.ENV', 'env-link', 'hard', 'hard-token', 'config/.env'].flatMap((path): Call[] => [
+      ['fs_read', { path: `@project/${path}` }],
+      ['fs_search', { path: `@project/${path}`, query: 'e' }],
+      ['fs_edit', { path: `@project/${path}`, find: 'e', replace: '' }],
+      ['fs_edit', { path: `@project/${path}`, find: 'A=1', replace: 'A=1' }],
+    ]),
+    ['fs_write', { path: '@project/.env', content: 'PARLEY_NATS=nats://elsewhere' }],
+    ['fs_write', { path: '@project/config/.env', content: 'PARLEY_NATS=nats://elsewhere' }],
+  );
+  it('the .env files and the token of the daemon are read and written by no name, though every file tool is allowed', async () => {
+    const found = results(await arena.run(closed));
+    expect(found).toHaveLength(26);
+    for (const result of found) expect(result).toMatch(/PATH_REFUSED|NOT_FOUND/);
+    expect(await arena.content('.env')).toBe(`A=1 # ${SECRET}`);
+    expect(await arena.content('config/.env')).toBeNull();
+  });
+
+  const searched = arena.add(['fs_search', { query: 'that no agent' }]);
+  it('a search leaves out the files with secrets', async () => {
+    const [found] = results(await arena.run(searched));
+    expect(found).toContain('@project/secret/key.txt:1');
+    expect(found).not.toMatch(/\.npmrc:|\.aws|\.env:|hard:/);
+  });
+
+  const asked = ['.npmrc', '.NPMRC', '.aws/credentials', 'docs/id_rsa', 'docs/.env.local'].map(
+    (path) => [path, arena.add(['fs_read', { path: `@project/${path}` }])] as const,
+  );
+  it.each(asked)('reading %s waits for a person, though fs_read is allowed', async (path, name) => {
+    const entries = await arena.run(name);
+    expect(started(entries)).toEqual([]);
+    expect(questions(entries)).toEqual([`fs_read would read @project/${path}, which may hold secrets`]);
+  });
+
+  const linked = arena.add(['fs_read', { path: '@project/npm-link' }]);
+  it('a link to a file with secrets has to be named by its target', async () => {
+    expect(results(await arena.run(linked))).toEqual([expect.stringContaining('PATH_REFUSED')]);
+  });
+});
+
+describe('files that together are a bare git repository', () => {
+  const policy = [
+    { tool: 'shell', match: { command: '^git( -C bare)? status$' }, allow: true },
+    { tool: 'fs_write', allow: true },
+  ];
+  const arena = new Arena({ policy });
+  beforeAll(async () => {
+    await arena.open();
+    await mkdir(arena.path('bare/objects'), { recursive: true });
+    await mkdir(arena.path('bare/refs'));
+    const monitor = arena.path('hacked');
+    await writeFile(
+      arena.path('bare/config'),
+      `[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = "touch ${monitor}; false"\n`,
+    );
+  });
+  afterAll(() => arena.close());
+
+  const head = arena.add(['fs_write', { path: '@project/bare/HEAD', content: 'ref: refs/heads/main\n' }]);
+  const status = arena.add(['shell', { command: 'git -C bare status' }]);
+  it('a bare git repository is not written without a person, and the allowed `git status` runs no program of one', async () => {
+    expect(questions(await arena.run(head))).toEqual([
+      expect.stringContaining('bare/HEAD, a protected path'),
+    ]);
+    await writeFile(arena.path('bare/HEAD'), 'ref: refs/heads/main\n');
+    const [result] = results(await arena.run(status));
+    expect(result).toMatch(/exit code 128.*\n.*bareRepository/);
+    expect(await arena.content('hacked')).toBeNull();
+    // The attack is real: without that setting the program runs.
+    spawnSync('git', ['-C', arena.path('bare'), 'status']);
+    expect(await arena.content('hacked')).toBe('');
   });
 });
 

@@ -16,7 +16,7 @@ import { isMissing } from './read-file.ts';
  *          ignored, with a notice.
  */
 
-const FILE_NAME = '.env';
+export const ENVIRONMENT_FILE = '.env';
 
 export interface EnvironmentFile {
   readonly file: string;
@@ -72,7 +72,7 @@ export function withDotenv(
 function filesOf({ directory, workingDirectory }: Folders): string[] {
   if (!existsSync(directory)) return [];
   const isInside = dirname(directory) === resolve(workingDirectory);
-  return [join(directory, FILE_NAME), ...(isInside ? [join(workingDirectory, FILE_NAME)] : [])];
+  return [join(directory, ENVIRONMENT_FILE), ...(isInside ? [join(workingDirectory, ENVIRONMENT_FILE)] : [])];
 }
 
 /** Null: it is missing, or it was reported. */

@@ -3,12 +3,13 @@ import { resolve } from 'node:path';
 import { BUILT_IN_PHASES, createRoster, type PhaseSpec, type PhaseTable } from '../../conversation/index.ts';
 import { durationOf } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
-import { withDotenv } from '../files/dotenv.ts';
+import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
 import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
 import { didYouMean, type KeyPath, keyText, nearest, Problems, show } from '../problems/problems.ts';
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
+import { secretNatsFiles } from '../schema/nats-server.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import type { ConfigFlags } from '../schema/setting-sources.ts';
@@ -105,11 +106,20 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     daemon,
     telemetry: resolveTelemetry(env, problems),
     traces: resolveTraces(file.telemetry, env, problems),
-    environmentFiles: files(),
+    ...filesOf(files(), [directory, workingDirectory], daemon),
     notices,
   };
   problems.throwIfAny(); // LOAD-1
   return freeze(config);
+}
+
+function filesOf(
+  environmentFiles: Config['environmentFiles'],
+  folders: readonly string[],
+  { nats }: Config['daemon'],
+): Pick<Config, 'environmentFiles' | 'secretFiles'> {
+  const possible = folders.map((folder) => resolve(folder, ENVIRONMENT_FILE));
+  return { environmentFiles, secretFiles: [...possible, ...secretNatsFiles(nats)] };
 }
 
 /** Only the local person can reach a managed server. */

@@ -115,12 +115,18 @@ const PASSED_ON = [
   'USER',
 ] as const;
 
+/** git uses no repository without `.git`: files of a project that look like one could make `git status` run programs. */
+const NO_BARE_REPOSITORY = {
+  GIT_CONFIG_COUNT: '1',
+  GIT_CONFIG_KEY_0: 'safe.bareRepository',
+  GIT_CONFIG_VALUE_0: 'explicit',
+};
+
 export function passedOn(env: Environment): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    PASSED_ON.flatMap((name) => {
-      const value = env[name];
-      // An exported shell function is code, not a value.
-      return value === undefined || value.startsWith('()') ? [] : [[name, value]];
-    }),
-  );
+  const passed = PASSED_ON.flatMap((name) => {
+    const value = env[name];
+    // An exported shell function is code, not a value.
+    return value === undefined || value.startsWith('()') ? [] : [[name, value]];
+  });
+  return { ...Object.fromEntries(passed), ...NO_BARE_REPOSITORY };
 }

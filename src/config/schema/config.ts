@@ -182,6 +182,8 @@ export interface Config {
   readonly traces: TracesConfig | null;
   /** The `.env` files, with the names of the variables in use. */
   readonly environmentFiles: readonly EnvironmentFile[];
+  /** Absolute paths of files that secrets are read from, also if they do not exist: closed to the tools for files. */
+  readonly secretFiles: readonly string[];
   /** Hints that are not errors: the offline model, an unknown variable. */
   readonly notices: readonly string[];
 }

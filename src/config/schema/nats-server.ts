@@ -31,6 +31,12 @@ export interface NatsServer extends NatsCredentials {
   readonly urlWithLogins?: Secret;
 }
 
+export function secretNatsFiles(nats: { readonly kind: 'managed' } | NatsServer): string[] {
+  if (nats.kind === 'managed') return [];
+  const { passwordFile, tokenFile, credentials, nkey, tls } = nats;
+  return [passwordFile, tokenFile, credentials, nkey, tls?.key].filter((path) => path !== undefined);
+}
+
 /** The options of the NATS client. */
 export function revealed({ kind: _, url, urlWithLogins, password, token, ...rest }: NatsServer) {
   return {

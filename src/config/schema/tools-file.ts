@@ -97,7 +97,7 @@ export const tools = z.strictObject({
     .array(z.string().regex(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))
     .default([])
     .describe(
-      'Further names of files and folders, such as deploy.sh or .secret*, that tools write only after approval',
+      'Further names of files and folders, such as deploy.sh or release*, that tools write only after approval',
     ),
 });
 

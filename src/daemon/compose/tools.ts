@@ -27,6 +27,9 @@ const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
 /** Of the tools of MCP servers. */
 const MCP_PREFIX = 'mcp__';
 
+/** Files of the data directory with credentials. The whole folder is closed, and these also by a hard link elsewhere. */
+const CREDENTIALS = ['connection.json', 'http-token', 'nats/user.nk'];
+
 /** What tools need while calls run. */
 export interface ToolContext extends Conversations {
   /** Absent: stored outputs are files of the data directory. */
@@ -42,7 +45,8 @@ export function composeBuiltInTools(config: Config, log?: Log, context?: ToolCon
   const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
   const { project, environment, protected: names } = config.tools;
   const protection = { names, folders: [config.directory] };
-  const given = { project, environment, outputs, storedOutput, closed: [data], protection, log };
+  const closed = [data, ...CREDENTIALS.map((name) => join(data, name)), ...config.secretFiles];
+  const given = { project, environment, outputs, storedOutput, closed, protection, log };
   return createBuiltInTools({ ...given, conversations: context, enclose: context?.enclose });
 }
 
@@ -131,7 +135,7 @@ export class TeamTools {
 
   async #builtIn(config: Config): Promise<Part> {
     const { project, environment, protected: names } = config.tools;
-    const made = settingDigest([project, environment, names, startsPrograms(config)]);
+    const made = settingDigest([project, environment, names, config.secretFiles, startsPrograms(config)]);
     return this.#reuse('', made, async () =>
       composeBuiltInTools(config, this.#log, { ...this.#context, enclose: await this.#encloseFor(config) }),
     );

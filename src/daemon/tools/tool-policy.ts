@@ -37,7 +37,8 @@ type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
  * POLICY-1  If a match is unknown, the call is not allowed. A forbid rule whose match was interrupted counts as matching.
  * POLICY-2  An allow rule matches a path if it matches the path as written and as resolved; a forbid rule if it matches
  *           either. A path that differs from a forbidden one only in case or Unicode form is forbidden too.
- * POLICY-3  A call that writes to a protected path is allowed only by a rule whose pattern names that path.
+ * POLICY-3  A call that writes to a protected path, or reads one that may hold secrets, is allowed only by a rule whose
+ *           pattern names that path.
  * POLICY-4  A forbid rule is compared with each value of an argument that is not a text (a list, a number), and with the
  *           argument as JSON. An allow rule matches only texts.
  */
@@ -59,7 +60,7 @@ function isGuarded(
   rule: Rule | undefined,
   place: ResolvedPath | undefined,
 ): boolean {
-  if (subject?.kind !== 'path' || !subject.writes || !place) return false;
+  if (subject?.kind !== 'path' || !place) return false;
   const named = (rule?.match[subject.argument] ?? '').replaceAll('\\', '').replace(/\$$/, '').split('/');
   return place.protectedBy.some((name) => !named.includes(name));
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import {
   isForbidden,
   type ResolvedPath,
+  type Subject,
   type Toolbox,
   type ToolDefinition,
   type ToolRun,
@@ -69,7 +70,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
 }
 
 function reasonToAsk(
-  { name, unaccepted }: ToolDefinition,
+  { name, unaccepted, subject }: ToolDefinition,
   place: ResolvedPath | undefined,
 ): { why: string; accepts?: string } {
   if (unaccepted) {
@@ -79,7 +80,10 @@ function reasonToAsk(
   }
   if (!place || place.protectedBy.length === 0)
     return { why: `${name} may change something outside this conversation` };
-  return { why: `${name} would change ${inOneLine(place.path)}, a protected path` };
+  const shown = inOneLine(place.path);
+  if (subject?.kind === 'path' && !subject.writes)
+    return { why: `${name} would read ${shown}, which may hold secrets` };
+  return { why: `${name} would change ${shown}, a protected path` };
 }
 
 /** A person approves only a path named in the call: a link could be changed before the call runs. */
@@ -89,7 +93,8 @@ function linked({ path }: ResolvedPath): string {
 
 /**
  * The toolbox under the policy: each path that a call opens is judged again after it is resolved, so that a link changed
- * after the ruling gives no access. A file found by a search is refused only if a rule forbids it.
+ * after the ruling gives no access. A file found by a search is refused if a rule forbids it, or if it may hold secrets and the
+ * call does not name what makes it one.
  */
 export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
   const permits = (
@@ -104,12 +109,19 @@ export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
         ? { ...given, [availability.subject.argument]: place.path }
         : given;
     const ruling = rulingOn(availability, at, place);
-    const isNamed = isApproved === true && !place.isLinked;
-    return ruling === 'runs' || (ruling === 'asks' && (isNamed || place.isBelow === true));
+    if (ruling !== 'asks') return ruling === 'runs';
+    const named = isApproved === true ? componentsIn(given, availability.subject) : [];
+    if (place.isBelow) return place.protectedBy.every((name) => named.includes(name));
+    return isApproved === true && !place.isLinked;
   };
   const run: Toolbox['run'] = (call, signal) =>
     toolbox.run({ ...call, permits: (place) => permits(call, place) }, signal);
   return { ...toolbox, run };
+}
+
+function componentsIn(given: ToolRun['arguments'], subject: Subject | undefined): string[] {
+  const path = subject && given[subject.argument];
+  return typeof path === 'string' ? path.split('/') : [];
 }
 
 function refuse(code: string, message: string): Judgement {

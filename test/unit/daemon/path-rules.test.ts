@@ -117,7 +117,8 @@ describe('a rule about a path', () => {
     ['asks though a rule names a part of the name', '^@project/x?\\.git.*$', WRITES, 'asks'],
     ['runs where the rule names it', '^@project/\\.git/.*$', WRITES, 'runs'],
     ['runs where the rule ends with it', '^@project/\\.git$', WRITES, 'runs'],
-    ['runs where nothing is written', null, READS, 'runs'],
+    ['asks to read what may hold secrets', null, READS, 'asks'],
+    ['runs where the rule names what is read', '^@project/\\.git/.*$', READS, 'runs'],
   ])('a rule on a protected path %s', (_, pattern, subject, expected) => {
     const rules = pattern === null ? [] : [{ match: { path: pattern }, ruling: 'runs' as const }];
     const path = pattern?.endsWith('git$') ? '@project/.git' : '@project/.git/config';
@@ -222,6 +223,27 @@ describe('a path that is resolved when the call runs', () => {
     ['a forbidden place, after approval', '@project/secret/a', {}, true, false],
     ['a protected place', '@project/docs/.env', { protectedBy: ['.env'] }, undefined, false],
     ['a file that a search found', '@project/other/a', { isBelow: true }, undefined, true],
+    [
+      'a secret that a search found',
+      '@project/docs/.aws',
+      { isBelow: true, protectedBy: ['.aws'] },
+      true,
+      false,
+    ],
+    [
+      'a secret that an approved search names',
+      '@project/docs/a',
+      { isBelow: true, protectedBy: ['docs'] },
+      true,
+      true,
+    ],
+    [
+      'a secret that a search names',
+      '@project/other/a',
+      { isBelow: true, protectedBy: ['docs'] },
+      undefined,
+      false,
+    ],
     ['a forbidden file that a search found', '@project/secret/a', { isBelow: true }, undefined, false],
   ])('is permitted or refused: %s', async (_, path, more, isApproved, expected) => {
     expect(await permits({ path, protectedBy: [], ...more }, isApproved)).toBe(expected);

@@ -1,10 +1,17 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ResolvedPath } from '../../../src/agents/tool-port.ts';
-import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/files/protected.ts';
+import {
+  HARMLESS,
+  PROGRAMS,
+  protectedBy,
+  SECRETS,
+  secretIn,
+} from '../../../src/tools/builtin/files/protected.ts';
 import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
+import { createBuiltInTools } from '../../../src/tools/index.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
 describe('the target of a path', () => {
@@ -94,7 +101,14 @@ describe('a protected path', () => {
     ['src/main.ts', []],
     ['gitignore', []],
     ['.gitignore', []],
-    ['my.env', []],
+    ['my.env', ['my.env']],
+    ['.env.example', []],
+    ['.any/unknown', ['.any']],
+    ['\u200b.any', ['\u200b.any']],
+    ['sub/HEAD', ['HEAD']],
+    ['sub/head', ['head']],
+    ['head/a.ts', []],
+    ['keys/Id_RSA', ['Id_RSA']],
     ['.git', ['.git']],
     ['a/.git/hooks/b', ['.git']],
     ['.GIT/config', ['.GIT']],
@@ -115,12 +129,87 @@ describe('a protected path', () => {
     expect(protectedBy('/p', '/p/a', { names: [], folders: ['/p'] })).toEqual(['/']);
   });
 
-  it('every name of the list protects its path', () => {
-    for (const name of PROTECTED_NAMES) {
-      expect(protectedBy('/p', `/p/a/${name.replace('*', 'x')}/b`, { names: [], folders: [] })).toHaveLength(
-        1,
-      );
+  it('every name of the table protects its path, those of secrets also from reading, and harmless ones nothing', () => {
+    const none = { names: [], folders: [] };
+    const at = (name: string) => `/p/a/${name.replace('*', 'x')}/b`;
+    const namesOf = (rows: typeof SECRETS) => rows.flatMap(({ names }) => names);
+    for (const name of [...namesOf(SECRETS), ...namesOf(PROGRAMS)])
+      expect(protectedBy('/p', at(name), none), name).toHaveLength(1);
+    for (const name of namesOf(SECRETS)) expect(secretIn('/p', at(name)), name).toHaveLength(1);
+    for (const name of namesOf(PROGRAMS)) expect(secretIn('/p', at(name)), name).toEqual([]);
+    for (const name of HARMLESS) {
+      expect(protectedBy('/p', at(name), none), name).toEqual([]);
+      expect(secretIn('/p', at(name)), name).toEqual([]);
     }
+  });
+
+  // Names that start programs later, or give access: each was written without a person while only some were listed.
+  it.each([
+    ...[
+      '.claude/settings.json',
+      '.cursor/mcp.json',
+      '.cargo/config.toml',
+      '.mvn/jvm.config',
+      '.git-credentials',
+    ],
+    ...[
+      '.gdbinit',
+      '.lldbinit',
+      '.vimrc',
+      '.exrc',
+      '.emacs.d/init.el',
+      '.dir-locals.el',
+      '.direnvrc',
+      '.envrc',
+    ],
+    ...[
+      '.babelrc',
+      '.eslintrc.cjs',
+      '.mocharc.js',
+      '.prettierrc',
+      '.pylintrc',
+      '.Rprofile',
+      '.irbrc',
+      '.pryrc',
+    ],
+    ...[
+      '.psqlrc',
+      '.sqliterc',
+      '.my.cnf',
+      '.curlrc',
+      '.wgetrc',
+      '.tmux.conf',
+      '.screenrc',
+      '.Xmodmap',
+      '.xprofile',
+    ],
+    ...[
+      '.bazelrc',
+      '.bloop/x',
+      '.sbtopts',
+      '.jvmopts',
+      '.yarn/plugins/a.cjs',
+      '.pnp.cjs',
+      '.ansible.cfg',
+      '.local/bin/ls',
+    ],
+    ...[
+      '.gemini/settings.json',
+      '.continue/config.json',
+      '.windsurf/x',
+      '.aider.conf.yml',
+      '.zed/tasks.json',
+    ],
+    ...[
+      'lefthook.yml',
+      'sub/HEAD',
+      'lib/sitecustomize.py',
+      'x.pth',
+      'authorized_keys',
+      'Jenkinsfile.release',
+    ],
+  ])('writing %s needs a person', (path) => {
+    expect(protectedBy('/p', `/p/${path}`, { names: [], folders: [] })).not.toEqual([]);
   });
 
   it(
@@ -137,17 +226,73 @@ describe('a protected path', () => {
       });
       expect(placeOf('fs_write', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
       expect(placeOf('fs_edit', '@project/.husky/config')).toEqual(at('@project/plain/config', ['.husky']));
-      expect(placeOf('fs_read', '@project/way/config')).toEqual(at('@project/.git/config', []));
+      expect(placeOf('fs_read', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
+      expect(placeOf('fs_read', '@project/.husky/config')).toEqual(at('@project/plain/config', []));
     }),
   );
 });
 
 it('a closed folder is closed in every case and Unicode form, as some file systems treat them as one', () => {
-  const sandbox = { root: '/p', closed: ['/p/data'], descriptors: null };
+  const sandbox = { root: '/p', closed: ['/p/data'], closedFiles: new Set<string>(), descriptors: null };
   expect(['/p/data/x', '/p/DATA/x', '/p/d\u00adata'].map((path) => isOpenTo(sandbox, path))).toEqual([
     false,
     false,
     false,
   ]);
   expect(isOpenTo(sandbox, '/p/database')).toBe(true);
+});
+
+describe('a closed file', () => {
+  const CLOSED = 'OPENAI_API_KEY=never to be read';
+  /** The file `.env` of the project is closed. */
+  const withClosed = (work: Parameters<typeof inYard>[0]) =>
+    inYard(async (yard) => {
+      const env = await yard.file('project/.env', CLOSED);
+      await yard.file('project/way', 'x');
+      const tools = createBuiltInTools({
+        ...{ project: yard.project, outputs: () => '', closed: [env, join(yard.project, 'later.key')] },
+      });
+      const run: typeof yard.run = (name, given) =>
+        tools.run(toolRun(name, given), new AbortController().signal);
+      await work({ ...yard, tools, run });
+      expect(await readFile(env, 'utf8')).toBe(CLOSED);
+    });
+
+  it.each<[string, (project: string) => Promise<unknown>]>([
+    ['by its name', async () => {}],
+    ['by a link', (project) => symlink('.env', join(project, 'other'))],
+    ['by a hard link', (project) => link(join(project, '.env'), join(project, 'other'))],
+    [
+      'by a link to a hard link',
+      async (project) => {
+        await link(join(project, '.env'), join(project, 'third'));
+        await symlink('third', join(project, 'other'));
+      },
+    ],
+  ])('a closed file is neither read, searched nor edited %s', (_, prepare) =>
+    withClosed(async ({ project, run }) => {
+      await prepare(project);
+      const path = `@project/${existsSync(join(project, 'other')) ? 'other' : '.env'}`;
+      const outcomes = [
+        await run('fs_read', { path }),
+        await run('fs_search', { path, query: 'never' }),
+        await run('fs_edit', { path, find: 'never to', replace: 'never to' }),
+        await run('fs_edit', { path, find: 'not in it', replace: 'x' }),
+      ];
+      for (const outcome of outcomes) expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders'));
+      const found = content(await run('fs_search', { query: 'never' }));
+      expect(found).not.toContain('to be read');
+    })(),
+  );
+
+  it(
+    'a closed file is not written, also if it does not exist yet, in any case',
+    withClosed(async ({ project, run }) => {
+      for (const name of ['.env', '.ENV', 'later.key', 'LATER.key', 'later.key/a'])
+        expect(await run('fs_write', { path: `@project/${name}`, content: 'x' })).toEqual(
+          failed('PATH_REFUSED', 'outside the folders'),
+        );
+      expect(existsSync(join(project, 'later.key'))).toBe(false);
+    }),
+  );
 });

@@ -1,11 +1,11 @@
-import { constants, existsSync, lstatSync, realpathSync, type Stats } from 'node:fs';
+import { constants, existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import type { ResolvedPath } from '../../../agents/tool-port.ts';
 import { ParleyError } from '../../../kernel/index.ts';
 import { errnoOf, valueOrNull } from '../errors.ts';
 import { pathRefused, printable } from './names.ts';
-import { isInside, isInsideFolded, type Protection, protectedBy } from './protected.ts';
+import { isInside, isInsideFolded, type Protection, protectedBy, secretIn } from './protected.ts';
 
 /**
  * The sandbox of the file tools: the project's folder and everything below it.
@@ -14,7 +14,8 @@ import { isInside, isInsideFolded, type Protection, protectedBy } from './protec
  * SANDBOX-2 The opened descriptor is checked, not the path: the system reports what a descriptor leads to, and later
  *    accesses go through it. So a folder that is replaced by a link in between gains nothing.
  * SANDBOX-3 Opening never blocks: anything but a file or folder (a pipe, a socket, a device) is refused unread.
- * SANDBOX-4 Closed folders stay closed inside the sandbox: the daemon's data may be in the project.
+ * SANDBOX-4 Closed folders and files stay closed inside the sandbox, by each of their names: the daemon's data and the files
+ *    that it reads secrets from may be in the project. A closed file that does not exist is not created.
  * SANDBOX-5 Paths outside are refused with the same error, whether they exist or not.
  * SANDBOX-6 An opened file is permitted by its real path before it is read or written.
  */
@@ -29,6 +30,8 @@ export interface Sandbox extends Access {
   readonly root: string;
   /** Real paths, SANDBOX-4. */
   readonly closed: readonly string[];
+  /** `device:inode` of the closed files: a hard link is another name of the same file. */
+  readonly closedFiles: ReadonlySet<string>;
   /** The folder of the process's descriptors; null if the system has none (SANDBOX-2 then compares inodes). */
   readonly descriptors: string | null;
 }
@@ -56,9 +59,18 @@ export function openSandbox(
     const message = "the project's folder is missing";
     throw new ParleyError('PROJECT_MISSING', message, { hint: 'tell the person' });
   }
-  const real = closed.map(realOrNull).filter((folder) => folder !== null);
+  const real = closed.flatMap((path) => {
+    const folder = realOrNull(dirname(path)) ?? dirname(path);
+    return [join(folder, basename(path)), realOrNull(path) ?? []].flat();
+  });
+  const closedFiles = new Set(closed.flatMap((path) => valueOrNull(() => fileIdOf(path)) ?? []));
   const descriptors = existsSync(DESCRIPTORS) ? DESCRIPTORS : null;
-  return { root, closed: real, descriptors, ...(protection && { protection }), permits };
+  return { root, closed: real, closedFiles, descriptors, ...(protection && { protection }), permits };
+}
+
+function fileIdOf(path: string): string | null {
+  const found = statSync(path, { bigint: true });
+  return found.isFile() ? `${found.dev}:${found.ino}` : null;
 }
 
 function realOrNull(path: string): string | null {
@@ -70,7 +82,7 @@ export function isOpenTo(sandbox: Sandbox, real: string): boolean {
   return isInside(sandbox.root, real) && !sandbox.closed.some((folder) => isInsideFolded(folder, real));
 }
 
-/** An absolute path as policy rules see it. For writes, both the given and the real path may be protected. */
+/** An absolute path as policy rules see it. Both the given and the real path may be protected. */
 export function placeOf(
   sandbox: Sandbox,
   real: string,
@@ -80,7 +92,9 @@ export function placeOf(
   const { root, protection = { names: [], folders: [] } } = sandbox;
   const path = `@project${root === sep ? real : real.slice(root.length)}`;
   const written = join(root, ...names);
-  const found = writes ? [written, real].flatMap((one) => protectedBy(root, one, protection)) : [];
+  const found = [written, real].flatMap((one) =>
+    writes ? protectedBy(root, one, protection) : secretIn(root, one),
+  );
   return { path, protectedBy: [...new Set(found)], isLinked: real !== written };
 }
 
@@ -120,6 +134,7 @@ export function locate(sandbox: Sandbox, names: readonly string[]): Location {
     if (real === null && existing > 0) continue;
     if (real === null || !isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-1, SANDBOX-5
     const missing = names.slice(existing);
+    if (!isOpenTo(sandbox, join(real, ...missing))) throw outside(names); // SANDBOX-4
     if (isLink(real, missing[0])) throw outside(names); // SANDBOX-5: a dangling link
     return { real, missing };
   }
@@ -158,7 +173,9 @@ async function openChecked(
     const real = await realPathOf(sandbox, handle, path);
     if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
     permit(sandbox, real, names, how);
-    requireFile(await handle.stat(), aliasOf(names));
+    const found = await handle.stat({ bigint: true });
+    requireFile(found, aliasOf(names));
+    if (sandbox.closedFiles.has(`${found.dev}:${found.ino}`)) throw outside(names); // SANDBOX-4
     return handle;
   });
 }
