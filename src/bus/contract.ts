@@ -136,8 +136,6 @@ export const CONTRACT = {
         conversation,
         /** Empty: `post` is checked, and nothing is kept. */
         messages: list(z.looseObject({ role: z.string() })),
-        /** The author of the assistants' messages. */
-        agent: slugShape.optional(),
         /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
         post: z.looseObject({}).optional(),
         ...actor,

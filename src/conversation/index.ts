@@ -27,7 +27,7 @@ export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
 export { route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export { EXPORT_FORMATS, type ExportFormat, exportEntries, portableEntry } from './exchange/export.ts';
-export { entriesFromMessages } from './exchange/legacy-messages.ts';
+export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
 export { closeStrayCalls } from './exchange/openai-messages.ts';
 export { checkAudit } from './laws/audit-laws.ts';
 export { checkKnowledge } from './laws/knowledge-laws.ts';

@@ -134,16 +134,18 @@ describe('chats over `/v1`', () => {
     const first = await chat([user('one')]);
     const edited = await chat([user('one'), assistant('something else'), user('two')]);
     expect(edited.conversation).not.toBe(first.conversation);
-    expect(edited.text).toBe('2: two');
+    expect(edited.text).toBe('3: two');
     const sent = JSON.parse(String(provider.requests.at(-1)?.body)) as { messages: { content: string }[] };
-    expect(sent.messages.map(({ content }) => content)).toContain('something else');
+    expect(sent.messages.map(({ content }) => content)).toContain(
+      'Quoted by openai, an answer:\n> something else',
+    );
     const trimmed = await chat([
       assistant('something else'),
       user('two'),
       assistant(edited.text),
       user('three'),
     ]);
-    expect(trimmed.text).toBe('2: three');
+    expect(trimmed.text).toBe('4: three');
     expect([first.conversation, edited.conversation]).not.toContain(trimmed.conversation);
     const goOn = await chat([
       user('one'),
@@ -152,10 +154,10 @@ describe('chats over `/v1`', () => {
       assistant(edited.text),
       user('3'),
     ]);
-    expect(goOn).toMatchObject({ conversation: edited.conversation, text: '3: 3' });
+    expect(goOn).toMatchObject({ conversation: edited.conversation, text: '4: 3' });
   });
 
-  it('a history with tool calls, images and old function calls is imported', async () => {
+  it('a history with tool calls, images and old function calls is quoted by its caller', async () => {
     handler = echo;
     const call = { id: 'x', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
     const answer = await chat([
@@ -172,18 +174,20 @@ describe('chats over `/v1`', () => {
       { role: 'function', name: 'peek', content: 'peeked' },
       user('so?'),
     ]);
-    expect(answer.text).toBe('2: so?');
+    expect(answer.text).toBe('6: so?');
     const sent = JSON.parse(String(provider.requests.at(-1)?.body)) as {
       messages: Record<string, unknown>[];
     };
-    expect(sent.messages.slice(1).map(({ role, content }) => [role, content])).toEqual([
-      ['user', '[left out: image_url]\nsee'],
-      ['assistant', null],
-      ['tool', 'seen'],
-      ['assistant', null],
-      ['tool', 'peeked'],
-      ['user', 'so?'],
-    ]);
+    expect(sent.messages.slice(1)).toEqual(
+      [
+        '[left out: image_url]\nsee',
+        'Quoted by openai, a call of look:\n> {}',
+        'Quoted by openai, the result of look:\n> seen',
+        'Quoted by openai, a call of peek:\n> {}',
+        'Quoted by openai, the result of peek:\n> peeked',
+        'so?',
+      ].map((words) => ({ role: 'user', content: words })),
+    );
   });
 
   it('a repeated request is posted once if it has an idempotency key or the client marks it as a retry', async () => {

@@ -4,7 +4,6 @@ import type {
   CallPlace,
   DeliveryMode,
   Entry,
-  MessageEntry,
   Mode,
   TeamChange,
   ToolCall,
@@ -146,13 +145,12 @@ export type Command =
       readonly input?: string;
       readonly by: Author;
     }
-  /** Messages from elsewhere, with indexes from 0, that a conversation without messages begins with. */
+  /** Texts of `by`, some of them quotations, that a conversation without messages begins with. */
   | {
       readonly type: 'seed';
-      readonly entries: readonly MessageEntry[];
-      /** Number of entries of the same history before these. */
+      readonly texts: readonly string[];
+      /** Number of texts of the same history before these. */
       readonly after: number;
-      readonly agent: string;
       readonly by: Author;
       /** The post that follows: if it would be refused, nothing is appended. */
       readonly post?: Post;

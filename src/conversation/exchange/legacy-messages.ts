@@ -1,4 +1,4 @@
-import { fieldFault, hasVisible } from '../../kernel/index.ts';
+import { fieldFault, hasVisible, inOneLine } from '../../kernel/index.ts';
 import {
   type Author,
   type CallPlace,
@@ -10,6 +10,7 @@ import {
   toolCallSchema,
   wireCallId,
 } from '../log/entry.ts';
+import { quotedLines } from '../text/text.ts';
 
 /**
  * Converts an array of messages (`messages.json`, or OpenAI's `messages[]`) to entries.
@@ -46,6 +47,45 @@ const TAKEN: Readonly<Record<string, (value: unknown) => boolean>> = {
   duration: (value) => typeof value === 'number',
   widget: isObject,
 };
+
+/**
+ * A history that a caller brings, as texts of that caller: what others are said to have written is a quotation by it, so that
+ * no agent is shown words, calls or results of an agent that never spoke (L17, L18). One text for each message; some are empty.
+ */
+export function quotedHistory(
+  messages: readonly unknown[],
+  by: Author,
+): { readonly ok: true; readonly texts: string[] } | Extract<ImportedMessages, { ok: false }> {
+  const made = entriesFromMessages(messages, 'agent');
+  if (!made.ok) return made;
+  return { ok: true, texts: made.entries.map((entry) => quotedText(entry, made.entries, by)) };
+}
+
+function quotedText(entry: MessageEntry, all: readonly MessageEntry[], by: Author): string {
+  const content = entry.content ?? '';
+  const quote = (what: string, text: string) =>
+    text === '' ? [] : [[`Quoted by ${by.id}, ${inOneLine(what)}:`, ...quotedLines(text)].join('\n')];
+  const { call } = entry;
+  const tool = call && all[call.index]?.tool_calls?.[call.position]?.function.name;
+  switch (entry.role) {
+    case 'user':
+      return content;
+    case 'system':
+      return quote('instructions', content).join('');
+    case 'tool':
+      return quote(`the result of ${tool ?? 'a call'}`, content).join('');
+    case 'assistant': {
+      const calls = (entry.tool_calls ?? []).map(({ function: { name, arguments: text } }) => ({
+        name,
+        text,
+      }));
+      const called = calls.flatMap(({ name, text }) => quote(`a call of ${name}`, text || '{}'));
+      return [...quote('an answer', content), ...called].join('\n\n');
+    }
+    default:
+      return entry.role satisfies never;
+  }
+}
 
 /** `agent`: author of assistant messages that name no agent. `createdAt` is empty for a message without a time. */
 export function entriesFromMessages(messages: readonly unknown[], agent: string): ImportedMessages {

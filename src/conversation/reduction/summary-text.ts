@@ -1,6 +1,6 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
-import { estimateTokens, firstTokens, LINE_BREAK } from '../text/text.ts';
+import { estimateTokens, firstTokens, LINE_BREAK, quotedLines } from '../text/text.ts';
 import { extract, extractItems, extractTokens, usedTools } from './summary-extract.ts';
 import {
   counted,
@@ -110,10 +110,6 @@ export function quotation(
   const lines = quotedLines(firstTokens(entry.content ?? '', budget));
   while (lines.length > 1 && tokensOf(lines) > budget) lines.pop(); // many short lines
   return [head, ...lines, goesOn].join('\n');
-}
-
-function quotedLines(text: string): string[] {
-  return text.split(LINE_BREAK).map((line) => `> ${line}`);
 }
 
 /** A model's text. Each line begins with `- `, so that none can pass for a heading or a quotation (L17). */

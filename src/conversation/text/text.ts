@@ -29,6 +29,11 @@ export function escapeMarkers(text: string): string {
   return escapeLines(text, FORGED);
 }
 
+/** Each line begins with `> `, so that no line can pass for one outside the quotation. */
+export function quotedLines(text: string): string[] {
+  return text.split(LINE_BREAK).map((line) => `> ${line}`);
+}
+
 /** `--- entry …`, `--- entries …`, `--- recall …`: lines that only `recall` itself writes. */
 const RECALL_LINE = new RegExp(
   `^${BLANK}*${spelled('---')}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,

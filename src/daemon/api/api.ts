@@ -245,18 +245,17 @@ export class Api {
     const { roster } = this.runtime.team.rules;
     const by = operatorOf(request, roster, isBound);
     const post = request.post && (await this.#nextPost(request, request.post, sender));
-    const agent = request.agent ?? roster.defaultAgent;
     const from = { publisher: request.publisher ?? by.id, now: this.runtime.now() };
     const beyond = refusalOfHistory(request.messages, this.#histories, from);
     if (beyond) throw asError(beyond);
     let after = 0;
-    // An entry is larger than its message: it has an author and an index.
-    const batches = seedsOf(request.messages, agent, { most: this.room / 2, newId: this.runtime.newId });
-    for (const entries of batches.length > 0 ? batches : [[]]) {
-      const command: Command = { type: 'seed', entries, after, agent, by, post };
+    // An entry is larger than its text: it has an author and an index.
+    const batches = seedsOf(request.messages, by, this.room / 2);
+    for (const texts of batches.length > 0 ? batches : [[]]) {
+      const command: Command = { type: 'seed', texts, after, by, post };
       const reply = await this.workers.submit(request.conversation, command);
       if (reply.kind === 'refused') throw asError(reply.refusal);
-      after += entries.length;
+      after += texts.length;
     }
     if (batches.length === 0) return { accepted: true };
     return this.#document(request.conversation);

@@ -1,5 +1,5 @@
-import { closeStrayCalls, entriesFromMessages, type MessageEntry } from '../../conversation/index.ts';
-import { type NewId, ParleyError, type Refusal } from '../../kernel/index.ts';
+import { type Author, quotedHistory } from '../../conversation/index.ts';
+import { hasVisible, ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { PublisherLimits } from '../ingress/publisher-limits.ts';
 
 type Message = Readonly<Record<string, unknown>>;
@@ -18,46 +18,28 @@ export function refusalOfHistory(
   return waitMs > 0 ? limits.tooFast(publisher, waitMs) : null;
 }
 
-/**
- * Messages as entries, in batches for one append each. No batch begins with the result of a call, so that a call and its
- * result are in one batch. Throws the first fault, with its index.
- */
-export function seedsOf(
-  messages: readonly Message[],
-  agent: string,
-  { most, newId }: { readonly most: number; readonly newId: NewId },
-): MessageEntry[][] {
-  const batches: Message[][] = [];
+/** A history as texts of its sender, in batches for one append each. Throws the first fault, with its index. */
+export function seedsOf(messages: readonly Message[], by: Author, most: number): string[][] {
+  const made = quotedHistory(messages, by);
+  if (!made.ok) throw invalid(`message ${made.at}: ${made.reason}`);
+  const batches: string[][] = [];
   let size = Number.POSITIVE_INFINITY;
-  for (const [at, message] of messages.entries()) {
-    const { role, content = null, tool_calls, function_call, tool_call_id, name } = message;
-    const kept = {
-      role,
-      content,
-      tool_calls,
-      function_call,
-      tool_call_id,
-      ...(role === 'function' && { name }),
-    };
-    const bytes = Buffer.byteLength(JSON.stringify(kept));
+  for (const [at, text] of made.texts.entries()) {
+    if (!hasVisible(text)) continue;
+    const bytes = Buffer.byteLength(JSON.stringify(text));
     if (bytes > most) throw tooLarge(at, bytes, most);
-    const isResult = role === 'tool' || role === 'function';
-    if (size + bytes > most && (!isResult || batches.length === 0)) {
+    if (size + bytes > most) {
       batches.push([]);
       size = 0;
     }
     size += bytes;
-    batches.at(-1)?.push(kept);
+    batches.at(-1)?.push(text);
   }
-  return batches.map((batch) => {
-    const made = entriesFromMessages(batch, agent);
-    if (!made.ok) throw invalid(made.reason);
-    return [...made.entries, ...closeStrayCalls(made.entries, { newId, createdAt: '' })];
-  });
+  return batches;
 }
 
 function invalid(reason: string): ParleyError {
-  return new ParleyError('BAD_REQUEST', `a message of the history is not understood: ${reason}`, {
+  return new ParleyError('BAD_REQUEST', `the history is not understood: ${reason}`, {
     hint: 'send messages in the form of chat completions',
   });
 }

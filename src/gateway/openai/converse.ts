@@ -23,8 +23,8 @@ export interface ChatPost {
 }
 
 /**
- * Seeds a new conversation with its history; assistant messages are attributed to the addressed agent. Refused without
- * effect if the post that follows would be refused.
+ * Seeds a new conversation with its history, which the caller quotes. Refused without effect if the post that follows would
+ * be refused.
  */
 export async function seed(
   daemon: GatewayPort,
@@ -34,7 +34,7 @@ export async function seed(
 ): Promise<void> {
   if (messages.length === 0) return;
   const next = { ...post, ...(agent && { to: [agent] }) };
-  const given = { conversation, messages, post: next, ...(agent && { agent }) };
+  const given = { conversation, messages, post: next };
   const body = actingAs(identity, given, publisher);
   await ask(daemon, 'seed', body, identity);
 }
