@@ -69,7 +69,7 @@ async function migrateOptions(
   const address = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
   if (address.nats === null) {
     throw new ParleyError('USAGE', 'the NATS server of the jetstream store is not given', {
-      hint: 'give --nats URL; docs/guides/jetstream-store.md explains how to run a managed server without its daemon',
+      hint: 'give --nats URL; docs/guides/several-daemons.md explains how to run a managed server without its daemon',
     });
   }
   const prefix = options.prefix ?? address.subjectPrefix;
