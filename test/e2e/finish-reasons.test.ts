@@ -71,6 +71,7 @@ describe('an answer that a model did not finish', () => {
   it.each([
     ['length', 'OUTPUT_LIMIT', 'maxOutputTokens'],
     ['content_filter', 'CONTENT_FILTERED', 'content filter'],
+    ['stop', 'EMPTY_ANSWER', 'only reasoned'],
   ])(
     'an answer without text that ends with %s is a failure with its usage and advice',
     async (reason, code, advice) => {
@@ -82,6 +83,21 @@ describe('an answer that a model did not finish', () => {
       expect(answer?.usage).toMatchObject({ inputTokens: 10, outputTokens: 2 });
       expect(outcomesOf(entries, 'pm')).toEqual(['failed']);
       expect(checkLaws(entries)).toEqual([]);
+    },
+  );
+
+  it.each(['stop', 'MALFORMED_FUNCTION_CALL', 'insufficient_system_resource'])(
+    'an empty answer that ends with %s is asked for again, and `say --wait` fails if it stays empty',
+    async (finishReason) => {
+      const first = provider.requests.length;
+      handler = (_, count) => (count - first < 2 ? { finishReason } : { text: 'Here it is.' });
+      expect(outcomesOf(await ask(`again-${finishReason}`), 'pm')).toEqual(['completed']);
+      expect(provider.requests.length - first).toBe(3);
+      handler = () => ({ finishReason });
+      const said = await site.parley('say', `empty-${finishReason}`, 'go', '--wait');
+      expect(said.code).toBe(1);
+      expect(said.stdout + said.stderr).toMatch(/EMPTY_ANSWER|INVALID_RESPONSE|PROVIDER_ERROR/);
+      expect(said.stdout + said.stderr).toContain('Tried 3 times.');
     },
   );
 

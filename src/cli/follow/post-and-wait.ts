@@ -200,7 +200,7 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
   for (const { agent, outcome, cut, limit } of watch.unfinished) {
     const ended = `the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`;
-    const failure = cut && emptyAnswerFailure(cut);
+    const failure = cut && emptyAnswerFailure(cut, false);
     const more = failure ? `: ${failure.code}: ${failure.message}` : '';
     const resume = context.command(`resume ${conversation}`);
     const next = outcome === 'limited' ? `; ${afterLimit(limit, resume, context.command('reload'))}` : '';

@@ -37,10 +37,10 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
   return true;
 }
 
-/** An answer that was cut before any text or call is a failure: it must not look like an empty answer (L16). */
-function failureIn({ content, toolCalls, finishReason }: Answer): ModelFailure | null {
-  const cut = cutBy(finishReason);
-  return cut && toolCalls.length === 0 && !hasVisible(content ?? '') ? emptyAnswerFailure(cut) : null;
+/** An answer without any text or call is a failure: silence must not look like a completed turn (L16). */
+function failureIn({ content, reasoning = '', toolCalls, finishReason }: Answer): ModelFailure | null {
+  if (toolCalls.length > 0 || hasVisible(content ?? '')) return null;
+  return emptyAnswerFailure(cutBy(finishReason), hasVisible(reasoning));
 }
 
 /** L16: a failure is an entry with content, so that "continue" has an anchor. */

@@ -81,10 +81,21 @@ const EMPTY: Readonly<Record<Cut, readonly [code: string, message: string]>> = {
   ],
 };
 
-/** The failure of an answer that was cut before any text or call (L16). */
-export function emptyAnswerFailure(cut: Cut): Pick<Refusal, 'code' | 'message'> {
-  const [code, what] = EMPTY[cut];
-  return { code, message: `${what}: ${ADVICE[cut]}.` };
+const AGAIN = 'ask the agent again, or choose another model';
+
+/** The failure of an answer without any text or call (L16). */
+export function emptyAnswerFailure(
+  cut: Cut | null,
+  hasReasoning: boolean,
+): Pick<Refusal, 'code' | 'message'> {
+  if (cut !== null) {
+    const [code, what] = EMPTY[cut];
+    return { code, message: `${what}: ${ADVICE[cut]}.` };
+  }
+  const what = hasReasoning
+    ? 'The model only reasoned, and gave no answer'
+    : 'The answer of the model is empty';
+  return { code: 'EMPTY_ANSWER', message: `${what}: ${AGAIN}.` };
 }
 
 /** The result of a call whose arguments were cut: running it with partial arguments would be wrong. */

@@ -56,8 +56,10 @@ async function probeModel(name: string, config: ModelConfig): Promise<Found> {
   );
 }
 
+/** The probe allows one token, which may be too few for a word. */
 function faultOf(outcome: ModelOutcome): Found {
-  if (outcome.kind === 'answered') return {};
+  if (outcome.kind === 'answered' || (outcome.kind === 'failed' && outcome.code === 'EMPTY_ANSWER'))
+    return {};
   return outcome.kind === 'failed' ? failed(outcome.code, outcome.message) : failed('TIMEOUT', TOO_LATE);
 }
 

@@ -14,6 +14,7 @@ import { createToolCallAssembler } from './tool-calls.ts';
  * ANSWER-READER-2 The deltas, concatenated per kind and position, are the answer.
  * ANSWER-READER-3 An answer is whole at `[DONE]`, or at the end of the body if it has a finish reason: more may follow that.
  *    What ends between the two is cut (`interrupted`); what ends before is broken.
+ *    So is an answer without anything in it, or with a reason of `BROKEN_BY`.
  * ANSWER-READER-4 The form of the body (events, one JSON document, an HTML page) is detected from its first character, not
  *    from the content type.
  * ANSWER-READER-5 No lone surrogate is returned: the log cannot store one, and live text would differ from its entry.
@@ -80,6 +81,24 @@ export function createAnswerReader(): AnswerReader {
   };
 }
 
+const NOT_A_CALL = [
+  'INVALID_RESPONSE',
+  'The model called a tool in a form that its provider cannot read',
+] as const;
+const PROVIDER_STOPPED = [
+  'PROVIDER_ERROR',
+  'The provider stopped its answer because of a fault of its own',
+] as const;
+/** Finish reasons of Gemini, DeepSeek, GLM and vLLM that mean: this is no answer. In lower case. */
+const BROKEN_BY: Readonly<Record<string, readonly [code: string, message: string]>> = {
+  malformed_function_call: NOT_A_CALL,
+  malformed_response: NOT_A_CALL,
+  unexpected_tool_call: NOT_A_CALL,
+  insufficient_system_resource: PROVIDER_STOPPED,
+  network_error: PROVIDER_STOPPED,
+  abort: PROVIDER_STOPPED,
+};
+
 class GrowingAnswer {
   #text = '';
   #reasoning = '';
@@ -145,12 +164,10 @@ class GrowingAnswer {
   result(isCut: boolean): ReadingResult {
     if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
     if (this.#state === 'growing' && isCut) this.#state = 'cut';
-    // ANSWER-READER-3. `[DONE]` after no content is not an answer.
-    if (!this.isFinished() && (this.#state !== 'done' || this.#isEmpty())) {
-      const message = this.#isEmpty()
-        ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
-        : 'The provider ended its answer early. Post “continue” to get the rest.';
-      return { kind: 'broken', fault: { code: 'STREAM_BROKEN', message, retryable: true } };
+    const broken = this.#brokenBy();
+    if (broken !== null) {
+      const [code, message] = broken;
+      return { kind: 'broken', fault: { code, message, retryable: true } };
     }
     const answer: ModelAnswer = {
       content: this.#text === '' ? null : this.#text,
@@ -161,6 +178,23 @@ class GrowingAnswer {
       ...this.#finishReasonField(),
     };
     return { kind: 'whole', answer };
+  }
+
+  /** Code and message (ANSWER-READER-3); null: it is an answer. An empty one that was cut for a reason is the turn's failure. */
+  #brokenBy(): readonly [code: string, message: string] | null {
+    const reason = finishReasonOf(this.#finishReason) ?? '';
+    const known = BROKEN_BY[reason.toLowerCase().replace(/^.*: */, '')];
+    if (known) return [known[0], `${known[1]} (${reason}). Try again, or choose another model.`];
+    if (!this.isFinished() && (this.#state !== 'done' || this.#isEmpty())) {
+      const message = this.#isEmpty()
+        ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
+        : 'The provider ended its answer early. Post “continue” to get the rest.';
+      return ['STREAM_BROKEN', message];
+    }
+    if (!this.#isEmpty() || cutBy(reason)) return null;
+    return this.#state === 'cut'
+      ? ['STREAM_BROKEN', 'The provider did not send its answer to the end. Try again.']
+      : ['EMPTY_ANSWER', 'The answer of the model is empty. Try again, or choose another model.'];
   }
 
   /** Providers report a refusal with the reason `stop`. */

@@ -68,14 +68,21 @@ describe('why a model ended its answer', () => {
     });
   });
 
-  it.each(['', ' \n', '\u200b\u2060'])(
-    'L16: an answer %j that was cut before any visible character is a failure',
-    (content) => {
+  it.each(
+    ['', ' \n', '\u200b\u2060'].flatMap((content) => [
+      [content, 'length', 'OUTPUT_LIMIT'],
+      [content, 'interrupted', 'STREAM_BROKEN'],
+      [content, 'stop', 'EMPTY_ANSWER'],
+      [content, 'other', 'EMPTY_ANSWER'],
+    ]),
+  )(
+    'L16: an answer %j that ends with %s before any visible character is the failure %s',
+    (content, reason, code) => {
       const world = new World();
       world.post('hello');
-      answer(world, 'pm', content, 'length');
+      answer(world, 'pm', content, reason);
       expect(world.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
-      expect(world.entries.at(-2)).toMatchObject({ content: expect.stringContaining('OUTPUT_LIMIT') });
+      expect(world.entries.at(-2)).toMatchObject({ content: expect.stringContaining(`"code":"${code}"`) });
     },
   );
 

@@ -38,13 +38,9 @@ describe('a delegate that gives no answer', () => {
     [
       'answers with invisible characters',
       (team: Team) => team.act('dev', '\u200b\u2800 '),
-      '[dev gave no answer: its turn was completed]',
+      'LLM_ERROR {"code":"EMPTY_ANSWER"',
     ],
-    [
-      'answers without text',
-      (team: Team) => team.act('dev', null),
-      '[dev gave no answer: its turn was completed]',
-    ],
+    ['answers without text', (team: Team) => team.act('dev', null), 'LLM_ERROR {"code":"EMPTY_ANSWER"'],
   ])('the asker of a delegate that %s gets a result and continues', (_, happen, result) => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');

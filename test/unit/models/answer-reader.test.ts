@@ -110,6 +110,41 @@ describe('reading a streamed answer', () => {
     expect(faultOf(DONE).message).toContain('before it began');
   });
 
+  it.each([
+    ['stop', 'EMPTY_ANSWER'],
+    ['tool_calls', 'EMPTY_ANSWER'],
+    ['MALFORMED_FUNCTION_CALL', 'INVALID_RESPONSE'],
+    ['function_call_filter: MALFORMED_FUNCTION_CALL', 'INVALID_RESPONSE'],
+    ['insufficient_system_resource', 'PROVIDER_ERROR'],
+    ['network_error', 'PROVIDER_ERROR'],
+  ])(
+    'an answer with nothing in it that ends with %s is broken, and another attempt may help',
+    (reason, code) => {
+      const message = { role: 'assistant', content: null };
+      const document = JSON.stringify({ choices: [{ index: 0, message, finish_reason: reason }] });
+      const usage = event({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 0 } });
+      const stream = [chunk({ role: 'assistant', content: '' }), chunk({}, reason), usage, DONE];
+      expect(faultOf(document)).toMatchObject({ code, retryable: true });
+      expect(faultOf(...stream)).toMatchObject({ code, retryable: true });
+    },
+  );
+
+  it('an answer that the provider took back is broken, whatever came before', () => {
+    const fault = faultOf(chunk({ content: 'Half' }), chunk({}, 'insufficient_system_resource'), DONE);
+    expect(fault).toMatchObject({ code: 'PROVIDER_ERROR' });
+    expect(fault.message).toContain('(insufficient_system_resource)');
+  });
+
+  it('an answer that was cut before any text is the failure of its turn, but one without an end is broken', () => {
+    expect(answerOf(chunk({}, 'length'), DONE)).toMatchObject({ content: null, finishReason: 'length' });
+    expect(answerOf(chunk({ reasoning: 'Hm.' }, 'stop'), DONE)).toMatchObject({
+      content: null,
+      reasoning: 'Hm.',
+    });
+    const { result } = read(bytesOf(chunk({}, 'stop')), [], true);
+    expect(result).toMatchObject({ kind: 'broken', fault: { code: 'STREAM_BROKEN', retryable: true } });
+  });
+
   it('a chunk that is not a JSON object breaks the stream', () => {
     expect(faultOf(chunk({ content: 'Hi' }), 'data: {"choices":[\n\n')).toMatchObject({
       code: 'STREAM_BROKEN',
