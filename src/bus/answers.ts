@@ -26,6 +26,8 @@ export const posted = fields({
   duplicate: z.boolean(),
   /** Slugs of the agents that the message was routed to. */
   agents: list(agent),
+  /** Words after an `@` that name no agent; absent: none. */
+  unknownMentions: list(z.string()).optional(),
 });
 
 /** What one agent does or waits for. */

@@ -42,6 +42,7 @@ export {
   teamChangeText,
   traitsOf,
   type Used,
+  unknownMentionsText,
   type ViewReport,
 } from '../conversation/index.ts';
 export { ParleyError, urlWithoutSecrets } from '../kernel/index.ts';

@@ -14,7 +14,7 @@
  */
 export { splitFrontMatter } from './files/front-matter.ts';
 export { type Environment, variable } from './problems/environment.ts';
-export { didYouMean, nearest, Problems, show } from './problems/problems.ts';
+export { didYouMean, Problems, show } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { editorSchemas, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';

@@ -49,7 +49,16 @@ export {
 } from './open-to-others.ts';
 export { PACKAGE, VERSION } from './package.ts';
 export { expectationOf, fieldFault, shown, valueAt } from './schema-fault.ts';
-export { cut, decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible, wellFormed } from './text.ts';
+export {
+  cut,
+  decodeUtf8,
+  foldCase,
+  foldPath,
+  hasLoneSurrogate,
+  hasVisible,
+  nearest,
+  wellFormed,
+} from './text.ts';
 export {
   type Clock,
   DURATION_FORM,

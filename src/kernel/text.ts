@@ -48,3 +48,36 @@ export function foldPath(path: string): string {
 export function cut(text: string, length: number): string {
   return text.length <= length ? text : text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
+
+/** The candidate most similar to `typed`; null: none is similar. */
+export function nearest(typed: string, candidates: Iterable<string>): string | null {
+  const wanted = typed.toLowerCase();
+  const limit = Math.max(2, Math.floor(wanted.length / 3));
+  let best: { candidate: string; distance: number } | null = null;
+  for (const candidate of candidates) {
+    const distance = editDistance(wanted, candidate.toLowerCase());
+    if (distance <= limit && distance < candidate.length && (!best || distance < best.distance)) {
+      best = { candidate, distance };
+    }
+  }
+  return best?.candidate ?? null;
+}
+
+/** Levenshtein distance, where two exchanged neighbours count as one change. */
+function editDistance(left: string, right: string): number {
+  let before: number[] = [];
+  let previous = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= left.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column += 1) {
+      const replaced = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
+      const inserted = (current[column - 1] ?? 0) + 1;
+      const removed = (previous[column] ?? 0) + 1;
+      const isExchange = left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1];
+      const exchanged = row > 1 && column > 1 && isExchange ? (before[column - 2] ?? 0) + 1 : removed;
+      current.push(Math.min(replaced, inserted, removed, exchanged));
+    }
+    [before, previous] = [previous, current];
+  }
+  return previous[right.length] ?? 0;
+}

@@ -1,6 +1,6 @@
 import type { Model, ModelRequest, Toolbox, ToolDefinition, ToolOutcome } from '../agents/index.ts';
-import { type Config, didYouMean, nearest } from '../config/index.ts';
-import { messageOf, ParleyError } from '../kernel/index.ts';
+import { type Config, didYouMean } from '../config/index.ts';
+import { messageOf, nearest, ParleyError } from '../kernel/index.ts';
 import {
   createFunctionModel,
   createScriptedModel,

@@ -6,6 +6,7 @@ import {
   type ParleyClient,
   ParleyError,
   type PostMessage,
+  unknownMentionsText,
 } from '../../client/index.ts';
 import { escapeHidden } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
@@ -257,6 +258,7 @@ class Session implements ChatSession {
     this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('no agent answers this message');
+    if (answer.unknownMentions) note(unknownMentionsText(answer.unknownMentions));
     if (Object.values(agents).some(({ status }) => status === 'waiting')) await this.#approvals.others();
     return answer;
   }

@@ -11,6 +11,7 @@ import {
   type PostMessage,
   type PostOptions,
   type TurnWatch,
+  unknownMentionsText,
 } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import { createSpinner } from '../output/spinner.ts';
@@ -35,9 +36,11 @@ export async function postOnly(
   return 0;
 }
 
-function describePost({ conversation, id, index, duplicate, agents }: PostAnswer): string {
+function describePost({ conversation, id, index, duplicate, agents, unknownMentions }: PostAnswer): string {
   const whom = agents.length === 0 ? 'no agent answers' : `for ${agents.join(', ')}`;
-  return `${conversation} ${index}: ${duplicate ? 'had been posted before' : 'posted'}, ${whom} (id ${id})`;
+  const text = unknownMentionsText(unknownMentions);
+  const unknown = text && `; ${text}`;
+  return `${conversation} ${index}: ${duplicate ? 'had been posted before' : 'posted'}, ${whom} (id ${id})${unknown}`;
 }
 
 /** Streams the answers until no turn is running. Of a message that starts a run, the run has to end well for the exit code 0. */
@@ -54,6 +57,8 @@ export async function postAndWait(
     waiting.show('posting');
     const { answer, events } = await postAndFollow(client, message, { ...options, signal: abort.signal });
     const watch = createTurnWatch();
+    const unknown = unknownMentionsText(answer.unknownMentions);
+    if (unknown && !context.json) context.note(`parley: ${unknown}`);
     watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
     const output = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
     let ended: EntryOf<'run-ended'> | undefined; // the first one: one run is active at a time

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { expectationOf } from '../../kernel/index.ts';
+import { expectationOf, nearest } from '../../kernel/index.ts';
 import { getAt, overlap, removeAt, setAt } from '../problems/key-paths.ts';
-import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 import { knownKeys } from '../schema/schema-keys.ts';
 
 /**

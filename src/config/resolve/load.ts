@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { BUILT_IN_PHASES, createRoster, type PhaseSpec, type PhaseTable } from '../../conversation/index.ts';
-import { durationOf } from '../../kernel/index.ts';
+import { durationOf, nearest } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
 import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
-import { didYouMean, type KeyPath, keyText, nearest, Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, Problems, show } from '../problems/problems.ts';
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import { secretNatsFiles } from '../schema/nats-server.ts';

@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { nearest } from '../../kernel/index.ts';
 import type { Environment } from '../problems/environment.ts';
-import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { END, sharedTools, type Workflow, type WorkflowNode } from '../../conversation/index.ts';
+import { nearest } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
 import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import { overlap } from '../problems/key-paths.ts';
-import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
 import { toolName } from '../schema/tools-file.ts';
 import type { LoadedAgent } from './agents.ts';

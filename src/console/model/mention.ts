@@ -7,7 +7,7 @@ export interface Mention {
 
 /** The mention at the cursor; null: none. */
 export function mentionAt(text: string, cursor: number): Mention | null {
-  const found = /(?:^|[^\p{L}\p{N}_])@([\p{L}\p{N}-]*)$/iu.exec(text.slice(0, cursor));
+  const found = /(?:^|[^\p{L}\p{M}\p{N}_/\\])@([\p{L}\p{N}-]*)$/iu.exec(text.slice(0, cursor));
   if (!found) return null;
   const typed = found[1] ?? '';
   return { from: cursor - typed.length - 1, typed };

@@ -1,9 +1,4 @@
-import {
-  type Answerers,
-  agentByState,
-  mentions,
-  unknownMentions,
-} from '../../conversation/state/answering.ts';
+import { type Answerers, agentByState, FIRST_FLOOR, mentions } from '../../conversation/state/answering.ts';
 import type { Thread } from './thread/thread.ts';
 
 /** Who gets a message while it is written, by the rules of the daemon (`conversation/decide/routing.ts`). Pure. */
@@ -30,9 +25,8 @@ export function recipientsOf(
   const hired = [...(thread?.hired ?? [])].map((slug): Agent => ({ slug, phases: [], modes: [] }));
   const team = { agents: new Map([...agents, ...hired].map((one) => [one.slug, one])), defaultAgent };
   const askers = (thread?.questions ?? []).map(({ agent }) => agent).filter((slug) => team.agents.has(slug));
-  const mentioned = mentions(content, team);
-  const { activeAgent, phase, mode, run } = thread ?? NEW;
-  const next = askers[0] ?? agentByState({ activeAgent, phase, mode, run }, team);
+  const { known: mentioned, unknown } = mentions(content, team);
+  const next = askers[0] ?? agentByState(thread?.floor ?? FIRST_FLOOR, team);
   const slugs = mentioned.length > 0 ? mentioned : [next];
   const statusOf = (slug: string) => thread?.agents.get(slug)?.status ?? 'idle';
   const running = [...(thread?.agents.keys() ?? [])].filter((slug) => statusOf(slug) === 'running');
@@ -41,8 +35,6 @@ export function recipientsOf(
     slugs,
     isAnswer: slugs.some((slug) => askers.includes(slug)),
     missed: hasTurn ? [] : running,
-    unknown: unknownMentions(content, team),
+    unknown,
   };
 }
-
-const NEW = { activeAgent: null, phase: 'chat', mode: 'agent', run: null } as const;

@@ -1,5 +1,6 @@
-import { isJson, type Refusal } from '../../kernel/index.ts';
+import { inOneLine, isJson, nearest, type Refusal } from '../../kernel/index.ts';
 import { argumentsCutMessage, type Cut, cutBy } from '../log/finish-reason.ts';
+import { agentNamed } from '../state/answering.ts';
 import {
   agentState,
   type ConversationState,
@@ -153,7 +154,13 @@ function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason:
   });
 }
 
-const delegate: Handler<'delegate'> = (builder, turn, call, { to, request }) => {
+const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request }) => {
+  const found = receiver(builder, turn, named);
+  if ('fault' in found) {
+    refuse(builder, turn, call, found.fault.code, found.fault.message);
+    return;
+  }
+  const to = found.slug;
   const refusal = unreachable(builder, turn, to) ?? delegationCircle(builder, turn, to);
   if (refusal) {
     refuse(builder, turn, call, refusal.code, refusal.message);
@@ -175,8 +182,11 @@ function handOff(
   builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
-  { to, summary, phase }: ToolArguments<'handoff'>,
+  { to: named, summary, phase }: ToolArguments<'handoff'>,
 ): boolean {
+  const found = receiver(builder, turn, named);
+  if ('fault' in found) return refuse(builder, turn, call, found.fault.code, found.fault.message);
+  const to = found.slug;
   const refusal = unreachable(builder, turn, to) ?? delegated(turn);
   if (refusal) return refuse(builder, turn, call, refusal.code, refusal.message);
   const illegal = phase === undefined ? null : illegalPhase(builder, phase);
@@ -233,14 +243,21 @@ interface Fault {
   readonly message: string;
 }
 
+type Receiver = { readonly slug: string } | { readonly fault: Fault };
+
+function receiver({ roster }: DecisionBuilder, turn: Turn, named: string): Receiver {
+  const slug = agentNamed(named, roster.agents);
+  if (slug !== undefined) return { slug };
+  const known = [...roster.agents.keys()].filter((one) => one !== turn.agent);
+  const near = nearest(named, known);
+  const meant = near === null ? '' : `; did you mean ${near}?`;
+  const message = `there is no agent ${inOneLine(named)}; there are ${known.join(', ') || 'no others'}${meant}`;
+  return { fault: { code: 'UNKNOWN_AGENT', message } };
+}
+
 function unreachable(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
-  const { roster } = builder;
   const { limits } = builder.context;
   if (to === turn.agent) return { code: 'TO_YOURSELF', message: 'that is you: do it yourself' };
-  if (!roster.agents.has(to)) {
-    const known = [...roster.agents.keys()].filter((slug) => slug !== turn.agent).join(', ');
-    return { code: 'UNKNOWN_AGENT', message: `there is no agent ${to}; there are ${known || 'no others'}` };
-  }
   if (isStopped(builder.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
   if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
   const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;

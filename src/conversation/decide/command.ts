@@ -223,6 +223,8 @@ export type Reply =
       readonly duplicate: boolean;
       /** The agents that routing resolved. */
       readonly agents: readonly string[];
+      /** Mentions that name no agent; absent: none. */
+      readonly unknownMentions?: readonly string[];
     }
   | { readonly kind: 'done' }
   | {

@@ -1,12 +1,13 @@
 import { type Refusal, refusal, wellFormed } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry } from '../log/entry.ts';
+import { mentions } from '../state/answering.ts';
 import { refusalOfAgentName } from '../state/people.ts';
 import type { Workflow } from '../state/roster.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Command, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
-import { questionFor, route } from './routing.ts';
+import { questionFor, type Route, route } from './routing.ts';
 import { refusalOfStart, startRun } from './runs.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
@@ -25,7 +26,7 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
   const waking = to.to.filter((agent) => !answer(builder, agent, message, index));
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
   startTurns(builder);
-  return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
+  return posted(builder, message, index, to.to);
 }
 
 /** The run and its input are one append: no node runs without the input, and the post's id makes a repetition harmless. */
@@ -40,7 +41,21 @@ function startRunWith(
   const to = startRun(builder, workflow, author);
   const index = append(builder, { ...message, delivery: 'queue' }, author, to, ingressSequence);
   startTurns(builder);
-  return { kind: 'posted', id: message.id, index, duplicate: false, agents: to };
+  return posted(builder, message, index, to);
+}
+
+function posted(
+  builder: DecisionBuilder,
+  message: Post,
+  index: number,
+  agents: readonly string[],
+  duplicate = false,
+): Reply {
+  const { id, content, to = [], workflow } = message;
+  const isRouted = to.length === 0 && workflow === undefined && !isUnseen(message);
+  const unknownMentions = isRouted ? mentions(content, builder.roster).unknown : [];
+  const reply = { kind: 'posted', id, index, duplicate, agents } as const;
+  return unknownMentions.length > 0 ? { ...reply, unknownMentions } : reply;
 }
 
 /** L4: the same id again returns the first index and appends nothing; with other content it is refused. */
@@ -50,7 +65,7 @@ function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
   const entry = builder.context.entries[index];
   const differing = entry?.type === 'message' ? difference(entry, message) : 'content';
   if (entry?.type === 'message' && differing === null)
-    return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
+    return posted(builder, message, index, entry.to ?? [], true);
   return refused(
     'ID_CONFLICT',
     `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index}): the message has another "${differing}"`,
@@ -69,18 +84,13 @@ function difference(entry: MessageEntry, message: Post): string | null {
   if ((entry.includeInContext ?? true) !== (message.includeInContext ?? true)) return 'includeInContext';
   if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
   // Without `to`, routing chose the recipients: the log does not record whether the first post named them.
-  const isRouted = entry.includeInContext !== false && !entry.isCollapsed;
-  return isRouted && message.to?.length && !isSameSet(message.to, entry.to ?? []) ? 'to' : null;
+  return !isUnseen(entry) && message.to?.length && !isSameSet(message.to, entry.to ?? []) ? 'to' : null;
 }
 
 function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   const [one, other] = [new Set(left), new Set(right)];
   return one.size === other.size && [...one].every((item) => other.has(item));
 }
-
-type Recipients =
-  | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
-  | { readonly ok: false; readonly refusal: Refusal };
 
 /** Why `post` would refuse a message now; null: it would accept it. */
 function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null {
@@ -91,7 +101,7 @@ function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null 
 }
 
 /** The recipients of a new message, or why it is refused. */
-function recipients(builder: DecisionBuilder, message: Post): Recipients {
+function recipients(builder: DecisionBuilder, message: Post): Route {
   const { roster } = builder;
   const taken = refusalOfAgentName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
@@ -99,9 +109,16 @@ function recipients(builder: DecisionBuilder, message: Post): Recipients {
     const refused = refusalOfStart(builder, message, message.workflow);
     return refused ? { ok: false, refusal: refused } : { ok: true, to: [], byName: false };
   }
-  // A message that no agent may see is routed to none.
-  if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
+  if (isUnseen(message)) return { ok: true, to: [], byName: false };
   return route(message, builder.state, roster, builder.context);
+}
+
+/** A message that no agent may see is routed to none. */
+function isUnseen({
+  includeInContext,
+  isCollapsed,
+}: Pick<Post, 'includeInContext' | 'isCollapsed'>): boolean {
+  return includeInContext === false || isCollapsed === true;
 }
 
 function append(

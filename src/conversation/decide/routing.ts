@@ -8,7 +8,7 @@ import type { ConversationState, OpenCall } from '../state/state.ts';
  * Who answers a person's message (docs/spec/wire.md, "Who answers"). The first rule that applies decides:
  *
  * ROUTING-1 the message's `to`; an unknown agent is an error to the sender
- * ROUTING-2 `@slug` mentions of known agents
+ * ROUTING-2 `@slug` mentions of known agents in prose: not in code, quotes, paths or addresses
  * ROUTING-3 the agent that waits for this answer (an `ask`)
  * ROUTING-4 the current node's agent, in mode run
  * ROUTING-5 the active agent, in mode agent
@@ -40,16 +40,16 @@ export function route(
   message: Addressed,
   state: ConversationState,
   roster: Roster,
-  known: Known = NOTHING,
+  log: Known = NOTHING,
 ): Route {
   if (message.to && message.to.length > 0) {
     const unknown = message.to.filter((slug) => !roster.agents.has(slug));
     if (unknown.length > 0) return { ok: false, refusal: unknownAgent(unknown, roster) };
     return { ok: true, to: [...new Set(message.to)], byName: true };
   }
-  const mentioned = mentions(message.content, roster);
+  const { known: mentioned } = mentions(message.content, roster);
   if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
-  const asking = askingAgent(message.replyTo, state, roster, known);
+  const asking = askingAgent(message.replyTo, state, roster, log);
   return { ok: true, to: [asking ?? agentByState(state, roster)], byName: false };
 }
 

@@ -1,4 +1,5 @@
-import type { Mode } from '../log/entry.ts';
+import type { Entry, EntryOf, Mode } from '../log/entry.ts';
+import { looksLike } from '../text/look-alikes.ts';
 import type { AgentCard } from './roster.ts';
 
 /** Who answers a message that no question awaits, by the state of the conversation (rules: `decide/routing.ts`). Consoles use it too. */
@@ -8,8 +9,48 @@ export interface Floor {
   readonly activeAgent: string | null;
   readonly phase: string;
   readonly mode: Mode;
-  /** The agent of its current node. */
-  readonly run: { readonly agent: string | null } | null;
+  readonly run: {
+    readonly runId: string;
+    readonly workflowId: string;
+    readonly node: string;
+    /** The agent of its current node. */
+    readonly agent: string | null;
+  } | null;
+}
+
+export const FIRST_FLOOR: Floor = { activeAgent: null, phase: 'chat', mode: 'agent', run: null };
+
+/** The same object if the entry changes nothing. */
+export function floorAfter(floor: Floor, entry: Entry): Floor {
+  const { run } = floor;
+  switch (entry.type) {
+    case 'handoff':
+      return { ...floor, activeAgent: entry.to };
+    case 'phase-entered':
+      return { ...floor, phase: entry.to, activeAgent: null };
+    case 'mode-entered': {
+      const { activeAgent = floor.activeAgent } = entry;
+      return { ...floor, mode: entry.to, activeAgent };
+    }
+    case 'run-started': {
+      const { runId, workflowId } = entry;
+      return { ...floor, run: { runId, workflowId, node: '', agent: null } };
+    }
+    case 'node-entered': {
+      if (run?.runId !== entry.runId) return floor;
+      const { runId, workflowId } = run;
+      return { ...floor, run: { runId, workflowId, node: entry.node, agent: agentOfNode(entry) } };
+    }
+    case 'run-ended':
+      return run?.runId === entry.runId ? { ...floor, run: null } : floor;
+    default:
+      return floor;
+  }
+}
+
+/** `to`: who starts at once; `agent`: who begins with the next message. */
+export function agentOfNode({ to, agent }: EntryOf<'node-entered'>): string | null {
+  return to?.[0] ?? agent ?? null;
 }
 
 type Answerer = Pick<AgentCard, 'slug' | 'phases' | 'modes'>;
@@ -20,8 +61,12 @@ export interface Answerers {
   readonly defaultAgent: string;
 }
 
+type Asked = Pick<Floor, 'activeAgent' | 'phase' | 'mode'> & {
+  readonly run: { readonly agent: string | null } | null;
+};
+
 /** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */
-export function agentByState(floor: Floor, roster: Answerers): string {
+export function agentByState(floor: Asked, roster: Answerers): string {
   const { activeAgent, phase, mode, run } = floor;
   if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
   if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;
@@ -35,7 +80,7 @@ export function agentByState(floor: Floor, roster: Answerers): string {
 /** Of several matching agents: the active one, else the default one, else the first slug in order. */
 function preferredAgent(
   fits: (agent: Answerer) => boolean,
-  { activeAgent }: Floor,
+  { activeAgent }: Asked,
   roster: Answerers,
 ): string | undefined {
   const fitting = [...roster.agents.values()].filter(fits).map((agent) => agent.slug);
@@ -45,34 +90,100 @@ function preferredAgent(
   return preferred ?? fitting[0];
 }
 
-const MENTION = /(?<![\p{L}\p{N}_])@([a-z0-9][a-z0-9-]*)(?![\p{L}\p{N}_])/giu;
+/** The whole word counts: `@dev-op`, `@dev_x` and `@dev.route` do not name `dev`. Not after a word, a path or a backslash. */
+const MENTION =
+  /(?<![\p{L}\p{M}\p{N}_/\\])@([\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*)*)(\/?)/gu;
 
-/** ROUTING-2: the known agents that a text mentions, in the order of their first mention. */
-export function mentions(content: string, roster: Pick<Answerers, 'agents'>): string[] {
-  if (!content.includes('@')) return [];
-  const found = new Set<string>();
-  for (const match of content.matchAll(MENTION)) {
-    const slug = longestKnownSlug((match[1] ?? '').toLowerCase(), roster);
-    if (slug !== undefined) found.add(slug);
-  }
-  return [...found];
+export interface Mentions {
+  /** The slugs of known agents, in the order of their first mention. */
+  readonly known: readonly string[];
+  /** Words after an `@` that name no agent, in lower case. */
+  readonly unknown: readonly string[];
 }
 
-/** What looks like a mention, and names no agent. */
-export function unknownMentions(content: string, roster: Pick<Answerers, 'agents'>): string[] {
-  const words = [...content.matchAll(MENTION)].map(([, word = '']) => word.toLowerCase());
-  return [...new Set(words)].filter((word) => longestKnownSlug(word, roster) === undefined);
+const NONE: Mentions = { known: [], unknown: [] };
+
+/** ROUTING-2: the agents that the prose of a text mentions, in any case. Code, quotes and addresses mention none. */
+export function mentions(content: string, roster: Pick<Answerers, 'agents'>): Mentions {
+  if (!content.includes('@')) return NONE;
+  const known = new Set<string>();
+  const unknown = new Set<string>();
+  for (const [, word = '', path] of proseOf(content).matchAll(MENTION)) {
+    if (path) continue;
+    const slug = word.slice(0, LONGEST_WORD).replace(/-+$/, '').toLowerCase();
+    if (roster.agents.has(slug)) known.add(slug);
+    else if (slug !== '' && unknown.size < MOST_UNKNOWN) unknown.add(slug);
+  }
+  return { known: [...known], unknown: [...unknown] };
 }
 
-/** Maximum length of a slug: longer words are not looked up. */
-const LONGEST_SLUG = 64;
+/** For the sender of a message; '' if every mention names an agent. */
+export function unknownMentionsText(unknown: readonly string[] = []): string {
+  return unknown.length === 0 ? '' : `there is no agent ${unknown.map((word) => `@${word}`).join(', ')}`;
+}
 
-/** `@dev-ops` is dev-ops if that agent exists, else dev followed by text; `@developer` is never dev. */
-function longestKnownSlug(word: string, roster: Pick<Answerers, 'agents'>): string | undefined {
-  for (let end = word.length; end > 0; end = word.lastIndexOf('-', end - 1)) {
-    if (end > LONGEST_SLUG) continue;
-    const candidate = word.slice(0, end);
-    if (roster.agents.has(candidate)) return candidate;
+/** The agent that a model means: by slug, also with `@` and in another case, or by name. */
+export function agentNamed(text: string, agents: ReadonlyMap<string, Named>): string | undefined {
+  const named = text.trim().replace(/^@/, '');
+  const slug = named.toLowerCase();
+  if (agents.has(slug)) return slug;
+  return [...agents.values()].find(({ name }) => looksLike(name, named))?.slug;
+}
+
+type Named = Pick<AgentCard, 'slug' | 'name'>;
+
+/** What of unknown mentions is reported. */
+const MOST_UNKNOWN = 8;
+/** One more than a slug may have. */
+const LONGEST_WORD = 65;
+
+/** After indentation and the marks of lists. */
+const FENCE = /^(?:[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}|~{3,})([^\n]*)$/;
+const QUOTE = /^[ \t]*>/;
+
+/** The text without what Markdown shows as code or as a quote, and without URLs and e-mail addresses. In linear time. */
+function proseOf(text: string): string {
+  const lines: string[] = [];
+  let fence: string | null = null;
+  for (const line of text.split(/\r\n|\r|\n/)) {
+    const [, marks = '', info = ''] = FENCE.exec(line) ?? [];
+    if (fence !== null) {
+      lines.push('');
+      if (marks.startsWith(fence) && info.trim() === '') fence = null;
+    } else if (marks !== '' && !(marks.startsWith('`') && info.includes('`'))) {
+      lines.push('');
+      fence = marks;
+    } else lines.push(QUOTE.test(line) ? '' : line);
   }
-  return undefined;
+  const paragraphs = lines.join('\n').split(/\n\s*\n/);
+  return withoutAddresses(paragraphs.map(withoutCodeSpans).join('\n\n'));
+}
+
+/** A code span ends at the next run of as many backticks in its paragraph; a run without such an end is text. */
+function withoutCodeSpans(paragraph: string): string {
+  const runs = [...paragraph.matchAll(/`+/g)].map(({ index, 0: { length } }) => ({ index, length }));
+  const last = new Map(runs.map(({ length }, at) => [length, at]));
+  let prose = '';
+  let from = 0;
+  for (let at = 0; at < runs.length; at++) {
+    const start = runs[at];
+    if (!start || (last.get(start.length) ?? at) <= at) continue;
+    do at++;
+    while (runs[at]?.length !== start.length);
+    prose += `${paragraph.slice(from, start.index)} `;
+    from = (runs[at]?.index ?? 0) + start.length;
+  }
+  return prose + paragraph.slice(from);
+}
+
+/** What a mask leaves of it cannot be a mention: `@dev://` becomes `@dev/`. */
+const URL = /(?::\/\/|\bwww\.|\bmailto:)[^\s<>"]*/gi;
+/** The local part is checked for a letter or digit. */
+const MAIL =
+  /(?<![\p{L}\p{N}.!#$%&'*+/=?^_{|}~"-])([\p{L}\p{N}.!#$%&'*+/=?^_{|}~"-]+)@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu;
+
+function withoutAddresses(text: string): string {
+  return text
+    .replace(URL, '/')
+    .replace(MAIL, (address, local: string) => (/[\p{L}\p{N}]/u.test(local) ? ' ' : address));
 }

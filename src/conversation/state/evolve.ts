@@ -1,6 +1,7 @@
 import { hasVisible } from '../../kernel/index.ts';
 import type { DeliveryMode, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
 import { isPaused, routedTo } from '../log/entry-traits.ts';
+import { floorAfter } from './answering.ts';
 import { tokenRatio } from './budget.ts';
 import { claimWith, ingressWith } from './claim.ts';
 import {
@@ -77,18 +78,20 @@ function apply(next: Next, entry: Entry): void {
   applyEntry?.(next, entry);
 }
 
-function applyPhaseEntered(next: Next, { to }: EntryOf<'phase-entered'>): void {
-  next.phase = to;
-  next.activeAgent = null;
+function applyPhaseEntered(next: Next, entry: EntryOf<'phase-entered'>): void {
+  const { phase, activeAgent } = floorAfter(next, entry);
+  next.phase = phase;
+  next.activeAgent = activeAgent;
 }
 
-function applyModeEntered(next: Next, { index, to, activeAgent }: EntryOf<'mode-entered'>): void {
-  addSetting(next, index, to, next.run);
-  if (activeAgent !== undefined) next.activeAgent = activeAgent;
+function applyModeEntered(next: Next, entry: EntryOf<'mode-entered'>): void {
+  const { mode, activeAgent } = floorAfter(next, entry);
+  addSetting(next, entry.index, mode, next.run);
+  next.activeAgent = activeAgent;
 }
 
-function applyRunEnded(next: Next, { index, runId }: EntryOf<'run-ended'>): void {
-  if (next.run?.runId === runId) addSetting(next, index, next.mode, null);
+function applyRunEnded(next: Next, entry: EntryOf<'run-ended'>): void {
+  if (floorAfter(next, entry) !== next) addSetting(next, entry.index, next.mode, null);
 }
 
 function applyTitleSet(next: Next, { title, archived }: EntryOf<'title-set'>): void {
@@ -133,7 +136,7 @@ function applyForked(next: Next): void {
 }
 
 function applyHandoff(next: Next, entry: EntryOf<'handoff'>): void {
-  next.activeAgent = entry.to;
+  next.activeAgent = floorAfter(next, entry).activeAgent;
   addWaiting(next, entry, 'queue', entry.hops ?? 0);
 }
 
@@ -144,27 +147,19 @@ function addSetting(next: Next, from: number, mode: Mode, run: Run | null): void
   next.settings = [...next.settings, { from, mode, run }];
 }
 
-function applyRunStarted(next: Next, { index, runId, workflowId }: EntryOf<'run-started'>): void {
-  addSetting(next, index, next.mode, {
-    runId,
-    workflowId,
-    node: '',
-    agent: null,
-    enteredAt: index,
-    before: null,
-  });
+function applyRunStarted(next: Next, entry: EntryOf<'run-started'>): void {
+  const { run } = floorAfter(next, entry);
+  addSetting(next, entry.index, next.mode, run && { ...run, enteredAt: entry.index, before: null });
 }
 
 function applyNodeEntered(next: Next, entry: EntryOf<'node-entered'>): void {
-  if (next.run?.runId !== entry.runId) return;
+  const floor = floorAfter(next, entry);
+  if (floor === next || floor.run === null) return;
   const { outcome, summary } = entry;
   const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
-  const enteredAt = entry.index;
-  const agent = entry.to?.[0] ?? entry.agent ?? null;
-  const { runId, workflowId } = next.run;
-  const run: Run = { runId, workflowId, node: entry.node, agent, enteredAt, before };
+  const run: Run = { ...floor.run, enteredAt: entry.index, before };
   addSetting(next, entry.index, next.mode, run);
-  if (agent !== null && !entry.to?.length) next.run = { ...run, awaitsInput: true };
+  if (run.agent !== null && !entry.to?.length) next.run = { ...run, awaitsInput: true };
   addWaiting(next, entry, 'queue', entry.hops ?? 0);
 }
 

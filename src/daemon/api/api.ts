@@ -168,8 +168,8 @@ export class Api {
     this.runtime.reach('before-answer');
     if (outcome.kind === 'refused') throw asError(outcome.refusal);
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
-    const { index: at, duplicate, agents } = outcome;
-    return { conversation, id: post.id, index: at, duplicate, agents };
+    const { kind: _, ...posted } = outcome;
+    return { conversation, ...posted };
   }
 
   async #entries(request: RequestOf<'entries'>): Promise<AnswerOf<'entries'>> {

@@ -85,7 +85,6 @@ export class DeadLetterOffice {
     const { body, id: fallbackId } = repost;
     const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
     if (!decoded.ok) throw asError(decoded.refusal); // DEAD-LETTERS-2
-    const { id } = decoded.post;
     const outcome = await this.#posts.post(decoded.post, body, {
       isNameBound: letter.isNameBound,
       isByOperator: true, // only an operator retries
@@ -96,8 +95,8 @@ export class DeadLetterOffice {
     }
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
     await deadLetters.remove(sequence); // DEAD-LETTERS-1
-    const { index, duplicate, agents } = outcome;
-    return { conversation, id, index, duplicate, agents };
+    const { kind: _, ...posted } = outcome;
+    return { conversation, ...posted };
   }
 }
 

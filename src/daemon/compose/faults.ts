@@ -3,11 +3,11 @@ import {
   didYouMean,
   type Environment,
   FAULT_VARIABLES,
-  nearest,
   Problems,
   show,
   variable,
 } from '../../config/index.ts';
+import { nearest } from '../../kernel/index.ts';
 import type { LogFile, LogFiles } from '../../persistence/jsonl/index.ts';
 
 /** What a test may change in a daemon: `parley up --allow-crash-points` reads it from the environment, here alone. */

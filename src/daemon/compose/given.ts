@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { Model, Toolbox } from '../../agents/index.ts';
 import type { Bus } from '../../bus/index.ts';
-import { type Config, didYouMean, nearest } from '../../config/index.ts';
-import { monotonicClock, ParleyError, systemClock, systemTimers } from '../../kernel/index.ts';
+import { type Config, didYouMean } from '../../config/index.ts';
+import { monotonicClock, nearest, ParleyError, systemClock, systemTimers } from '../../kernel/index.ts';
 import { createFunctionModel, type ModelFunction } from '../../models/index.ts';
 import type { ConversationStore, WhatIfTexts } from '../../persistence/index.ts';
 import { createWhatIfTexts } from '../../persistence/memory/index.ts';

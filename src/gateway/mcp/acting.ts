@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
-import type { OwnPublisher } from '../../conversation/index.ts';
+import { type OwnPublisher, unknownMentionsText } from '../../conversation/index.ts';
 import { actingAs } from '../guard/access.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
 import { readUntilQuiet } from './log.ts';
@@ -43,7 +43,8 @@ const post = tool({
     const posted = await ask(daemon, 'post', body, identity);
     const { index, agents } = posted;
     const stopped = await stoppedOf(daemon, posted.conversation, agents);
-    const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'no agent'} will answer`;
+    const unknown = unknownMentionsText(posted.unknownMentions);
+    const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'no agent'} will answer${unknown && `; ${unknown}`}`;
     if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
     const progress = await patiently(seconds, (enough) =>
       readUntilQuiet(

@@ -38,7 +38,9 @@ describe('the contract of the request API', () => {
     expectTypeOf<Parameters<ParleyClient['request']>[0]>().toEqualTypeOf<Verb>();
     expectTypeOf<SeenByClient<'dead'>>().toEqualTypeOf<AnswerOf<'dead'>>();
     type Fields = keyof AnswerOf<'post'>;
-    expectTypeOf<Fields>().toEqualTypeOf<'conversation' | 'id' | 'index' | 'duplicate' | 'agents'>();
+    expectTypeOf<Fields>().toEqualTypeOf<
+      'conversation' | 'id' | 'index' | 'duplicate' | 'agents' | 'unknownMentions'
+    >();
   });
 
   it('each verb has an HTTP route or is listed as having none', () => {

@@ -55,6 +55,11 @@ describe('say', () => {
     expect((await parley(['say', 'c', 'hi'], { daemon })).out).toBe(
       'c 5: posted, no agent answers (id made)\n',
     );
+    daemon.onPost = (message) => ({ ...posted(message, 5, ['pm']), unknownMentions: ['dve', 'q-a'] });
+    expect((await parley(['say', 'c', '@dve'], { daemon })).out).toBe(
+      'c 5: posted, for pm (id made); there is no agent @dve, @q-a\n',
+    );
+    daemon.onPost = (message) => posted(message, 5, []);
     const answer = { conversation: 'c', id: 'made', index: 5, duplicate: false, agents: [] };
     expect((await parley(['say', 'c', 'hi', '--json'], { daemon })).json()).toEqual([answer]);
   });

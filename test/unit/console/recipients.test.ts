@@ -33,8 +33,8 @@ describe('the recipients of a message that is being written', () => {
 
   it('words after an @ that name no agent are reported, addresses of mail are not', () => {
     expect(to('@nobody, @dev-ops, @Nobody, ann@example.org')).toMatchObject({
-      slugs: ['dev'],
-      unknown: ['nobody'],
+      slugs: ['lead'],
+      unknown: ['nobody', 'dev-ops'],
     });
   });
 
@@ -47,6 +47,15 @@ describe('the recipients of a message that is being written', () => {
         entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' }),
         entry('run-started', { runId: 'r', workflowId: 'w' }),
         entry('node-entered', { runId: 'r', node: 'n', agent: 'dev' }),
+      ],
+      'dev',
+    ],
+    [
+      'the agent of a node that starts at once',
+      [
+        entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' }),
+        entry('run-started', { runId: 'r', workflowId: 'w' }),
+        entry('node-entered', { runId: 'r', node: 'n', to: ['dev'] }),
       ],
       'dev',
     ],

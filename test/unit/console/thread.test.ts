@@ -74,7 +74,7 @@ describe('the thread of the console', () => {
       logOf(calling('pm', 'handoff'), other('handoff', { from: 'pm', to: 'dev', summary: 'x', call: place })),
     );
     expect(callOf(handed, 0)?.isTold).toBe(true);
-    expect(handed.activeAgent).toBe('dev');
+    expect(handed.floor.activeAgent).toBe('dev');
     const entered = threadOf(
       logOf(
         calling('pm', 'set_phase', { phase: 'plan' }),
@@ -129,9 +129,7 @@ describe('the thread of the console', () => {
       ),
     );
     expect(thread).toMatchObject({
-      phase: 'plan',
-      mode: 'run',
-      run: { workflowId: 'ship', node: 'build' },
+      floor: { phase: 'plan', mode: 'run', run: { workflowId: 'ship', node: 'build' } },
       isStopped: true,
       title: 'A title',
     });

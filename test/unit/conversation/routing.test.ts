@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
   type ConversationState,
@@ -121,42 +122,125 @@ describe('the first routing rule that applies', () => {
 });
 
 describe('a mention', () => {
-  it.each<[string, string[]]>([
+  it.each<[string, string[], unknown?: string[]]>([
     ['@dev', ['dev']],
     ['@Dev', ['dev']],
     ['@DEV!', ['dev']],
     ['@dev.', ['dev']],
+    ['@dev...', ['dev']],
     ['(@dev)', ['dev']],
+    ['**@dev**, look', ['dev']],
+    ['.@dev look', ['dev']],
     ['@dev, @qa; @dev', ['dev', 'qa']],
-    ['`@dev`', ['dev']],
-    ['```\n@dev\n```', ['dev']],
     ["@dev's idea", ['dev']],
     ['@dev@qa', ['dev']],
     ['@dev-ops', ['dev-ops']],
     ['@Dev-Ops-', ['dev-ops']],
-    ['@dev-opsx', ['dev']],
-    ['@dev-sec-ops', ['dev']],
     ['@dev-', ['dev']],
-    ['@developer', []],
-    ['@dev_x', []],
-    ['@devé', []],
-    ['bob@dev.example', []],
+    ['@@dev', ['dev']],
+    ['- @dev\n1. @qa', ['dev', 'qa']],
+    ['dev', []],
+    ['@ dev', []],
     ['é@dev', []],
     ['_@dev', []],
     ['9@dev', []],
-    ['@ dev', []],
-    ['@nobody', []],
-    ['@@dev', ['dev']],
-    ['/@dev', ['dev']],
-    ['dev', []],
-    ['@-dev', []],
-  ])('the text %j mentions %j', (content, expected) => {
-    expect(mentions(content, roster)).toEqual(expected);
+    ['\\@dev', []],
+  ])('the text %j mentions %j', (content, known, unknown = []) => {
+    expect(mentions(content, roster)).toEqual({ known, unknown });
+  });
+
+  it.each([
+    ['@nobody', 'nobody'],
+    ['@-dev', '-dev'],
+    ['@dev-op', 'dev-op'],
+    ['@dev-opsx', 'dev-opsx'],
+    ['@dev-sec-ops', 'dev-sec-ops'],
+    ['@developer', 'developer'],
+    ['@dev_x', 'dev_x'],
+    ['@devé', 'devé'],
+    ['@dev\u0301', 'dev\u0301'],
+    ['@dev.route("/")', 'dev.route'],
+    ['@dev.example', 'dev.example'],
+  ])('the whole word counts: %j names no agent, which the sender learns', (content, unknown) => {
+    expect(mentions(content, roster)).toEqual({ known: [], unknown: [unknown] });
+  });
+
+  it.each([
+    'before a slash: @dev/tools and @dev/tools@1.2',
+    'after a slash: /@dev, src/@dev and https://x.example/@dev',
+    'in inline code: `@dev`, ``a ` @dev`` and `npm i\n@dev`',
+    '```\n@dev\n```',
+    '~~~ts\n@dev\n```\n@dev\n~~~',
+    '  - ```sh\n    @dev\n    ```',
+    'a fence without an end\n````\n@dev\n```\n@dev',
+    'in a URL: https://x.example/?to=@dev,@dev, www.x.example/a:@dev, ssh://@dev, mailto:@dev and <ftp://a:@dev>',
+    'in an e-mail address: bob@dev.example, bob.@dev.example, "bob"@dev.example, b+@dev.x and git@dev:repo',
+    'in a name elsewhere: @bob@dev.example',
+    '> @dev look\n > so said Bob',
+  ])('nothing is mentioned %j', (content) => {
+    expect(mentions(content, roster)).toEqual({ known: [], unknown: [] });
+  });
+
+  it.each([
+    ['`a` @dev `b`', 'between code spans'],
+    ['`` ` @dev', 'after backticks without an end'],
+    ['a `\n\n@dev `', 'a code span ends with its paragraph'],
+    ['```\ncode\n```\n@dev', 'after a fence'],
+    ['``` not a fence ```\n@dev', 'after a code span of three backticks'],
+    ['> quoted\n\n@dev', 'after a quote'],
+    ['https://x.example/y @dev', 'after a URL'],
+    ['[@dev](https://x.example/@qa)', 'as the text of a link'],
+    ['bob@x.example and @dev', 'after an address'],
+  ])('%j mentions dev: %s', (content) => {
+    expect(mentions(content, roster)).toEqual({ known: ['dev'], unknown: [] });
+  });
+
+  it('no text around code, addresses and paths makes them mention an agent, and none hides a mention in prose', () => {
+    const silent = fc.constantFrom(
+      '`@dev`',
+      '\n```\n@dev\n```\n',
+      'a@dev.example',
+      'https://a/@dev',
+      '@dev/x',
+      '\n> @dev\n',
+      '@dev-op',
+    );
+    const prose = fc.constantFrom('look', ' ', 'a.b', '(x)', ', ', 'é', '\n\n', '#1');
+    fc.assert(
+      fc.property(fc.array(fc.oneof(silent, prose)), fc.boolean(), (parts, isNamed) => {
+        const text = [...parts, ...(isNamed ? ['@qa'] : []), ...parts].join(' ');
+        expect(mentions(text, roster).known).toEqual(isNamed ? ['qa'] : []);
+      }),
+    );
   });
 
   it('mentions are found in linear time in text of any shape', () => {
-    expect(mentions(`@${'a-'.repeat(500_000)}`, roster)).toEqual([]);
-    expect(mentions(`@dev-${'a-'.repeat(200_000)}`, roster)).toEqual(['dev']);
-    expect(mentions('@'.repeat(500_000), roster)).toEqual([]);
+    const none = { known: [], unknown: [] };
+    for (const text of [
+      '@'.repeat(500_000),
+      `@${'-'.repeat(500_000)}a`,
+      `@${'a-'.repeat(500_000)}`,
+      'a@'.repeat(250_000),
+      `${'a.'.repeat(250_000)}@`,
+      '`'.repeat(500_000),
+      `${'` `` '.repeat(100_000)}@`,
+      `${'\n'.repeat(500_000)}@`,
+      `${'a://'.repeat(100_000)}@`,
+    ])
+      expect(mentions(text, roster).known).toEqual(none.known);
+    const runs = Array.from({ length: 900 }, (_, length) => '`'.repeat(length + 1)).join(' ');
+    expect(mentions(`${runs} @dev`, roster)).toEqual({ known: ['dev'], unknown: [] });
+  });
+
+  it('the sender learns which mentions name no agent, also of a repeated post', () => {
+    const world = new World();
+    const { reply } = world.post('@dev-op look', { id: 'm' });
+    expect(reply).toMatchObject({ agents: ['pm'], unknownMentions: ['dev-op'] });
+    expect(world.post('@dev-op look', { id: 'm' }).reply).toMatchObject({
+      duplicate: true,
+      unknownMentions: ['dev-op'],
+    });
+    expect(world.post('@dev look').reply).not.toHaveProperty('unknownMentions');
+    expect(world.post('@nobody look', { to: ['dev'] }).reply).not.toHaveProperty('unknownMentions');
   });
 });

@@ -126,6 +126,27 @@ describe('a delegation', () => {
     expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
   });
 
+  it.each(['dev', '@dev', 'Dev', '@DEV', ' Dev '])('a delegation to %j reaches dev', (named) => {
+    const team = new Team();
+    team.post('go');
+    const { entries } = team.act('pm', null, to(named));
+    expect(entries[1]).toMatchObject({ type: 'delegation-requested', to: 'dev' });
+  });
+
+  it('a handoff to a name of an agent reaches it', () => {
+    const team = new Team();
+    team.post('go');
+    const { entries } = team.act('pm', null, ['handoff', { to: '@Dev', summary: 'build it' }]);
+    expect(entries).toContainEqual(expect.objectContaining({ type: 'handoff', to: 'dev' }));
+  });
+
+  it('a refused delegation says which agent was probably meant', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, to('devv'));
+    expect(team.result('delegate')).toContain('did you mean dev?');
+  });
+
   it.each([
     ['{', 'not a JSON object'],
     ['[]', 'delegate'],

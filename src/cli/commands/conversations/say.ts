@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { type DeliveryMode, type ParleyClient, ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
-import { nearest } from '../../../config/index.ts';
-import { decodeUtf8, hasVisible } from '../../../kernel/index.ts';
+import { decodeUtf8, hasVisible, nearest } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';

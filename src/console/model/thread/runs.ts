@@ -1,4 +1,5 @@
 import type { EntryOf } from '../../../conversation/index.ts';
+import { agentOfNode } from '../../../conversation/state/answering.ts';
 
 /** The runs of a conversation, from its log, and the path of one through its workflow. */
 
@@ -54,7 +55,7 @@ function continued(run: Run, entry: EntryOf<'node-entered'> | EntryOf<'run-ended
   const last = run.steps.length - 1;
   const steps = run.steps.map((step, place) => (place === last && result ? { ...step, result } : step));
   if (entry.type === 'run-ended') return { ...run, steps, isOver: true };
-  const agent = entry.to?.[0] ?? entry.agent ?? null;
+  const agent = agentOfNode(entry);
   return { ...run, steps: [...steps, { node: entry.node, index, agent, result: null }] };
 }
 

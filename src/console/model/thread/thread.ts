@@ -1,4 +1,5 @@
-import type { CallPlace, Entry, EntryOf, Mode } from '../../../conversation/index.ts';
+import type { CallPlace, Entry, EntryOf } from '../../../conversation/index.ts';
+import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf, type ControlEntry } from './blocks.ts';
 import { argumentsOf, type Call, type Question, questionOf, resultOf } from './calls.ts';
 import { type Run, runsWith } from './runs.ts';
@@ -41,10 +42,8 @@ export class Thread {
   readonly #openCalls = new Map<string, CallPlace>();
   readonly nameOf: (slug: string) => string;
   title: string | null = null;
-  phase = 'chat';
-  mode: Mode = 'agent';
-  activeAgent: string | null = null;
-  run: { readonly workflowId: string; readonly node: string; readonly agent: string | null } | null = null;
+  /** Who answers a message that names no agent. */
+  floor: Floor = FIRST_FLOOR;
   /** The agents that were hired here and not dismissed. */
   readonly hired = new Set<string>();
   runs: readonly Run[] = [];
@@ -118,6 +117,7 @@ export class Thread {
   #fold(entry: Entry): void {
     if (entry.author.kind !== 'system' && entry.type === 'message')
       this.authors.set(entry.author.id, entry.author.name);
+    this.floor = floorAfter(this.floor, entry);
     switch (entry.type) {
       case 'message':
         this.#message(entry);
@@ -143,9 +143,6 @@ export class Thread {
         this.#answer(entry);
         break;
       case 'handoff':
-        this.activeAgent = entry.to;
-        this.#change(entry.call, (call) => ({ ...call, isTold: true }));
-        break;
       case 'delegation-requested':
         this.#change(entry.call, (call) => ({ ...call, isTold: true }));
         break;
@@ -170,24 +167,11 @@ export class Thread {
   #foldControl(entry: ControlEntry): void {
     switch (entry.type) {
       case 'phase-entered':
-        this.phase = entry.to;
-        this.activeAgent = null;
         this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
         break;
-      case 'mode-entered':
-        this.mode = entry.to;
-        if (entry.activeAgent !== undefined) this.activeAgent = entry.activeAgent;
-        break;
       case 'run-started':
-        this.run = { workflowId: entry.workflowId, node: '', agent: null };
-        this.runs = runsWith(this.runs, entry);
-        break;
       case 'node-entered':
-        this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node, agent: entry.agent ?? null };
-        this.runs = runsWith(this.runs, entry);
-        break;
       case 'run-ended':
-        this.run = null;
         this.runs = runsWith(this.runs, entry);
         break;
       case 'agent-stopped':
@@ -201,6 +185,7 @@ export class Thread {
       case 'agent-dismissed':
         this.hired.delete(entry.agent);
         break;
+      case 'mode-entered':
       case 'forked':
       case 'team-changed':
         break;

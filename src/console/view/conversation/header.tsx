@@ -46,19 +46,19 @@ function PhaseChoice() {
   const here = useThread();
   if (!here) return null;
   const { id, thread } = here;
-  if (!isOperator.value) return <Setting name="Phase" value={thread.phase} />;
-  const known = phases.value.some(({ phase }) => phase === thread.phase);
+  if (!isOperator.value) return <Setting name="Phase" value={thread.floor.phase} />;
+  const known = phases.value.some(({ phase }) => phase === thread.floor.phase);
   return (
     <Choice
       name="Phase"
-      value={thread.phase}
+      value={thread.floor.phase}
       onChange={(event) => {
         const phase = event.currentTarget.value;
-        event.currentTarget.value = thread.phase; // until the log says so
+        event.currentTarget.value = thread.floor.phase; // until the log says so
         void attempt(() => requests.phase(id, { phase, ...sender() }));
       }}
     >
-      {!known && <option value={thread.phase}>{thread.phase}</option>}
+      {!known && <option value={thread.floor.phase}>{thread.floor.phase}</option>}
       {phases.value.map(({ phase, description }) => (
         <option key={phase} value={phase} title={description}>
           {phase}
@@ -72,7 +72,8 @@ function ModeChoice() {
   const here = useThread();
   if (!here) return null;
   const { id, thread } = here;
-  const now = thread.mode === 'run' ? `run ${thread.run?.workflowId ?? ''}`.trim() : thread.mode;
+  const now =
+    thread.floor.mode === 'run' ? `run ${thread.floor.run?.workflowId ?? ''}`.trim() : thread.floor.mode;
   if (!isOperator.value) return <Setting name="Mode" value={now} />;
   const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (

@@ -24,7 +24,7 @@ export function People() {
             id={here.id}
             state={here.thread.stateOf(slug)}
             isOneOfAll={isStopped}
-            hasFloor={here.thread.activeAgent === slug}
+            hasFloor={here.thread.floor.activeAgent === slug}
           />
         </li>
       ))}
