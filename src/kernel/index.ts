@@ -3,6 +3,7 @@
  *
  *   errors, schema-fault      errors for people; what is wrong with a value
  *   json, text, hidden        checks and display of untrusted text
+ *   linear-pattern            regular expressions of operators and strangers
  *   time, ids                 clocks, time limits, ids (injected, so that the core is pure)
  *   package                   the folder and the version of this package
  *   abort, mailbox            cancellation, release order, batching
@@ -34,6 +35,7 @@ export {
 } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { infinityAt, isJson, isShallow, jsonFault, MAX_DEPTH, readArguments } from './json.ts';
+export { type LinearPattern, linearPattern } from './linear-pattern.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
 export { isBareServer, refuseOtherPrefix, splitUrls, urlWithoutSecrets } from './nats-names.ts';
 export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';
@@ -67,6 +69,7 @@ export {
   inTime,
   isAtLeast,
   isOverdue,
+  isTimeout,
   MAX_TIMER_MS,
   monotonicClock,
   systemClock,

@@ -94,7 +94,7 @@ function runOnce<Result>(work: () => Result, timeoutMs: number): Result {
 }
 
 /** The error is of the other context, so it is not an `instanceof Error` here. */
-function isTimeout(error: unknown): boolean {
+export function isTimeout(error: unknown): boolean {
   return (
     typeof error === 'object' &&
     error !== null &&

@@ -110,6 +110,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   pino: ['cli'],
   'pino-pretty': ['cli'],
   preact: ['console'],
+  re2js: ['kernel'],
   'shell-quote': ['conversation/tools'],
   ulid: ['kernel'],
   yaml: ['config', 'models/scripted'],

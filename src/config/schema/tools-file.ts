@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isConversationTool, SLUG_PATTERN, TOOL_NAME_OR_PATTERN } from '../../conversation/index.ts';
+import { linearPattern, messageOf } from '../../kernel/index.ts';
 
 /** The section `tools` of `parley.yaml` (`schema.ts`). */
 
@@ -45,7 +46,10 @@ const externalTool = toolName.refine((name) => !isConversationTool(name), {
     'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
 });
 
-const pattern = z.string().refine(isRegularExpression, 'a regular expression');
+const pattern = z.string().superRefine((source, context) => {
+  const fault = patternFault(source);
+  if (fault !== null) context.addIssue({ code: 'custom', message: `a regular expression ${fault}` });
+});
 
 const policyRule = z
   .strictObject({
@@ -56,13 +60,15 @@ const policyRule = z
     match: z
       .record(z.string(), pattern)
       .optional()
-      .describe('By argument, a regular expression. With allow: true it must match the whole argument: ^…$'),
+      .describe(
+        'By argument, a regular expression without lookahead and backreferences. With allow: true it must match the whole argument: ^…$',
+      ),
     allow: z.boolean().describe('true: the call runs without approval. false: the call is refused'),
   })
   .superRefine(({ allow, match = {} }, context) => {
     for (const [argument, source] of allow ? Object.entries(match) : []) {
       const whole = wholePattern(source);
-      if (whole === source || !isRegularExpression(source)) continue;
+      if (whole === source || patternFault(source) !== null) continue;
       const message = `a pattern of the whole argument where allow is true, such as ${whole}`;
       context.addIssue({ code: 'custom', path: ['match', argument], message });
     }
@@ -106,12 +112,16 @@ export const tools = z.strictObject({
  * that begins with `a`.
  */
 
-function isRegularExpression(source: string): boolean {
+/** Null: it can be matched. Else what is wrong, for `a regular expression …`. */
+function patternFault(source: string): string | null {
   try {
-    new RegExp(source, 'u');
-    return true;
-  } catch {
-    return false; // the constructor throws on a syntax error only
+    linearPattern(source);
+    return null;
+  } catch (error) {
+    const isLinear = error instanceof SyntaxError; // of JavaScript: no regular expression at all
+    return isLinear
+      ? `(${messageOf(error)})`
+      : `without lookahead, backreferences and repeats above 1000 (${messageOf(error)})`;
   }
 }
 

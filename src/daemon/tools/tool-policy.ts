@@ -1,7 +1,7 @@
 import type { ResolvedPath, Ruling, ToolAvailability, ToolDefinition, ToolRisk } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { commandsIn, coversTool, forTool, plainCommand } from '../../conversation/index.ts';
-import { foldPath, inTime } from '../../kernel/index.ts';
+import { foldPath, type LinearPattern, linearPattern } from '../../kernel/index.ts';
 
 /** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 
@@ -28,13 +28,13 @@ export function availabilityOf(config: Config, agent: string, tool: ToolDefiniti
 type Rule = ToolAvailability['rules'][number];
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** `unknown`: the match was interrupted. `hidden`: the command may contain invisible ones. */
+/** `unknown`: the value cannot be read. `hidden`: the command may contain invisible ones. */
 type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
 
 /**
  * The ruling on a call with these arguments: the first matching rule decides. `place`: the resolved path.
  *
- * POLICY-1  If a match is unknown, the call is not allowed. A forbid rule whose match was interrupted counts as matching.
+ * POLICY-1  If a match is unknown, the call is not allowed. A forbid rule whose match is unknown counts as matching.
  * POLICY-2  An allow rule matches a path if it matches the path as written and as resolved; a forbid rule if it matches
  *           either. A path that differs from a forbidden one only in case or Unicode form is forbidden too.
  * POLICY-3  A call that writes to a protected path, or reads one that may hold secrets, is allowed only by a rule whose
@@ -65,8 +65,19 @@ function isGuarded(
   return place.protectedBy.some((name) => !named.includes(name));
 }
 
-/** For all patterns of one rule: much more than a sound pattern needs. */
-const MATCH_MS = 250;
+/** Compiling takes longer than matching. The patterns are those of the configuration. */
+const compiled = new Map<string, LinearPattern>();
+const MAX_COMPILED = 1_000;
+
+function patternOf(source: string, flags: '' | 'i' = ''): LinearPattern {
+  const key = `${flags}/${source}`;
+  const known = compiled.get(key);
+  if (known) return known;
+  if (compiled.size >= MAX_COMPILED) compiled.clear();
+  const pattern = linearPattern(source, { ignoreCase: flags === 'i' });
+  compiled.set(key, pattern);
+  return pattern;
+}
 
 function fitOf(
   rule: Rule,
@@ -75,27 +86,25 @@ function fitOf(
   place: ResolvedPath | undefined,
 ): Fit {
   try {
-    return inTime(() => {
-      const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {
-        const kind = availability.subject?.argument === key ? availability.subject.kind : null;
-        const byDefault = kind === 'path' ? place?.path : undefined;
-        const value = Object.hasOwn(given, key) ? given[key] : byDefault;
-        if (typeof value !== 'string') return fitOfNoText(rule.ruling, pattern, value);
-        if (kind === 'path') return fitOfPath(rule.ruling, pattern, value, place?.path ?? value);
-        if (kind === 'command') return fitOfCommand(rule.ruling, pattern, value);
-        return new RegExp(pattern, 'u').test(value) ? 'yes' : 'no';
-      });
-      return fits.find((fit) => fit === 'no') ?? fits.find((fit) => fit === 'hidden') ?? 'yes';
-    }, MATCH_MS);
+    const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {
+      const kind = availability.subject?.argument === key ? availability.subject.kind : null;
+      const byDefault = kind === 'path' ? place?.path : undefined;
+      const value = Object.hasOwn(given, key) ? given[key] : byDefault;
+      if (typeof value !== 'string') return fitOfNoText(rule.ruling, pattern, value);
+      if (kind === 'path') return fitOfPath(rule.ruling, pattern, value, place?.path ?? value);
+      if (kind === 'command') return fitOfCommand(rule.ruling, pattern, value);
+      return patternOf(pattern).test(value) ? 'yes' : 'no';
+    });
+    return fits.find((fit) => fit === 'no') ?? fits.find((fit) => fit === 'hidden') ?? 'yes';
   } catch {
-    return 'unknown'; // out of time or out of stack
+    return 'unknown'; // out of stack
   }
 }
 
 /** POLICY-4 */
 function fitOfNoText(ruling: Ruling, pattern: string, value: unknown): Fit {
   if (ruling !== 'forbidden' || value === undefined) return 'no';
-  const exact = new RegExp(pattern, 'u');
+  const exact = patternOf(pattern);
   return [JSON.stringify(value), ...valuesIn(value)].some((text) => exact.test(text)) ? 'yes' : 'no';
 }
 
@@ -106,11 +115,11 @@ function valuesIn(value: unknown): string[] {
 
 /** POLICY-2. A folder is tried with a slash after it as well. */
 function fitOfPath(ruling: Ruling, pattern: string, written: string, led: string): Fit {
-  const exact = new RegExp(pattern, 'u');
-  const folded = new RegExp(pattern.normalize('NFC'), 'iu');
+  const exact = patternOf(pattern);
+  const folded = patternOf(pattern.normalize('NFC'), 'i');
   const leads = [led, `${led}/`];
   if (ruling === 'runs') {
-    // Folded too, for what the pattern leaves out: `(?!secret/)`.
+    // Folded too, for what the pattern leaves out: `[^.]`, `(?<!secret)`.
     const isFit =
       exact.test(written) && leads.some((path) => exact.test(path) && folded.test(foldPath(path)));
     return isFit ? 'yes' : 'no';
@@ -120,7 +129,7 @@ function fitOfPath(ruling: Ruling, pattern: string, written: string, led: string
 }
 
 function fitOfCommand(ruling: Ruling, pattern: string, text: string): Fit {
-  const exact = new RegExp(pattern, 'u');
+  const exact = patternOf(pattern);
   if (ruling === 'runs') {
     const plain = plainCommand(text);
     return plain !== null && exact.test(plain) ? 'yes' : 'no';

@@ -1,5 +1,5 @@
 import type { AnsweredCall, Model, ModelDelta, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
-import { sleep as realSleep } from '../../kernel/index.ts';
+import { inTime, isTimeout, sleep as realSleep } from '../../kernel/index.ts';
 import { type Choice, choose } from './choose.ts';
 import { loadScript } from './load.ts';
 import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
@@ -40,7 +40,8 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
 
   return {
     async call(request, { signal, onDelta }) {
-      const choice = choose(script, request, errors.get(request.hash) ?? 0);
+      const choice = chooseInTime(script, request, errors.get(request.hash) ?? 0);
+      if (choice === 'late') return failed('TIMEOUT', TOO_SLOW, false, '');
       if (choice === null) return noRule(script, request);
       const streamed = await streamAnswer(choice, { signal, onDelta, sleep });
       if (signal.aborted) return { kind: 'aborted', partial: { content: streamed.text, reasoning: '' } };
@@ -52,6 +53,19 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
       return failed(code, message, isRetryable(code, error.status) && streamed.text === '', streamed.text);
     },
   };
+}
+
+const CHOOSE_MS = 1_000;
+const TOO_SLOW = `The script needs more than ${CHOOSE_MS} ms to find its rule. Check the regular expressions of its rules: some backtrack.`;
+
+/** An expression of the script is matched with texts of strangers, and can backtrack. Choosing changes nothing. */
+function chooseInTime(script: Script, request: ModelRequest, errorsBefore: number): Choice | null | 'late' {
+  try {
+    return inTime(() => choose(script, request, errorsBefore), CHOOSE_MS);
+  } catch (error) {
+    if (isTimeout(error)) return 'late';
+    throw error;
+  }
 }
 
 interface StreamedAnswer {

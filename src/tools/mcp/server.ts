@@ -1,6 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
+import { CheckBudget } from './arguments.ts';
 import { Connection, type Link, MOST_PAGES } from './connection.ts';
 import { callFailure, unavailable } from './failure.ts';
 import type { Reason } from './reason.ts';
@@ -67,6 +68,7 @@ export interface ServerCall {
 
 export class McpServer {
   readonly #options: ServerOptions;
+  readonly checks: CheckBudget;
   readonly #stop = new AbortController();
   readonly #waiting = new Set<() => void>();
   #state: State = { kind: 'connecting', tools: [] };
@@ -74,6 +76,7 @@ export class McpServer {
 
   constructor(options: ServerOptions) {
     this.#options = options;
+    this.checks = new CheckBudget(options.elapsed);
   }
 
   get name(): string {

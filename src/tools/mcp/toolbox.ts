@@ -159,7 +159,7 @@ function offersOf(owner: McpServer): OfferedTool[] {
     server: owner.name,
     tool: listed.name,
     owner,
-    check: argumentsCheck(listed.inputSchema),
+    check: argumentsCheck(listed.inputSchema, owner.checks),
     listed,
   }));
 }

@@ -190,6 +190,11 @@ describe('problems of a configuration', () => {
       'a regular expression',
     ],
     [
+      'tools: { policy: [ { tool: shell, allow: true, match: { command: "^(?!rm).*$" } } ] }',
+      'tools.policy[0].match.command',
+      'without lookahead, backreferences and repeats above 1000',
+    ],
+    [
       'tools: { policy: [ { tool: handoff, allow: false } ] }',
       'tools.policy[0].tool',
       'a tool that acts on the world',

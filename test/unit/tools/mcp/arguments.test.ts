@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { argumentsCheck, wireParameters } from '../../../../src/tools/mcp/arguments.ts';
+import {
+  CheckBudget,
+  argumentsCheck as checkOf,
+  wireParameters,
+} from '../../../../src/tools/mcp/arguments.ts';
 import { reasonFor } from '../../../../src/tools/mcp/reason.ts';
+
+const argumentsCheck = (
+  schema: Readonly<Record<string, unknown>>,
+  budget = new CheckBudget(() => performance.now()),
+) => checkOf(schema, budget);
 
 describe('the arguments of an MCP call', () => {
   const schema = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] };
@@ -22,11 +31,42 @@ describe('the arguments of an MCP call', () => {
     expect(check('text')).not.toBeNull();
   });
 
-  it('arguments are passed to the server unchecked when the check would take too long', () => {
+  it('a hostile pattern that backtracks costs no time, and is checked', () => {
     const text = { type: 'string', pattern: '^(a+)+$' };
-    const check = argumentsCheck({ type: 'object', properties: { text, path: { type: 'string' } } });
-    expect(check({ text: `${'a'.repeat(34)}!` })).toBeNull();
-    expect(check({ text: 'b' })).toContain('arguments/text must match pattern');
+    const schema = {
+      type: 'object',
+      properties: { text },
+      patternProperties: { '^(b+)+$': { type: 'string' } },
+    };
+    const started = performance.now();
+    for (let call = 0; call < 40; call += 1) {
+      const check = argumentsCheck(schema);
+      expect(check({ text: `${'a'.repeat(50_000)}!` })).toContain('arguments/text must match pattern');
+      expect(check({ [`${'b'.repeat(100)}!`]: 1, bb: 1 })).toBe('arguments/bb must be string');
+    }
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  it('a pattern that cannot be matched in linear time is left to the server, whatever is around it', () => {
+    const text = { not: { type: 'string', pattern: '^(?=x)x$' } };
+    expect(argumentsCheck({ type: 'object', properties: { text } })({ text: 'y' })).toBeNull();
+    expect(argumentsCheck({ type: 'object', properties: { text } })({ text: 'x' })).toBeNull();
+  });
+
+  it('all checks of a hostile server share one budget, which the schemas of 40 calls cannot exceed', () => {
+    const budget = new CheckBudget(() => performance.now());
+    // Each level is checked twice as often as the one above it.
+    const node = { anyOf: [{ $ref: '#/$defs/n' }, { $ref: '#/$defs/n' }] };
+    const schema = {
+      type: 'object',
+      properties: { a: { $ref: '#/$defs/n' } },
+      $defs: { n: { type: 'object', properties: { a: node }, required: ['z'] } },
+    };
+    const deep = JSON.parse(`${'{"a":'.repeat(60)}1${'}'.repeat(60)}`);
+    const started = performance.now();
+    for (let call = 0; call < 40; call += 1) expect(argumentsCheck(schema, budget)(deep)).toBeNull();
+    expect(performance.now() - started).toBeLessThan(5_000); // five times half a second at worst, on a busy machine
+    expect(argumentsCheck({ type: 'object', required: ['path'] }, budget)({})).toBeNull();
   });
 
   it('arguments are passed to the server unchecked when they are nested too deeply', () => {
