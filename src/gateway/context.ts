@@ -10,6 +10,8 @@ export interface RouteContext {
   readonly wire: Wire;
   /** Limit of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;
+  /** The same, where a client sends a whole history. */
+  readonly maxHistoryBytes: number;
   readonly version: string;
   readonly newId: () => string;
   /** Called with bugs; refusals are not reported. */

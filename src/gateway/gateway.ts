@@ -29,6 +29,7 @@ export interface GatewayOptions {
   readonly ownToken: string | null;
   readonly known: KnownHosts;
   readonly maxBodyBytes: number;
+  readonly maxHistoryBytes: number;
   /** Per caller. */
   readonly requestsPerSecond: number;
   /** Maximum of open event streams and waiting requests: in all, and per caller. */

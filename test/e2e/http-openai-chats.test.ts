@@ -203,20 +203,68 @@ describe('chats over `/v1`', () => {
     expect(await postsIn(first.conversation)).toEqual(['retried']);
   });
 
-  it('a failed answer is an error, and the same request again is a new attempt in the same conversation', async () => {
-    const headers: Record<string, string>[] = [
-      {},
-      { 'x-parley-conversation': 'fails' },
-      { 'idempotency-key': 'k-2' },
+  it('a failed answer is a lasting error, and the same request gets it again without another post or model call', async () => {
+    const history = [user('before'), assistant('other'), user('try')];
+    const ways: [Message[], Record<string, string>][] = [
+      [[user('try')], {}],
+      [[user('try')], { 'x-parley-conversation': 'fails' }],
+      [[user('try')], { 'idempotency-key': 'k-2' }],
+      [history, {}],
     ];
-    for (const more of headers) {
-      handler = () => ({ status: 400, body: { error: { message: 'out of order' } } });
-      await expect(chat([user('try')], {}, more)).rejects.toMatchObject({ status: 502 });
+    for (const [place, [messages, headers]] of ways.entries()) {
+      handler = () => ({ status: 503, body: { error: { message: 'out of order' } } });
+      const before = provider.requests.length;
+      const who = { user: `repeats-${place}` };
+      for (const more of [{}, {}, RETRY, {}]) {
+        const failed = await chat(messages, who, { ...headers, ...more }).catch((error: unknown) => error);
+        expect(failed).toMatchObject({ status: 400, type: 'agent_error', code: 'AGENT_FAILED', param: null });
+      }
+      expect(provider.requests.length).toBe(before + 1);
       handler = echo;
-      const { text, conversation } = await chat([user('try')], {}, { ...RETRY, ...more });
-      expect(text).toMatch(/: try$/);
-      expect(await postsIn(conversation)).toEqual(['try', 'try']);
+      const named = { ...headers, 'idempotency-key': `again-${place}` };
+      const again = await chat(messages, who, named);
+      expect(again.text).toMatch(/: try$/);
+      const other = [...messages.slice(0, -1), user('another')];
+      expect((await chat(other, who, headers)).text).toMatch(/: another$/);
     }
+    expect(await postsIn('fails')).toEqual(['try', 'try', 'another']);
+  });
+
+  it('a stream that fails ends with an event with the same error', async () => {
+    handler = () => ({ status: 400, body: { error: { message: 'out of order' } } });
+    const body = { model: 'pm', messages: [user('stream it')], stream: true as const };
+    const read = async () => {
+      for await (const _ of await openai.chat.completions.create(body));
+    };
+    for (const _ of [1, 2]) {
+      const failed = await read().catch((error: unknown) => error);
+      expect(failed).toMatchObject({ type: 'agent_error', code: 'AGENT_FAILED' });
+    }
+  });
+
+  it('fields that are not used are named in a header, and calls without content are taken', async () => {
+    handler = echo;
+    const call = { id: 'x', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
+    const { data, response } = await openai.chat.completions
+      .create({
+        model: 'pm',
+        messages: [
+          user('see'),
+          { role: 'assistant', tool_calls: [call] },
+          { role: 'tool', tool_call_id: 'x', content: 'seen' },
+          user('so?'),
+        ],
+        ...{ temperature: 0, stop: ['x'], seed: 7, logprobs: true, tools: [], n: 1, store: null },
+      })
+      .withResponse();
+    expect(data.choices[0]?.message.content).toBe('4: so?');
+    expect(response.headers.get('x-parley-unused')).toBe('temperature, stop, seed, logprobs');
+  });
+
+  it('a history of more than 1 MiB is taken', async () => {
+    handler = ({ json }) => ({ text: `${json.messages?.length}` });
+    const long = Array.from({ length: 40 }, (_, place) => user(`${place} ${'x'.repeat(40_000)}`));
+    expect((await chat([...long, user('and?')])).text).toMatch(/^\d+$/);
   });
 
   it.each([false, true])(

@@ -160,7 +160,9 @@ describe('the package `openai`', () => {
 
   it('the OpenAI client gets the failure of an agent before and during the text', async () => {
     await expect(say('fail')).rejects.toMatchObject({
-      status: 502,
+      status: 400,
+      type: 'agent_error',
+      code: 'AGENT_FAILED',
       message: expect.stringContaining('out of order'),
     });
     await expect(streamed('fail', { user: 'another' })).rejects.toBeInstanceOf(OpenAI.APIError);
@@ -183,11 +185,18 @@ describe('the package `openai`', () => {
     ],
     ['tools of its own', { tools: [{ type: 'function', function: { name: 'f' } }] }, 400, 'BAD_REQUEST'],
     ['several answers', { n: 2 }, 400, 'BAD_REQUEST'],
+    ['an answer as sound', { audio: { voice: 'x', format: 'wav' } }, 400, 'BAD_REQUEST'],
+    ['a search of its own', { web_search_options: {} }, 400, 'BAD_REQUEST'],
     ['a form of the answer', { response_format: { type: 'json_object' } }, 400, 'BAD_REQUEST'],
     ['an empty text', { messages: [{ role: 'user', content: ' ' }] }, 400, 'EMPTY_CONTENT'],
     ['an invisible text', { messages: [{ role: 'user', content: '\u2060\u3164' }] }, 400, 'EMPTY_CONTENT'],
   ])('the OpenAI client gets an error for %s', async (_, more, status, code) => {
     const body = { model: 'parley', messages: [user('Hello')], ...more };
-    await expect(openai.chat.completions.create(body)).rejects.toMatchObject({ status, code });
+    const refused = await openai.chat.completions.create(body).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ status, code, type: 'invalid_request_error' });
+    const [field = ''] = Object.keys(more);
+    const isOfField =
+      code === 'EMPTY_CONTENT' || String((refused as { param?: string }).param).startsWith(field);
+    expect(isOfField).toBe(true);
   });
 });

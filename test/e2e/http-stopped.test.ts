@@ -47,7 +47,7 @@ describe('a message to stopped agents', () => {
         { 'x-parley-conversation': conversation, 'idempotency-key': 'once' },
       );
     const answer = await ask('v1');
-    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([409, 'false']);
+    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([400, 'false']);
     expect(await answer.json()).toMatchObject({
       error: { code: 'AGENT_STOPPED', message: expect.stringContaining(noticeIn('v1')) },
     });

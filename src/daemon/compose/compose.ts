@@ -233,6 +233,8 @@ export function composeRemoteModel(
 
 /** The default payload limit of the broker. */
 const MAX_BODY_BYTES = 1_048_576;
+/** Of a request at `/v1` or of AG-UI, which brings all messages. Only the last ones are posted. */
+const MAX_HISTORY_BYTES = 16_777_216;
 
 /** Proxies close a connection that is idle for one minute. */
 const HEARTBEAT_MS = 15_000;
@@ -255,6 +257,7 @@ export async function composeGateway(config: Config, log: Log, own?: HttpToken):
     ownToken: own?.secret.reveal() ?? null,
     known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
     maxBodyBytes: MAX_BODY_BYTES,
+    maxHistoryBytes: MAX_HISTORY_BYTES,
     requestsPerSecond: http.requestsPerSecond,
     readers: http.readers,
     readersPerCaller: http.readersPerCaller,

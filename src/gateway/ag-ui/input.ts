@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { fieldFault, ParleyError, shown } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
+import { isEmpty } from '../unused.ts';
 
 /**
  * Reads a `RunAgentInput`.
@@ -115,11 +116,6 @@ function unusedOf(given: Given): string[] {
     ...own.filter((key) => !OWN_STATE.has(key)).map((key) => `state.${key}`),
     ...roles.map((role) => `messages of the role ${role}`),
   ];
-}
-
-function isEmpty(value: unknown): boolean {
-  if (value === null || value === undefined || value === '') return true;
-  return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
 function textOf(message: { readonly id: string; readonly content?: unknown }): string {

@@ -5,6 +5,7 @@ import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { jsonBody } from '../rest/handlers.ts';
+import { UNUSED_HEADER, unusedHeader } from '../unused.ts';
 import { begin, type RunCaller } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
 import { addressedBy } from './interrupts.ts';
@@ -32,7 +33,7 @@ async function run(
 ): Promise<Response> {
   const { identity } = context.var;
   requireRole(identity, 'read');
-  const input = readRunInput(await jsonBody(context, routes));
+  const input = readRunInput(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }));
   requireRoles(identity, input);
   const { runFrames } = await import('./frames.ts'); // with the protocol's packages, which a start does not load
   const daemon = routes.daemon();
@@ -57,13 +58,8 @@ async function run(
     },
   });
   response.headers.set('x-parley-conversation', input.conversation);
-  if (input.unused.length > 0) response.headers.set('x-parley-unused', headerText(input.unused.join(', ')));
+  if (input.unused.length > 0) response.headers.set(UNUSED_HEADER, unusedHeader(input.unused));
   return response;
-}
-
-/** Field names come from the application; a header allows only printable ASCII. */
-function headerText(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 1_000);
 }
 
 function requireRoles(identity: Identity, { posts, resume }: RunInput): void {

@@ -1,8 +1,13 @@
 import type { Usage } from '../../conversation/index.ts';
-import { ParleyError, type Refusal } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type { Said } from './reply.ts';
 
-/** A reply as one completion or as a stream. */
+/**
+ * A reply as one completion or as a stream.
+ *
+ * COMPLETIONS-1 A failure that is in the log is lasting: the same request gets it again (PICK-4), so it is a 400. What was not
+ *               accepted, or not answered because the daemon stops, is a 429 or 503 with `retry-after`.
+ */
 
 export interface Completion {
   readonly id: string;
@@ -37,7 +42,8 @@ export class Whole {
     let content = '';
     return (said) => {
       if (said.kind === 'text') content += said.text;
-      else if (said.kind === 'failed') this.fail(failureOf(said.refusal));
+      else if (said.kind === 'failed')
+        this.fail(new ParleyError(said.refusal.code, said.refusal.message, said.refusal));
       else this.#resolve(whole(completion, content, said.reason, said.usage));
     };
   }
@@ -85,7 +91,7 @@ export function createStream(
   };
   const fail = ({ code, message, hint }: ParleyError) => {
     if (!controller) return;
-    event({ error: errorBody({ code, message, hint }, 500) });
+    event({ error: errorBody({ code, message, hint }, IN_LOG.has(code) ? 400 : 503) });
     end();
   };
   const body = new ReadableStream<Uint8Array>({
@@ -100,7 +106,8 @@ export function createStream(
   });
   const onSaid = (said: Said) => {
     if (said.kind === 'text') return void (controller && chunk({ content: said.text }, null));
-    if (said.kind === 'failed') return fail(failureOf(said.refusal));
+    if (said.kind === 'failed')
+      return fail(new ParleyError(said.refusal.code, said.refusal.message, said.refusal));
     if (!controller) return;
     chunk({}, said.reason);
     if (includeUsage && said.usage) {
@@ -112,31 +119,24 @@ export function createStream(
   return { body, onSaid, fail };
 }
 
-/** Errors that a person must fix before a retry can succeed. */
-const LASTING: ReadonlySet<string> = new Set([
-  'BAD_REQUEST',
-  'CONTEXT_STILL_TOO_LARGE',
-  'CONTEXT_TOO_LONG',
-  'NOT_FOUND',
-  'REDIRECTED',
-  'UNAUTHORIZED',
-]);
+/** The outcome of a request, as its conversation records it. */
+const IN_LOG: ReadonlySet<string> = new Set(['AGENT_FAILED', 'AGENT_STOPPED', 'LIMIT_REACHED']);
 
-/** The agent's model failed, as the log records. Repeating the request is a new attempt. */
-function failureOf({ code, message, hint }: Refusal): ParleyError {
-  if (code === 'AGENT_STOPPED') return new ParleyError(code, message, { hint });
-  const again = LASTING.has(code) ? '' : '; send the request again for another attempt';
-  return new ParleyError('AGENT_FAILED', `${code}: ${message}`, { hint: `the log has the details${again}` });
+export interface Refused {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string | undefined;
+  /** The refused field of the request. */
+  readonly param?: string | null;
 }
 
-export function errorBody(
-  { code, message, hint }: Refusal & { hint?: string | undefined },
-  status: number,
-): object {
+export function errorBody(refused: Refused, status: number): object {
+  const { code, message, hint, param = null } = refused;
+  const type = TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
   return {
     message: hint ? `${message} (${hint})` : message,
-    type: TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
-    param: null,
+    type: IN_LOG.has(code) ? 'agent_error' : type,
+    param: code === 'MODEL_NOT_FOUND' ? 'model' : param,
     code: code === 'MODEL_NOT_FOUND' ? 'model_not_found' : code,
   };
 }

@@ -15,8 +15,8 @@ import { type ChatRequest, digest, digestOf, type Past, plainText } from './requ
  *         proves that `/v1` made it for this caller: conversations that others begin under ids like it take no place.
  * PICK-3  Else a new one, which begins with the history of the request.
  * PICK-4  The same request is a repetition, posted once, if it has the idempotency key of the first one; if the client
- *         says that it is a retry, and the first one did not fail; or, with a history, while the first one is answered.
- *         A repetition of what failed is a new attempt in the same conversation.
+ *         says that it is a retry; with a history, while the first one is answered; or, in the first minutes after the
+ *         first one failed, always: clients repeat what fails. Later it is a new attempt in the same conversation.
  * PICK-5  Daemons that share the work do not wait for one another. What may be a repetition has ids that follow from the
  *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
  * PICK-6  Only posts of this caller count, in every log: an id can be read and used by others, and so can `meta.chat`.
@@ -43,38 +43,56 @@ export interface ChatMeta {
 
 /** Maximum of candidate conversations that are read, newest first. */
 const MOST_CANDIDATES = 100;
+/** Of those that may be repeated without a history. */
+const MOST_REPEATED = 5;
 const SEAL_LENGTH = 16;
 const PAGE = 1_000;
+/** PICK-4. Clients give up before: the most patient ones repeat for two minutes. */
+const REPEATED_MS = 300_000;
 
-export async function pick(daemon: GatewayPort, request: ChatRequest, newId: () => string): Promise<Picked> {
+interface PickContext {
+  readonly newId: () => string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export async function pick(daemon: GatewayPort, request: ChatRequest, context: PickContext): Promise<Picked> {
+  const { newId } = context;
   const { conversation, history, key } = request;
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
-    return { conversation: place, id: postId(place, tail, request, newId), seed, tail };
+    return { conversation: place, id: postId(place, tail, request, context), seed, tail };
   };
   if (conversation !== null) {
     const tail = await tailOf(daemon, conversation);
     const isNew = tail === null || tail.every(({ type }) => type === 'claim');
     return isNew ? at(conversation, [], history) : at(conversation, tail, []); // PICK-1
   }
-  if (beginsChat(request)) return at(sealed(request, newId()), [], history);
   const found = await conversationsOf(daemon, request);
+  if (beginsChat(request)) {
+    const recent = found.filter(({ updatedAt }) => isRecent(updatedAt, context)).slice(-MOST_REPEATED);
+    for (const candidate of recent.reverse()) {
+      const tail = await tailOf(daemon, candidate.id);
+      if (tail !== null && repeatedIn(tail, request, context)) return at(candidate.id, tail, []); // PICK-4
+    }
+    return at(sealed(request, newId()), [], history);
+  }
   const named = key === null ? [] : [sealed(request, key)];
-  for (const candidate of new Set([...named, ...found.slice(-MOST_CANDIDATES).reverse()])) {
+  for (const candidate of new Set([...named, ...found.map(({ id }) => id).reverse()])) {
     const tail = await tailOf(daemon, candidate);
     if (tail === null) continue;
-    if (repeatedIn(tail, request) || isContinuedBy(tail, request)) return at(candidate, tail, []); // PICK-2
+    if (repeatedIn(tail, request, context) || isContinuedBy(tail, request)) return at(candidate, tail, []); // PICK-2
   }
   if (key !== null) {
     const place = sealed(request, key);
     return at(place, (await tailOf(daemon, place)) ?? [], history);
   }
   const own = `${digest([request.model, digestOf(history), request.content])}-`;
-  const tried = found.map((id) => restOf(request, id)).filter((rest) => rest.startsWith(own));
+  const tried = found.map(({ id }) => restOf(request, id)).filter((rest) => rest.startsWith(own));
   for (let attempt = Math.max(0, ...tried.map((rest) => Number(rest.slice(own.length)))); ; attempt++) {
     const place = sealed(request, `${own}${attempt}`);
     const tail = (await tailOf(daemon, place)) ?? [];
     if (tail.every(isBeforeAnyPost)) return at(place, [], history); // PICK-3
-    if (repeatedIn(tail, request)) return at(place, tail, []);
+    if (repeatedIn(tail, request, context)) return at(place, tail, []);
   }
 }
 
@@ -83,11 +101,11 @@ function postId(
   conversation: string,
   tail: readonly Entry[],
   request: ChatRequest,
-  newId: () => string,
+  context: PickContext,
 ): string {
-  const repeats = repeatedIn(tail, request);
+  const repeats = repeatedIn(tail, request, context);
   if (repeats !== null) return repeats.id;
-  if (beginsChat(request)) return `chat-${newId()}`;
+  if (beginsChat(request)) return `chat-${context.newId()}`;
   const { key, model, caller, history, content } = request;
   const before = tail[newestPlace(tail, request, key)]?.id ?? tail[0]?.index ?? 0;
   return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content])}`;
@@ -123,8 +141,12 @@ interface Row {
   readonly updatedAt: string;
 }
 
-/** Those with the seal, in the order of their last change. */
-async function conversationsOf(daemon: GatewayPort, request: ChatRequest): Promise<string[]> {
+function isRecent(time: string, { now }: PickContext): boolean {
+  return Date.parse(time) > now - REPEATED_MS;
+}
+
+/** The newest ones with the seal, in the order of their last change. */
+async function conversationsOf(daemon: GatewayPort, request: ChatRequest): Promise<Row[]> {
   const prefix = prefixOf(request);
   const found: Row[] = [];
   for (let after: string | null = prefix; after !== null; ) {
@@ -136,7 +158,7 @@ async function conversationsOf(daemon: GatewayPort, request: ChatRequest): Promi
     found.push(...own.filter(({ id }) => id === sealed(request, restOf(request, id))));
     after = own.length === page.conversations.length ? page.next : null;
   }
-  return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1)).map(({ id }) => id);
+  return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1)).slice(-MOST_CANDIDATES);
 }
 
 /** Null: there is no such conversation. */
@@ -151,14 +173,16 @@ async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[
 }
 
 /** PICK-4 */
-function repeatedIn(tail: readonly Entry[], request: ChatRequest): MessageEntry | null {
+function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickContext): MessageEntry | null {
   const exchange = newestExchange(tail, request, request.key);
-  if (!exchange || exchange.failed) return null;
-  const { post, meta, isOver } = exchange;
+  if (!exchange) return null;
+  const { post, meta, isOver, failed } = exchange;
   if (post.content !== request.content || meta.model !== request.model) return null;
   if (meta.key !== undefined && meta.key === request.key) return post;
   if (request.key !== null || meta.history !== digestOf(request.history)) return null;
-  return request.isRetry || (!isOver && request.history.length > 0) ? post : null;
+  const ended = tail.findLast(({ type }) => type === 'turn-ended')?.createdAt ?? post.createdAt;
+  if (request.isRetry || (failed && isRecent(ended, context))) return post;
+  return !isOver && request.history.length > 0 ? post : null;
 }
 
 function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {

@@ -24,6 +24,8 @@ import { failureOf } from '../progress/utterances.ts';
  * REPLY-2 One message at a time: messages of a second agent wait until the first agent's message is complete.
  * REPLY-3 It ends when no work is outstanding or only a person can continue: then it ends with the open question, or fails
  *    if all agents are stopped. With one addressed agent, it ends with that agent's turn.
+ * REPLY-4 It is never empty without a reason: a limit or a stop is a failure, or after some text a sentence; an agent that ends
+ *    its turn without text is named.
  */
 
 export type Said =
@@ -56,6 +58,12 @@ export class Reply {
   #speaking: Speaking | null = null;
   #firstSpeaker: string | null = null;
   #failure: Refusal | null = null;
+  /** Why the newest turn that ended did not complete; null: it did. */
+  #cut: Refusal | null = null;
+  /** By turn: the newest limit that it reached. */
+  readonly #limits = new Map<string, string>();
+  /** What is said if no agent says anything. */
+  #silence = 'The turn ended without a text.';
   #reason: Reason = 'stop';
   readonly #stopped: Stopped | null;
   #isOver = false;
@@ -78,7 +86,9 @@ export class Reply {
     }
     this.#watch.addOutstanding(index, agents);
     this.#watch.markStopped(stopped?.agents ?? []);
-    if (agents.length === 0) this.#finish();
+    if (agents.length > 0) return;
+    this.#silence = 'No agent answers this message.';
+    this.#finish();
   }
 
   get isOver(): boolean {
@@ -126,7 +136,11 @@ export class Reply {
     const taken = turnInputOf(entry);
     if (taken) this.#begin(taken);
     else if (entry.type === 'message') this.#message(entry);
-    else if (entry.type === 'turn-ended' && this.#turns.has(entry.turnId)) this.#turnEnded(entry);
+    else if (!this.#turns.has(entry.turnId ?? '')) {
+      // not part of the reply
+    } else if (entry.type === 'limit-reached') this.#limits.set(entry.turnId ?? '', entry.content);
+    else if (entry.type === 'handoff') this.#silence = `Handed over to ${entry.to}.`;
+    else if (entry.type === 'turn-ended') this.#turnEnded(entry);
     if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // REPLY-3
   }
 
@@ -178,17 +192,38 @@ export class Reply {
   #failed(entry: MessageEntry): string {
     const { partial, refusal } = failureOf(entry.content);
     // Cut before any text: the protocol reports that as a finish reason, not as an error.
-    this.#failure = cutBy(entry.finishReason) ? null : refusal;
+    this.#failure = cutBy(entry.finishReason) ? null : agentFailed(refusal);
     return partial;
   }
 
   #turnEnded(entry: EntryOf<'turn-ended'>): void {
     if (entry.outcome === 'waiting') return;
+    this.#cut = this.#cutOf(entry);
     if (entry.outcome === 'limited') this.#reason = 'length';
     if (entry.outcome !== 'failed') this.#failure = null;
     if (entry.outcome === 'failed' && this.#reason === 'stop')
-      this.#failure ??= refusal('TURN_FAILED', `the turn of ${entry.agent} failed`);
+      this.#failure ??= agentFailed(refusal('TURN_FAILED', `the turn of ${entry.agent} failed`));
     if (this.#agent !== null) this.#finish();
+  }
+
+  #cutOf({ agent, turnId, outcome }: EntryOf<'turn-ended'>): Refusal | null {
+    if (outcome === 'aborted')
+      return refusal('AGENT_STOPPED', `the turn of ${agent} was stopped`, 'the log says by whom');
+    if (outcome !== 'limited') return null;
+    const limit = this.#limits.get(turnId) ?? `the turn of ${agent} was limited`;
+    return refusal('LIMIT_REACHED', limit, '`parley resume` continues it, where the limit allows');
+  }
+
+  /** REPLY-4 */
+  #endOfText(): void {
+    if (this.#failure) return;
+    const isEmpty = this.#firstSpeaker === null;
+    if (this.#cut) {
+      if (isEmpty) this.#failure = this.#cut;
+      else this.#out.push({ kind: 'text', text: `\n\n(${this.#cut.code}: ${this.#cut.message})` });
+    } else if (isEmpty && this.#reason === 'stop') {
+      this.#out.push({ kind: 'text', text: `(${this.#silence})` });
+    }
   }
 
   #finish(): void {
@@ -201,6 +236,7 @@ export class Reply {
     const isStopped =
       open.length === 0 && this.#watch.stoppedAgents.length > 0 && this.#firstSpeaker === null;
     if (isStopped) this.#failure ??= this.#stopped?.refusal ?? null;
+    if (open.length === 0) this.#endOfText();
     if (this.#failure) this.#out.push({ kind: 'failed', refusal: this.#failure });
     else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });
   }
@@ -214,6 +250,24 @@ export class Reply {
       outputTokens: outputTokens + usage.outputTokens,
     };
   }
+}
+
+/** Errors of an agent's model that a person must fix before a new attempt can succeed. */
+const LASTING: ReadonlySet<string> = new Set([
+  'BAD_REQUEST',
+  'CONTEXT_STILL_TOO_LARGE',
+  'CONTEXT_TOO_LONG',
+  'NOT_FOUND',
+  'REDIRECTED',
+  'UNAUTHORIZED',
+]);
+
+/** The model of an agent failed. */
+function agentFailed({ code, message }: Refusal): Refusal {
+  const again = LASTING.has(code)
+    ? ''
+    : '; the same request gets this failure for 5 minutes: for another attempt send another message, or a new idempotency-key';
+  return refusal('AGENT_FAILED', `${code}: ${message}`, `the log has the details${again}`);
 }
 
 function reasonOf(finishReason: string | undefined): Reason {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { fieldFault, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
+import { isEmpty } from '../unused.ts';
 
 /**
  * Reads a chat completion request as a message to a conversation.
@@ -9,15 +10,16 @@ import { conversationOf } from '../conversation-id.ts';
  * REQUEST-1  The last message, a user's, is posted. The ones before it are the history: they say which conversation is
  *            continued (`pick.ts`), and a new one begins with them.
  * REQUEST-2  System messages and reasoning are not part of it: agents have their own.
- * REQUEST-3  A setting that would change the answer and cannot be honoured is refused. Settings of sampling are the
- *            agents' own and are ignored; so is every key of a text part but its text (`cache_control`).
+ * REQUEST-3  A setting that would change what the answer is, and cannot be honoured, is refused. Every other one, such as
+ *            those of sampling, is the agents' own: it is not used, and named in a header of the answer. Keys of a text part
+ *            but its text (`cache_control`) are ignored.
  */
 
 const text = z.looseObject({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() });
 const content = z.union([z.string(), z.array(text)], { error: 'only text is taken' });
 const message = z.looseObject({
   role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
-  content: z.unknown(),
+  content: z.unknown().optional(),
 });
 
 export const chatRequestSchema = z.looseObject({
@@ -34,7 +36,11 @@ export const chatRequestSchema = z.looseObject({
   functions: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
   response_format: z.looseObject({ type: z.literal('text', { error: 'agents answer in text' }) }).nullish(),
   modalities: z.array(z.literal('text', { error: 'agents answer in text' })).nullish(),
+  audio: z.null({ error: 'agents answer in text' }).optional(),
+  web_search_options: z.null({ error: 'agents have their own tools' }).optional(),
 });
+
+const KNOWN: ReadonlySet<string> = new Set(Object.keys(chatRequestSchema.shape));
 
 /** One message before the last one. */
 export type Past = Readonly<Record<string, unknown>> & {
@@ -60,6 +66,8 @@ export interface ChatRequest {
   readonly isRetry: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** REQUEST-3: fields that were sent and are not used. */
+  readonly unused: readonly string[];
 }
 
 export interface RequestHeaders {
@@ -77,12 +85,13 @@ export function readChatRequest(
   const parsed = chatRequestSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw invalid('', issue ? fieldFault(issue, body) : 'not understood');
+    throw new ChatFault(issue?.path.join('.') ?? '', issue ? fieldFault(issue, body) : 'not understood');
   }
   const { model, messages, metadata, stream, stream_options } = parsed.data;
   const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = parsed.data;
   const last = messages.at(-1);
-  if (last?.role !== 'user') throw invalid('messages', 'the last message must be one of the user'); // REQUEST-1
+  if (last?.role !== 'user')
+    throw new ChatFault('messages', 'messages: the last message must be one of the user'); // REQUEST-1
   const named = headers.conversation || metadata?.conversation;
   const caller = digest([publisher, user ?? null, safety ?? null, cacheKey ?? null]);
   return {
@@ -97,6 +106,9 @@ export function readChatRequest(
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
+    unused: Object.entries(parsed.data).flatMap(([name, value]) =>
+      KNOWN.has(name) || isEmpty(value) ? [] : [name],
+    ),
   };
 }
 
@@ -138,12 +150,17 @@ function shownText(said: unknown): string | null {
 
 function textOf(value: unknown, where: string): string {
   const parsed = content.safeParse(value);
-  if (!parsed.success) throw invalid(where, 'only text is taken'); // REQUEST-3
+  if (!parsed.success) throw new ChatFault(where, `${where}: only text is taken`); // REQUEST-3
   return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
 }
 
-function invalid(where: string, problem: string): ParleyError {
-  return new ParleyError('BAD_REQUEST', where === '' ? problem : `${where}: ${problem}`, {
-    hint: 'docs/guides/standard-protocols.md says what is taken',
-  });
+/** A refused field of the request. */
+export class ChatFault extends ParleyError {
+  /** As OpenAI names it: `messages.0.content`. */
+  readonly param: string | null;
+
+  constructor(param: string, problem: string) {
+    super('BAD_REQUEST', problem, { hint: 'docs/guides/standard-protocols.md says what is taken' });
+    this.param = param === '' ? null : param;
+  }
 }

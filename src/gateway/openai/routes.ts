@@ -2,7 +2,15 @@ import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
-import { type Completion, type CompletionStream, createStream, errorBody, Whole } from './completions.ts';
+import { UNUSED_HEADER, unusedHeader } from '../unused.ts';
+import {
+  type Completion,
+  type CompletionStream,
+  createStream,
+  errorBody,
+  type Refused,
+  Whole,
+} from './completions.ts';
 import { type ChatCaller, type ChatPost, converse, seed } from './converse.ts';
 import { ANYBODY, type ChatMeta, type Picked, pick, prefixOf } from './pick.ts';
 import type { Said } from './reply.ts';
@@ -37,15 +45,19 @@ async function complete(
 ): Promise<Response> {
   const { identity } = context.var;
   const publisher = identity.publisher ?? ANONYMOUS;
-  const request = readChatRequest(await jsonBody(context, routes), {
-    headers: {
-      conversation: context.req.header('x-parley-conversation'),
-      idempotencyKey: context.req.header('idempotency-key'),
-      retryCount: context.req.header('x-stainless-retry-count'),
+  const request = readChatRequest(
+    await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }),
+    {
+      headers: {
+        conversation: context.req.header('x-parley-conversation'),
+        idempotencyKey: context.req.header('idempotency-key'),
+        retryCount: context.req.header('x-stainless-retry-count'),
+      },
+      publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
+      secret: identity.caller,
     },
-    publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
-    secret: identity.caller,
-  });
+  );
+  if (request.unused.length > 0) context.header(UNUSED_HEADER, unusedHeader(request.unused));
   const model = await known(request.model, routes);
   const who: ChatCaller = { identity, publisher, agent: model === ANYBODY ? null : model };
   const asked: Asked = { context, routes, request, who, model, queue };
@@ -68,7 +80,7 @@ function startReply(
 ): Promise<() => void> {
   const daemon = routes.daemon();
   return queue.inTurn(request.conversation ?? prefixOf(request), async () => {
-    const picked = await pick(daemon, request, routes.newId);
+    const picked = await pick(daemon, request, { newId: routes.newId, now: Date.now() });
     const post = postOf(picked, request);
     const created = Math.floor(Date.now() / 1_000);
     const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
@@ -167,11 +179,15 @@ async function known(model: string, routes: RouteContext): Promise<string> {
 
 const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'parley' });
 
-/** An error in OpenAI's format. */
+/**
+ * An error in OpenAI's format. Clients repeat 408, 409, 429 and each 5xx by themselves, some of them six times: only what a
+ * repetition can change has such a status (COMPLETIONS-1).
+ */
 export function openAiError(
-  status: number,
-  refused: { code: string; message: string; hint?: string | undefined; retryAfter?: number | undefined },
+  given: number,
+  refused: Refused & { readonly retryAfter?: number | undefined },
 ): Response {
+  const status = given === 409 ? 400 : given;
   const again = status === 429 || status === 503;
   return Response.json(
     { error: errorBody(refused, status) },

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { Whole } from '../../../src/gateway/openai/completions.ts';
 import { Reply, type Said } from '../../../src/gateway/openai/reply.ts';
 import { messageEntry } from './support.ts';
 
@@ -133,8 +132,35 @@ describe('a streamed reply', () => {
   });
 
   it('a reply that ended at a limit reports the limit, and a failed one the reason', () => {
-    const limited = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm', 'limited'));
-    expect(limited.last).toMatchObject({ kind: 'end', reason: 'length' });
+    const limit = {
+      ...base,
+      index: 2,
+      type: 'limit-reached',
+      turnId: 't',
+      limit: 'calls',
+      content: '5 calls',
+    };
+    const limited = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      limit as Entry,
+      ended(3, 't', 'pm', 'limited'),
+    );
+    expect(limited.last).toMatchObject({
+      kind: 'failed',
+      refusal: { code: 'LIMIT_REACHED', message: '5 calls' },
+    });
+    const partly = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      said(2, 't', 'pm', 'Working.'),
+      { ...limit, index: 3 } as Entry,
+      ended(4, 't', 'pm', 'limited'),
+    );
+    expect(partly).toMatchObject({
+      text: 'Working.\n\n(LIMIT_REACHED: 5 calls)',
+      last: { kind: 'end', reason: 'length' },
+    });
     const error = 'So far\n\nLLM_ERROR {"code":"OVERLOADED","message":"later"}';
     const failed = tell(
       new Reply(0, ['pm'], null),
@@ -144,27 +170,66 @@ describe('a streamed reply', () => {
     );
     expect(failed).toMatchObject({
       text: 'So far',
-      last: { kind: 'failed', refusal: { code: 'OVERLOADED', message: 'later' } },
+      last: { kind: 'failed', refusal: { code: 'AGENT_FAILED', message: 'OVERLOADED: later' } },
     });
     const silent = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm', 'failed'));
-    expect(silent.last).toMatchObject({ kind: 'failed', refusal: { code: 'TURN_FAILED' } });
+    expect(silent.last).toMatchObject({
+      kind: 'failed',
+      refusal: { message: expect.stringContaining('TURN_FAILED') },
+    });
   });
 
   it('a reply to a message that triggers no agent ends at once', () => {
     const reply = new Reply(0, [], null);
-    expect(reply.drain()).toMatchObject([{ kind: 'end', reason: 'stop' }]);
+    expect(reply.drain()).toMatchObject([
+      { kind: 'text', text: '(No agent answers this message.)' },
+      { kind: 'end', reason: 'stop' },
+    ]);
   });
-});
 
-describe('a reply that failed', () => {
+  it.each<[string, Entry[], object]>([
+    ['a person stopped it', [], { kind: 'failed', refusal: { code: 'AGENT_STOPPED' } }],
+    [
+      'a person stopped it after some text',
+      [said(2, 't', 'pm', 'So far')],
+      { text: 'So far\n\n(AGENT_STOPPED: the turn of pm was stopped)', last: { kind: 'end' } },
+    ],
+  ])('a reply is never empty without a reason: %s', (_, entries, expected) => {
+    const found = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      ...entries,
+      ended(3, 't', 'pm', 'aborted'),
+    );
+    expect('kind' in expected ? found.last : found).toMatchObject(expected);
+  });
+
+  it('a reply names who has the work, or that there is no text, where an agent ends its turn in silence', () => {
+    const silent = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm'));
+    expect(silent).toMatchObject({ text: '(The turn ended without a text.)', last: { reason: 'stop' } });
+    const handoff = { ...base, index: 2, type: 'handoff', turnId: 't', from: 'pm', to: 'dev', summary: 's' };
+    const handed = tell(
+      new Reply(0, ['pm'], 'pm'),
+      begun(1, 't', 'pm'),
+      handoff as Entry,
+      ended(3, 't', 'pm'),
+    );
+    expect(handed).toMatchObject({ text: '(Handed over to dev.)', last: { reason: 'stop' } });
+  });
+
   it.each([
     ['RATE_LIMITED', true],
     ['CONTEXT_STILL_TOO_LARGE', false],
     ['REDIRECTED', false],
   ])('a reply that failed with %s advises a retry only if that can help: %s', async (code, isAdvised) => {
-    const answer = new Whole();
-    answer.begin({ id: 'x', model: 'pm', created: 0 })({ kind: 'failed', refusal: { code, message: 'm' } });
-    const error = await answer.done.catch((failed: { hint?: string }) => failed);
-    expect((error as { hint?: string }).hint?.includes('send the request again')).toBe(isAdvised);
+    const error = `LLM_ERROR {"code":"${code}","message":"m"}`;
+    const { last } = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      said(2, 't', 'pm', error, { partType: 'error' }),
+      ended(3, 't', 'pm', 'failed'),
+    );
+    const hint = last?.kind === 'failed' ? String(last.refusal.hint) : '';
+    expect(hint.includes('for another attempt')).toBe(isAdvised);
   });
 });

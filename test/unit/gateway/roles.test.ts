@@ -33,6 +33,7 @@ describe('the roles of routes', () => {
       ownToken: null,
       known: { hosts: [], origins: [], publicUrl: null },
       maxBodyBytes: 1,
+      maxHistoryBytes: 1,
       requestsPerSecond: 1_000,
       readers: 1_000,
       readersPerCaller: 1_000,

@@ -63,6 +63,7 @@ export function createFakeDaemon(): FakeDaemon {
 }
 
 function fromLogs({ endpoint, body }: ApiRequest, logs: ReadonlyMap<string, Entry[]>): ApiAnswer {
+  if (endpoint === 'conversations') return { ok: true, body: { conversations: [], next: null } };
   if (endpoint !== 'entries') return { ok: true, body: {} };
   const {
     conversation,
@@ -98,6 +99,7 @@ export async function openGateway(
     ownToken: null,
     known: { hosts: [], origins: [], publicUrl: null },
     maxBodyBytes: 10_000,
+    maxHistoryBytes: 10_000,
     requestsPerSecond: 1_000,
     readers: 1_000,
     readersPerCaller: 1_000,

@@ -1,0 +1,17 @@
+/** Names what a client sent and the answer does not depend on, so that nobody believes that it took effect. */
+
+export const UNUSED_HEADER = 'x-parley-unused';
+
+/** Clients always send empty fields. */
+export function isEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return true;
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}
+
+/** Names of fields come from the client; a header allows only printable ASCII. */
+export function unusedHeader(names: readonly string[]): string {
+  return names
+    .join(', ')
+    .replaceAll(/[^\x20-\x7e]/g, '?')
+    .slice(0, 1_000);
+}
