@@ -6,7 +6,8 @@ import { notShown, showBytes, withoutBlobs } from './blobs.ts';
  * Renders the result of a tool as text for a model.
  *
  * RENDER-RESULT-1 Nothing is dropped silently: content that is not text is named with its kind and size.
- * RENDER-RESULT-2 Structured content is shown only if there is no text: servers send the same content twice.
+ * RENDER-RESULT-2 Structured content is left out only if a text is the same: as JSON, or alone in an object, as servers wrap
+ *    what is no object: a text under any key, other values in `{"result": …}`.
  * RENDER-RESULT-3 Binary data in structured content is removed (`blobs.ts`), also if a text repeats it as JSON.
  */
 
@@ -56,10 +57,33 @@ export function renderResult(result: ToolResult): string {
         ? { ...rendered, text: structured } // RENDER-RESULT-3
         : rendered,
     );
-  const hasWords = blocks.some(({ text, isWords }) => isWords && text !== '');
   const parts = blocks.map(({ text }) => text);
-  if (!hasWords && structured !== null) parts.push(structured); // RENDER-RESULT-2
+  if (structured !== null && !isSaid(result)) parts.push(structured); // RENDER-RESULT-2
   return parts.filter((text) => text !== '').join('\n');
+}
+
+/** RENDER-RESULT-2 */
+function isSaid({ content, structuredContent }: ToolResult): boolean {
+  const texts = content.flatMap((given) => {
+    const { data } = block.safeParse(given);
+    return data?.type === 'text' ? [data.text] : [];
+  });
+  const [[key, value] = [], more] = Object.entries(Object(structuredContent));
+  const isWrapped = more === undefined && (typeof value === 'string' || key === 'result');
+  const said = [...texts, texts.join('\n'), texts.join('')].flatMap((text) => [text, ...jsonIn(text)]);
+  const lists = [texts, texts.flatMap(jsonIn)];
+  return [structuredContent, ...(isWrapped ? [value] : [])].some((known) =>
+    [...said, ...lists].some((one) => isDeepStrictEqual(one, known)),
+  );
+}
+
+/** The value that a text is as JSON; none: it is no JSON. */
+function jsonIn(text: string): unknown[] {
+  try {
+    return [JSON.parse(text)];
+  } catch {
+    return [];
+  }
 }
 
 /** Null: no structured content. */
@@ -81,14 +105,12 @@ function blobsOf(content: readonly unknown[]): ReadonlyMap<string, string> {
 
 /** Whether the text is the structured content as JSON and contains binary data. */
 function repeats({ text, isWords }: Rendered, structuredContent: unknown): boolean {
-  if (!isWords || !/^\s*[{[]/.test(text)) return false;
-  try {
-    const value: unknown = JSON.parse(text);
-    const isSame = isDeepStrictEqual(value, structuredContent);
-    return isSame && !isDeepStrictEqual(value, withoutBlobs(value, new Map()));
-  } catch {
-    return false;
-  }
+  if (!isWords) return false;
+  return jsonIn(text).some(
+    (value) =>
+      isDeepStrictEqual(value, structuredContent) &&
+      !isDeepStrictEqual(value, withoutBlobs(value, new Map())),
+  );
 }
 
 function renderBlock(given: unknown): Rendered {

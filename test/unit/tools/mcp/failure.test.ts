@@ -1,7 +1,8 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, McpError, UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
 import { callFailure } from '../../../../src/tools/mcp/failure.ts';
+import { reasonFor } from '../../../../src/tools/mcp/reason.ts';
 import { toolResult } from '../../../../src/tools/mcp/render-result.ts';
 
 function told(error: Error): [code: string, message: string] {
@@ -37,6 +38,47 @@ describe('the failure of an MCP call without a result', () => {
       'TOOL_FAILED',
       'no such token',
     ]);
+  });
+
+  const headers = { Authorization: { reveal: () => 'Bearer key-123' } };
+  const reason = reasonFor({ transport: 'http', url: 'http://x/sse', headers });
+  const shown = (error: Error) => callFailure('files', error, reason(error)).message;
+  const posting = (status: number, body: string) =>
+    new StreamableHTTPError(status, `Error POSTing to endpoint: ${body}`);
+
+  it.each([
+    [
+      posting(403, '{"error":"insufficient_scope key-123"}'),
+      /refused the call \(it answered 403: {"error":"insufficient_scope \[secret\]"} \(check its headers/,
+    ],
+    [posting(401, ''), /it answered 401 \(check its headers/],
+    [
+      posting(404, '<!DOCTYPE html>\n<html><pre>Cannot POST /sse</pre></html>'),
+      /it answered 404: Cannot POST \/sse \(check its url; the older transport HTTP\+SSE/,
+    ],
+    [posting(405, 'Method Not Allowed'), /it answered 405: Method Not Allowed \(check its url; the older/],
+    [posting(500, 'x'.repeat(10_000)), /^.{1,700}$/],
+  ])('the failure says what the server answered, and what to check: %s', (error, expected) => {
+    expect(shown(error)).toMatch(expected);
+  });
+
+  it('the failure names the page that a person must open first (-32042)', () => {
+    const elicitation = {
+      mode: 'url',
+      elicitationId: 'e1',
+      message: 'Connect\nyour account',
+      url: 'https://a.test/c?k=key-123',
+    };
+    const error = McpError.fromError(-32042, 'URL elicitation required', { elicitations: [elicitation] });
+    expect(error).toBeInstanceOf(UrlElicitationRequiredError);
+    expect(shown(error)).toMatch(
+      /^a person must first open https:\/\/a\.test\/c\?k=\[secret\] \(Connect.{1,2}your account\)\. Nothing was done/,
+    );
+    const hostile = { ...elicitation, url: 'javascript:alert(1)' };
+    expect(shown(McpError.fromError(-32042, 'x', { elicitations: [hostile] }))).toContain(
+      'a page that it does not name',
+    );
+    expect(shown(McpError.fromError(-32042, 'say more', {}))).toBe('say more');
   });
 
   it('the failure reports an answer that is not a tool result', () => {

@@ -50,13 +50,33 @@ describe('the rendered result of an MCP tool', () => {
     );
   });
 
-  it('structured content is rendered if there is no text (RENDER-RESULT-2)', () => {
+  it('structured content is rendered beside a text (RENDER-RESULT-2)', () => {
     const structuredContent = { degrees: 20 };
     expect(shown({ structuredContent })).toBe('{"degrees":20}');
-    expect(shown({ structuredContent, content: [{ type: 'text', text: '20°' }] })).toBe('20°');
+    const content = [{ type: 'text', text: 'It is mild.' }];
+    expect(shown({ structuredContent, content })).toBe('It is mild.\n{"degrees":20}');
+    expect(shown({ structuredContent, content: [{ type: 'text', text: '20' }] })).toBe('20\n{"degrees":20}');
     const image = { type: 'image', data: base64(1), mimeType: 'image/png' };
     expect(shown({ structuredContent, content: [image] })).toBe('[image/png, 1 B: not kept]\n{"degrees":20}');
   });
+
+  it.each<[string, unknown, string[]]>([
+    ['as JSON', { degrees: 20 }, ['{"degrees":20}']],
+    ['as JSON in lines', { degrees: 20 }, ['{\n  "degrees": 20\n}']],
+    ['with a text before it', { degrees: 20 }, ['It is mild.', '{"degrees":20}']],
+    ['as a wrapped text', { result: '20°' }, ['20°']],
+    ['as a text under another key', { content: 'remember' }, ['remember']],
+    ['as a wrapped number', { result: 20 }, ['20']],
+    ['as wrapped texts', { result: ['a', 'b'] }, ['a', 'b']],
+    ['as wrapped objects', { result: [{ a: 1 }, { a: 2 }] }, ['{"a":1}', '{"a":2}']],
+    ['as an empty wrapped list', { result: [] }, []],
+  ])(
+    'structured content is not repeated if the text has it %s (RENDER-RESULT-2)',
+    (_, structuredContent, texts) => {
+      const content = texts.map((text) => ({ type: 'text', text }));
+      expect(shown({ structuredContent, content })).toBe(texts.join('\n'));
+    },
+  );
 
   describe('binary data in structured content', () => {
     const png = noise(3_000);
