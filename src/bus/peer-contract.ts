@@ -96,11 +96,6 @@ const PEER_CONTRACT = {
     request: z.object({ conversation: z.string().nullable(), request }),
     answer: z.object({ answer: apiAnswer.nullable() }),
   },
-  /** The conversation in which it waits for an answer to this approval. */
-  approval: {
-    request: z.object({ approvalId: z.string() }),
-    answer: z.object({ conversation: z.string().nullable() }),
-  },
   /** The text so far of the model calls that it runs for this conversation. */
   texts: {
     request: z.object({ conversation: z.string() }),

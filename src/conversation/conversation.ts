@@ -29,14 +29,19 @@ type RulesOf = (state: ConversationState) => ConversationRules;
 export class Conversation {
   readonly entries: Entry[];
   #current: ConversationState;
+  readonly #id: string;
   readonly #rulesOf: RulesOf;
   readonly #ids = new Map<string, number>();
   #views = new Map<string, AgentView>();
   /** Of the definition that each agent's newest request was built from. */
   readonly #policies = new Map<string, ViewPolicy>();
 
-  /** `rules`: a function is called for each decision, so that the rules can be replaced. */
-  constructor(rules: ConversationRules | RulesOf, entries: Entry[] = []) {
+  /**
+   * `rules`: a function is called for each decision, so that the rules can be replaced. `id`: for approvals, which cannot be
+   * answered without it.
+   */
+  constructor(rules: ConversationRules | RulesOf, entries: Entry[] = [], id = '') {
+    this.#id = id;
     this.#rulesOf = typeof rules === 'function' ? rules : () => rules;
     this.entries = entries;
     this.#current = EMPTY_STATE;
@@ -64,6 +69,7 @@ export class Conversation {
     );
     const { decision, state } = decide(this.#current, command, {
       ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
+      conversation: this.#id,
       entries: this.entries,
       indexOfId: (id) => this.#ids.get(id),
       knowledge: (agent) => {

@@ -32,6 +32,7 @@ export { closeStrayCalls } from './exchange/openai-messages.ts';
 export { checkAudit } from './laws/audit-laws.ts';
 export { checkKnowledge } from './laws/knowledge-laws.ts';
 export { checkLaws, checkShapes } from './laws/laws.ts';
+export { conversationOfApproval } from './log/approval-id.ts';
 export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
 export {

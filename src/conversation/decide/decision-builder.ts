@@ -27,6 +27,8 @@ export interface HiringRules {
 
 /** Everything that a decision may depend on. There is no clock and no randomness: time and ids are arguments. */
 export interface DecideContext {
+  /** Its id. */
+  readonly conversation: string;
   /** As configured; `DecisionBuilder.roster` is that of the conversation. */
   readonly roster: Roster;
   readonly phases: PhaseTable;

@@ -1,5 +1,6 @@
 import { canonicalArguments } from '../../kernel/index.ts';
-import type { Risk, ToolCall } from '../log/entry.ts';
+import { approvalIdOf } from '../log/approval-id.ts';
+import { type Risk, type ToolCall, wireCallId } from '../log/entry.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
 import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
@@ -80,7 +81,7 @@ function requestApproval(
     type: 'approval-requested',
     author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
-    approvalId: builder.context.newId(),
+    approvalId: newApprovalId(builder, call),
     call: call.place,
     agent: turn.agent,
     tool: call.name,
@@ -91,6 +92,12 @@ function requestApproval(
     mayHaveRun,
     ...(accepts === undefined ? {} : { accepts }),
   });
+}
+
+/** Only readers of the log can know the id: it depends on a new id. */
+function newApprovalId({ context, nextIndex }: DecisionBuilder, call: OpenCall): string {
+  const bound = [context.newId(), wireCallId(call.place), call.name, call.arguments];
+  return approvalIdOf(context.conversation, nextIndex, context.tools.fingerprint(JSON.stringify(bound)));
 }
 
 /** The calls that may start now (TOOLS-1), with their judgements. */

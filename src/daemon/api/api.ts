@@ -9,7 +9,13 @@ import {
   type StreamPosition,
   type Verb,
 } from '../../bus/index.ts';
-import { type Author, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
+import {
+  type Author,
+  type Command,
+  conversationOfApproval,
+  isApprover,
+  refusalOfApproval,
+} from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
@@ -313,9 +319,9 @@ export class Api {
     const by = operatorOf({ publisher: who, author }, this.runtime.team.rules.roster, isBound);
     const isStranger = !isApprover(sender, request.publisher, this.runtime.team.approvers);
     if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
-    const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
-    const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
-    if (conversation === undefined) throw unknownApproval(approvalId);
+    const conversation = conversationOfApproval(approvalId);
+    if (conversation === null || !(await this.workers.isThere(conversation)))
+      throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
     const command = { type: 'answer', approvalId, answer, reason, result: text, by, isStranger } as const;
     const reply = await this.workers.submit(conversation, command);

@@ -134,7 +134,6 @@ export class Membership {
       workers,
       router,
       monitor,
-      logs,
       log,
       lastPost: (id) => bus.lastPost(id),
     });

@@ -56,7 +56,6 @@ export function peerHandlers({
     texts: ({ conversation }) => ({
       texts: fitting(watchers.textsOf(conversation), bus.maxPayload * SHARE_OF_TEXTS),
     }),
-    approval: ({ approvalId }) => api.findApproval(approvalId),
   };
 }
 

@@ -7,9 +7,8 @@ import {
   readPeerList,
   type SharedList,
 } from '../../bus/index.ts';
-import { NAME_PATTERN } from '../../conversation/index.ts';
+import { conversationOfApproval, NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, refusal, sleep } from '../../kernel/index.ts';
-import type { SharedLogs } from '../../persistence/index.ts';
 import { mergeAgents } from '../api/agents.ts';
 import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
@@ -28,8 +27,7 @@ import type { Router } from './router.ts';
  * SHARED-API-1  A request about one conversation is answered by its owner; without an owner, from the log.
  * SHARED-API-2  A request about all conversations merges the answers of all daemons. A daemon that does not answer is
  *               left out; the conversation list names it.
- * SHARED-API-3  An unknown approval may belong to a daemon that was killed or is frozen. It is reported as unknown only
- *               after other daemons have taken over that daemon's work.
+ * SHARED-API-3  The id of an approval names its conversation: an answer goes to the owner of that one.
  * SHARED-API-4  A deletion covers the posts that the stream had when the first daemon received the request, whichever
  *               daemon executes it.
  * SHARED-API-5  A reload is executed here first. If it is refused, no other daemon reloads; else all do, each from its own
@@ -37,15 +35,11 @@ import type { Router } from './router.ts';
  */
 
 const MAX_ATTEMPTS = 8;
-/** Shorter than the request timeout of clients. */
-const MAX_SEARCH_MS = 8_000;
-const SEARCH_EVERY_MS = 500;
 
 export interface SharedApiParts {
   readonly workers: Workers;
   readonly router: Router;
   readonly monitor: PeerMonitor;
-  readonly logs: Pick<SharedLogs, 'all'>;
   readonly lastPost: Bus['lastPost'];
   readonly log: Log;
 }
@@ -55,13 +49,11 @@ export class SharedApi {
   readonly #workers: Workers;
   readonly #router: Router;
   readonly #monitor: PeerMonitor;
-  readonly #logs: Pick<SharedLogs, 'all'>;
   readonly #lastPost: Bus['lastPost'];
   readonly #log: Log;
 
-  constructor(api: Api, { logs, ...parts }: SharedApiParts) {
+  constructor(api: Api, parts: SharedApiParts) {
     this.#api = api;
-    this.#logs = logs;
     this.#lastPost = parts.lastPost;
     this.#workers = parts.workers;
     this.#router = parts.router;
@@ -88,12 +80,12 @@ export class SharedApi {
         }));
       case 'status':
         return this.#status(request);
-      case 'answer':
-        return this.#answer(request);
       case 'reload':
         return this.#reload(request);
     }
-    const conversation = conversationIn(request.body);
+    const approvalId = request.endpoint === 'answer' ? fieldOf(request.body, 'approvalId') : null;
+    const conversation =
+      approvalId === null ? conversationIn(request.body) : conversationOfApproval(approvalId);
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
@@ -108,11 +100,6 @@ export class SharedApi {
   ): Promise<{ answer: ApiAnswer | null }> {
     if (conversation !== null && !(await this.#workers.willHold(conversation))) return { answer: null };
     return { answer: await this.#api.handle(request) };
-  }
-
-  /** The conversation of this daemon that contains the approval; null: none. */
-  async findApproval(approvalId: string): Promise<{ conversation: string | null }> {
-    return { conversation: (await this.#workers.conversationOf(approvalId)) ?? null };
   }
 
   /** SHARED-API-1 */
@@ -173,49 +160,6 @@ export class SharedApi {
     return this.#route(conversation, { ...request, upTo });
   }
 
-  /** SHARED-API-3 */
-  async #answer(request: ApiRequest): Promise<ApiAnswer> {
-    const approvalId = fieldOf(request.body, 'approvalId');
-    const givenUp = performance.now() + MAX_SEARCH_MS;
-    for (;;) {
-      if (approvalId === null || (await this.#workers.conversationOf(approvalId)) !== undefined)
-        return this.#api.handle(request);
-      const { asker, answering } = await this.#ownerOfApproval(approvalId);
-      if (asker !== null) {
-        const answered = await this.#router.ask(asker, 'api', { conversation: null, request });
-        return (answered.kind === 'answered' ? answered.body.answer : null) ?? unanswered(request);
-      }
-      if (!(await this.#hasOrphanedWork(answering))) return this.#api.handle(request);
-      if (performance.now() > givenUp) return notFoundYet(approvalId);
-      await sleep(SEARCH_EVERY_MS);
-    }
-  }
-
-  /** The peer that owns this approval, and all peers that answered. */
-  async #ownerOfApproval(
-    approvalId: string,
-  ): Promise<{ asker: string | null; answering: ReadonlySet<string> }> {
-    const answering = new Set<string>();
-    let asker: string | null = null;
-    const ask = async (daemon: string) => {
-      const response = await this.#router.ask(daemon, 'approval', { approvalId });
-      if (response.kind !== 'answered') return;
-      answering.add(daemon);
-      if (response.body.conversation !== null) asker = daemon;
-    };
-    await Promise.all(this.#monitor.others.map(ask)); // in parallel: a frozen peer costs one timeout
-    return { asker, answering };
-  }
-
-  /** A conversation has outstanding work, its owner does not answer, and no daemon has taken it over yet. */
-  async #hasOrphanedWork(answering: ReadonlySet<string>): Promise<boolean> {
-    for (const [id, { status }] of await this.#logs.all()) {
-      const owner = status?.hasOutstandingWork ? status.claim?.daemon : undefined;
-      if (owner !== undefined && !answering.has(owner) && !this.#workers.holds(id)) return true;
-    }
-    return false;
-  }
-
   /** SHARED-API-2 */
   async #gather<V extends SharedList>(
     verb: V,
@@ -243,17 +187,6 @@ export class SharedApi {
     );
     return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], missing) };
   }
-}
-
-function unanswered({ endpoint }: ApiRequest): ApiAnswer {
-  const message = `the daemon that owns the conversation did not answer ${endpoint} in time`;
-  return { ok: false, refusal: refusal('TIMEOUT', message, 'retry: the request may have been executed') };
-}
-
-function notFoundYet(approvalId: string): ApiAnswer {
-  const message = `no daemon that answered knows the approval ${approvalId}; one that did not answer may`;
-  const hint = 'retry in some seconds: other daemons are taking over its work';
-  return { ok: false, refusal: refusal('TIMEOUT', message, hint) };
 }
 
 function unreadable(daemon: string, reason: string): ApiAnswer {

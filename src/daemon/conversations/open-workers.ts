@@ -67,11 +67,6 @@ export class OpenWorkers {
     return workers.filter((worker) => worker !== null);
   }
 
-  /** Searches the opened ones first, then waits for all. */
-  async find(fits: (worker: ConversationWorker) => boolean): Promise<ConversationWorker | undefined> {
-    return this.workers.find(fits) ?? (await this.all()).find(fits);
-  }
-
   /** OPEN-WORKERS-1: eviction may be due. */
   get isFull(): boolean {
     return this.size > MAX_OPEN || this.#entries > MAX_ENTRIES;

@@ -121,11 +121,16 @@ export class Workers {
 
   /** As `use`, but rejects if the conversation has no entries: one whose posts were all refused does not exist. */
   async existing(id: string): Promise<ConversationWorker> {
-    if (this.#open.opening(id) || (await this.#runtime.store.exists(id))) {
+    if (await this.isThere(id)) {
       const worker = await this.current(id, true);
       if (worker.state.length > 0) return worker;
     }
     throw noConversation(id);
+  }
+
+  /** False: it has no log, and none in memory. */
+  async isThere(id: string): Promise<boolean> {
+    return this.#open.opening(id) !== undefined || this.#runtime.store.exists(id);
   }
 
   /**
@@ -234,13 +239,6 @@ export class Workers {
         ? pendingApprovals(worker.state).map((pending) => ({ conversation: worker.id, pending }))
         : [],
     );
-  }
-
-  /** The conversation in memory whose log contains this approval, answered or not. */
-  async conversationOf(approvalId: string): Promise<string | undefined> {
-    const isAsked = (entry: Entry) =>
-      entry.type === 'approval-requested' && !entry.copiedFrom && entry.approvalId === approvalId;
-    return (await this.#open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 
   /**

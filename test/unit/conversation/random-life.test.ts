@@ -243,6 +243,7 @@ describe('any interleaving of posts, turns and crashes', () => {
               post: { id: 'pure', content: 'w;', author: { id: 'zoe', name: 'Zoe' }, delivery: 'interrupt' },
             }),
             {
+              conversation: 'pure',
               roster: world.rules.roster,
               phases: world.rules.phases,
               limits: world.rules.limits,

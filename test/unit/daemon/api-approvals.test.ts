@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
 const ASK: ToolRules = {
   judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things' }),
-  fingerprint: (text) => text,
+  fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
 };
 
 let world: World;
@@ -86,6 +87,39 @@ describe('an answer to an approval', () => {
     });
     expect(await world.request('answer', approval, 'office')).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['office/Alice']);
+  });
+});
+
+describe('the id of an approval', () => {
+  const pending = async (conversation: string) =>
+    pendingApprovals((await world.workers.use(conversation)).state).map(({ call }) => call.name);
+  const approve = (approvalId: string) => world.request('answer', { approvalId, answer: 'approve' });
+  const NONE = { ok: false, refusal: { code: 'NOT_FOUND', message: expect.stringMatching('no approval') } };
+
+  it('names its conversation and the place of its request', async () => {
+    open();
+    const approvalId = await ask('demo');
+    const asked = (await world.entries()).find(({ type }) => type === 'approval-requested');
+    expect(approvalId).toMatch(new RegExp(`^demo\\.${asked?.index}\\.[0-9a-f]{16}$`));
+  });
+
+  it('an attacker cannot lead an answer to a call elsewhere: an id fits one request with its arguments only', async () => {
+    open();
+    const [one, other] = [await ask('one', '{"command":"ls"}'), await ask('other', '{"command":"ls"}')];
+    const [, place, digest] = one.split('.');
+    const forged = [
+      `other.${place}.${digest}`, // the digest of the same call in another conversation
+      `one.${Number(place) + 1}.${digest}`,
+      `one.${place}.${'0'.repeat(16)}`,
+      `${one}0`,
+      `nobody.${place}.${digest}`,
+      'a1',
+    ];
+    for (const id of forged) expect(await approve(id)).toMatchObject(NONE);
+    expect([await pending('one'), await pending('other')]).toEqual([['shell'], ['shell']]);
+    expect(await world.workers.isThere('nobody')).toBe(false);
+    expect(await approve(other)).toMatchObject({ ok: true });
+    expect([await pending('one'), await pending('other')]).toEqual([['shell'], []]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
@@ -7,7 +8,7 @@ const HOUR = 3_600_000;
 const START = Date.UTC(2026, 0, 1);
 const ASK: ToolRules = {
   judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things' }),
-  fingerprint: (text) => text,
+  fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
 };
 
 const worlds: World[] = [];

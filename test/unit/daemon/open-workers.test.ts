@@ -50,21 +50,6 @@ describe('workers in memory', () => {
     expect(open.isFull).toBe(false);
   });
 
-  it('are found among those that are open, while others are being opened', async () => {
-    const open = await withOpen({ id: 'a' }, { id: 'b' });
-    const later = { id: 'c', state: { length: 1 } } as ConversationWorker;
-    let opened = (_: ConversationWorker): void => {};
-    const opening = new Promise<ConversationWorker>((resolve) => {
-      opened = resolve;
-    });
-    open.add('c', opening);
-    expect((await open.find(({ id }) => id === 'b'))?.id).toBe('b');
-    const finding = open.find(({ id }) => id === 'c');
-    opened(later);
-    expect(await finding).toBe(later);
-    expect(await open.find(({ id }) => id === 'd')).toBeUndefined();
-  });
-
   it('are removed when their log cannot be read', async () => {
     const open = await withOpen({ id: 'demo' });
     const failed = Promise.reject(new Error('damaged'));

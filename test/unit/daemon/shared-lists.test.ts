@@ -22,3 +22,25 @@ it.each([
   const request = { endpoint: 'conversations', body: {}, publisher: null };
   expect(await shared.handle(request)).toEqual({ ok: true, body: { ...page, ...expected } });
 });
+
+it('an answer to an approval goes to the owner of the conversation that its id names, and to no other daemon', async () => {
+  const asked: unknown[] = [];
+  const router = {
+    locate: async (conversation: string) => ({
+      kind: 'there',
+      claim: { daemon: `owner of ${conversation}` },
+    }),
+    ask: async (daemon: string, verb: string) => {
+      asked.push([daemon, verb]);
+      return { kind: 'answered', body: { answer: { ok: true, body: { accepted: true } } } };
+    },
+  };
+  const api = { handle: async () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'none' } }) };
+  const shared = new SharedApi(api as never, { router } as unknown as SharedApiParts);
+  const answer = (approvalId: string) =>
+    shared.handle({ endpoint: 'answer', body: { approvalId, answer: 'approve' }, publisher: null });
+  expect(await answer('demo.4.0123456789abcdef')).toMatchObject({ ok: true });
+  expect(asked).toEqual([['owner of demo', 'api']]);
+  expect(await answer('nobody-asked')).toMatchObject({ ok: false });
+  expect(asked).toHaveLength(1);
+});

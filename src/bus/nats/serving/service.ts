@@ -24,8 +24,8 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
  *    it. That of `post` may name the conversation too; the body then names the same one or none.
  * SERVICE-4 The client library encodes the answer to `$SRV.PING` once, and the metadata in INFO and STATS each time. `state`
  *    changes and is added after `services.add`, so that INFO and STATS have it and PING does not.
- * SERVICE-5 One publisher may have `MOST_ANSWERS` answers to approvals in progress; more are refused. An unknown approval id is
- *    searched in the logs of all daemons, and the limits of `publishers` do not count answers.
+ * SERVICE-5 One publisher may have `MOST_ANSWERS` answers to approvals in progress; more are refused: an answer may open a log,
+ *    and the limits of `publishers` do not count answers.
  */
 
 /** SERVICE-5 */

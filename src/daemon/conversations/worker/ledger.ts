@@ -31,7 +31,7 @@ export class Ledger {
     this.#runtime = runtime;
     this.#isMarked = isMarked;
     this.#log = log;
-    this.conversation = new Conversation((state) => runtime.team.for(state).rules, entries);
+    this.conversation = new Conversation((state) => runtime.team.for(state).rules, entries, id);
     this.#durable = this.conversation.state;
   }
 
