@@ -33,7 +33,7 @@ export interface DaemonModule {
   faultsFrom(env: Environment): Faults;
   /** Calls each model, and starts each MCP server, once. */
   probe(config: Config): Promise<Probed[]>;
-  /** The reason why programs of tools can read the data directory; null: they cannot, or there are none. */
+  /** The reason why the data directory cannot be hidden from programs of tools; null: it can, or there are none. */
   enclosureFault(config: Config): Promise<string | null>;
   /** Null: JetStream works; otherwise the reason why this user may not check. Rejects if JetStream does not work. */
   checkJetStream(options: ClientOptions): Promise<string | null>;

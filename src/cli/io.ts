@@ -24,6 +24,8 @@ export interface Io {
   onExit(handler: () => void): () => void;
   /** Calls back once when stdout has no reader any more. Then that no longer ends the process. */
   onOutputLost(handler: () => void): void;
+  /** Hides the variables of this process from other programs. Returns the reason why it cannot; null: they are hidden. */
+  hideEnvironment(): string | null;
   /** Ends the process at once. */
   exitNow(code: number): void;
 }

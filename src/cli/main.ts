@@ -1,6 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { isatty } from 'node:tty';
+import { hideEnvironment } from './hide-environment.ts';
 import type { EndSignal, Io } from './io.ts';
 import { run } from './program.ts';
 
@@ -35,6 +36,7 @@ function processIo(): Io {
       process.stdout.once('error', handler);
       process.stdout.on('error', () => {}); // pending writes fail too
     },
+    hideEnvironment: () => hideEnvironment(env),
     exitNow: (code) => process.exit(code),
   };
 }

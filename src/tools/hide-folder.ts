@@ -4,7 +4,7 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../kernel/index.ts';
+import { messageOf, ParleyError } from '../kernel/index.ts';
 
 /**
  * Starts programs for which one folder is empty: the daemon's data, with its credentials.
@@ -14,7 +14,8 @@ import { messageOf } from '../kernel/index.ts';
  * HIDE-2  The program cannot undo or bypass that. As root it lacks the capabilities to mount, to enter namespaces, to read
  *         other processes and disks; else it is in a user namespace without rights over the mounts and the daemon.
  *         A process of root with fewer capabilities stays readable: only a user of its own protects (docs/threat-model.md).
- * HIDE-3  If hiding fails for a program, the program does not start.
+ * HIDE-3  If hiding fails, for one program or on the whole system, no program starts, unless the operator accepts that
+ *         programs read the folder (`unhidden`).
  * HIDE-4  The covered folder is the original one: a program may move a parent folder and create another in its place.
  */
 
@@ -52,14 +53,21 @@ exec ${UNSHARE} --user --map-user="$user" --map-group="$group" -- "$@"`;
 const PROBE = '[ ! -e "$1/mark" ] && ! umount "$1" 2>/dev/null && [ ! -e "$1/mark" ]';
 const PROBE_MS = 10_000;
 
-export async function hideFolder(folder: string): Promise<Hiding> {
+export async function hideFolder(folder: string, unhidden = false): Promise<Hiding> {
   const real = await realpath(folder).catch((error: unknown) => ({ fault: messageOf(error) }));
   const fault = typeof real === 'string' ? await hidingFault() : real.fault;
-  return {
-    enclose: typeof real === 'string' && fault === null ? enclosing(real, ...identity()) : asIs,
-    fault,
-  };
+  if (typeof real === 'string' && fault === null) return { enclose: enclosing(real, ...identity()), fault };
+  return { enclose: unhidden ? asIs : refusing, fault };
 }
+
+/** HIDE-3 */
+const refusing: Enclose = () => {
+  throw new ParleyError(
+    'DATA_NOT_HIDDEN',
+    "no program is started: this system cannot hide the daemon's data from it",
+    { hint: 'the operator finds the reason and the remedy with `parley doctor`' },
+  );
+};
 
 /** Why this system cannot hide folders; null: it can. Tries it with a temporary folder. */
 export async function hidingFault(): Promise<string | null> {

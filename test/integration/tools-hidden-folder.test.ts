@@ -116,17 +116,20 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
 });
 
 it.runIf(isRoot)(
-  'a system that does not allow it is reported, and programs are started without a hidden folder',
+  'a system that does not allow it is reported, and no program is started there unless the operator accepts it',
   () => {
     const module = new URL('../../src/tools/hide-folder.ts', import.meta.url).href;
     const script = `import(${JSON.stringify(module)}).then(async ({ hideFolder }) => {
-    const { enclose, fault } = await hideFolder('.');
-    console.log(JSON.stringify({ fault, started: enclose({ command: 'true', args: [] }) }));
+    const program = { command: 'true', args: [] };
+    const { fault, enclose } = await hideFolder('.');
+    const started = (await hideFolder('.', true)).enclose(program);
+    try { enclose(program); } catch ({ code }) { console.log(JSON.stringify({ fault, code, started })); }
   })`;
     const node = [process.execPath, '--import', 'tsx', '-e', script];
     const { stdout } = spawnSync('setpriv', ['--bounding-set', '-sys_admin', ...node], { encoding: 'utf8' });
     expect(JSON.parse(stdout)).toEqual({
       fault: expect.stringMatching(/unshare.*not permitted/i),
+      code: 'DATA_NOT_HIDDEN',
       started: { command: 'true', args: [] },
     });
   },

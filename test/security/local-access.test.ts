@@ -13,6 +13,7 @@ import {
   providerSettings,
   type RunningDaemon,
   type Site,
+  scriptedSettings,
   turnsEnded,
 } from '../support/daemon.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
@@ -260,6 +261,70 @@ describe('a tool of an agent', () => {
     const result = await resultOf('read');
     expect(result).toContain('PATH_REFUSED');
     expect(result).not.toContain(token);
+  });
+});
+
+/** As a container with the usual limits: user 10001 without capabilities, and no further namespaces. */
+const CONTAINER = [
+  ...['unshare', '--user', '--map-root-user', 'sh', '-c'],
+  `echo 1 > /proc/sys/user/max_user_namespaces &&
+exec unshare --user --map-user=10001 --map-group=10001 setpriv --no-new-privs "$@"`,
+  'sh',
+];
+const hasContainer = spawnSync(CONTAINER[0] ?? '', [...CONTAINER.slice(1), 'true']).status === 0;
+
+describe.skipIf(!hasContainer)('a daemon where the system has no mount namespaces', () => {
+  const KEY = `key-${randomUUID()}`;
+
+  async function attackUnder(tools: object) {
+    const contained = await openSite({
+      settings: scriptedSettings({
+        tools: { ...tools, policy: [{ tool: 'shell', match: { command: '^sh attack\\.sh$' }, allow: true }] },
+      }),
+      agents: { lead: '---\nname: Lead\nphases: [chat]\ntools: [shell]\n---\nLEAD' },
+      files: {
+        'script.yaml': {
+          rules: [
+            {
+              when: { last: 'attack' },
+              reply: { tool_calls: [{ name: 'shell', arguments: { command: 'sh attack.sh' } }] },
+            },
+            { reply: { text: 'I tried.' } },
+          ],
+        },
+      },
+      env: { OPENAI_API_KEY: KEY, PARLEY_HTTP_TOKEN: `token-${KEY}` },
+      under: CONTAINER,
+    });
+    try {
+      const search = `id -u; for one in /proc/[0-9]*; do [ "\${one#/proc/}" = $$ ] || { cat "$one/environ" 2>&1 | tr '\\0' '\\n' | grep ${KEY}; }; done; cat data/connection.json; echo searched`;
+      await writeFile(join(contained.root, 'attack.sh'), search);
+      const { stderr } = await contained.up();
+      const client = await contained.client();
+      await client.post({ conversation: 'attack', publisher: 'alice', content: 'attack' });
+      const entries = await followUntil(client, 'attack', turnsEnded(1));
+      const [result = ''] = entries.flatMap((entry) =>
+        entry.type === 'message' && entry.role === 'tool' ? [entry.content ?? ''] : [],
+      );
+      return { result, stderr: stderr() };
+    } finally {
+      await contained.close();
+    }
+  }
+
+  it('a program of a tool is not started where the data directory cannot be hidden from it', async () => {
+    const { result, stderr } = await attackUnder({});
+    expect(result).toContain('DATA_NOT_HIDDEN');
+    expect(result).not.toContain('searched');
+    expect(stderr).toContain('tools start no program');
+  });
+
+  it('a program of a tool that the operator lets run unhidden finds no key in the environment of the daemon', async () => {
+    const { result, stderr } = await attackUnder({ unhidden: true });
+    expect(result).toMatch(/^\[exit code 0\]\n10001\n/);
+    expect(result).toMatch(/"url".*searched\n$/s); // what it accepted: the data directory is open to it
+    expect(result).not.toContain(KEY);
+    expect(stderr).toContain('programs that tools start can read the data directory');
   });
 });
 

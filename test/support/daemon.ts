@@ -62,6 +62,8 @@ export interface RunningDaemon {
 export interface SiteOptions {
   /** For each daemon, added to the caller's environment. HTTP needs no token unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
+  /** A program that starts the daemon given as its last arguments, and becomes it. */
+  readonly under?: readonly string[];
   /** A running server; otherwise each daemon starts a managed one. */
   readonly nats?: string;
   /** A configuration to start from, instead of the shipped one. */
@@ -122,7 +124,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
       const child = spawnDaemon(
         ['--config', config, '--data', data, '--http', 'off', ...nats, ...args],
         root,
-        options.env,
+        options,
       );
       cleanups.push(() => endChild(child));
       return whenReady(child);
@@ -168,9 +170,10 @@ async function writeConfiguration(root: string, options: SiteOptions): Promise<s
 function spawnDaemon(
   args: readonly string[],
   workingDirectory: string,
-  env: SiteOptions['env'],
+  { env, under = [] }: SiteOptions,
 ): ChildProcess {
-  return spawn(process.execPath, [launcher, 'up', '--json', ...args], {
+  const [program = '', ...rest] = [...under, process.execPath, launcher, 'up', '--json', ...args];
+  return spawn(program, rest, {
     cwd: workingDirectory,
     env: { ...strangersEnvironment(), PARLEY_HTTP_TOKEN: 'none', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -119,16 +119,20 @@ function count(tools: number): string {
   return tools === 1 ? '1 tool' : `${tools} tools`;
 }
 
-/** Warns if programs that tools start can read the daemon's data. */
+/** Whether programs that tools start can read the daemon's data, or do not start because they could. */
 export async function enclosureChecks({ rooms }: Context, config: Config): Promise<Check[]> {
   const fault = await (await rooms.daemon()).enclosureFault(config);
   if (fault === null) return [];
-  return [
-    {
-      name: 'programs of tools',
-      status: 'warn',
-      message: `they can read the data directory and control this daemon: ${fault}`,
-      fix: 'allow user namespaces, or run the daemon as its own user: docs/guides/protect-the-machine.md, "Tools and the daemon"',
-    },
-  ];
+  const guide = 'docs/guides/protect-the-machine.md, "Tools and the daemon"';
+  const name = 'programs of tools';
+  const { unhidden, mcpServers } = config.tools;
+  const servers = Object.values(mcpServers).filter((server) => server.transport === 'command');
+  const hasShell = config.agents.some(({ tools }) => tools.includes('shell'));
+  if (unhidden || (!hasShell && servers.every((server) => server.unhidden))) {
+    const message = `they can read the data directory and control this daemon: ${fault}`;
+    return [{ name, status: 'warn', message, fix: `allow user namespaces, then remove unhidden: ${guide}` }];
+  }
+  const message = `they are not started, since the data directory cannot be hidden from them: ${fault}`;
+  const fix = `allow user namespaces, or accept that they read it (unhidden: true): ${guide}`;
+  return [{ name, status: 'fail', message, fix }];
 }

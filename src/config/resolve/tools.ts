@@ -41,13 +41,17 @@ export async function resolveTools(
       expected: 'a folder that exists (paths are relative to where the daemon is started)',
     });
   }
-  const servers = Object.entries(tools.mcpServers).map(([name, server]) => [name, mcpServer(server)]);
+  const servers = Object.entries(tools.mcpServers).map(([name, server]) => [
+    name,
+    mcpServer(server, tools.unhidden),
+  ]);
   return {
     project,
     environment: passedOn(env),
     mcpServers: Object.fromEntries(servers),
     risk: tools.risk,
     policy: tools.policy,
+    unhidden: tools.unhidden,
     protected: tools.protected,
   };
 }
@@ -75,11 +79,18 @@ export function checkRules(
   }
 }
 
-function mcpServer(server: McpServerFile): McpServerConfig {
-  const { command, args = [], url = '', trustReadOnlyHint } = server;
+function mcpServer(server: McpServerFile, allUnhidden: boolean): McpServerConfig {
+  const { command, args = [], url = '', trustReadOnlyHint, unhidden = false } = server;
   const trust = trustReadOnlyHint === undefined ? {} : { trustReadOnlyHint };
   if (command === undefined) return { transport: 'http', url, headers: secrets(server.headers), ...trust };
-  return { transport: 'command', command, args, env: secrets(server.env), ...trust };
+  return {
+    transport: 'command',
+    command,
+    args,
+    env: secrets(server.env),
+    unhidden: unhidden || allUnhidden,
+    ...trust,
+  };
 }
 
 function secrets(values: Readonly<Record<string, string>> = {}): Record<string, Secret> {

@@ -84,6 +84,8 @@ export type McpServerConfig = {
       readonly command: string;
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, Secret>>;
+      /** As `ToolsConfig.unhidden`, for this program. */
+      readonly unhidden: boolean;
     }
   | {
       readonly transport: 'http';
@@ -109,6 +111,8 @@ export interface ToolsConfig {
   readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
   readonly risk: Readonly<Record<string, 'safe' | 'risky'>>;
   readonly policy: readonly PolicyRule[];
+  /** Programs of tools run also where the data directory cannot be hidden from them. */
+  readonly unhidden: boolean;
   /** Names of further files and folders that are always risky to write. */
   readonly protected: readonly string[];
 }

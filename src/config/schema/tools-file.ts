@@ -27,6 +27,10 @@ const mcpServer = z
       .optional()
       .describe('A server that speaks MCP over streamable HTTP'),
     headers: z.record(z.string(), z.string()).optional().describe('Headers of each request to url'),
+    unhidden: z
+      .boolean()
+      .optional()
+      .describe('true: this program also runs where the data directory cannot be hidden from it'),
     trustReadOnlyHint: z
       .boolean()
       .optional()
@@ -36,6 +40,10 @@ const mcpServer = z
   .refine(
     (server) => server.url === undefined || (!server.args && !server.env),
     'args and env only with command',
+  )
+  .refine(
+    (server) => server.command !== undefined || server.unhidden === undefined,
+    'unhidden only with command',
   )
   .refine((server) => server.command === undefined || !server.headers, 'headers only with url');
 export type McpServerFile = z.infer<typeof mcpServer>;
@@ -98,6 +106,12 @@ export const tools = z.strictObject({
     .default([])
     .describe(
       'The first rule that fits decides whether a call runs; without a rule, risky calls need approval',
+    ),
+  unhidden: z
+    .boolean()
+    .default(false)
+    .describe(
+      'true: where the system cannot hide the data directory from programs, shell and MCP servers run all the same, and can read it and operate the daemon. false: they do not run there',
     ),
   protected: z
     .array(z.string().regex(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))

@@ -69,7 +69,8 @@ const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () =>
 async function probeServer(config: Config, name: string, server: McpServerConfig): Promise<Found> {
   const { createMcpTools } = await import('../../tools/mcp/index.ts');
   const { project, environment } = config.tools;
-  const { enclose } = await hideFolder(config.daemon.data);
+  const unhidden = server.transport === 'command' && server.unhidden;
+  const { enclose } = await hideFolder(config.daemon.data, unhidden);
   const servers = { [name]: server };
   const toolbox = createMcpTools({ servers, project, environment, enclose, log: SILENT });
   const late = new AbortController();

@@ -79,14 +79,15 @@ export class TeamTools {
   readonly #open = new Set<Toolbox>();
   readonly #running = new Set<Promise<unknown>>();
   #accepted: Promise<AcceptedTools> | null = null;
-  #enclose: Promise<Enclose> | null = null;
+  /** By `tools.unhidden`. */
+  readonly #enclose = new Map<boolean, Promise<Enclose>>();
 
   constructor(log: Log, context: ToolContext, { tools = [], simulation }: Given = {}) {
     this.#log = log;
     this.#context = context;
     this.#wrap = simulation?.wrapTools ?? ((toolbox) => toolbox);
     if (simulation) {
-      this.#enclose = Promise.resolve(asIs); // there is no data directory
+      for (const unhidden of [true, false]) this.#enclose.set(unhidden, Promise.resolve(asIs)); // no data directory
       this.#accepted = Promise.resolve(acceptedInMemory());
     }
     const builtIn: readonly string[] = BUILT_IN_TOOLS;
@@ -134,8 +135,15 @@ export class TeamTools {
   }
 
   async #builtIn(config: Config): Promise<Part> {
-    const { project, environment, protected: names } = config.tools;
-    const made = settingDigest([project, environment, names, config.secretFiles, startsPrograms(config)]);
+    const { project, environment, protected: names, unhidden } = config.tools;
+    const made = settingDigest([
+      project,
+      environment,
+      names,
+      config.secretFiles,
+      startsPrograms(config),
+      unhidden,
+    ]);
     return this.#reuse('', made, async () =>
       composeBuiltInTools(config, this.#log, { ...this.#context, enclose: await this.#encloseFor(config) }),
     );
@@ -144,11 +152,12 @@ export class TeamTools {
   async #server(config: Config, name: string): Promise<Part> {
     const { mcpServers, project, environment } = config.tools;
     const settings = mcpServers[name];
+    const unhidden = settings?.transport === 'command' && settings.unhidden;
     const made = settingDigest([settings, project, environment]);
     return this.#reuse(name, made, async () => {
       const { createMcpTools } = await import('../../tools/mcp/index.ts');
       this.#accepted ??= openAcceptedTools(config.daemon.data, this.#log);
-      const [accepted, enclose] = [await this.#accepted, await this.#encloseFor(config)];
+      const [accepted, enclose] = [await this.#accepted, await this.#encloseFor(config, unhidden)];
       const servers = settings ? { [name]: settings } : {};
       const tools = createMcpTools({ servers, project, environment, enclose, accepted, log: this.#log });
       tools.start();
@@ -164,10 +173,11 @@ export class TeamTools {
     return { made, toolbox };
   }
 
-  #encloseFor(config: Config): Promise<Enclose> {
+  #encloseFor(config: Config, unhidden = config.tools.unhidden): Promise<Enclose> {
     if (!startsPrograms(config)) return Promise.resolve(asIs);
-    this.#enclose ??= hideData(config, this.#log);
-    return this.#enclose;
+    const enclose = this.#enclose.get(unhidden) ?? hideData(config, unhidden, this.#log);
+    this.#enclose.set(unhidden, enclose);
+    return enclose;
   }
 
   #track<T>(call: Promise<T>): Promise<T> {
@@ -202,19 +212,18 @@ function refuseFailed(toolbox: Toolbox): void {
   );
 }
 
-/** Hides the data directory from programs that tools start, if the system supports that. */
-async function hideData(config: Config, log: Log): Promise<Enclose> {
-  const { enclose, fault } = await hideFolder(config.daemon.data);
-  if (fault !== null) {
-    log.warn(
-      { fault, fix: 'docs/guides/protect-the-machine.md, "Tools and the daemon"' },
-      'programs that tools start can read the data directory and operate this daemon',
-    );
-  }
+/** Hides the data directory from programs that tools start. */
+async function hideData(config: Config, unhidden: boolean, log: Log): Promise<Enclose> {
+  const { enclose, fault } = await hideFolder(config.daemon.data, unhidden);
+  const found = { fault, fix: 'docs/guides/protect-the-machine.md, "Tools and the daemon"' };
+  if (fault !== null && unhidden)
+    log.warn(found, 'programs that tools start can read the data directory and operate this daemon');
+  else if (fault !== null)
+    log.error(found, 'tools start no program: this system cannot hide the data directory from it');
   return enclose;
 }
 
-/** Why programs of tools can read the data directory; null: they cannot, or there are no programs. */
+/** Why the data directory cannot be hidden from programs of tools; null: it can, or there are no programs. */
 export async function composeHidingFault(config: Config): Promise<string | null> {
   return startsPrograms(config) ? hidingFault() : null;
 }

@@ -130,13 +130,27 @@ describe('the doctor command', () => {
     expect(ran.out).toMatch(/^warn {2}daemon: no running daemon.*\n {6}→ start a daemon with `parley up`/m);
   });
 
-  it('doctor warns if programs of tools can read the data directory, with cause and remedy', async () => {
-    const ran = await doctor([], { daemonRoom: { enclosureFault: async () => 'unshare failed' } });
-    expect(ran.code).toBe(0);
-    expect(ran.out).toMatch(
-      /^warn {2}programs of tools: .*: unshare failed\n {6}→ .*docs\/guides\/protect-the-machine\.md/m,
-    );
-  });
+  it.each([
+    [false, 1, 'fail  programs of tools: they are not started'],
+    [true, 0, 'warn  programs of tools: they can read the data directory'],
+  ])(
+    'doctor says what happens to programs of tools without hiding, with cause and remedy (accepted: %s)',
+    async (unhidden, code, found) => {
+      const given = config({ default: await reachable() });
+      const loadConfig = async () => ({
+        ...given,
+        tools: { ...given.tools, unhidden },
+        agents: [{ ...given.agents[0], tools: ['shell'] }] as never,
+      });
+      const ran = await doctor([], {
+        rooms: { loadConfig },
+        daemonRoom: { enclosureFault: async () => 'unshare failed' },
+      });
+      expect(ran.code).toBe(code);
+      expect(ran.out).toContain(found);
+      expect(ran.out).toMatch(/: unshare failed\n {6}→ .*docs\/guides\/protect-the-machine\.md/);
+    },
+  );
 
   it('doctor fails on a wrong configuration and still runs the other checks', async () => {
     const loadConfig = async () => {

@@ -189,6 +189,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       return () => handlers.delete(handler);
     },
     isTerminalClosed: () => false,
+    hideEnvironment: () => null,
     onExit: () => () => {},
     onOutputLost: (handler) => void stdout.stream.once('error', handler),
     exitNow: (code) => exits.push(code),

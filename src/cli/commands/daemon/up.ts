@@ -60,6 +60,7 @@ export function addUp(program: Command, act: Act): void {
 async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
   const { config: folder, store, http, httpToken, allowCrashPoints } = options;
+  const shown = io.hideEnvironment();
   await offerProject(context, folder);
   const load = () => loadConfig(context, folder, { store, http, httpToken });
   const config = await load();
@@ -71,6 +72,8 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     level: context.options.verbose ? 'debug' : 'info',
   });
   for (const notice of [...config.notices, ...ignoredFaults(io.env, faults)]) log.warn({}, notice);
+  if (shown !== null && config.tools.unhidden)
+    log.warn({ fault: shown }, 'programs that tools start can read the variables of this daemon');
   const { createDaemon } = await context.rooms.daemon();
   const telemetry =
     config.telemetry === 'console'

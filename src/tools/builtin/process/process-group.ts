@@ -43,9 +43,9 @@ const DRAIN_MS = 1_000;
 
 /** Rejects with the system's error if the command cannot be started. */
 export async function runInGroup(given: GroupCommand, signal: AbortSignal): Promise<GroupEnd> {
-  const watch = new OrphanWatch();
   const { enclose = asIs } = given;
   const wrapped = enclose({ command: '/bin/sh', args: ['-c', START_ON_GO, 'sh', given.command] });
+  const watch = new OrphanWatch();
   const child = spawn(wrapped.command, wrapped.args, {
     cwd: given.directory,
     env: { ...given.environment }, // PROCESS-GROUP-4

@@ -62,7 +62,7 @@ export class ChildTransport implements Transport {
     return this.#words.trim();
   }
 
-  start(): Promise<void> {
+  async start(): Promise<void> {
     const { env, directory, enclose = asIs } = this.#settings;
     const { command, args } = enclose(this.#settings);
     const child = spawn(command, args, {
@@ -75,7 +75,7 @@ export class ChildTransport implements Transport {
     this.#child = child;
     this.#listen(child);
     if (child.pid !== undefined) this.#watch(child, child.pid);
-    return new Promise((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', reject);
     });
