@@ -79,6 +79,8 @@ export interface ToolServer {
   readonly tools: readonly string[];
   /** Those that are new or changed since they were accepted; absent: none. */
   readonly unaccepted?: readonly string[];
+  /** Tools that cannot be offered to models, each with the reason; absent: none. */
+  readonly leftOut?: readonly string[];
   /** Why it failed. */
   readonly error?: string;
 }

@@ -246,6 +246,8 @@ export const tools = fields({
       tools: list(z.string()),
       /** Of these, the ones that are new or changed since they were accepted. */
       unaccepted: list(z.string()).optional(),
+      /** Tools that cannot be offered to models, each with the reason. */
+      leftOut: list(z.string()).optional(),
       /** Why it failed. */
       error: z.string().optional(),
     }),

@@ -16,6 +16,9 @@ const group = fields({
 const server = fields({
   server: z.string(),
   state: z.enum(['connecting', 'ready', 'failed']),
+  leftOut: list(z.string())
+    .optional()
+    .describe('Tools that cannot be offered to models, each with the reason'),
   error: z.string().optional().describe('Why it failed'),
 });
 

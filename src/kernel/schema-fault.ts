@@ -1,4 +1,5 @@
 import { escapeHidden } from './hidden.ts';
+import { cut } from './text.ts';
 
 /** The fields used here of an issue of a schema library; the kernel imports no such library. */
 interface SchemaIssue {
@@ -92,5 +93,5 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 /** A value for display in a refusal: short JSON. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
-  return escapeHidden(text.length <= 80 ? text : `${text.slice(0, 80)}…`);
+  return escapeHidden(text.length <= 80 ? text : `${cut(text, 80)}…`);
 }

@@ -51,6 +51,12 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
           `${what} added or changed ${seen.unaccepted.join(', ')} since its tools were accepted: each call waits for approval`,
           'read their descriptions; an approved call accepts the tool as it is',
         );
+      if (seen.leftOut)
+        return check(
+          'warn',
+          `connected with ${count(seen.tools.length)}; left out: ${seen.leftOut.join('; ')}`,
+          'correct them in the server: providers would refuse every request that offers them',
+        );
       return seen.tools.length === 0
         ? check('warn', 'connected; it offers no tools', `check that ${key} is the right server`)
         : check('ok', `connected with ${count(seen.tools.length)}: ${seen.tools.join(', ')}`);

@@ -70,11 +70,13 @@ function connectionsText({ agents, daemons }: Status, palette: Palette): string[
     return `agent ${agent}: ${palette.red('not connected')}, ${then}`;
   });
   const servers = daemons.flatMap(({ daemon, servers = [] }) =>
-    servers.map(({ server, state, error }) => {
+    servers.map(({ server, state, leftOut = [], error }) => {
       const at = daemons.length > 1 ? ` of ${daemon}` : '';
       const shown =
         state === 'ready' ? 'connected' : palette.red(state === 'failed' ? 'not connected' : state);
-      return `MCP server ${server}${at}: ${shown}${error === undefined ? '' : ` (${printable(error).replaceAll('\n', ' ')})`}`;
+      const why = [...(error === undefined ? [] : [error]), ...leftOut.map((tool) => `left out ${tool}`)];
+      const told = printable(why.join('; ')).replaceAll('\n', ' ');
+      return `MCP server ${server}${at}: ${shown}${told === '' ? '' : ` (${told})`}`;
     }),
   );
   return [...programs, ...servers];

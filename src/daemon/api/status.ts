@@ -80,8 +80,9 @@ export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
   const { facts, servers, models, programs, held, lag, agents, deadLetters } = known;
   const most = Math.min(limit, MOST_STATUS_ROWS);
   const oldest = lag?.oldestTakenAt ?? null;
-  const shown = servers.map(({ server, state, error }) => ({
+  const shown = servers.map(({ server, state, leftOut, error }) => ({
     ...{ server, state },
+    ...(leftOut && { leftOut: [...leftOut] }),
     ...(error === undefined ? {} : { error }),
   }));
   return {

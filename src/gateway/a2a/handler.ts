@@ -16,7 +16,7 @@ import {
 } from '@a2a-js/sdk';
 import { PushNotificationNotSupportedError } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
-import { ParleyError } from '../../kernel/index.ts';
+import { cut, ParleyError } from '../../kernel/index.ts';
 import { faultOf } from './faults.ts';
 import type { Followed, Tasks } from './tasks.ts';
 
@@ -174,7 +174,7 @@ function checkConfiguration(configuration: SendMessageConfiguration | undefined)
 function checkTenant(tenant: string): void {
   if (!tenant) return;
   const hint = 'leave tenant out: the card of this agent has none';
-  throw new ParleyError('BAD_REQUEST', `there is no tenant ${JSON.stringify(tenant.slice(0, 100))}`, {
+  throw new ParleyError('BAD_REQUEST', `there is no tenant ${JSON.stringify(cut(tenant, 100))}`, {
     hint,
   });
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { fieldFault, ParleyError } from '../../kernel/index.ts';
+import { cut, fieldFault, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { isEmpty } from '../unused.ts';
 
@@ -143,7 +143,7 @@ function shownText(said: unknown): string | null {
     const found = z.union([text, z.looseObject({ refusal: z.string() })]).safeParse(part);
     if (found.success) return 'text' in found.data ? String(found.data.text) : String(found.data.refusal);
     const type = part !== null && typeof part === 'object' && 'type' in part ? String(part.type) : 'not text';
-    return `[left out: ${type.slice(0, 40)}]`;
+    return `[left out: ${cut(type, 40)}]`;
   });
   return parts.join('\n');
 }

@@ -1,4 +1,5 @@
 import type { Usage } from '../../conversation/index.ts';
+import { cut } from '../../kernel/index.ts';
 
 /** Helpers for JSON of unknown shape. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
@@ -27,7 +28,7 @@ export const LONGEST_SEARCHED = 20_000;
 export function excerpt(text: string, length = 300): string {
   const start = text.slice(0, LONGEST_SEARCHED);
   const line = start.replaceAll(/\s+/g, ' ').trim();
-  return line.length <= length && start === text ? line : `${line.slice(0, length)}…`;
+  return line.length <= length && start === text ? line : `${cut(line, length)}…`;
 }
 
 /** A message with tool calls may have no content, or null. */

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
-import { isShallow, MAX_DEPTH, messageOf, PACKAGE, ParleyError } from '../../kernel/index.ts';
+import { cut, isShallow, MAX_DEPTH, messageOf, PACKAGE, ParleyError } from '../../kernel/index.ts';
 import { type LastPattern, type Rule, type Script, type ScriptData, scriptSchema } from './script.ts';
 import { placeholdersOf } from './template.ts';
 
@@ -150,5 +150,5 @@ function valueAt(data: unknown, path: Path): unknown {
 function show(value: unknown): string {
   if (value === undefined) return 'nothing';
   const text = JSON.stringify(value) ?? String(value);
-  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+  return text.length > 120 ? `${cut(text, 120)}…` : text;
 }

@@ -1,5 +1,16 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import { type Clock, inTime, linearPattern } from '../../kernel/index.ts';
+import {
+  type Clock,
+  cut,
+  hasLoneSurrogate,
+  inOneLine,
+  inTime,
+  isShallow,
+  linearPattern,
+  MAX_DEPTH,
+  shown,
+} from '../../kernel/index.ts';
 
 /** Null: the arguments match the schema; else the error, for the model. */
 export type ArgumentsCheck = (given: unknown) => string | null;
@@ -56,13 +67,90 @@ export function argumentsCheck(schema: Schema, budget: CheckBudget): ArgumentsCh
   };
 }
 
-/** Without `$async`: an asynchronous check would reject unhandled, which ends the process. */
-function validatorOf({ $async, ...schema }: Schema) {
-  const validator = new AjvJsonSchemaValidator();
-  const ajv = Reflect.get(validator, '_ajv') as { logger: object; opts: { code: object } };
+/**
+ * Why a strict provider would refuse every request that offers this tool; null: it would not. One of them reads all tools of a
+ * request as JSON Schema, and texts as UTF-8.
+ */
+export function toolFault(
+  { name, title, description, inputSchema }: Tool,
+  budget: CheckBudget,
+): string | null {
+  if (!isShallow(inputSchema)) return `its schema is nested deeper than ${MAX_DEPTH} levels`;
+  if (hasHalf([name, title, description, inputSchema])) return 'it has half a character (a lone surrogate)';
+  const dangling = refsOf(inputSchema).find((ref) => !resolves(inputSchema, ref));
+  if (dangling !== undefined) return `its schema refers to ${shown(dangling)}, which it does not contain`;
+  const fault = budget.spend(() => schemaFault(inputSchema));
+  return fault === undefined || fault === null ? 'its schema could not be checked in time' : fault.text;
+}
+
+/** Keeps nothing of what it checks. Creating it takes longer than many checks. */
+let metaAjv: AjvOfSdk | null = null;
+
+/** By the schema of draft 7, which Ajv has; nothing that this refuses is right in a newer draft. */
+function schemaFault(schema: Schema): { readonly text: string | null } {
+  const { $schema, $async, ...rest } = schema;
+  metaAjv ??= ajvOf(new AjvJsonSchemaValidator());
+  const ajv = metaAjv;
+  if (ajv.validateSchema(rest)) return { text: null };
+  return {
+    text: `its schema is invalid: ${inOneLine(cut(ajv.errorsText(ajv.errors, { dataVar: 'schema' }), 200))}`,
+  };
+}
+
+function hasHalf(value: unknown): boolean {
+  if (typeof value === 'string') return hasLoneSurrogate(value);
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => hasLoneSurrogate(key) || hasHalf(inner));
+}
+
+function refsOf(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === '$ref' && typeof inner === 'string' ? [inner] : refsOf(inner),
+  );
+}
+
+/** Only pointers into the schema itself: `#/$defs/file`. */
+function resolves(schema: Schema, ref: string): boolean {
+  if (!/^#(?:\/|$)/.test(ref)) return false;
+  const keys = ref.split('/').slice(1);
+  let value: unknown = schema;
+  for (const key of keys) {
+    const plain = decoded(key).replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, plain)) return false;
+    value = Reflect.get(value, plain);
+  }
+  return true;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+interface AjvOfSdk {
+  logger: object;
+  readonly opts: { readonly code: object };
+  readonly errors: object | null;
+  validateSchema(schema: object): boolean;
+  errorsText(errors: object | null, options: { readonly dataVar: string }): string;
+}
+
+function ajvOf(validator: AjvJsonSchemaValidator): AjvOfSdk {
+  const ajv = Reflect.get(validator, '_ajv') as AjvOfSdk;
   // Ajv prints what it does not know of the schema, with control characters, to the terminal of the daemon.
   ajv.logger = SILENT;
   Object.assign(ajv.opts.code, { regExp: Object.assign(patternOfSchema, { code: 'patternOfSchema' }) });
+  return ajv;
+}
+
+/** Without `$async`: an asynchronous check would reject unhandled, which ends the process. */
+function validatorOf({ $async, ...schema }: Schema) {
+  const validator = new AjvJsonSchemaValidator();
+  ajvOf(validator);
   return validator.getValidator<unknown>(schema);
 }
 
@@ -79,8 +167,43 @@ function inOurWords(message: string): string {
   return message.replaceAll(/(^|, )data(?=[/ ])/g, '$1arguments');
 }
 
-/** The schema for providers: some refuse an object without `properties`, or a `$schema`. */
+/**
+ * The schema for providers: some refuse an object without `properties`, a `$schema`, an array without `items`, a list of them
+ * (`prefixItems` since 2020-12), or alternatives at the top, whose properties are then optional ones. Our check, and the
+ * server's, use the schema as it is.
+ */
 export function wireParameters(schema: Schema): Schema {
-  const { $schema, ...rest } = schema;
-  return { ...rest, type: 'object', properties: rest.properties ?? {} };
+  const { $schema, anyOf, oneOf, allOf, not, enum: values, ...rest } = schema;
+  const branches = [anyOf, oneOf, allOf].flat().filter(isSchema);
+  const inBranches = Object.assign({}, ...branches.map(({ properties }) => properties));
+  return withItems({ ...rest, type: 'object', properties: { ...inBranches, ...Object(rest.properties) } });
+}
+
+/** Under these keys are names of the server, not keywords. */
+const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
+/** Under these are values. */
+const VALUES = new Set(['enum', 'const', 'default', 'examples', 'required']);
+
+function withItems(schema: Schema): Schema {
+  const kept = Object.entries(schema).map(([key, value]): [string, unknown] => {
+    if (VALUES.has(key)) return [key, value];
+    if (NAMED.has(key) && isSchema(value))
+      return [key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, inSchema(inner)]))];
+    return [key, Array.isArray(value) ? value.map(inSchema) : inSchema(value)];
+  });
+  const result: Record<string, unknown> = Object.fromEntries(kept);
+  if (Array.isArray(result.items)) {
+    result.prefixItems = result.items;
+    result.items = result.additionalItems ?? {};
+    delete result.additionalItems;
+  } else if ([result.type].flat().includes('array')) result.items ??= {};
+  return result;
+}
+
+function inSchema(value: unknown): unknown {
+  return isSchema(value) ? withItems(value) : value;
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,7 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Tool, ToolListChangedNotificationSchema, ToolSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { linkedAbort, VERSION } from '../../kernel/index.ts';
+import { cut, inOneLine, linkedAbort, VERSION } from '../../kernel/index.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
 import type { McpTimes } from './settings.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './transport/too-large.ts';
@@ -91,14 +91,17 @@ export class Connection {
     }
   }
 
-  /** Invalid tools are left out and named in `odd`. `isCut`: there are more pages. */
-  async listTools(signal: AbortSignal): Promise<{
+  /** `fault`: why a tool cannot be offered. Such tools are left out, and named with the reason. `isCut`: there are more pages. */
+  async listTools(
+    signal: AbortSignal,
+    fault: (tool: Tool) => string | null,
+  ): Promise<{
     readonly tools: readonly Tool[];
-    readonly odd: readonly string[];
+    readonly leftOut: readonly string[];
     readonly isCut: boolean;
   }> {
     if (this.#client.getServerCapabilities()?.tools === undefined)
-      return { tools: [], odd: [], isCut: false };
+      return { tools: [], leftOut: [], isCut: false };
     const given: unknown[] = [];
     let cursor: string | undefined;
     let size = 0;
@@ -110,14 +113,19 @@ export class Connection {
       if (cursor === undefined) break;
     }
     const tools: Tool[] = [];
-    const odd: string[] = [];
+    const leftOut: string[] = [];
     for (const one of given) {
-      const parsed = ToolSchema.safeParse(one);
-      if (!parsed.success) odd.push(nameOf(one));
-      else if (parsed.data.execution?.taskSupport === 'required') odd.push(parsed.data.name);
-      else tools.push(parsed.data);
+      const { data } = ToolSchema.safeParse(one);
+      const why =
+        data === undefined
+          ? 'it is no tool of the protocol'
+          : data.execution?.taskSupport === 'required'
+            ? 'it only runs as a task'
+            : fault(data);
+      if (why === null && data !== undefined) tools.push(data);
+      else leftOut.push(`${nameOf(one)}: ${why}`);
     }
-    return { tools, odd, isCut: cursor !== undefined };
+    return { tools, leftOut, isCut: cursor !== undefined };
   }
 
   /** Uses its own signal: the SDK never removes its listener. */
@@ -185,5 +193,5 @@ export class Connection {
 
 function nameOf(tool: unknown): string {
   const name = typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : undefined;
-  return typeof name === 'string' ? name : '(a tool without a name)';
+  return typeof name === 'string' ? inOneLine(cut(name, 64)) : '(a tool without a name)';
 }

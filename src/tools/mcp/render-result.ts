@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { cut } from '../../kernel/index.ts';
 import { notShown, showBytes, withoutBlobs } from './blobs.ts';
 
 /**
@@ -144,5 +145,5 @@ function renderResource({ uri, mimeType, text, blob }: z.infer<typeof resource>)
 /** RENDER-RESULT-1 */
 function kindOf(given: unknown): string {
   const kind = typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined;
-  return typeof kind === 'string' ? `content of type ${kind.slice(0, 64)}` : 'content of no type';
+  return typeof kind === 'string' ? `content of type ${cut(kind, 64)}` : 'content of no type';
 }

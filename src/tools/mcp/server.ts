@@ -1,7 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
-import { CheckBudget } from './arguments.ts';
+import { CheckBudget, toolFault } from './arguments.ts';
 import { Connection, type Link, MOST_PAGES } from './connection.ts';
 import { callFailure, unavailable } from './failure.ts';
 import type { Reason } from './reason.ts';
@@ -41,8 +41,16 @@ export interface ServerOptions {
 
 type State =
   | { readonly kind: 'connecting'; readonly tools: readonly Tool[] }
-  | { readonly kind: 'ready'; readonly tools: readonly Tool[]; readonly connection: Connection }
+  | {
+      readonly kind: 'ready';
+      readonly tools: readonly Tool[];
+      /** Tools that cannot be offered, each with the reason. */
+      readonly leftOut: readonly string[];
+      readonly connection: Connection;
+    }
   | { readonly kind: 'failed'; readonly error: string };
+
+type Listed = Pick<Extract<State, { kind: 'ready' }>, 'tools' | 'leftOut'>;
 
 interface LifeEnd {
   readonly error: string;
@@ -55,6 +63,7 @@ export interface ServerStatus {
   readonly server: string;
   readonly state: 'connecting' | 'ready' | 'failed';
   readonly tools: number;
+  readonly leftOut?: readonly string[];
   readonly error?: string;
 }
 
@@ -100,7 +109,9 @@ export class McpServer {
     const state = this.#state;
     const { tools } = this;
     const common = { server: this.name, state: state.kind, tools: tools.length };
-    return state.kind === 'failed' ? { ...common, error: state.error } : common;
+    if (state.kind === 'failed') return { ...common, error: state.error };
+    const leftOut = state.kind === 'ready' ? state.leftOut : [];
+    return leftOut.length > 0 ? { ...common, leftOut } : common;
   }
 
   /** Idempotent; does not wait. */
@@ -178,18 +189,19 @@ export class McpServer {
     const life = linkedAbort(this.#stop.signal);
     let connection: Connection | null = null;
     let readyAt: number | null = null;
-    let tools: readonly Tool[] = [];
+    let list: Listed = { tools: [], leftOut: [] };
     let problem: unknown = new Error('the connection ended');
     try {
       const changed = new Latch();
       connection = await this.#open(changed, life.signal);
       for (; !connection.isOver; await changed.next()) {
-        tools = await this.#list(connection, readyAt === null ? null : tools, life.signal);
+        list = await this.#list(connection, readyAt === null ? null : list, life.signal);
         if (connection.isOver) break;
+        const { tools } = list;
         if (readyAt === null) log.info({ server: name, tools: tools.length }, 'an MCP server is ready');
         readyAt ??= elapsed();
         this.#options.onListed?.(tools);
-        this.#become({ kind: 'ready', tools, connection });
+        this.#become({ kind: 'ready', ...list, connection });
       }
     } catch (error) {
       problem = error;
@@ -200,7 +212,7 @@ export class McpServer {
     await connection?.close();
     const words = connection?.lastWords() ?? '';
     const error = reason(words === '' ? problem : new Error(`${reason(problem)}; it said: ${words}`));
-    return { error, readyMs: readyAt === null ? null : elapsed() - readyAt, tools };
+    return { error, readyMs: readyAt === null ? null : elapsed() - readyAt, tools: list.tools };
   }
 
   async #open(changed: Latch, signal: AbortSignal): Promise<Connection> {
@@ -222,22 +234,19 @@ export class McpServer {
   }
 
   /** `known`: the list to keep if a new one cannot be read; null: none yet. */
-  async #list(
-    connection: Connection,
-    known: readonly Tool[] | null,
-    signal: AbortSignal,
-  ): Promise<readonly Tool[]> {
+  async #list(connection: Connection, known: Listed | null, signal: AbortSignal): Promise<Listed> {
     const { name, log, reason } = this.#options;
     try {
-      const { tools, odd, isCut } = await connection.listTools(signal);
+      const fault = (tool: Tool) => toolFault(tool, this.checks);
+      const { tools, leftOut, isCut } = await connection.listTools(signal, fault);
       if (isCut)
         log.warn(
           { server: name, pages: MOST_PAGES, tools: tools.length },
           'the list of tools of an MCP server does not end: the rest is left out',
         );
-      if (odd.length > 0 && known === null)
-        log.warn({ server: name, tools: odd }, 'tools of an MCP server cannot be used');
-      return tools;
+      const news = leftOut.filter((one) => !known?.leftOut.includes(one));
+      if (news.length > 0) log.warn({ server: name, tools: news }, 'tools of an MCP server cannot be used');
+      return { tools, leftOut };
     } catch (error) {
       if (known === null) throw error;
       log.warn(

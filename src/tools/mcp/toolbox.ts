@@ -1,6 +1,6 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun, ToolServer } from '../../agents/tool-port.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { cut, messageOf } from '../../kernel/index.ts';
 import type { Acceptance } from './acceptance.ts';
 import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
 import { failed, unavailable } from './failure.ts';
@@ -170,9 +170,7 @@ function define(name: string, { server, owner, listed }: OfferedTool): ToolDefin
   return {
     name,
     description:
-      description.length <= LONGEST_DESCRIPTION
-        ? description
-        : `${description.slice(0, LONGEST_DESCRIPTION)}…`,
+      description.length <= LONGEST_DESCRIPTION ? description : `${cut(description, LONGEST_DESCRIPTION)}…`,
     parameters: wireParameters(listed.inputSchema),
     risk: owner.isSafe(listed) ? 'safe' : 'risky', // MCP-TOOLBOX-2
   };

@@ -311,6 +311,19 @@ describe('doctor on MCP servers', () => {
     ]);
   });
 
+  it('doctor names the tools of an MCP server that cannot be offered', async () => {
+    const leftOut = ['bad: its schema is invalid'];
+    const servers = [{ server: 'files', state: 'ready', tools: ['mcp__files__a'], leftOut }];
+    const ran = await checked(
+      { daemon: fakeDaemon({ tools: { tools: [], servers } }) },
+      { files: program('sh') },
+    );
+    expect(ran).toMatchObject({
+      code: 0,
+      servers: [{ status: 'warn', message: 'connected with 1 tool; left out: bad: its schema is invalid' }],
+    });
+  });
+
   it('doctor warns of an MCP server without tools', async () => {
     const daemon = fakeDaemon({
       tools: { tools: [], servers: [{ server: 'files', state: 'ready', tools: [] }] },

@@ -33,7 +33,10 @@ const STATUS: Status = {
         http: null,
       },
       ...{
-        servers: [{ server: 'files', state: 'failed', error: 'ENOENT\nmore' }],
+        servers: [
+          { server: 'files', state: 'failed', error: 'ENOENT\nmore' },
+          { server: 'web', state: 'ready', leftOut: ['bad: its schema is invalid'] },
+        ],
         owns: { count: 3, first: ['photos'] },
       },
     },
@@ -54,6 +57,7 @@ describe('the page of `parley status`', () => {
       '3 conversations; 2 posts not in a log, the oldest for 4s; 1 dead letter',
       'agent critic: not connected, turns wait for it',
       'MCP server files of A: not connected (ENOENT more)',
+      'MCP server web of A: connected (left out bad: its schema is invalid)',
       '',
       'waiting (22)',
       'CONVERSATION  AGENT  SINCE  FOR                TITLE',

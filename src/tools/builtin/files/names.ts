@@ -1,4 +1,4 @@
-import { ParleyError } from '../../../kernel/index.ts';
+import { cut, ParleyError } from '../../../kernel/index.ts';
 
 /** Parses the paths that models write, without access to files. */
 
@@ -61,7 +61,7 @@ function output(path: string, conversation: string): Named {
 
 /** For messages and lists: one line without control characters, of limited length. */
 export function quoted(path: string): string {
-  return path.length > 300 ? `${JSON.stringify(path.slice(0, 300))}…` : JSON.stringify(path);
+  return path.length > 300 ? `${JSON.stringify(cut(path, 300))}…` : JSON.stringify(path);
 }
 
 /** A file name for a list: names may contain line breaks and escape sequences. */

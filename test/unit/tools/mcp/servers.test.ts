@@ -22,6 +22,8 @@ function serverWith(...tools: object[]): FakeServer {
 
 const READS = { annotations: { readOnlyHint: true } };
 
+const schema = (properties: object) => ({ inputSchema: { type: 'object', properties } });
+
 describe('the tools of MCP servers', () => {
   it('listing tools starts the servers without waiting, and the tools appear when the servers are up (MCP-TOOLBOX-1)', async () => {
     rig = rigOf({ files: serverWith(toolOf('read')) });
@@ -102,7 +104,92 @@ describe('the tools of MCP servers', () => {
     const needsTask = toolOf('slow', { execution: { taskSupport: 'required' } });
     const { tools, said } = await ready({ files: serverWith(toolOf('a'), { name: 'bad' }, needsTask) });
     expect([...tools.definitions().keys()]).toEqual(['mcp__files__a']);
-    expect(said.map(({ fields }) => fields)).toContainEqual({ server: 'files', tools: ['bad', 'slow'] });
+    const named = ['bad: it is no tool of the protocol', 'slow: it only runs as a task'];
+    expect(said.map(({ fields }) => fields)).toContainEqual({ server: 'files', tools: named });
+    expect(tools.status()).toEqual([{ server: 'files', state: 'ready', tools: 1, leftOut: named }]);
+    expect(tools.servers()).toMatchObject([{ tools: ['mcp__files__a'], leftOut: named }]);
+  });
+
+  it.each<[string, object, RegExp]>([
+    [
+      'a type that does not exist',
+      schema({ a: { type: 'int' } }),
+      /its schema is invalid: .*a\/type must be/,
+    ],
+    [
+      'a nested type that does not exist',
+      schema({ a: { type: 'object', properties: { b: { type: 'any' } } } }),
+      /b\/type/,
+    ],
+    [
+      'properties that are a list',
+      schema({ a: { type: 'object', properties: [] } }),
+      /properties must be object/,
+    ],
+    ['required as a word', schema({ a: { type: 'string', required: true } }), /required must be array/],
+    ['a reference to nothing', schema({ a: { $ref: '#/$defs/none' } }), /refers to "#\/\$defs\/none"/],
+    ['a reference to another document', schema({ a: { $ref: 'https://a.test/b' } }), /refers to "https/],
+    ['half a character in a text', { description: 'a\ud83d' }, /half a character/],
+    ['half a character in a schema', schema({ a: { enum: ['\udc4d'] } }), /half a character/],
+    ['half a character in a key', schema({ 'a\ud83d': {} }), /half a character/],
+    [
+      'a schema without end',
+      schema({ a: JSON.parse(`${'{"not":'.repeat(100)}{}${'}'.repeat(100)}`) }),
+      /deeper than/,
+    ],
+  ])(
+    'a tool with %s is left out and named: providers would refuse every request that offers it',
+    async (_, more, why) => {
+      const files = serverWith(toolOf('a'), toolOf('bad', more));
+      const { tools, until } = await ready({ files });
+      expect([...tools.definitions().keys()]).toEqual(['mcp__files__a']);
+      expect(tools.status()[0]?.leftOut).toEqual([expect.stringMatching(why)]);
+      files.tools = [toolOf('a'), toolOf('bad')];
+      await files.newest.sendToolListChanged();
+      await until(() => tools.definitions().has('mcp__files__bad'));
+      expect(tools.status()[0]).not.toHaveProperty('leftOut');
+    },
+  );
+
+  it('an unusual tool that is right is offered in the form that strict providers read', async () => {
+    const inputSchema = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      properties: {
+        list: { type: 'array' },
+        pair: {
+          type: ['array', 'null'],
+          items: [{ type: 'string' }, { type: 'array' }],
+          additionalItems: false,
+        },
+        items: { type: 'array', items: { $ref: '#/definitions/a~1b%20c' }, default: { type: 'array' } },
+      },
+      anyOf: [
+        { required: ['list'] },
+        { properties: { more: { type: 'string' }, list: {} }, required: ['more'] },
+      ],
+      definitions: { 'a/b c': { type: 'array' } },
+    };
+    const description = `${'a'.repeat(7_999)}👍👍`;
+    const { tools } = await ready({ files: serverWith(toolOf('odd', { inputSchema, description })) });
+    const [defined] = tools.definitions().values();
+    expect(defined?.description).toBe(`${'a'.repeat(7_999)}…`);
+    expect(defined?.parameters).toEqual({
+      type: 'object',
+      properties: {
+        list: { type: 'array', items: {} },
+        pair: {
+          type: ['array', 'null'],
+          prefixItems: [{ type: 'string' }, { type: 'array', items: {} }],
+          items: false,
+        },
+        items: { type: 'array', items: { $ref: '#/definitions/a~1b%20c' }, default: { type: 'array' } },
+        more: { type: 'string' },
+      },
+      definitions: { 'a/b c': { type: 'array', items: {} } },
+    });
+    expect(tools.check('mcp__files__odd', { pair: ['x'] })).toContain('must');
+    expect(tools.check('mcp__files__odd', { list: [] })).toBeNull();
   });
 
   it('a call goes to its own server when two servers offer the same tool', async () => {

@@ -1,4 +1,4 @@
-import { messageOf, ParleyError } from '../../../../kernel/index.ts';
+import { cut, messageOf, ParleyError } from '../../../../kernel/index.ts';
 import type { Host } from '../host.ts';
 
 /** A nats-server on this machine. */
@@ -49,7 +49,7 @@ export async function inspectBinary(path: string, host: Host): Promise<LocatedSe
   if (result.code !== 0 || version === null)
     throw unusable(
       path,
-      `is not a nats-server: \`--version\` says ${JSON.stringify(result.output.slice(0, 200))}`,
+      `is not a nats-server: \`--version\` says ${JSON.stringify(cut(result.output, 200))}`,
     );
   if (!isAtLeast(version, OLDEST_VERSION))
     throw unusable(path, `is version ${version}, which is too old: ${OLDEST_VERSION} or newer is required`);
