@@ -28,6 +28,11 @@ export const posted = fields({
   agents: list(agent),
   /** Words after an `@` that name no agent; absent: none. */
   unknownMentions: list(z.string()).optional(),
+  ignored: list(z.string())
+    .optional()
+    .describe(
+      'Fields of the post that its publisher has no right to, such as `sessionId`: the entry has them, and they have no effect',
+    ),
 });
 
 /** What one agent does or waits for. */
@@ -170,6 +175,9 @@ export const detail = fields({
     fields({
       lastProcessedMessageIndex: z.int(),
       sessionId: z.string().optional(),
+      sessionFrom: fields({ by: z.enum(['person', 'agent']), entry: index })
+        .optional()
+        .describe('Who named that session, and the message or the answer that did'),
       status: z.string(),
       hired: hired.optional().describe('Of an agent that was hired in this conversation'),
     }),

@@ -48,6 +48,7 @@ const outcome = z.discriminatedUnion('kind', [
     duplicate: z.boolean(),
     agents: z.array(z.string()),
     unknownMentions: z.array(z.string()).optional(),
+    ignored: z.array(z.string()).optional(),
   }),
   z.object({ kind: z.literal('refused'), refusal: refusalShape, letter: z.number().optional() }),
   z.looseObject({ kind: z.enum(['done', 'recovered', 'stale']) }),

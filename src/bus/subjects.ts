@@ -7,7 +7,8 @@ import { ParleyError } from '../kernel/index.ts';
  * SUBJECTS-1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to everything.
  * SUBJECTS-2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not.
  *    No permission of a publisher contains such a token, so the server refuses it to all others.
- * SUBJECTS-3 In the same way a last `!` says that an operator posts: it may start a workflow.
+ * SUBJECTS-3 In the same way a `!` says that an operator starts the workflow of the post, and a last `#` that an operator names
+ *    its session.
  */
 
 /** Wildcard for subscriptions; the only value that is not a name. */
@@ -21,6 +22,8 @@ export interface PostMarks {
   readonly isNameBound?: boolean;
   /** SUBJECTS-3 */
   readonly isByOperator?: true;
+  /** SUBJECTS-3 */
+  readonly setsSession?: true;
 }
 
 interface Names extends PostMarks {
@@ -33,6 +36,7 @@ const BOUND = '+';
 const UNBOUND = '~';
 /** SUBJECTS-3 */
 const BY_OPERATOR = '!';
+const SETS_SESSION = '#';
 
 export interface Subjects {
   readonly prefix: string;
@@ -134,21 +138,22 @@ function namesAfter(prefix: string, subject: string): Names | null {
   return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
 }
 
-function textOf({ isNameBound, isByOperator }: PostMarks): string {
+function textOf({ isNameBound, isByOperator, setsSession }: PostMarks): string {
   const name = isNameBound === undefined ? '' : isNameBound ? BOUND : UNBOUND;
-  return `${name}${isByOperator ? BY_OPERATOR : ''}`;
+  return `${name}${isByOperator ? BY_OPERATOR : ''}${setsSession ? SETS_SESSION : ''}`;
 }
 
-const MARKED = /^(.*?)([+~]?)(!?)$/s;
+const MARKED = /^(.*?)([+~]?)(!?)(#?)$/s;
 
 /** SUBJECTS-2, SUBJECTS-3 */
 function marked(names: Names | null): Names | null {
-  const [, publisher = '', bound, operator] = MARKED.exec(names?.publisher ?? '') ?? [];
+  const [, publisher = '', bound, operator, session] = MARKED.exec(names?.publisher ?? '') ?? [];
   if (!names) return null;
   return {
     ...names,
     publisher,
     ...(bound && { isNameBound: bound === BOUND }),
     ...(operator && { isByOperator: true }),
+    ...(session && { setsSession: true }),
   };
 }

@@ -1,5 +1,5 @@
 import type { Reduction } from './decide/command.ts';
-import { summaryOf } from './decide/records.ts';
+import { namedSession, summaryOf } from './decide/records.ts';
 import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
 import { AgentView } from './view/view.ts';
 import { DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view-parts.ts';
@@ -21,26 +21,20 @@ export interface AgentMessagesInput {
 export function buildAgentMessages(input: AgentMessagesInput): ViewMessage[] {
   const { agent, trigger, prefix } = input;
   const policy = { ...DEFAULT_VIEW_POLICY, ...input.policy };
-  const entries = trigger
-    ? [...input.entries, turnStart(input.entries.length, agent, trigger)]
-    : input.entries;
+  const entries = trigger ? [...input.entries, ...turnStart(input.entries, agent, trigger)] : input.entries;
   const { history, tail } = new AgentView(entries, agent, policy).build();
   const messages = [...history, ...tail].map((part) => part.message);
   return prefix === undefined ? messages : [{ role: 'system', content: prefix }, ...messages];
 }
 
-/** The `turn-started` entry that a turn on `trigger` would begin with. */
-export function turnStart(index: number, agent: string, trigger: readonly number[]): Entry {
-  return {
-    index,
-    id: 'not-appended',
-    createdAt: '',
-    type: 'turn-started',
-    author: SYSTEM_AUTHOR,
-    turnId: 'not-started',
-    agent,
-    trigger: [...trigger],
-  };
+/** The entries that a turn on `trigger` would begin with after `entries`. */
+export function turnStart(entries: readonly Entry[], agent: string, trigger: readonly number[]): Entry[] {
+  const common = { id: 'not-appended', createdAt: '', author: SYSTEM_AUTHOR, agent };
+  const named = namedSession(trigger.map((index) => entries[index]));
+  const index = entries.length;
+  const set: Entry[] = named ? [{ index, ...common, type: 'session-set', ...named }] : [];
+  const turn = { turnId: 'not-started', trigger: [...trigger] };
+  return [...set, { index: index + set.length, ...common, type: 'turn-started', ...turn }];
 }
 
 /** The entry that a reduction would append. */

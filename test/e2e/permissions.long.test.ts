@@ -135,6 +135,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
             'parley.in.alice+.demo',
             'parley.in.alice~.demo',
             'parley.in.alice!.demo',
+            'parley.in.alice#.demo',
           ],
           ...['parley.api.post.alice', 'parley.api.post.alice.other'],
           ...['parley.in.bob.demo', 'parley.api.post.bob', 'parley.api.answer.bob', 'parley.api.post'],

@@ -74,43 +74,94 @@ describe('the session of a conversation', () => {
   const header = 'x-session-id';
   const sent = (request: FakeRequest | undefined) => request?.headers[header];
 
-  it("the session is the agent's own, sent as the configured header, whatever is posted", async () => {
+  it('PERSON-7: a provider gets the session that a message names by right, from its turn on and after a kill, else its own', async () => {
     const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
     const program = await bareProgram();
-    const publish = async (body: object, turns: number) => {
+    let turns = 0;
+    const publish = async (body: object) => {
       await program.jetstream().publish('parley.in.ann.demo', JSON.stringify(body));
-      await followUntil(client, 'demo', finished(turns));
+      await followUntil(client, 'demo', finished(++turns));
     };
-    await publish({ content: 'no session yet' }, 1);
-    await publish({ content: 'one', sessionId: 'session-1' }, 2);
-    await publish({ content: 'none named' }, 3);
-    await publish({ content: 'to another agent', to: ['dev'] }, 4);
+    const operate = async (sessionId: string) => {
+      const message = { conversation: 'demo', publisher: 'ann', content: sessionId, sessionId };
+      const answer = await client.post(message, { asOperator: true });
+      await followUntil(client, 'demo', finished(++turns));
+      return answer;
+    };
+    await publish({ content: 'no right', sessionId: 'forged-1' });
+    await publish({ content: 'no right, to another agent', to: ['dev'], claudeSessionId: 'forged-2' });
+    const [pm, dev] = [sent(requests[0]), sent(requests[1])];
+    expect([pm, dev]).toEqual([
+      expect.stringMatching(/^demo-pm-\w+$/),
+      expect.stringMatching(/^demo-dev-\w+$/),
+    ]);
+    expect(await post('no right either', { sessionId: 'forged-3' })).toMatchObject({
+      ignored: ['sessionId'],
+    });
+    await followUntil(client, 'demo', finished(++turns));
+    expect(await operate('session-1')).not.toHaveProperty('ignored');
+    await publish({ content: 'none named' });
     await daemon.kill9();
     daemon = await site.up();
-    await publish({ content: 'after a restart' }, 5);
-    await publish({ content: 'the older name', claudeSessionId: 'session-2' }, 6);
-    await publish({ content: 'none named again' }, 7);
-    const [pm, dev] = [sent(requests[0]), sent(requests[3])];
-    expect(pm).toMatch(/^demo-pm-\w+$/);
-    expect(dev).toMatch(/^demo-dev-\w+$/);
-    expect(requests.map(sent)).toEqual([pm, pm, pm, dev, pm, pm, pm]);
+    await publish({ content: 'after a restart', sessionId: 'forged-4' });
+    await operate('session-2');
+    await publish({ content: 'to the other agent', to: ['dev'] });
+    const [one, two] = ['session-1', 'session-2'];
+    expect(requests.map(sent)).toEqual([pm, dev, pm, one, one, one, two, dev]);
     const entries = await entriesOf(client, 'demo');
-    const posted = entries.flatMap((entry) => (entry.type === 'message' ? (entry.sessionId ?? []) : []));
-    expect(posted).toEqual(['session-1', 'session-2']);
-    expect(ofType(entries, 'session-set')).toEqual([]);
+    const set = ofType(entries, 'session-set');
+    expect(set.map(({ sessionId }) => sessionId)).toEqual([one, two]);
+    for (const { index } of set)
+      expect(entries[index + 1]).toMatchObject({ type: 'turn-started', agent: 'pm' });
+    expect(await client.request('conversation', { conversation: 'demo' })).toMatchObject({
+      agents: { pm: { sessionId: two, sessionFrom: { by: 'person', entry: set[1]?.from } } },
+    });
+    const explained = await site.parley('explain', 'demo', '--agent', 'pm');
+    expect(explained.stdout).toContain(
+      `session     session-2, named by the message in entry ${set[1]?.from}`,
+    );
+    expect((await site.parley('show', 'demo')).stdout).toContain('pm continues the session session-1');
     await expectSoundLog();
   });
 
+  it.each(['before-append', 'after-append'])(
+    'a daemon that is killed at %s has the session with the turn that it belongs to, once, and sends it',
+    async (point) => {
+      const env: Record<string, string> = { PARLEY_CRASH_POINTS: `${point}:1` };
+      const started = await startFakeProvider(() => ({ text: 'fine' }));
+      provider = started;
+      const [model, session] = ['fake-model', { header }];
+      const models = { default: { provider: 'openai', baseURL: started.url, apiKey: 'k', model, session } };
+      const publishers = { ann: { sessions: true } };
+      const settings = providerSettings(started.url, { models, publishers });
+      site = await openSite({ nats: nats.url, settings, agents, env });
+      const first = await site.up('--allow-crash-points');
+      const program = await bareProgram();
+      await program
+        .jetstream()
+        .publish('parley.in.ann.demo', JSON.stringify({ content: 'go', sessionId: 's-1' }));
+      expect(await first.exited).toBeNull();
+      delete env.PARLEY_CRASH_POINTS;
+      daemon = await site.up();
+      client = await site.client();
+      const entries = await followUntil(client, 'demo', finished(1));
+      expect(entries.map(({ type }) => type).slice(0, 3)).toEqual(['message', 'session-set', 'turn-started']);
+      expect(ofType(entries, 'session-set')).toHaveLength(1);
+      expect(started.requests.map(sent)).toEqual(['s-1']);
+      await expectSoundLog();
+    },
+  );
+
   it('the session is in the body if a field is configured, and in no other place', async () => {
     const { requests } = await withProvider(() => ({ text: 'fine' }), { field: 'session_id' });
-    await post('one', { sessionId: 'session-1' });
+    await post('one', { sessionId: 'forged-1' });
     await followUntil(client, 'demo', finished(1));
     expect(requests[0]?.json).toMatchObject({
       session_id: expect.stringMatching(/^demo-pm-/),
       model: 'fake-model',
     });
     expect(JSON.stringify(requests[0]?.headers)).not.toContain('demo-pm-');
-    expect(JSON.stringify(requests[0])).not.toContain('session-1');
+    expect(JSON.stringify(requests[0])).not.toContain('forged-1');
   });
 });
 

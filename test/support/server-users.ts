@@ -51,10 +51,7 @@ export async function describeUsers(
   const secret = (name: string) => join(directory, `${name}.secret`);
   for (const [name, { seed }] of keys)
     await writeFile(secret(name), kind === 'password' ? `${plain(name)}-pw` : seed);
-  const config =
-    kind === 'jwt'
-      ? await issueCredentials(file, keys, secret)
-      : (await runCli(['nats-config', file])).stdout;
+  const config = kind === 'jwt' ? await issueCredentials(file, keys, secret) : await natsConfig(file);
 
   const own = (name: string): Partial<NatsOptions> => {
     if (kind === 'password') return { user: name, passwordFile: secret(name) };
@@ -66,6 +63,12 @@ export async function describeUsers(
     options,
     flags: (name, url) => flagsOf(options(name, url)),
   };
+}
+
+async function natsConfig(file: string): Promise<string> {
+  const { code, stdout, stderr } = await runCli(['nats-config', file]);
+  if (code !== 0) throw new Error(`parley nats-config: ${stderr}`); // without users, no attack would be refused
+  return stdout;
 }
 
 /** Issues credentials for the description that `parley nats-config` reads, with the same mapping from roles to subjects. */

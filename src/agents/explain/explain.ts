@@ -18,9 +18,9 @@ import {
   sourcesOf as storedSources,
 } from '../definition/definition.ts';
 import type { WireMessage } from '../model-port.ts';
-import { type Assembled, shownParameters } from '../requests/assemble.ts';
-import { type Reducible, reductionEntry, reductionFor } from '../requests/reduce.ts';
-import { type AgentSetup, assembleOnce, type OwnedTools, type RequestSources } from '../requests/requests.ts';
+import { shownParameters } from '../requests/assemble.ts';
+import { reductionEntry, reductionFor } from '../requests/reduce.ts';
+import { type AgentSetup, assembleOnce, type RequestSources } from '../requests/requests.ts';
 import { costOfRequest, holdingsOf, nextReduction, statusOf, weigh } from './explain-report.ts';
 
 /** The exact request that led to an agent's answer, and a report on it (`parley explain`, endpoint `view`). */
@@ -131,7 +131,7 @@ function withTurn(entries: readonly Entry[], agent: string): Entry[] | null {
   const waiting = nextTrigger(state.waiting);
   const trigger = waiting.length > 0 ? waiting : newestPost(entries);
   if (trigger.length === 0) return null;
-  return [...entries, turnStart(entries.length, agent, trigger)];
+  return [...entries, ...turnStart(entries, agent, trigger)];
 }
 
 function newestPost(entries: readonly Entry[]): number[] {
@@ -141,12 +141,9 @@ function newestPost(entries: readonly Entry[]): number[] {
   return newest ? [newest.index] : [];
 }
 
-interface BuiltRequest {
+interface BuiltRequest extends ReturnType<typeof assembleOnce> {
   readonly entries: readonly Entry[];
   readonly state: ConversationState;
-  readonly assembled: Assembled;
-  readonly tools: OwnedTools;
-  readonly reducible: Reducible;
 }
 
 /** A request that was not sent before is first reduced where due, as the daemon would, but with the extract as summary. */
@@ -208,6 +205,7 @@ function explanationOf(
       requestHash: request.hash,
       model: profile.name,
       ...shownParameters(profile),
+      ...(made.session && { session: made.session }),
       fault: assembled.fault,
       parts: weighed.parts,
     },

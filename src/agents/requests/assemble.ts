@@ -23,7 +23,7 @@ export interface ModelProfile extends Window {
   /** Static fields of the body, in order: `model`, `stream`, limits. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, HeaderValue>>;
-  /** How the session id is sent; null: not sent. `by`: which side chooses it, never a post. */
+  /** How the session id is sent; null: not sent. `by`: which side chooses it where no post with the right to named one. */
   readonly session: {
     readonly kind: 'header' | 'field';
     readonly name: string;

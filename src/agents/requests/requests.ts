@@ -10,6 +10,7 @@ import {
   expandTools,
   isConversationTool,
   type Roster,
+  type Session,
   type Setting,
   settingAt,
   type Turn,
@@ -79,11 +80,11 @@ export class Requests {
       this.#assemblers.set(agent, assembler);
     }
     const setting = settingAt(log.state, turn.askedAt);
-    const { sessionId } = turn;
+    const { session } = turn;
     const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
     const [first] = log.entries;
     const conversation = originOf(log.entries, turn.askedAt) ?? this.#conversation;
-    const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
+    const call = { conversation, first, setting, turnId, session, tokenRatio: ratio };
     const agentView = log.view(agent, setup.viewPolicy);
     const view = agentView.build();
     const assembled = assembler.assemble(requestParts(sources, setup, view, call));
@@ -99,12 +100,17 @@ function originOf(entries: readonly Entry[], at: number): string | undefined {
   return entries[at]?.copiedFrom;
 }
 
+/** `from`: the entry that named it; none if the daemon made it. */
+export type RequestSession =
+  | Session
+  | { readonly id: string; readonly by: 'daemon'; readonly from?: undefined };
+
 interface Call {
   readonly conversation: string;
   readonly first: Entry | undefined;
   readonly setting: Setting;
   readonly turnId: string;
-  readonly sessionId: string | null;
+  readonly session: Session | null;
   readonly tokenRatio: number;
 }
 
@@ -130,7 +136,7 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
     runContext: mode === 'run' && run?.agent === slug ? runContext(run, sources.workflows) : [],
     view,
     profile: setup.profile,
-    sessionId: setup.profile.session?.by === 'daemon' ? ownSession(call, slug) : call.sessionId,
+    sessionId: sessionFor(setup, call)?.id ?? null,
     tokenRatio: call.tokenRatio,
   };
 }
@@ -169,9 +175,18 @@ function newOpening(sources: RequestSources, setup: AgentSetup, setting: Setting
   return { prefix: prefix(setup, setting.mode, prompts, roster, toolPolicy.trim()), tools };
 }
 
-/** The session id sent to a provider: one per agent and per creation of the conversation. Posts cannot set it. ASCII. */
-function ownSession({ conversation, first }: Call, agent: string): string | null {
-  return first ? `${conversation}-${agent}-${Date.parse(first.createdAt).toString(36)}` : null;
+/**
+ * The session that is sent: the one that a person named or that an agent in another process returned; to a provider, else
+ * one per agent and per creation of the conversation. No provider gets what an agent returned. ASCII.
+ */
+function sessionFor(
+  { profile, card }: AgentSetup,
+  { session, conversation, first }: Pick<Call, 'session' | 'conversation' | 'first'>,
+): RequestSession | null {
+  if (profile.session === null) return null;
+  if (profile.session.by === 'agent' || session?.by === 'person') return session;
+  const id = `${conversation}-${card.slug}-${Date.parse(first?.createdAt ?? '').toString(36)}`;
+  return first ? { id, by: 'daemon' } : null;
 }
 
 /** The tools listed in an agent's file and in its node. */
@@ -213,6 +228,7 @@ export function assembleOnce(
   conversation: string,
 ): {
   readonly assembled: Assembled;
+  readonly session: RequestSession | null;
   readonly tools: OwnedTools;
   readonly reducible: Reducible;
 } {
@@ -221,17 +237,18 @@ export function assembleOnce(
   const agentView = new AgentView(entries, setup.card.slug, setup.viewPolicy);
   const view = agentView.build();
   const agent = agentState(state, setup.card.slug);
-  const sessionId = turn ? turn.sessionId : agent.sessionId;
+  const { session } = turn ?? agent;
   const tokenRatio = tokenRatioOf(state, setup.card.slug);
   const [first] = entries;
   const origin = originOf(entries, turn?.askedAt ?? entries.length - 1);
   const call = {
     ...{ conversation: origin ?? conversation, first, setting },
-    ...{ turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio },
+    ...{ turnId: turn?.turnId ?? 'explain', session, tokenRatio },
   };
   const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
   return {
     assembled,
+    session: sessionFor(setup, call),
     tools: toolsOf(sources, setup, setting),
     reducible: reducible(entries, agentView, view, assembled, tokenRatio, setup),
   };

@@ -33,7 +33,15 @@ export async function postOnly(
   const answer = await client.post(message, options);
   if (context.json) context.value(answer);
   else context.line(describePost(answer));
+  noteIgnored(context, answer);
   return 0;
+}
+
+function noteIgnored(context: Context, { ignored = [] }: PostAnswer): void {
+  for (const field of ignored)
+    context.note(
+      `parley: ${field} has no effect: operators have the right to it (--operator), and publishers.NAME.sessions in parley.yaml grants it`,
+    );
 }
 
 function describePost({ conversation, id, index, duplicate, agents, unknownMentions }: PostAnswer): string {
@@ -56,6 +64,7 @@ export async function postAndWait(
   try {
     waiting.show('posting');
     const { answer, events } = await postAndFollow(client, message, { ...options, signal: abort.signal });
+    noteIgnored(context, answer);
     const watch = createTurnWatch();
     const unknown = unknownMentionsText(answer.unknownMentions);
     if (unknown && !context.json) context.note(`parley: ${unknown}`);

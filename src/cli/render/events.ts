@@ -21,7 +21,7 @@ export function describeEvent(entry: EventEntry): string {
     case 'claim':
       return `daemon ${entry.daemon} works here (epoch ${entry.epoch}${entry.attempt ? `, attempt ${entry.attempt}` : ''})`;
     case 'session-set':
-      return `${entry.agent} has session ${entry.sessionId}`;
+      return `${entry.agent} continues the session ${entry.sessionId}, which entry ${entry.from} names`;
     default:
       return describeNotice(entry);
   }

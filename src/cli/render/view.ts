@@ -88,6 +88,7 @@ function facts(report: ViewReport): string[] {
     ['model', `${report.model}, ${report.token_ratio.toFixed(2)} tokens for each that is estimated`],
     ['parameters', parametersText(report.parameters)],
     ['headers', headersText(report.headers)],
+    ['session', report.session && sessionText(report.session)],
     ['tools', report.tools.length > 0 ? report.tools.join(', ') : null],
     ['missing', report.tools_missing.length > 0 ? report.tools_missing.join(', ') : null],
     ['forbidden', report.tools_forbidden.length > 0 ? report.tools_forbidden.join(', ') : null],
@@ -99,6 +100,11 @@ function facts(report: ViewReport): string[] {
     ['all agents', renderUsed(cost.conversation)],
   ];
   return lines.flatMap(([name, text]) => (text ? [fact(name, printable(text))] : []));
+}
+
+function sessionText({ id, by, from }: NonNullable<ViewReport['session']>): string {
+  if (by === 'daemon') return `${id}, made by the daemon`;
+  return `${id}, ${by === 'person' ? 'named by the message' : 'returned by the agent'} in entry ${from}`;
 }
 
 function definitionOf({ definition: { hash, recorded } }: ViewReport): string {

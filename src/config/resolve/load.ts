@@ -94,7 +94,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     retry: file.retry,
     tools,
     approvals: resolveApprovals(file.approvals, daemon.nats.kind === 'managed'),
-    publishers: resolvePublishers(file.publishers),
+    publishers: resolvePublishers(file.publishers, daemon.nats.kind === 'managed'),
     ingress: file.ingress,
     retention: resolveRetention(file.retention),
     shutdown: file.shutdown,

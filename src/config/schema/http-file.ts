@@ -31,6 +31,12 @@ export const publisher = z.strictObject({
     .describe(
       'Workflows that its posts may start, by id; * is every one. Operators may start any (default: none)',
     ),
+  sessions: z
+    .boolean()
+    .optional()
+    .describe(
+      'The `sessionId` of its posts becomes the session of the agents that they wake. Operators always may (default: true with a managed server, else false)',
+    ),
 });
 type PublisherFile = z.infer<typeof publisher>;
 export interface PublisherConfig {
@@ -39,6 +45,8 @@ export interface PublisherConfig {
   readonly openConversations: number | null;
   /** Ids, or `*` (PERSON-6); absent: none. */
   readonly workflows?: readonly string[] | undefined;
+  /** Its posts may set sessions (PERSON-7); absent: no. */
+  readonly sessions?: boolean | undefined;
 }
 
 export const ingress = z.strictObject({
@@ -171,9 +179,12 @@ const DEFAULT_ROW = 'default';
 /** Enough for people and most programs, and low enough that one runaway program does not block the others. */
 const SHIPPED: PublisherConfig = { postsPerMinute: 1_200, maxBytes: 1_048_576, openConversations: 1_000 };
 
-/** A limit that a row omits is taken from the row `default`, then from `SHIPPED`. */
-export function resolvePublishers(rows: Readonly<Record<string, PublisherFile>>): PublishersConfig {
-  const others = { ...SHIPPED, ...rows[DEFAULT_ROW] };
+/** What a row omits is taken from the row `default`, then from `SHIPPED`. */
+export function resolvePublishers(
+  rows: Readonly<Record<string, PublisherFile>>,
+  isManaged: boolean,
+): PublishersConfig {
+  const others = { ...SHIPPED, sessions: isManaged, ...rows[DEFAULT_ROW] };
   const named = Object.entries(rows).filter(([name]) => name !== DEFAULT_ROW);
   return { others, named: Object.fromEntries(named.map(([name, row]) => [name, { ...others, ...row }])) };
 }

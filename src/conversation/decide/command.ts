@@ -26,6 +26,8 @@ export interface Post {
   /** Starts a run of this workflow with the message as its input. */
   readonly workflow?: string;
   readonly sessionId?: string;
+  /** The sender may set the sessions of the agents that the message wakes (PERSON-7). */
+  readonly setsSession?: true;
   readonly replyTo?: string;
   readonly includeInContext?: boolean;
   readonly isCollapsed?: boolean;
@@ -225,6 +227,8 @@ export type Reply =
       readonly agents: readonly string[];
       /** Mentions that name no agent; absent: none. */
       readonly unknownMentions?: readonly string[];
+      /** Fields of the post that its sender has no right to: the entry has them, and they have no effect. */
+      readonly ignored?: readonly string[];
     }
   | { readonly kind: 'done' }
   | {

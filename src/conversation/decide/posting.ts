@@ -6,7 +6,7 @@ import type { Workflow } from '../state/roster.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Command, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addResult } from './records.ts';
+import { addResult, addSession } from './records.ts';
 import { questionFor, type Route, route } from './routing.ts';
 import { refusalOfStart, startRun } from './runs.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
@@ -27,6 +27,12 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
   startTurns(builder);
   return posted(builder, message, index, to.to);
+}
+
+/** The fields of a post that have no effect, because its sender had no right to them. */
+export function ignoredOf(entry: Entry | undefined): { readonly ignored?: readonly string[] } {
+  const isNaming = entry?.type === 'message' && entry.sessionId !== undefined;
+  return isNaming && !entry.setsSession ? { ignored: ['sessionId'] } : {};
 }
 
 /** The run and its input are one append: no node runs without the input, and the post's id makes a repetition harmless. */
@@ -54,7 +60,14 @@ function posted(
   const { id, content, to = [], workflow } = message;
   const isRouted = to.length === 0 && workflow === undefined && !isUnseen(message);
   const unknownMentions = isRouted ? mentions(content, builder.roster).unknown : [];
-  const reply = { kind: 'posted', id, index, duplicate, agents } as const;
+  const reply = {
+    kind: 'posted',
+    id,
+    index,
+    duplicate,
+    agents,
+    ...ignoredOf(builder.entryAt(index)),
+  } as const;
   return unknownMentions.length > 0 ? { ...reply, unknownMentions } : reply;
 }
 
@@ -141,6 +154,7 @@ function append(
     phase: builder.state.phase,
     replyTo: message.replyTo,
     sessionId: message.sessionId,
+    setsSession: message.sessionId === undefined ? undefined : message.setsSession,
     includeInContext: message.includeInContext,
     isCollapsed: message.isCollapsed,
     traceparent: message.traceparent,
@@ -161,6 +175,7 @@ function answer(builder: DecisionBuilder, agent: string, message: Post, index: n
   const turn = agentState(builder.state, agent).turn;
   const call = turn && questionFor(turn.openCalls, message.replyTo, builder.context);
   if (!turn || !call) return false;
+  addSession(builder, agent, [index]);
   addResult(builder, turn, call, { content: message.content, answers: [index] });
   advanceTurn(builder, agent);
   return true;

@@ -1,4 +1,12 @@
-import { type Risk, SYSTEM_AUTHOR, type ToolCall, type TurnOutcome, wireCallId } from '../log/entry.ts';
+import {
+  type Entry,
+  type EntryOf,
+  type Risk,
+  SYSTEM_AUTHOR,
+  type ToolCall,
+  type TurnOutcome,
+  wireCallId,
+} from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import type { Ranges } from '../log/ranges.ts';
@@ -38,7 +46,7 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
     phase: state.phase,
     runId: state.run?.runId,
     workflowId: state.run?.workflowId,
-    sessionId: agentState(state, report.agent).sessionId ?? undefined,
+    sessionId: agentState(state, report.agent).session?.id,
     duration: report.duration,
     requestHash: report.requestHash,
     upTo: report.upTo,
@@ -85,6 +93,28 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
     partType: 'tool_result',
     duration: fields.duration ?? 0,
   });
+}
+
+/**
+ * The session that a message names, for the turn that it starts or reaches, in the same append. The newest of the messages
+ * counts.
+ */
+export function addSession(builder: DecisionBuilder, agent: string, messages: readonly number[]): void {
+  const named = namedSession(messages.map((index) => builder.entryAt(index)));
+  const known = agentState(builder.state, agent).session;
+  if (!named || (known?.by === 'person' && known.id === named.sessionId)) return;
+  builder.add({ type: 'session-set', author: SYSTEM_AUTHOR, agent, ...named });
+}
+
+/** The newest session that these messages name, and the message. */
+export function namedSession(
+  messages: readonly (Entry | undefined)[],
+): Pick<EntryOf<'session-set'>, 'sessionId' | 'from'> | undefined {
+  const named = messages.flatMap((entry) => {
+    if (entry?.type !== 'message' || !entry.setsSession || entry.sessionId === undefined) return [];
+    return [{ sessionId: entry.sessionId, from: entry.index }];
+  });
+  return named.sort((a, b) => a.from - b.from).at(-1);
 }
 
 /** An error result in the form that a model reads. Returns false: the turn is not over. */

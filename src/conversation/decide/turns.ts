@@ -11,6 +11,7 @@ import {
   addFailure,
   addLimit,
   addResult,
+  addSession,
   addTitle,
   addTurnEnded,
   cutOf,
@@ -51,12 +52,14 @@ function startTurn(builder: DecisionBuilder, slug: string): void {
   if (agent.waiting.length === 0) return;
   const turnId = builder.context.newId();
   const next = isKnown ? nextItems(agent.waiting) : itemsOfRemoved(agent.waiting);
+  const trigger = next.map((item) => item.index);
+  addSession(builder, slug, trigger);
   const key = builder.add({
     type: 'turn-started',
     author: builder.agentAuthor(slug),
     turnId,
     agent: slug,
-    trigger: next.map((item) => item.index),
+    trigger,
     upTo: builder.nextIndex,
     hops: next.reduce((most, { hops }) => Math.max(most, hops), 0),
   });
@@ -191,6 +194,7 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
   const steered = agentState(builder.state, slug).waiting.filter((item) => item.delivery === 'steer');
   if (steered.length > 0) {
     const entries = steered.map((item) => item.index);
+    addSession(builder, slug, entries);
     builder.add({
       type: 'message-delivered',
       author: SYSTEM_AUTHOR,

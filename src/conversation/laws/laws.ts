@@ -14,6 +14,7 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
   checkSummaries(entries, faults);
+  checkSessions(entries, faults);
   checkCalls(entries, faults);
   checkApprovals(entries, faults);
   checkDelegations(entries, faults);
@@ -110,6 +111,33 @@ function checkSummaries(entries: readonly Entry[], faults: string[]): void {
       if (!isBefore(ranges, entry.index))
         faults.push(`entry ${entry.index}: the summary names ranges that are not ascending and before it`);
     }
+  }
+}
+
+/**
+ * PERSON-7: a session is one that a message names by right, to an agent that it was routed to, and the next entry of the same
+ * append takes that message into a turn of the agent.
+ */
+function checkSessions(entries: readonly Entry[], faults: string[]): void {
+  for (const entry of entries) {
+    if (entry.type !== 'session-set') continue;
+    const at = `entry ${entry.index}`;
+    const message = entries[entry.from];
+    const isNamed =
+      message?.type === 'message' && message.setsSession && message.sessionId === entry.sessionId;
+    if (!isNamed || entry.from >= entry.index || !message.to?.includes(entry.agent))
+      faults.push(`${at}: a session of ${entry.agent} that entry ${entry.from} does not set`);
+    const next = entries[entry.index + 1];
+    if (next === undefined || next.copiedFrom !== entry.copiedFrom) continue; // the copy of a log may end here
+    const taken =
+      next.type === 'turn-started'
+        ? next.trigger
+        : next.type === 'message-delivered'
+          ? next.entries
+          : next.type === 'message'
+            ? next.answers
+            : [];
+    if (!taken?.includes(entry.from)) faults.push(`${at}: a session that belongs to no turn`);
   }
 }
 

@@ -41,6 +41,8 @@ const fields = {
     delivery: deliveryModeSchema.optional(),
     /** Of a post that started a run, in the same append: its workflow. */
     workflow: z.string().optional(),
+    /** Of a post with a `sessionId`: its sender may set the sessions of the agents that it wakes. Absent: the id has no effect. */
+    setsSession: z.literal(true).optional(),
     /** Of a post: the span of its publisher that caused it (W3C Trace Context). */
     traceparent: z.string().max(55).optional(),
     partType: z.string().optional(),
@@ -244,6 +246,8 @@ const fields = {
     type: z.literal('session-set'),
     agent: z.string(),
     sessionId: z.string(),
+    /** The message that named it; the next entries begin or continue the turn that it belongs to. */
+    from: z.int().nonnegative(),
   },
   'limit-reached': {
     ...commonFields,

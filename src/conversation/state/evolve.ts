@@ -99,9 +99,13 @@ function applyTitleSet(next: Next, { title, archived }: EntryOf<'title-set'>): v
   next.archived = archived === true;
 }
 
-function applySessionSet(next: Next, { agent: slug, sessionId }: EntryOf<'session-set'>): void {
+function applySessionSet(next: Next, { agent: slug, sessionId: id, from }: EntryOf<'session-set'>): void {
   changeAgent(next, slug, (agent) => {
-    agent.sessionId = sessionId;
+    const session = { id, by: 'person', from } as const;
+    agent.session = session;
+    changeTurn(agent, (turn) => {
+      turn.session = session;
+    });
   });
 }
 
@@ -229,7 +233,10 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
     agent.tokenRatio = ratio ?? agent.tokenRatio;
     agent.used = usedWith(agent.used, entry);
     agent.executionMs += entry.duration ?? 0;
-    agent.sessionId = entry.sessionId ?? agent.sessionId;
+    const { sessionId: id = agent.session?.id, turnId } = entry;
+    // Only an answer of a turn: what a history from elsewhere says of sessions has no effect.
+    if (id !== undefined && id !== agent.session?.id && turnId === agent.turn?.turnId)
+      agent.session = { id, by: 'agent', from: entry.index };
     changeTurn(agent, (turn) => {
       turn.modelCalls += 1;
       turn.workedMs += entry.duration ?? 0;

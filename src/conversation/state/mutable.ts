@@ -57,7 +57,7 @@ export function changeTurn(agent: Mutable<AgentState>, change: (turn: Mutable<Tu
 function copyOfAgent(agent: AgentState): Mutable<AgentState> {
   return {
     lastProcessedMessageIndex: agent.lastProcessedMessageIndex,
-    sessionId: agent.sessionId,
+    session: agent.session,
     turn: agent.turn,
     waiting: agent.waiting,
     stopped: agent.stopped,
@@ -84,7 +84,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
     modelCalls: turn.modelCalls,
     answeredUpTo: turn.answeredUpTo,
     hops: turn.hops,
-    sessionId: turn.sessionId,
+    session: turn.session,
     delegatedBy: turn.delegatedBy,
     lastWords: turn.lastWords,
     arrived: turn.arrived,
@@ -111,7 +111,7 @@ export function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn
     modelCalls: 0,
     answeredUpTo: 0,
     hops: entry.hops ?? 0,
-    sessionId: agent.sessionId,
+    session: agent.session,
     delegatedBy: agent.waiting.find((item) => trigger.has(item.index))?.delegatedBy ?? null,
     lastWords: null,
     arrived: [],

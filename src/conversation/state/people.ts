@@ -13,6 +13,8 @@ import type { Roster } from './roster.ts';
  *           the configuration allows that. Each publisher may deny a call that answers its own request.
  * PERSON-5  A name that nothing binds to its publisher is shown with the publisher: `alice as Bob`. The log stores both.
  * PERSON-6  A post starts a workflow if an operator sends it, or if the publisher's row in `publishers` names the workflow.
+ * PERSON-7  The session that a post names becomes that of the agents that it wakes if an operator sends it, or if the publisher's
+ *           row in `publishers` allows it. Otherwise the post is accepted, and the answer names the field as ignored.
  *
  * A refusal has the same text for a post, an answer and a command, on the bus and over HTTP.
  */

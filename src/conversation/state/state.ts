@@ -84,8 +84,8 @@ export interface Turn {
   /** The log's length after its newest answer: a request built before that has its answer already. */
   readonly answeredUpTo: number;
   readonly hops: number;
-  /** The session when the turn began: every request of the turn uses it (L6). */
-  readonly sessionId: string | null;
+  /** Of its requests: that of the agent when the turn began, or of a message that reached the turn since (L6). */
+  readonly session: Session | null;
   readonly delegatedBy: Delegation | null;
   /** Index of its newest entry with text. */
   readonly lastWords: number | null;
@@ -123,10 +123,19 @@ export interface Setting {
   readonly run: Run | null;
 }
 
+/** What an agent's requests name as the session to continue. */
+export interface Session {
+  readonly id: string;
+  /** A person named it in the message `from`, or the agent returned it with the answer `from`. */
+  readonly by: 'person' | 'agent';
+  /** Index of that entry. */
+  readonly from: number;
+}
+
 export interface AgentState {
   /** The cursor: the number of entries that this agent has processed (V14). */
   readonly lastProcessedMessageIndex: number;
-  readonly sessionId: string | null;
+  readonly session: Session | null;
   readonly turn: Turn | null;
   /** Oldest first. */
   readonly waiting: WaitingQueue;
@@ -223,7 +232,7 @@ export const EMPTY_STATE: ConversationState = {
 
 const EMPTY_AGENT: AgentState = {
   lastProcessedMessageIndex: 0,
-  sessionId: null,
+  session: null,
   turn: null,
   waiting: WaitingQueue.EMPTY,
   stopped: null,

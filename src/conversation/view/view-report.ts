@@ -64,6 +64,12 @@ export interface ViewReport {
   readonly model: string;
   /** Fields of the request's body besides `model`, the stream, tools and messages; absent from an older daemon. */
   readonly parameters?: Readonly<Record<string, unknown>>;
+  /** The session of the request; absent: it names none. `from`: the entry that named it, where the daemon did not make it. */
+  readonly session?: {
+    readonly id: string;
+    readonly by: 'person' | 'agent' | 'daemon';
+    readonly from?: number;
+  };
   /** Names of the headers that the configuration adds. Their values are not shown. */
   readonly headers?: readonly string[];
   /** Why the request must not be sent, if so. */

@@ -88,6 +88,7 @@ export class DeadLetterOffice {
     const outcome = await this.#posts.post(decoded.post, body, {
       isNameBound: letter.isNameBound,
       isByOperator: true, // only an operator retries
+      setsSession: false, // the operator decides on the refusal, not on the session (PERSON-7)
     });
     if (outcome.kind === 'refused') {
       if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: the newer letter has it

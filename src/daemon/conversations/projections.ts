@@ -117,12 +117,12 @@ export function conversationDocument(
   const known = [...roster.agents.keys(), ...Object.keys(state.agents), ...Object.keys(state.hired)];
   const slugs = [...new Set(known)];
   const agents = slugs.map((slug) => {
-    const { lastProcessedMessageIndex, sessionId } = agentState(state, slug);
+    const { lastProcessedMessageIndex, session } = agentState(state, slug);
     return [
       slug,
       {
         lastProcessedMessageIndex,
-        ...(sessionId ? { sessionId } : {}),
+        ...(session && { sessionId: session.id, sessionFrom: { by: session.by, entry: session.from } }),
         status: statusOf(state, slug),
         ...hiredOf(slug, roster, state),
       },

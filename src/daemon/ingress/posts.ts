@@ -57,6 +57,8 @@ export type Told = PeerRequestOf<'settled'>;
 export interface Vouched {
   readonly isNameBound?: boolean | undefined;
   readonly isByOperator?: boolean;
+  /** An operator names its session; default: an operator sends it. */
+  readonly setsSession?: boolean;
 }
 
 /** The other daemons that share the work: one may ingest a post that another one published. */
@@ -166,8 +168,9 @@ export class Posts {
       if (!(await this.#workers.knows(conversation, post.id))) return this.#refuse(delivery, beyond, post.id); // POSTS-6
       this.#limits.enterKnown(publisher, conversation);
     }
+    const isNaming = delivery.setsSession === true || this.#limits.maySetSession(publisher); // PERSON-7
     try {
-      await this.#take(delivery, decoded.post);
+      await this.#take(delivery, { ...decoded.post, ...(isNaming && { setsSession: true as const }) });
     } finally {
       this.#limits.settled(publisher, conversation);
     }
@@ -284,7 +287,7 @@ export class Posts {
   async post(
     post: AddressedPost,
     body: Uint8Array,
-    { isNameBound = this.#believesNames, isByOperator = false }: Vouched,
+    { isNameBound = this.#believesNames, isByOperator = false, setsSession = isByOperator }: Vouched,
   ): Promise<Outcome> {
     const { publisher, conversation, id, author } = post;
     const unstarted = this.#refusalOfStart(post, isByOperator);
@@ -298,6 +301,7 @@ export class Posts {
       origin: others?.daemon,
       ...(isTold && { isNameBound }),
       ...(isStart && { isByOperator }),
+      ...(setsSession && post.sessionId !== undefined && { setsSession }), // PERSON-7
     };
     return this.#waiters.waitFor(
       [publisher, conversation, id],

@@ -141,6 +141,11 @@ export class PublisherLimits {
       : refusalOfWorkflow(publisher, workflow, this.#limitsOf(publisher).workflows ?? []);
   }
 
+  /** PERSON-7. */
+  maySetSession(publisher: string): boolean {
+    return this.#limitsOf(publisher).sessions === true;
+  }
+
   #limitsOf(publisher: string): PublisherConfig {
     const { named, others } = this.#config();
     return (Object.hasOwn(named, publisher) && named[publisher]) || others;

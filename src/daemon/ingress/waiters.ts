@@ -1,5 +1,5 @@
 import type { Delivery } from '../../bus/index.ts';
-import type { Reply } from '../../conversation/index.ts';
+import { ignoredOf, type Reply } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 
@@ -35,7 +35,8 @@ export async function lookUp(
     const entry = entries.find((one) => one.type === 'message' && one.id === post.id);
     if (entry?.type !== 'message') continue;
     const { id, index, to: agents = [], ingressSequence } = entry;
-    return { kind: 'posted', id, index, duplicate: ingressSequence !== post.sequence, agents };
+    const duplicate = ingressSequence !== post.sequence;
+    return { kind: 'posted', id, index, duplicate, agents, ...ignoredOf(entry) };
   }
 }
 

@@ -39,7 +39,7 @@ describe('the contract of the request API', () => {
     expectTypeOf<SeenByClient<'dead'>>().toEqualTypeOf<AnswerOf<'dead'>>();
     type Fields = keyof AnswerOf<'post'>;
     expectTypeOf<Fields>().toEqualTypeOf<
-      'conversation' | 'id' | 'index' | 'duplicate' | 'agents' | 'unknownMentions'
+      'conversation' | 'id' | 'index' | 'duplicate' | 'agents' | 'unknownMentions' | 'ignored'
     >();
   });
 

@@ -64,6 +64,19 @@ describe('say', () => {
     expect((await parley(['say', 'c', 'hi', '--json'], { daemon })).json()).toEqual([answer]);
   });
 
+  it('say --session names a session, and prints that it has no effect if the daemon ignored it', async () => {
+    const daemon = fakeDaemon();
+    const said = await parley(['say', 'c', 'hi', '--session', 's1'], { daemon });
+    expect(daemon.posts).toMatchObject([{ sessionId: 's1' }]);
+    expect(said.err).toBe('');
+    daemon.onPost = (message) => ({ ...posted(message, 5, []), ignored: ['sessionId'] });
+    const ignored = await parley(['say', 'c', 'hi', '--session', 's1'], { daemon });
+    expect([ignored.code, ignored.err]).toEqual([
+      0,
+      expect.stringMatching(/^parley: sessionId has no effect.*--operator.*publishers\.NAME\.sessions/),
+    ]);
+  });
+
   it('say reads a long text from stdin', async () => {
     const daemon = fakeDaemon();
     await parley(['say', 'c', '-'], { daemon, stdin: 'one\ntwo é\n' });

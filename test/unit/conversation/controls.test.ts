@@ -131,32 +131,119 @@ describe('phases, modes, sessions', () => {
       reply: { kind: 'refused', refusal: { code: 'UNKNOWN_AGENT' } },
     });
   });
+});
 
-  it('the entry of a post keeps its session, which sets it for no agent', () => {
+describe('the session of an agent', () => {
+  const sessions = (world: World) =>
+    Object.entries(world.conversation.state.agents).flatMap(([slug, { session, turn }]) =>
+      session || turn?.session ? [[slug, session?.id, turn && (turn.session?.id ?? null)]] : [],
+    );
+  const granted = (sessionId: string) => ({ sessionId, setsSession: true }) as const;
+
+  it('PERSON-7: a session that the sender has no right to stays in the entry, sets nothing, and the reply says so', () => {
     const world = new World();
-    const { entries } = world.post('one', { to: ['dev', 'qa'], sessionId: 's1' });
+    const { entries, reply } = world.post('one', { id: 'one', to: ['dev', 'qa'], sessionId: 's1' });
     expect(typesOf(entries)).toEqual(['user', 'turn-started', 'turn-started']);
     expect(entries[0]).toMatchObject({ sessionId: 's1' });
+    expect(entries[0]).not.toHaveProperty('setsSession');
+    expect(reply).toMatchObject({ ignored: ['sessionId'] });
+    const again = world.post('one', { id: 'one', to: ['dev', 'qa'], ...granted('s1') });
+    expect(again.reply).toMatchObject({ duplicate: true, ignored: ['sessionId'] });
     world.drain();
-    const { dev, qa } = world.conversation.state.agents;
-    expect([dev?.sessionId, qa?.sessionId]).toEqual([null, null]);
+    expect(sessions(world)).toEqual([]);
   });
 
-  it('each later turn of an agent uses the session that it returned, also after a crash', () => {
+  it('the session of a message is set for each agent that it wakes, in the append of the turn', () => {
+    const world = new World();
+    const { entries, reply } = world.post('one', { to: ['dev', 'qa'], ...granted('s1') });
+    expect(typesOf(entries)).toEqual(['user', 'session-set', 'turn-started', 'session-set', 'turn-started']);
+    expect(entries[1]).toMatchObject({ agent: 'dev', sessionId: 's1', from: 0 });
+    expect(reply).not.toHaveProperty('ignored');
+    expect(sessions(world)).toEqual([
+      ['dev', 's1', 's1'],
+      ['qa', 's1', 's1'],
+    ]);
+  });
+
+  it('it is kept for later turns, also after a crash, until a later message names another', () => {
+    const world = new World();
+    world.post('one', { to: ['dev'], ...granted('s1') });
+    world.drain();
+    world.post('two', { to: ['dev'] });
+    world.crash();
+    expect(sessions(world)).toEqual([['dev', 's1', 's1']]);
+    world.drain();
+    expect(typesOf(world.post('three', { to: ['dev'], ...granted('s1') }).entries)).toEqual([
+      'user',
+      'turn-started',
+    ]);
+    world.drain();
+    world.post('four', { to: ['dev'], ...granted('s2') });
+    expect(sessions(world)).toEqual([['dev', 's2', 's2']]);
+  });
+
+  it('a message that waits for its turn sets the session when that begins, not earlier', () => {
+    const world = new World();
+    world.post('one', { to: ['dev'], ...granted('s1') });
+    world.post('two', { to: ['dev'], delivery: 'queue', ...granted('s2') });
+    expect(sessions(world)).toEqual([['dev', 's1', 's1']]);
+    const { entries } = world.answer(world.callOf('dev'));
+    expect(typesOf(entries)).toEqual(['assistant', 'title-set', 'turn-ended', 'session-set', 'turn-started']);
+    expect(entries[0]).toMatchObject({ sessionId: 's1' });
+    expect(sessions(world)).toEqual([['dev', 's2', 's2']]);
+  });
+
+  it('of several messages that one turn answers, the newest that names a session counts', () => {
+    const world = new World();
+    world.do({ type: 'stop', agent: null, by: OPERATOR });
+    world.post('one', granted('s1'));
+    world.post('two', granted('s2'));
+    world.post('three');
+    world.post('four', { sessionId: 'forged' });
+    world.do({ type: 'resume', agent: null, by: OPERATOR });
+    expect(last(world, 'session-set')).toMatchObject({ agent: 'pm', sessionId: 's2', from: 2 });
+    expect(world.entries.filter(({ type }) => type === 'session-set')).toHaveLength(1);
+  });
+
+  it('a message that reaches a running turn sets the session of its next request, in the append of the delivery', () => {
     const world = new World();
     world.post('one', { to: ['dev'] });
-    const { turnId } = world.callOf('dev');
-    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
-    const answer = { content: 'a', toolCalls: [], sessionId: 'own-1' };
-    world.do({ type: 'model-answered', ...report, answer });
-    world.drain();
-    world.post('two', { to: ['dev'], sessionId: 's2' });
-    const turn = () => world.conversation.state.agents.dev?.turn?.sessionId;
-    expect(turn()).toBe('own-1');
+    world.answer(world.callOf('dev'), null, ['look']);
+    world.post('two', { to: ['dev'], ...granted('s2') });
+    expect(sessions(world)).toEqual([]);
+    const [tool] = world.tools;
+    if (!tool) throw new Error('no tool runs');
+    expect(typesOf(world.finish(tool).entries)).toEqual(['tool', 'session-set', 'message-delivered']);
+    expect(sessions(world)).toEqual([['dev', 's2', 's2']]);
+  });
+
+  it('each later turn of an agent uses the session that it returned, until a message names another', () => {
+    const world = new World();
+    const answer = (sessionId: string) => {
+      const { turnId } = world.callOf('dev');
+      const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
+      world.do({ type: 'model-answered', ...report, answer: { content: 'a', toolCalls: [], sessionId } });
+    };
+    world.post('one', { to: ['dev'] });
+    answer('own-1');
+    world.post('two', { to: ['dev'], sessionId: 'no right' });
+    const turn = () => world.conversation.state.agents.dev?.turn?.session;
+    expect(turn()).toEqual({ id: 'own-1', by: 'agent', from: 2 });
     world.crash();
-    expect(turn()).toBe('own-1');
+    expect(turn()?.id).toBe('own-1');
+    world.drain();
+    world.post('three', { to: ['dev'], ...granted('own-1') });
+    expect(turn()?.by).toBe('person');
+    answer('own-1');
+    expect(world.conversation.state.agents.dev?.session?.by).toBe('person');
+    world.post('four', { to: ['dev'], ...granted('s2') });
+    expect(turn()?.id).toBe('s2');
+    answer('own-2');
+    world.post('five', { to: ['dev'] });
+    expect(turn()).toMatchObject({ id: 'own-2', by: 'agent' });
   });
 });
+
 describe('titles and the archive', () => {
   const state = (world: World) => world.conversation.state;
 

@@ -25,7 +25,7 @@ function settings(log: readonly Entry[]): Entry[] {
     { type: 'run-ended', runId: 'r', outcome: 'done' },
     { type: 'phase-entered', from: 'chat', to: 'plan', by: 'ann' },
     { type: 'title-set', title: 'T' },
-    { type: 'session-set', agent: 'dev', sessionId: 's' },
+    { type: 'session-set', agent: 'dev', sessionId: 's', from: 0 },
   ];
   return more.map((one, at) => ({ ...common, index: log.length + at, ...one }) as Entry);
 }
@@ -89,7 +89,7 @@ describe('the fold of a log', () => {
       ['run', 'n'],
       ['run', undefined],
     ]);
-    expect(last.agents.dev?.sessionId).toBe('s');
+    expect(last.agents.dev?.session).toEqual({ id: 's', by: 'person', from: 0 });
     expect(last.agents.qa?.stopped).toBeNull();
     expect(last.agents.pm).toMatchObject({ stopped: false, limitedBy: null });
     expect(last.agents.pm?.waiting.map((item) => item.index)).toEqual([3]);

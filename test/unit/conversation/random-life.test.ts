@@ -4,9 +4,12 @@ import {
   Conversation,
   type ConversationState,
   checkKnowledge,
+  checkLaws,
   decide,
+  EMPTY_STATE,
   type Entry,
   type EntryOf,
+  evolve,
   Knowledge,
   planRepair,
   viewOf,
@@ -38,6 +41,40 @@ describe('any interleaving of posts, turns and crashes', () => {
     };
     life(150, check, undefined, true, fc.integer({ min: 130, max: 250 }));
     expect(summaries).toBeGreaterThan(5); // Otherwise the test would check nothing.
+  });
+
+  it('PERSON-7: the session of each request is that of the newest message in its turns whose sender had the right to name it', () => {
+    let changes = 0;
+    life(80, (world) => {
+      world.drain();
+      expect(checkLaws(world.entries)).toEqual([]);
+      const current = new Map<string, string>();
+      let state = EMPTY_STATE;
+      for (const entry of world.entries) {
+        state = evolve(state, entry);
+        const [agent, taken] =
+          entry.type === 'turn-started'
+            ? [entry.agent, entry.trigger]
+            : entry.type === 'message-delivered'
+              ? [entry.agent, entry.entries]
+              : [entry.author.id, (entry.type === 'message' && entry.answers) || []];
+        for (const index of [...taken].sort((a, b) => a - b)) {
+          const message = world.entries[index];
+          if (message?.type !== 'message' || !message.setsSession || !message.sessionId) continue;
+          if (current.get(agent) !== message.sessionId) changes++;
+          current.set(agent, message.sessionId);
+        }
+        if (entry.type !== 'turn-started' && entry.type !== 'message-delivered') continue;
+        expect([entry.index, state.agents[agent]?.turn?.session?.id]).toEqual([
+          entry.index,
+          current.get(agent),
+        ]);
+        // The session and the turn that it belongs to are one append: no crash can separate them.
+        const before = world.entries[entry.index - 1];
+        if (before?.type === 'session-set') expect(world.boundaries).not.toContain(entry.index);
+      }
+    });
+    expect(changes).toBeGreaterThan(5); // Otherwise the test would check nothing.
   });
 
   it('L8 V14: every turn-ended carries the cursor that the rule gives, in the same batch', () => {

@@ -22,6 +22,8 @@ const stepArbitrary = fc.oneof(
       hidden: fc.constantFrom(false, false, false, false, false, true),
       collapsed: fc.constantFrom(false, false, false, false, false, false, true),
       again: fc.constantFrom(false, false, false, true),
+      session: fc.constantFrom(undefined, undefined, 's1', 's2', 's3'),
+      right: fc.boolean(),
     }),
   },
   {
@@ -121,6 +123,8 @@ function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readon
     ...(to ? { to } : {}),
     ...(step.hidden ? { includeInContext: false } : {}),
     ...(step.collapsed ? { isCollapsed: true } : {}),
+    ...(step.session ? { sessionId: step.session } : {}),
+    ...(step.right ? { setsSession: true as const } : {}),
   } as const;
   const first = world.post(content, fields);
   if (!step.again) return;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { checkLaws } from '../../../src/conversation/index.ts';
 import { kinds, PERSON, Team } from './team.ts';
 import { openQuestions } from './team-life.ts';
 import { expectCursors } from './world.ts';
@@ -27,6 +28,20 @@ describe('a question to a person', () => {
     team.act('pm', 'thanks');
     expect(team.outcomes('pm')).toEqual(['waiting', 'completed']);
     expectCursors(team.entries);
+  });
+
+  it('the answer to a question sets the session of the turn that asked, in the append of the result; no agent passes on its own', () => {
+    const team = new Team();
+    const session = (agent: string) => team.turn(agent)?.session?.id ?? null;
+    team.post('go', { sessionId: 's1', setsSession: true });
+    team.act('pm', null, to('dev'), ask());
+    expect([session('pm'), session('dev')]).toEqual(['s1', null]);
+    const { entries } = team.post('the red one', { to: ['pm'], sessionId: 's2', setsSession: true });
+    expect(kinds(entries)).toEqual(['user alice', 'session-set', 'tool pm']);
+    expect([session('pm'), session('dev')]).toEqual(['s2', null]);
+    team.act('dev', 'done');
+    expect(session('pm')).toBe('s2');
+    expect(checkLaws(team.entries)).toEqual([]);
   });
 
   it('a question that is asked again in the same turn is answered only by its own answer', () => {

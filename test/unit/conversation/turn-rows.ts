@@ -97,7 +97,7 @@ export const UNMOVING: Readonly<Record<string, MakeEntry>> = {
   'run-started': system('run-started', { runId: 'r', workflowId: 'w' }),
   'run-ended': system('run-ended', { runId: 'r', outcome: 'x' }),
   'title-set': system('title-set', { title: 'x' }),
-  'session-set': system('session-set', { agent: AGENT, sessionId: 'x' }),
+  'session-set': system('session-set', { agent: AGENT, sessionId: 'x', from: 0 }),
   note: system('note', { content: 'x' }),
 };
 

@@ -55,6 +55,24 @@ describe('the check of a log file', () => {
       /triggered pm twice/,
     ],
     [
+      'a session that its message has no right to set',
+      (entries) => {
+        Object.assign(entries[0] ?? {}, { sessionId: 's1' });
+        entries.splice(1, 0, { ...entries[1], type: 'session-set', sessionId: 's1', from: 0, id: 'x' });
+        for (const [index, entry] of entries.entries()) entry.index = index;
+      },
+      /a session of pm that entry 0 does not set/,
+    ],
+    [
+      'a session of no turn',
+      (entries) => {
+        Object.assign(entries[0] ?? {}, { sessionId: 's1', setsSession: true });
+        entries.push({ ...entries[1], type: 'session-set', sessionId: 's1', from: 0, index: 8, id: 'x' });
+        entries.push({ ...entries[0], index: 9, id: 'y' });
+      },
+      /8: a session that belongs to no turn/,
+    ],
+    [
       'a trigger to come',
       (entries) => void Object.assign(entries[5] ?? {}, { trigger: [7] }),
       /a later trigger/,

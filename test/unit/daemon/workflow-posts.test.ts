@@ -66,6 +66,71 @@ it.each(STREAM_ROWS)(
   },
 );
 
+const SESSION_ROWS = [
+  ['the verb post of an operator', { publisher: null }, undefined, true],
+  ['the verb post of a publisher of a server', { publisher: 'alice' }, undefined, false],
+  ['the verb post of a publisher whose row says no', { publisher: 'alice' }, false, false],
+  ['the verb post of a publisher whose row allows it', { publisher: 'alice' }, true, true],
+  ['a token that may operate', { publisher: 'alice', name: null, mayOperate: true }, undefined, true],
+  ['a token that may post', { publisher: 'alice', name: null, mayOperate: false }, undefined, false],
+  [
+    'a token that may post, of such a publisher',
+    { publisher: 'alice', name: null, mayOperate: false },
+    true,
+    true,
+  ],
+  ['the stream', null, undefined, false],
+  ['the stream, of a publisher whose row allows it', null, true, true],
+  [
+    'the stream, that the daemon marked as an operator that starts a workflow',
+    { isByOperator: true },
+    undefined,
+    false,
+  ],
+  [
+    'the stream, that the daemon marked as an operator that names a session',
+    { setsSession: true },
+    undefined,
+    true,
+  ],
+] as const;
+
+it.each(SESSION_ROWS)(
+  'PERSON-7: a session from %s is set only with the right to, else the answer names it as ignored',
+  async (_, caller, sessions, may) => {
+    const world = await createWorld({ believesNames: false, alice: { sessions } });
+    const body = { content: 'hello', claudeSessionId: 's1', id: 'x' };
+    const isVerb = caller !== null && 'publisher' in caller;
+    if (isVerb) {
+      const asked = { ...body, publisher: 'alice', conversation: 'demo' };
+      const answer = await world.api.handle({ endpoint: 'post', body: asked, ...caller });
+      const { ignored } = (answer as { body: { ignored?: unknown } }).body;
+      expect(ignored).toEqual(may ? undefined : ['sessionId']);
+    } else await world.deliver(body, caller ?? {});
+    const entries = await world.entries();
+    expect(entries[0]).toMatchObject({ type: 'message', sessionId: 's1' });
+    const set = entries.filter(({ type }) => type === 'session-set');
+    expect(set).toMatchObject(may ? [{ agent: 'pm', sessionId: 's1', from: 0 }] : []);
+    const repeated = await world.request('post', { ...body, publisher: 'alice', conversation: 'demo' });
+    expect(repeated).toMatchObject({ body: { duplicate: true } });
+    expect((repeated as { body: object }).body).toEqual(
+      expect.objectContaining(may ? { index: 0 } : { ignored: ['sessionId'] }),
+    );
+    await world.end();
+  },
+);
+
+it('PERSON-7: an operator who retries a dead letter for another reason sets no session for its publisher', async () => {
+  const world = await createWorld({ believesNames: false, workflows: [TALK] });
+  await world.deliver({ content: 'a clock', workflow: 'talk', sessionId: 'stolen', id: 'x' });
+  const answer = await world.request('dead-retry', { sequence: 1 });
+  expect(answer).toMatchObject({ ok: true, body: { id: 'x', ignored: ['sessionId'] } });
+  const entries = await world.entries();
+  expect(entries.some(({ type }) => type === 'run-started')).toBe(true);
+  expect(entries.some(({ type }) => type === 'session-set')).toBe(false);
+  await world.end();
+});
+
 it('PERSON-6: an operator who retries the dead letter of a forbidden start starts it', async () => {
   const world = await createWorld({ believesNames: false, workflows: [TALK] });
   await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
@@ -89,11 +154,12 @@ it('an unknown workflow, and one while a run is active, become dead letters that
   await world.end();
 });
 
-it('SUBJECTS-3: the subject of a post says whether an operator sends it, with and without a bound name', () => {
+it('SUBJECTS-3: the subject of a post says whether an operator starts its workflow and names its session, with and without a bound name', () => {
   const { in: subject, parseIn } = createSubjects();
   for (const marks of [{}, { isNameBound: true }, { isNameBound: false }])
-    for (const operator of [{}, { isByOperator: true as const }]) {
-      const names = { publisher: 'alice', conversation: 'demo', ...marks, ...operator };
-      expect(parseIn(subject('alice', 'demo', { ...marks, ...operator }))).toEqual(names);
-    }
+    for (const operator of [{}, { isByOperator: true as const }])
+      for (const session of [{}, { setsSession: true as const }]) {
+        const names = { publisher: 'alice', conversation: 'demo', ...marks, ...operator, ...session };
+        expect(parseIn(subject('alice', 'demo', { ...marks, ...operator, ...session }))).toEqual(names);
+      }
 });

@@ -11,7 +11,9 @@ interface SayOptions extends ActorOptions {
   readonly to?: string[];
   readonly id?: string;
   readonly delivery?: DeliveryMode;
+  readonly session?: string;
   readonly wait?: boolean;
+  readonly operator?: boolean;
 }
 
 export function addSay(program: Command, act: Act): void {
@@ -25,16 +27,20 @@ export function addSay(program: Command, act: Act): void {
     .addOption(
       new Option('--delivery <how>', 'to a busy agent').choices(['steer', 'queue', 'interrupt'] as const),
     )
-    .option('--wait', 'stream the answer, and return when no turn is running');
+    .option('--session <id>', 'the session that the agents that answer continue from now on')
+    .option('--wait', 'stream the answer, and return when no turn is running')
+    .option('--operator', 'post it as an operator, who may name any session');
   addActorOptions(added).action(
     (conversation: string, words: string[], options: SayOptions, command: Command) =>
       act(command, async (context) => {
         const content = await textOf(context, words, 'say CONVERSATION');
         return withDaemon(context, async (client) => {
-          const { to, id, delivery } = options;
+          const { to, id, delivery, session: sessionId } = options;
           await refuseNoSlug(client, to);
-          const message = { conversation, content, to, id, delivery, ...actorOf(context, options) };
-          return options.wait ? postAndWait(context, client, message) : postOnly(context, client, message);
+          const actor = actorOf(context, options);
+          const message = { conversation, content, to, id, delivery, sessionId, ...actor };
+          const post = options.wait ? postAndWait : postOnly;
+          return post(context, client, message, options.operator ? { asOperator: true } : {});
         });
       }),
   );
