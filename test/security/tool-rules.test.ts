@@ -391,9 +391,17 @@ describe('a rule that forbids a command', () => {
     expect(await arena.content('h')).toBeNull();
   });
 
-  const unseen = ['$(echo touch) h', 't\\ouch h', 'eval "touch h"', '{ touch h; }', 'true\n! touch h'].map(
-    (command) => [command, arena.add(['shell', { command }])] as const,
-  );
+  const unseen = [
+    ...['$(echo touch) h', 't\\ouch h', 'eval "touch h"', '{ touch h; }', 'true\n! touch h', 'env touch h'],
+    ...[
+      'timeout 5 touch h',
+      'nohup nice touch h',
+      'echo h | xargs touch',
+      "sh -c 'touch h'",
+      'command touch h',
+    ],
+    ...["find . -maxdepth 0 -exec touch h ';'", "python3 -c 'open(1)'"],
+  ].map((command) => [command, arena.add(['shell', { command }])] as const);
   it.each(unseen)('the command %j cannot be parsed, so it needs an approval', async (_, name) => {
     const entries = await arena.run(name);
     expect(started(entries)).toEqual([]);

@@ -8,6 +8,8 @@ import { parse } from 'shell-quote';
  * SHELL-COMMAND-2  It has one normal form, whatever its quotes: words of safe characters unquoted, others in '…'.
  * SHELL-COMMAND-3  A list of plain commands is parsed completely. Of other input only a part may be visible, so it is
  *                  never allowed while a rule might forbid it.
+ * SHELL-COMMAND-4  A program that runs its arguments, or a text in them, hides a command. The list of such programs is never
+ *                  complete: a rule that forbids is no boundary.
  */
 
 /** These characters need no quotes in any shell. */
@@ -26,6 +28,26 @@ const KEYWORDS: ReadonlySet<string> = new Set(
   ),
 );
 
+/** SHELL-COMMAND-4, by the name without its folder. */
+const WRAPPERS: ReadonlySet<string> = new Set(
+  (
+    'env nice ionice timeout gtimeout nohup xargs parallel sudo sudoedit doas su runuser setpriv pkexec busybox toybox ' +
+    'setsid stdbuf unbuffer time chroot chrt taskset numactl unshare nsenter flock watch script expect strace ltrace gdb ' +
+    'valgrind systemd-run at batch entr ssh fakeroot proot bwrap firejail catchsegv caffeinate start-stop-daemon run-parts ' +
+    'sh ash bash dash rbash zsh ksh mksh csh tcsh fish pwsh tclsh'
+  ).split(' '),
+);
+const INTERPRETER = /^(python|perl|ruby|node|nodejs|php|lua|deno|bun|awk|gawk|mawk)[\d.]*$/;
+const INLINE_CODE = /^(-\w*[cer]|--?(eval|print|run))|system|exec/i;
+const FIND_ACTION = /^-(exec|execdir|ok|okdir)$/;
+
+function hidesCommand([program = '', ...rest]: readonly string[]): boolean {
+  const name = program.slice(program.lastIndexOf('/') + 1).toLowerCase();
+  if (name === 'find') return rest.some((word) => FIND_ACTION.test(word));
+  if (INTERPRETER.test(name)) return rest.some((word) => INLINE_CODE.test(word));
+  return WRAPPERS.has(name) || KEYWORDS.has(name);
+}
+
 /** SHELL-COMMAND-1, SHELL-COMMAND-2; null: it is not plain. */
 export function plainCommand(text: string): string | null {
   if (!PLAIN.test(text)) return null;
@@ -38,7 +60,7 @@ export function plainCommand(text: string): string | null {
 /** The visible commands in normal form (SHELL-COMMAND-2); `isAll`: there are no others (SHELL-COMMAND-3). */
 export function commandsIn(text: string): { readonly commands: readonly string[]; readonly isAll: boolean } {
   const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
-  const isAll = LIST.test(text) && !commands.some(([name = '']) => KEYWORDS.has(name));
+  const isAll = LIST.test(text) && !commands.some(hidesCommand);
   return { commands: commands.flatMap((words) => [inOneForm(words), inOneForm(byName(words))]), isAll };
 }
 

@@ -106,6 +106,72 @@ describe('the commands of a text', () => {
   });
 });
 
+describe('a command that runs another one', () => {
+  const WRAPPED = [
+    ...[
+      'env rm x',
+      'env -i A=1 rm x',
+      '/usr/bin/env rm x',
+      'nice rm x',
+      'nice -n 5 rm x',
+      'ionice rm x',
+      'timeout 5 rm x',
+    ],
+    ...[
+      'nohup rm x',
+      'xargs rm',
+      'echo x | xargs rm',
+      "sh -c 'rm x'",
+      "/bin/bash -lc 'rm x'",
+      'dash x.sh',
+      'sudo rm x',
+    ],
+    ...[
+      'find . -exec rm {} +',
+      "find . -name 'a' -execdir rm x ';'",
+      'find . -ok rm x',
+      'busybox rm x',
+      'toybox rm x',
+    ],
+    ...[
+      'command rm x',
+      'exec rm x',
+      'builtin rm x',
+      'setsid rm x',
+      'stdbuf -oL rm x',
+      'time rm x',
+      '/usr/bin/time rm x',
+    ],
+    ...[
+      'doas rm x',
+      "su -c 'rm x'",
+      'flock f rm x',
+      'chroot / rm x',
+      'unshare rm x',
+      'watch rm x',
+      'strace rm x',
+    ],
+    ...[
+      "python3 -c 'import os'",
+      "perl -e 'unlink 1'",
+      "awk 'BEGIN{system(1)}'",
+      'ENV rm x',
+      'ls && env rm x',
+    ],
+  ];
+
+  it.each(WRAPPED)('the command %j counts as one that cannot be read', (text) => {
+    expect(commandsIn(text).isAll).toBe(false);
+  });
+
+  it.each(['ls', 'find . -name x', 'npm test', 'python3 x.py', 'git status', 'timeouts', 'grep -e rm x'])(
+    'the command %j can be read',
+    (text) => {
+      expect(commandsIn(text).isAll).toBe(true);
+    },
+  );
+});
+
 interface Ran {
   readonly stdout: string;
   readonly stderr: string;
