@@ -126,6 +126,15 @@ describe('the package `openai`', () => {
     expect((await entriesOf(await site.client(), 'mine'))[0]).toMatchObject({ content: 'Hello' });
   });
 
+  it('a request of a chat program for a title of its history reaches no agent that the history mentions', async () => {
+    const history = '<chat_history>\nUSER: @dev, fix it\nASSISTANT: @dev did.\n</chat_history>';
+    const { response } = await say(`### Task:\nGenerate a concise title.\n### Chat History:\n${history}`);
+    const conversation = String(response.headers.get('x-parley-conversation'));
+    const entries = await entriesOf(await site.client(), conversation);
+    expect(entries[0]).toMatchObject({ to: ['lead'] });
+    expect(ofType(entries, 'turn-started').map(({ agent }) => agent)).toEqual(['lead']);
+  });
+
   it('one answer to the OpenAI client includes the tool calls of the agent', async () => {
     const { data } = await say('look around');
     expect(data.choices[0]?.message.content).toBe('Let me look.\n\nNoted by the lead.');

@@ -141,11 +141,14 @@ const LONGEST_WORD = 65;
 const FENCE = /^(?:[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}|~{3,})([^\n]*)$/;
 const QUOTE = /^[ \t]*>/;
 
-/** The text without what Markdown shows as code or as a quote, and without URLs and e-mail addresses. In linear time. */
+/**
+ * The text without what Markdown shows as code or as a quote, without a history that it quotes, and without URLs and e-mail
+ * addresses. In linear time.
+ */
 function proseOf(text: string): string {
   const lines: string[] = [];
   let fence: string | null = null;
-  for (const line of text.split(/\r\n|\r|\n/)) {
+  for (const line of withoutHistory(text.split(/\r\n|\r|\n/))) {
     const [, marks = '', info = ''] = FENCE.exec(line) ?? [];
     if (fence !== null) {
       lines.push('');
@@ -157,6 +160,46 @@ function proseOf(text: string): string {
   }
   const paragraphs = lines.join('\n').split(/\n\s*\n/);
   return withoutAddresses(paragraphs.map(withoutCodeSpans).join('\n\n'));
+}
+
+/** A line that begins or ends an element, such as `<chat_history>`. */
+const ELEMENT = /^[ \t]*<(\/?)([A-Za-z][\w-]{0,63})>[ \t]*$/;
+const SPEAKER = /^[ \t*_"'[(]*(user|human|assistant|ai|bot|model)[ \t*_"'\])]*:/i;
+/** What chat programs ask for about a history, and its announcement: "a title … Here is the message:". */
+const ANNOUNCED =
+  /\b(?:titles?|tags?|follow-?ups?|keywords?|summar(?:y|ize|ise))\b[^:]{0,400}\b(?:messages?|conversation|chat|history)["'`*_ \t]*:/i;
+const MOST_ANNOUNCEMENT = 2_000;
+
+/**
+ * Without the history that a message quotes. Chat programs ask for titles, tags and follow-ups with all that was said before: in
+ * an element, with its speaker before each text, or after an announcement. None of it is addressed to an agent now.
+ */
+function withoutHistory(lines: readonly string[]): string[] {
+  const ends = new Map<string, number>();
+  for (const [at, line] of lines.entries()) {
+    const [, slash, name = ''] = ELEMENT.exec(line) ?? [];
+    if (slash === '/') ends.set(name, at); // the last one: the history may contain others
+  }
+  const kept: string[] = [];
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? '';
+    const [, slash, name = ''] = ELEMENT.exec(line) ?? [];
+    const end = slash === '' ? (ends.get(name) ?? -1) : -1;
+    kept.push(end > at ? '' : line);
+    if (end > at) at = end;
+  }
+  const speakers = kept.map((line) => SPEAKER.exec(line)?.[1]?.toLowerCase());
+  const isPerson = (speaker?: string) => speaker === 'user' || speaker === 'human';
+  const isDialogue = speakers.some(isPerson) && speakers.some((speaker) => speaker && !isPerson(speaker));
+  const prose = isDialogue
+    ? kept.slice(
+        0,
+        speakers.findIndex((speaker) => speaker !== undefined),
+      )
+    : kept;
+  const head = prose.join('\n').slice(0, MOST_ANNOUNCEMENT);
+  const announced = ANNOUNCED.exec(head);
+  return announced ? head.slice(0, announced.index + announced[0].length).split('\n') : prose;
 }
 
 /** A code span ends at the next run of as many backticks in its paragraph; a run without such an end is text. */

@@ -195,6 +195,44 @@ describe('a mention', () => {
     expect(mentions(content, roster)).toEqual({ known: ['dev'], unknown: [] });
   });
 
+  it.each([
+    [
+      'a title, in an element',
+      `### Task:\nGenerate a concise, 3-5 word title.\n### Chat History:\n<chat_history>\nUSER: @dev build it\n</chat_history>\n@dev now\nASSISTANT: Done.\n</chat_history>`,
+    ],
+    ['tags, in an element', `### Task:\nGenerate 1-3 broad tags.\n<chat_history>\n@dev\n</chat_history>`],
+    [
+      'follow-ups, in an element',
+      `Suggest 3-5 relevant follow-up questions.\n <messages>\r\nhi @dev\r\n</messages>`,
+    ],
+    [
+      'a title, as a dialogue',
+      `user: @dev hello\nassistant: Hello.\nuser: and @qa?\n\nPlease summarize the above conversation into a title`,
+    ],
+    [
+      'a title, after an instruction',
+      `Provide a concise title for the conversation.\n\nConversation:\nUser: @dev hi\nAI: Hello, ask @qa.`,
+    ],
+    [
+      'a title of one message',
+      'Summarize in a 10-word Title. Give the title only. Here is the message: @dev build it',
+    ],
+    ['a summary', 'Write a summary of this chat:\n**Human**: @dev hi\n**Assistant**: hello'],
+  ])('nothing is mentioned in a history that a chat program quotes to get %s', (_, content) => {
+    expect(mentions(content, roster)).toEqual({ known: [], unknown: [] });
+  });
+
+  it.each([
+    'The user: @dev',
+    'User: @dev',
+    '<b>bold</b> @dev',
+    '<notes>\n@dev',
+    '@dev, write a title for this chat: it is about x',
+    '<chat_history>\n@qa\n</chat_history>\nNow @dev',
+  ])('what only resembles a quoted history mentions dev: %j', (content) => {
+    expect(mentions(content, roster)).toEqual({ known: ['dev'], unknown: [] });
+  });
+
   it('no text around code, addresses and paths makes them mention an agent, and none hides a mention in prose', () => {
     const silent = fc.constantFrom(
       '`@dev`',
@@ -226,6 +264,9 @@ describe('a mention', () => {
       `${'` `` '.repeat(100_000)}@`,
       `${'\n'.repeat(500_000)}@`,
       `${'a://'.repeat(100_000)}@`,
+      `${'<a>\n'.repeat(100_000)}@`,
+      `${'user:\n'.repeat(100_000)}@`,
+      `${'title '.repeat(100_000)}@`,
     ])
       expect(mentions(text, roster).known).toEqual(none.known);
     const runs = Array.from({ length: 900 }, (_, length) => '`'.repeat(length + 1)).join(' ');
