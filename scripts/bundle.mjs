@@ -13,8 +13,8 @@ export const LIBRARIES = {
   'testing/index': 'testing/index.ts',
 };
 
-/** A native addon and WebAssembly are files of their own. */
-const FROM_DISK = /^(?:fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
+/** A native addon, a program and WebAssembly are files of their own. */
+const FROM_DISK = /^(?:esbuild|fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
 
 /**
  * Modules below `src` that do more than define their exports when they are loaded. Others are left out where nothing of them

@@ -7,7 +7,7 @@
  * orphan-watch.ts  ends process groups when the daemon is killed; log.ts: the logger that tools need
  * builtin/         the tools that Parley ships: files, shell, recall
  * schema.ts        JSON Schema of a tool's arguments, and what is wrong with those of a call
- * in-process/      functions of the program that contains the daemon
+ * in-process/      functions of the program that contains the daemon, and of the files `config/tools/*.ts`
  * mcp/             tools of MCP servers (imported directly: it is loaded only if servers are configured)
  *
  * Texts for models (descriptions, results, failures) are part of requests: a change alters their hashes.
@@ -19,6 +19,7 @@ export { asIs, type Enclose, hideFolder, hidingFault } from './hide-folder.ts';
 export {
   createInProcessTools,
   type InProcessTool,
+  loadToolFiles,
   type ToolCall,
   type ToolSpec,
   textOf as toolText,

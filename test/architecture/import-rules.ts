@@ -96,6 +96,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   diff: ['conversation/text'],
   dompurify: ['console'],
+  esbuild: ['tools/in-process'],
   'eventsource-parser': ['models/openai', 'console'],
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],
   'highlight.js': ['console'],

@@ -32,13 +32,14 @@ export function isMissing(error: unknown): boolean {
 
 /**
  * The names of a folder's files with that ending, sorted; none if the folder is missing. A notice names every other file that
- * is neither hidden nor a README.md, so that no file is ignored silently.
+ * is neither hidden nor a README.md, so that no file is ignored silently. `foldersToo`: folders may be there.
  */
 export async function listFiles(
   folder: string,
   ending: string,
   problems: Problems,
   notices: string[],
+  { foldersToo = false }: { readonly foldersToo?: boolean } = {},
 ): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
@@ -47,6 +48,7 @@ export async function listFiles(
       const { name } = entry;
       if (name.startsWith('.') || /^readme(\.md)?$/i.test(name)) continue;
       if (entry.isDirectory()) {
+        if (foldersToo) continue;
         notices.push(`${join(folder, name)} is not read: move its files up into ${folder}`);
       } else if (name.endsWith(ending)) {
         names.push(name);

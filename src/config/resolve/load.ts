@@ -72,7 +72,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     problems,
   );
   const phases = mergePhases(file.phases, locate, problems);
-  const tools = await resolveTools(file.tools, workingDirectory, options.env, locate, problems); // DOTENV-2
+  const tools = await resolveTools(file.tools, folders, options.env, locate, problems, notices); // DOTENV-2
   checkSummaryModel(file.context.summaryModel, Object.keys(models), locate, problems);
   checkAgents(agents, { models, summaryModel: file.context.summaryModel, phases, tools, notices }, problems);
   const configs = agents.map(({ config }) => config);

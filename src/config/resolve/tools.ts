@@ -1,14 +1,15 @@
-import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { nearest } from '../../kernel/index.ts';
+import { listFiles } from '../files/read-file.ts';
 import type { Environment } from '../problems/environment.ts';
 import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile } from '../schema/schema.ts';
-import { Secret } from '../schema/secret.ts';
+import { Secret, settingDigest } from '../schema/secret.ts';
 import type { McpServerFile } from '../schema/tools-file.ts';
 
-/** The tools of Parley itself; all others are of MCP servers. */
+/** The tools of Parley itself; all others are of MCP servers, of files in `tools/` or of the program that contains the daemon. */
 export const BUILT_IN_TOOLS = [
   'recall',
   'fs_read',
@@ -26,10 +27,11 @@ export const BUILT_IN_TOOLS = [
 
 export async function resolveTools(
   tools: ConfigFile['tools'],
-  workingDirectory: string,
+  { directory, workingDirectory }: { readonly directory: string; readonly workingDirectory: string },
   env: Environment,
   locate: (path: KeyPath) => string,
   problems: Problems,
+  notices: string[],
 ): Promise<ToolsConfig> {
   const project = resolve(workingDirectory, tools.project);
   const found = await stat(project).catch(() => null);
@@ -52,8 +54,45 @@ export async function resolveTools(
     risk: tools.risk,
     policy: tools.policy,
     unhidden: tools.unhidden,
+    files: await toolFiles(directory, problems, notices),
+    filesDigest: await digestOf(join(directory, 'tools')),
     protected: tools.protected,
   };
+}
+
+/** The daemon loads them: they are programs. */
+async function toolFiles(
+  directory: string,
+  problems: Problems,
+  notices: string[],
+): Promise<Record<string, string>> {
+  const builtIn: readonly string[] = BUILT_IN_TOOLS;
+  const folder = join(directory, 'tools');
+  const names = await listFiles(folder, '.ts', problems, notices, { foldersToo: true });
+  return Object.fromEntries(
+    names.map((file) => {
+      const name = file.replace(/\.ts$/, '');
+      const isFit =
+        /^[A-Za-z0-9_-]{1,64}$/.test(name) && !name.startsWith('mcp__') && !builtIn.includes(name);
+      if (!isFit)
+        problems.add({
+          source: join(folder, file),
+          key: '',
+          seen: show(name),
+          expected:
+            'the name of its tool: 1 to 64 letters, digits, _ or -, and no name of a built-in tool or of mcp__',
+        });
+      return [name, join(folder, file)];
+    }),
+  );
+}
+
+async function digestOf(folder: string): Promise<string> {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  const texts = names
+    .sort()
+    .map(async (name) => [name, await readFile(join(folder, name), 'utf8').catch(() => null)]);
+  return settingDigest(await Promise.all(texts));
 }
 
 /** A rule for an unknown agent is refused: a typo would otherwise disable the rule. */
@@ -101,8 +140,9 @@ function secrets(values: Readonly<Record<string, string>> = {}): Record<string, 
 export function unknownTool(name: string, tools: ToolsConfig): string | null {
   const builtIn: readonly string[] = BUILT_IN_TOOLS;
   const servers = Object.keys(tools.mcpServers);
-  if (builtIn.includes(name) || servers.some((server) => name.startsWith(`mcp__${server}__`))) return null;
-  const near = nearest(name, builtIn);
+  const own = [...builtIn, ...Object.keys(tools.files)];
+  if (own.includes(name) || servers.some((server) => name.startsWith(`mcp__${server}__`))) return null;
+  const near = nearest(name, own);
   const hint = near === null ? '' : `; did you mean ${near}?`;
   return name.startsWith('mcp__')
     ? `no server of tools.mcpServers offers the tool ${name}`

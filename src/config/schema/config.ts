@@ -113,6 +113,10 @@ export interface ToolsConfig {
   readonly policy: readonly PolicyRule[];
   /** Programs of tools run also where the data directory cannot be hidden from them. */
   readonly unhidden: boolean;
+  /** `tools/*.ts` of the configuration's folder: the absolute path of each, by the name of its tool. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Of all files in that folder, those that the tools import included. */
+  readonly filesDigest: string;
   /** Names of further files and folders that are always risky to write. */
   readonly protected: readonly string[];
 }

@@ -23,7 +23,7 @@ export function fingerprintOf(config: Config): ConfigFingerprint {
     phases: digest(phases),
     workflows: digest(workflows),
     prompts: digest(prompts),
-    tools: digest([Object.keys(tools.mcpServers).sort(), tools.risk, tools.policy]),
+    tools: digest([Object.keys(tools.mcpServers).sort(), tools.filesDigest, tools.risk, tools.policy]),
     limits: digest([limits, approvals, publishers, ingress, sharing]),
   };
 }

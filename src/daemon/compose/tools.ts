@@ -13,7 +13,9 @@ import {
   type Enclose,
   hideFolder,
   hidingFault,
+  type InProcessTool,
   LONGEST_CALL_MS,
+  loadToolFiles,
 } from '../../tools/index.ts';
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
 import type { Log } from '../runtime.ts';
@@ -74,7 +76,7 @@ export class TeamTools {
   readonly #log: Log;
   readonly #context: ToolContext;
   readonly #wrap: (toolbox: Toolbox) => Toolbox;
-  readonly #ownProcess: Part;
+  readonly #given: readonly InProcessTool[];
   #parts: ReadonlyMap<string, Part> = new Map();
   readonly #open = new Set<Toolbox>();
   readonly #running = new Set<Promise<unknown>>();
@@ -90,9 +92,7 @@ export class TeamTools {
       for (const unhidden of [true, false]) this.#enclose.set(unhidden, Promise.resolve(asIs)); // no data directory
       this.#accepted = Promise.resolve(acceptedInMemory());
     }
-    const builtIn: readonly string[] = BUILT_IN_TOOLS;
-    const isTaken = (name: string) => builtIn.includes(name) || name.startsWith(MCP_PREFIX);
-    this.#ownProcess = { made: '', toolbox: createInProcessTools(tools, isTaken) };
+    this.#given = tools;
   }
 
   async open(config: Config): Promise<Toolbox> {
@@ -110,7 +110,7 @@ export class TeamTools {
     const discard = () => this.#closeAll(added());
     try {
       parts.set('', await this.#builtIn(config));
-      parts.set(MCP_PREFIX, this.#ownProcess); // no server has this name
+      parts.set(MCP_PREFIX, await this.#functions(config)); // no server has this name
       for (const name of Object.keys(config.tools.mcpServers))
         parts.set(name, await this.#server(config, name));
       await Promise.all(added().map((toolbox) => settledOf(toolbox)));
@@ -147,6 +147,13 @@ export class TeamTools {
     return this.#reuse('', made, async () =>
       composeBuiltInTools(config, this.#log, { ...this.#context, enclose: await this.#encloseFor(config) }),
     );
+  }
+
+  async #functions({ directory, tools: { files, filesDigest } }: Config): Promise<Part> {
+    return this.#reuse(MCP_PREFIX, filesDigest, async () => {
+      const loaded = Object.keys(files).length === 0 ? [] : await loadToolFiles(files, directory);
+      return createInProcessTools([...this.#given, ...loaded], isTaken);
+    });
   }
 
   async #server(config: Config, name: string): Promise<Part> {
@@ -193,6 +200,11 @@ export class TeamTools {
         this.#log.error({ error: messageOf(result.reason) }, 'tools did not close');
     }
   }
+}
+
+function isTaken(name: string): boolean {
+  const builtIn: readonly string[] = BUILT_IN_TOOLS;
+  return builtIn.includes(name) || name.startsWith(MCP_PREFIX);
 }
 
 /** An outstanding call needs its tool. */

@@ -17,7 +17,7 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   context: { key: 'context' },
   limits: { key: 'limits' },
   retry: { key: 'retry' },
-  tools: { key: 'tools, mcpServers' },
+  tools: { key: 'tools, mcpServers, tools/*.ts' },
   approvals: { key: 'approvals' },
   publishers: { key: 'publishers' },
   prompts: { key: 'prompts' },

@@ -31,6 +31,6 @@ export function createInProcessTools(
 
 function taken(name: string): ParleyError {
   return new ParleyError('TOOL_NAME_TAKEN', `another tool has the name ${name}`, {
-    hint: 'rename the tool that createDaemon gets; names of built-in tools and of MCP servers (mcp__…) are taken',
+    hint: 'rename the tool that createDaemon or a file in config/tools gives; names of built-in tools and of MCP servers (mcp__…) are taken',
   });
 }

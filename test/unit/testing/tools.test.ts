@@ -1,6 +1,12 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import type { Toolbox } from '../../../src/agents/index.ts';
+import { loadConfig } from '../../../src/config/index.ts';
+import { TeamTools } from '../../../src/daemon/compose/tools.ts';
+import { changedSettings } from '../../../src/daemon/reload/changes.ts';
 import {
   createMemoryDisk,
   createMemoryStore,
@@ -13,6 +19,7 @@ import {
   type TestTeam,
   tool,
 } from '../../../src/testing/index.ts';
+import { NO_CONVERSATIONS } from '../../../src/tools/builtin/tool.ts';
 import { agentFile, folderOf, start } from './support.ts';
 
 /** Calls one tool, then repeats its result. */
@@ -168,6 +175,107 @@ describe('a tool of the program', () => {
     const team = await start({ config: await folderOf(AGENT), models: calls('lookup'), tools: [waiting] });
     expect((await team.say('look')).text).toContain('TIMEOUT');
     expect(aborted).toBe(true);
+  });
+});
+
+describe('a tool of a file in config/tools', () => {
+  const source = (name: string, body: string, before = '') => `
+    import { tool } from 'parleyd';
+    import { z } from 'zod';
+    ${before}
+    interface Input { readonly word: string }
+    export default tool({
+      name: '${name}', description: 'd', risk: 'safe', input: z.object({ word: z.string() }),
+      run: ({ word }: Input): unknown => ${body},
+    });`;
+  const withFiles = (files: Record<string, string>) => folderOf({ ...AGENT, ...files });
+  const lookup = calls('lookup', { word: 'cups' });
+
+  it('is TypeScript that runs in the daemon, with the files of that folder and packages that it imports', async () => {
+    const count = `import { hostname } from 'node:os';
+      import { shout } from './shared/words.ts';
+      let calls = 0;`;
+    const config = await withFiles({
+      'tools/lookup.ts': source('lookup', '[shout(word), (calls += 1), typeof hostname()].join(" ")', count),
+      'tools/shared/words.ts': 'export const shout = (word: string): string => word.toUpperCase();',
+    });
+    for (const _ of ['first', 'second']) {
+      const team = await start({ config, models: lookup });
+      expect((await team.say('look')).text).toBe('Result: CUPS 1 string');
+    }
+  });
+
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['that does not parse', { 'lookup.ts': 'const a: = 1;' }, /tools\/lookup\.ts:1:10: Unexpected "="/],
+    [
+      'that fails while it is loaded',
+      { 'lookup.ts': "throw new Error('no table')" },
+      /tools\/lookup\.ts: no table/,
+    ],
+    [
+      'without a tool',
+      { 'lookup.ts': 'export default { name: "lookup" };' },
+      /lookup\.ts: its default export was not made by tool/,
+    ],
+    ['without a default export', { 'lookup.ts': 'export const a = 1;' }, /lookup\.ts: its default export/],
+    [
+      'with a tool of another name',
+      { 'lookup.ts': source('find', 'word') },
+      /lookup\.ts: its tool has the name find/,
+    ],
+    [
+      'that imports a missing package',
+      { 'lookup.ts': "import 'no-such-package';" },
+      /lookup\.ts:1:\d+: the package no-such-package is not installed/,
+    ],
+    [
+      'that imports another part of the daemon',
+      { 'lookup.ts': "import { createDaemon } from 'parleyd'; createDaemon();" },
+      /lookup\.ts:1:\d+: No matching export.*createDaemon/,
+    ],
+    [
+      'whose tool cannot be offered',
+      { 'lookup.ts': source('lookup', 'word').replace('z.string()', 'z.date()') },
+      /lookup\.ts: the tool lookup cannot be offered/,
+    ],
+  ])('a file %s prevents the start, and the error names it', async (_, files, message) => {
+    const named = Object.entries(files).map(([name, text]) => [`tools/${name}`, text]);
+    const config = await withFiles(Object.fromEntries(named));
+    const refused = await start({ config, models: lookup }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    expect(refused).toMatchObject({ code: 'TOOL_FILE_INVALID', message: expect.stringMatching(message) });
+  });
+
+  it('a file cannot import one that agents may write without an approval of its path', async () => {
+    const outside = await folderOf({ 'words.ts': 'export const words = 1;' });
+    const config = await withFiles({
+      'tools/lookup.ts': `import { words } from '${join(outside, 'words.ts')}'; words;`,
+    });
+    await expect(start({ config, models: lookup })).rejects.toThrow(/words\.ts is not in .*move it there/);
+  });
+
+  it('a reload with a broken file is refused and keeps the tools that run; a correct one replaces them', async () => {
+    const config = await withFiles({ 'tools/lookup.ts': source('lookup', '"old " + word') });
+    const load = () =>
+      loadConfig({ configDirectory: config, workingDirectory: config, env: { OPENAI_API_KEY: 'x' } });
+    const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const tools = new TeamTools(silent, NO_CONVERSATIONS);
+    const named = { conversation: 'c', agent: 'front', turnId: 't', idempotencyKey: 'k', name: 'lookup' };
+    const run = async (toolbox: Toolbox) =>
+      toolbox.run({ ...named, arguments: { word: 'cups' } }, new AbortController().signal);
+    const first = await load();
+    const before = await tools.open(first);
+    await writeFile(join(config, 'tools/lookup.ts'), 'export default 1 +;');
+    expect(changedSettings(first, await load())).toEqual(['tools, mcpServers, tools/*.ts']);
+    await expect(tools.prepare(await load(), true)).rejects.toMatchObject({ code: 'TOOL_FILE_INVALID' });
+    expect(await run(before)).toMatchObject({ content: 'old cups' });
+    await writeFile(join(config, 'tools/lookup.ts'), source('lookup', '"new " + word'));
+    const next = await tools.prepare(await load(), true);
+    next.commit();
+    expect(await run(next.toolbox)).toMatchObject({ content: 'new cups' });
+    await tools.close();
   });
 });
 

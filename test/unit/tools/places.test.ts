@@ -118,6 +118,8 @@ describe('a protected path', () => {
     ['deploy.sh', ['deploy.sh']],
     ['config', ['config']],
     ['config/agents/a.md', ['config']],
+    ['config/tools/stock.ts', ['config']],
+    ['node_modules/zod/index.js', ['node_modules']],
     ['Config/agents/a.md', ['config']],
     ['configs/a', []],
   ])('the path %s is protected by %j', (path, names) => {

@@ -89,6 +89,7 @@ export const PROGRAMS: readonly Names[] = [
     about: 'start-up files',
     names: ['sitecustomize.py', 'usercustomize.py', '*.pth', '*.desktop', '_vimrc', '_gvimrc', 'crontab'],
   },
+  { about: 'installed packages', names: ['node_modules'] },
   { about: 'access', names: ['authorized_keys*', 'known_hosts', 'sudoers*'] },
 ];
 
