@@ -16,6 +16,7 @@ import { PREVIEW_LENGTH, titleFrom } from '../text/text.ts';
 import { AWAITED_TOOLS, toolError } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
+import { withNotice } from './repeated-calls.ts';
 
 /** One function for each entry that a turn writes. */
 
@@ -83,7 +84,7 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
     author: builder.agentAuthor(turn.agent),
     agentId: turn.agent,
     turnId: turn.turnId,
-    content: fields.content,
+    content: withNotice(builder, turn, call, fields),
     toolName: call.name,
     tool_call_id: wireCallId(call.place),
     call: call.place,

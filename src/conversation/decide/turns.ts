@@ -19,6 +19,7 @@ import {
   stoppedMessage,
   unfinished,
 } from './records.ts';
+import { alikeRounds, ROUNDS_UNTIL_END } from './repeated-calls.ts';
 import { startableCalls, startTools } from './tools.ts';
 
 /**
@@ -192,6 +193,12 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
     return;
   }
   const steered = agentState(builder.state, slug).waiting.filter((item) => item.delivery === 'steer');
+  if (steered.length === 0 && alikeRounds(builder, turn) >= ROUNDS_UNTIL_END) {
+    const made = `${slug} made the same call with the same result ${ROUNDS_UNTIL_END} times in a row`;
+    addLimit(builder, turn, 'repeatedCalls', made);
+    endTurn(builder, slug, 'limited');
+    return;
+  }
   if (steered.length > 0) {
     const entries = steered.map((item) => item.index);
     addSession(builder, slug, entries);

@@ -56,6 +56,11 @@ const OF_ALL: Readonly<Record<string, Advice>> = {
   usdPerConversation: ofConversation('usdPerConversation'),
   modelCallsPerTurn: ofTurn('modelCallsPerTurn'),
   turnSeconds: ofTurn('turnSeconds'),
+  repeatedCalls: {
+    text: 'Tell the agent what to do instead, or correct what its tool returns.',
+    fails: null,
+    orNew: false,
+  },
   hireBudget: {
     text: 'The budget of a hired agent cannot be raised. Ask for another agent with a larger one.',
     fails: 'agent',
