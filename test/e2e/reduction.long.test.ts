@@ -89,11 +89,12 @@ describe('a conversation that exceeds the window of its model', () => {
   }
 
   it('the view is reduced within a first turn of three hundred calls, and every request fits and can be explained', async () => {
-    const call: FakeReply = {
+    // In turns, since the same call again and again ends the turn.
+    const call = (entry: number): FakeReply => ({
       text: 'I go on looking.',
-      toolCalls: [{ name: 'recall', arguments: '{"from":0,"to":0}' }],
-    };
-    await stage((_, count) => (count < 300 ? call : { text: 'done' }), {
+      toolCalls: [{ name: 'recall', arguments: JSON.stringify({ from: entry, to: entry }) }],
+    });
+    await stage((_, count) => (count < 300 ? call(count % 2) : { text: 'done' }), {
       limits: { modelCallsPerTurn: 400 },
     });
     const daemon = await site.up();
