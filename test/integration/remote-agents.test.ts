@@ -53,6 +53,15 @@ describe('a remote agent', () => {
     });
   });
 
+  it('REMOTE-MODEL-7: a remote agent that reports more tokens than bytes were sent and received reports that many, and no cost', async () => {
+    const huge = { inputTokens: 9e15, cachedInputTokens: 9e15, outputTokens: 9e15, usd: 9e9 };
+    await site.client.agent('critic', () => ({ content: 'Yes.', usage: huge }));
+    const outcome = await site.call();
+    const sent = requestOf().body.reduce((sum, bytes) => sum + bytes.length, 0);
+    const usage = { inputTokens: sent, cachedInputTokens: sent, outputTokens: 4, byAgent: true };
+    expect(outcome.kind === 'answered' && outcome.answer.usage).toEqual(usage);
+  });
+
   it('a remote agent streams its text to followers, and the text is the answer if it returns nothing', async () => {
     const chunks: unknown[] = [];
     site.program.subscribe('parley.live.c.critic', {

@@ -3,6 +3,7 @@ import { type Author, type HireBudget, OWN_PUBLISHERS, SLUG_PATTERN, SYSTEM_AUTH
 import { accountsOf, hiredBy, isReplaced } from '../state/hired.ts';
 import { publisherOf } from '../state/people.ts';
 import { nameFromSlug } from '../state/roster.ts';
+import { usedFor } from '../state/state.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
 import { firstCodePoints } from '../text/text.ts';
 import { isConversationTool, type ToolArguments } from '../tools/conversation-tools.ts';
@@ -202,15 +203,16 @@ function refusalOfTools(builder: DecisionBuilder, maker: Maker, tools: readonly 
 function refusalOfBudget(builder: DecisionBuilder, maker: Maker, budget: HireBudget = {}): Refusal | null {
   const { state, context } = builder;
   const { tokensPerConversation = null, usdPerConversation = null } = context.hiring ?? {};
+  const used = maker === null ? state : usedFor(state, maker.slug);
   const accounts = maker === null ? [] : accountsOf(state, builder.roster, maker.slug);
   const leftOf = (limits: readonly [limit: number | null | undefined, used: number][]) =>
     Math.min(...limits.map(([limit, used]) => (limit == null ? Number.POSITIVE_INFINITY : limit - used)));
   const tokens = leftOf([
-    [tokensPerConversation, state.tokens],
+    [tokensPerConversation, used.tokens],
     ...accounts.map((one): [number | undefined, number] => [one.budget.tokens, one.usedTokens]),
   ]);
   const usd = leftOf([
-    [usdPerConversation, state.usd],
+    [usdPerConversation, used.usd],
     ...accounts.map((one): [number | undefined, number] => [one.budget.usd, one.usedUsd]),
   ]);
   if ((budget.tokens ?? 0) > tokens)

@@ -45,16 +45,17 @@ export const usageSchema = z.object({
   outputTokens: z.number(),
   /** Cost, where prices are configured. */
   usd: z.number().optional(),
+  /** An agent in another process reported it: it counts against the limits of that agent alone. */
+  byAgent: z.literal(true).optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 
-/** What another process may report. Entries of older logs can contain any number. */
+/** What another process may report; its cost comes from the configured price. Entries of older logs can contain any number. */
 const tokenCount = z.int().nonnegative();
-export const reportedUsageSchema = usageSchema.extend({
+export const reportedUsageSchema = z.object({
   inputTokens: tokenCount,
   cachedInputTokens: tokenCount.optional(),
   outputTokens: tokenCount,
-  usd: z.number().nonnegative().optional(),
 });
 
 /** Fields of every entry. */

@@ -14,7 +14,7 @@ import {
 import { withHired, withoutHired } from './hired.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
 import { spentWith } from './spent.ts';
-import { type AgentState, agentState, type ConversationState, type Run } from './state.ts';
+import { type AgentState, agentState, type ConversationState, NOTHING_REPORTED, type Run } from './state.ts';
 import { addUsage, NOTHING_USED, usedWith } from './usage.ts';
 import type { Delegation, WaitingEntry } from './waiting.ts';
 
@@ -134,6 +134,7 @@ function applyForked(next: Next): void {
   for (const slug of Object.keys(next.agents)) {
     changeAgent(next, slug, (agent) => {
       agent.used = NOTHING_USED;
+      agent.reported = NOTHING_REPORTED;
       agent.executionMs = 0;
     });
   }
@@ -232,6 +233,11 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
   changeAgent(next, entry.author.id, (agent) => {
     agent.tokenRatio = ratio ?? agent.tokenRatio;
     agent.used = usedWith(agent.used, entry);
+    if (entry.usage?.byAgent) {
+      const { inputTokens, outputTokens, usd = 0 } = entry.usage;
+      const { reported } = agent;
+      agent.reported = { tokens: reported.tokens + inputTokens + outputTokens, usd: reported.usd + usd };
+    }
     agent.executionMs += entry.duration ?? 0;
     const { sessionId: id = agent.session?.id, turnId } = entry;
     // Only an answer of a turn: what a history from elsewhere says of sessions has no effect.

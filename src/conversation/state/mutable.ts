@@ -66,6 +66,7 @@ function copyOfAgent(agent: AgentState): Mutable<AgentState> {
     executionMs: agent.executionMs,
     tokenRatio: agent.tokenRatio,
     used: agent.used,
+    reported: agent.reported,
   };
 }
 

@@ -151,6 +151,8 @@ export interface AgentState {
   readonly tokenRatio: number;
   /** Usage of its model calls, summaries of its view included. */
   readonly used: Used;
+  /** The part of it that its own process reported: it counts against the limits of this agent alone. */
+  readonly reported: { readonly tokens: number; readonly usd: number };
 }
 
 /** The daemon that owns this conversation, where several share logs. */
@@ -230,6 +232,8 @@ export const EMPTY_STATE: ConversationState = {
   ingress: { stream: null, sequence: 0 },
 };
 
+export const NOTHING_REPORTED = { tokens: 0, usd: 0 };
+
 const EMPTY_AGENT: AgentState = {
   lastProcessedMessageIndex: 0,
   session: null,
@@ -241,7 +245,22 @@ const EMPTY_AGENT: AgentState = {
   executionMs: 0,
   tokenRatio: 1,
   used: NOTHING_USED,
+  reported: NOTHING_REPORTED,
 };
+
+/** What counts against a limit of the conversation for this agent: not what the processes of other agents report of themselves. */
+export function usedFor(
+  { tokens, usd, agents }: ConversationState,
+  slug: string,
+): { tokens: number; usd: number } {
+  const left = { tokens, usd };
+  for (const [other, { reported }] of Object.entries(agents)) {
+    if (other === slug) continue;
+    left.tokens -= reported.tokens;
+    left.usd -= reported.usd;
+  }
+  return left;
+}
 
 /** Mode and run of a request that was asked for at `index`: the same whenever it is built again. */
 export function settingAt(state: ConversationState, index: number): Setting {

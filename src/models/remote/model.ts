@@ -24,6 +24,8 @@ import { RemoteSession } from './session.ts';
  * REMOTE-MODEL-6 A turn of an agent with `absentMs` is offered again until its program connects, at most for that time. It
  *    begins when the log requested the call, so that a restart of the daemon does not extend it, except that a program that
  *    restarts too has `RECONNECT_MS`.
+ * REMOTE-MODEL-7 Reported usage is at most one token for each byte that was sent and received, has no cost of its own, and counts
+ *    against the limits of that agent alone.
  */
 export interface RemoteModelOptions {
   readonly openChannel: OpenRemoteChannel;
@@ -191,10 +193,10 @@ class OfferedTurns implements RemoteModel {
         return this.#aborted(request, session.partial);
       case 'tool_call':
         session.expectResults(event);
-        return toolCalls(event);
+        return toolCalls(event, request);
       case 'final':
         this.#end(request.turnId); // REMOTE-MODEL-2
-        return final(event);
+        return final(event, request);
       case 'failed':
       case 'invalid': {
         this.#drop(request.turnId);

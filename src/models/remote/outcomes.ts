@@ -1,4 +1,5 @@
-import type { ModelOutcome } from '../../agents/model-port.ts';
+import type { ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
+import type { Usage } from '../../conversation/index.ts';
 import type { RemoteOutcome } from './port.ts';
 import type { SessionEvent } from './session.ts';
 
@@ -11,8 +12,15 @@ type Missed = { readonly kind: 'session' } | Exclude<RemoteOutcome, { kind: 'acc
 /** How often a turn is offered to an agent that is silent. */
 export const MAX_OFFERS = 3;
 
-export function toolCalls({ message }: Extract<SessionEvent, { type: 'tool_call' }>): ModelOutcome {
-  const { content, calls, usage } = message;
+export function toolCalls(
+  { message }: Extract<SessionEvent, { type: 'tool_call' }>,
+  request: Pick<ModelRequest, 'body'>,
+): ModelOutcome {
+  const { content, calls } = message;
+  const usage = bounded(message.usage, request, [
+    content,
+    ...calls.flatMap((call) => [call.name, call.arguments]),
+  ]);
   const toolCalls = calls.map((call, position) => {
     return { id: call.id ?? `call_${position}`, name: call.name, arguments: call.arguments };
   });
@@ -20,11 +28,34 @@ export function toolCalls({ message }: Extract<SessionEvent, { type: 'tool_call'
   return { kind: 'answered', answer };
 }
 
-export function final({ message }: Extract<SessionEvent, { type: 'final' }>): ModelOutcome {
-  const { content, reasoning, sessionId, model, usage, finishReason = 'stop' } = message;
+export function final(
+  { message }: Extract<SessionEvent, { type: 'final' }>,
+  request: Pick<ModelRequest, 'body'>,
+): ModelOutcome {
+  const { content, reasoning, sessionId, model, finishReason = 'stop' } = message;
+  const usage = bounded(message.usage, request, [content, reasoning]);
   return {
     kind: 'answered',
     answer: { content: content ?? '', reasoning, sessionId, model, usage, toolCalls: [], finishReason },
+  };
+}
+
+/** REMOTE-MODEL-7: no token is shorter than a byte. */
+function bounded(
+  usage: Usage | undefined,
+  { body }: Pick<ModelRequest, 'body'>,
+  received: readonly (string | null | undefined)[],
+): Usage | undefined {
+  if (!usage) return undefined;
+  const sent = body.reduce((sum, bytes) => sum + bytes.length, 0);
+  const inputTokens = Math.min(usage.inputTokens, sent);
+  const outputTokens = Math.min(usage.outputTokens, Buffer.byteLength(received.join('')));
+  const { cachedInputTokens: cached } = usage;
+  return {
+    inputTokens,
+    ...(cached !== undefined && { cachedInputTokens: Math.min(cached, inputTokens) }),
+    outputTokens,
+    byAgent: true,
   };
 }
 

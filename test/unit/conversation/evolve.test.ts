@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { EMPTY_STATE, type Entry } from '../../../src/conversation/index.ts';
+import { EMPTY_STATE, type Entry, usedFor } from '../../../src/conversation/index.ts';
 import { evolve } from '../../../src/conversation/state/evolve.ts';
 import { runs } from '../../support/runs.ts';
 import { HandMade } from './hand-made.ts';
@@ -77,6 +77,23 @@ describe('the fold of a log', () => {
       state = evolve(state, { index, id: `e${index}`, createdAt: '', ...entry } as Entry);
       expect([index, state.agents.pm?.turn?.workedMs]).toEqual([index, workedMs]);
     }
+  });
+
+  it('usage that an agent in another process reports counts against the limits of that agent alone', () => {
+    const usage = { inputTokens: 900, outputTokens: 100, usd: 2 };
+    const answer = (id: string, more: object) => ({
+      ...{ type: 'message', role: 'assistant', content: 'x', author: { kind: 'agent', id, name: id } },
+      usage: { ...usage, ...more },
+    });
+    const log = [answer('pm', {}), answer('critic', { byAgent: true }), answer('critic', { byAgent: true })];
+    const entries = log.map((entry, index) => ({ index, id: `e${index}`, createdAt: '', ...entry }) as Entry);
+    const state = entries.reduce(evolve, EMPTY_STATE);
+    expect(state).toMatchObject({ tokens: 3_000, usd: 6 });
+    expect(['pm', 'qa', 'critic'].map((slug) => usedFor(state, slug))).toEqual([
+      { tokens: 1_000, usd: 2 },
+      { tokens: 1_000, usd: 2 },
+      { tokens: 3_000, usd: 6 },
+    ]);
   });
 
   it('the fold keeps the setting that was set last', () => {

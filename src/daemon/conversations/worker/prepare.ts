@@ -8,7 +8,7 @@ import {
   type Reservation,
   reservationFor,
 } from '../../../agents/index.ts';
-import { accountsOf, type Conversation, type Effect } from '../../../conversation/index.ts';
+import { accountsOf, type Conversation, type Effect, usedFor } from '../../../conversation/index.ts';
 import type { Refusal } from '../../../kernel/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { RunningAgent } from '../../team.ts';
@@ -133,7 +133,8 @@ function callFor(preparing: Preparing, prepared: Prepared): PreparedCall {
 function limitReached(context: PrepareContext, call: ReservedCall): LimitReached | null {
   const { state, roster } = context.conversation;
   const reserved = [...context.reserved(), call];
-  const budget = { ...context.runtime.team.limits, usedTokens: state.tokens, usedUsd: state.usd };
+  const { tokens: usedTokens, usd: usedUsd } = usedFor(state, call.agent);
+  const budget = { ...context.runtime.team.limits, usedTokens, usedUsd };
   const reached = overBudget(budget, reserved);
   if (reached) return reached;
   for (const { agent, budget: given, members, ...used } of accountsOf(state, roster, call.agent)) {
