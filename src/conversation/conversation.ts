@@ -3,6 +3,7 @@ import { decide } from './decide/decide.ts';
 import type { DecideContext } from './decide/decision-builder.ts';
 import type { Entry } from './log/entry.ts';
 import { evolve } from './state/evolve.ts';
+import { publisherOfPost } from './state/people.ts';
 import { type Roster, rosterOf } from './state/roster.ts';
 import { type ConversationState, EMPTY_STATE } from './state/state.ts';
 import { AgentView } from './view/view.ts';
@@ -31,6 +32,7 @@ export class Conversation {
   #current: ConversationState;
   readonly #id: string;
   readonly #rulesOf: RulesOf;
+  /** By id; posts by publisher and id. */
   readonly #ids = new Map<string, number>();
   #views = new Map<string, AgentView>();
   /** Of the definition that each agent's newest request was built from. */
@@ -57,9 +59,9 @@ export class Conversation {
     return rosterOf(this.#rulesOf(this.#current).roster, this.#current.hired);
   }
 
-  /** The log has an entry with this id (L4). */
-  has(id: string): boolean {
-    return this.#ids.has(id);
+  /** The log has a post of this publisher with this id (L4). */
+  hasPost(publisher: string, id: string): boolean {
+    return this.#ids.has(keyOfPost(publisher, id));
   }
 
   /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
@@ -72,6 +74,7 @@ export class Conversation {
       conversation: this.#id,
       entries: this.entries,
       indexOfId: (id) => this.#ids.get(id),
+      indexOfPost: (publisher, id) => this.#ids.get(keyOfPost(publisher, id)),
       knowledge: (agent) => {
         const { knowledge } = this.view(agent);
         knowledge.catchUp(this.entries);
@@ -120,9 +123,16 @@ export class Conversation {
     this.#learnId(entry);
   }
 
-  #learnId({ id, index }: Entry): void {
-    if (!this.#ids.has(id)) this.#ids.set(id, index);
+  #learnId(entry: Entry): void {
+    const publisher = publisherOfPost(entry);
+    const key = publisher === null ? entry.id : keyOfPost(publisher, entry.id);
+    if (!this.#ids.has(key)) this.#ids.set(key, entry.index);
   }
+}
+
+/** Differs from every id, which contains no line break. */
+function keyOfPost(publisher: string, id: string): string {
+  return `${publisher}\n${id}`;
 }
 
 /** The view of any agent from entries alone (L6). */

@@ -56,6 +56,18 @@ it('a publisher cannot imitate the attribution of another one with similar chara
   expect(shown?.split('\n').slice(1)).toEqual(FORGED.map((line) => `\\${line}`));
 });
 
+it('a publisher that takes the ids which another one will use keeps none of its posts out', async () => {
+  for (const id of ['batch-1', 'batch-2']) await post('alice', { content: 'taken', id });
+  for (const id of ['batch-1', 'batch-2']) {
+    const answer = await post('bob', { content: `the order ${id}`, id });
+    expect(answer).toMatchObject({ id, duplicate: false });
+    expect(await post('bob', { content: `the order ${id}`, id })).toMatchObject({ duplicate: true });
+  }
+  const { entries } = await ops.request('entries', { conversation: 'demo' });
+  const posted = entries.flatMap((entry) => (entry.id === 'batch-1' ? [entry.author.id] : []));
+  expect(posted).toEqual(['alice', 'bob']);
+});
+
 it('a publisher cannot sign with the name of an agent in letters of another script', async () => {
   expect(await post('alice', { content: 'x', author: { name: 'ꓡead' } })).toMatchObject({
     code: 'AUTHOR_IS_AN_AGENT',

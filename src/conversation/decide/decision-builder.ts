@@ -43,7 +43,10 @@ export interface DecideContext {
   readonly now: number;
   readonly newId: NewId;
   readonly entries: readonly Entry[];
+  /** The first entry with this id, posts excepted. */
   indexOfId(id: string): number | undefined;
+  /** The post of this publisher with this id (L4). */
+  indexOfPost(publisher: string, id: string): number | undefined;
   /** The knowledge of an agent, up to date with `entries`. */
   knowledge(agent: string): Knowledge;
 }

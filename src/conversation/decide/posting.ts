@@ -1,7 +1,7 @@
 import { type Refusal, refusal, wellFormed } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry } from '../log/entry.ts';
 import { mentions } from '../state/answering.ts';
-import { refusalOfAgentName } from '../state/people.ts';
+import { publisherOf, refusalOfAgentName } from '../state/people.ts';
 import type { Workflow } from '../state/roster.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Command, Post, Reply } from './command.ts';
@@ -71,9 +71,10 @@ function posted(
   return unknownMentions.length > 0 ? { ...reply, unknownMentions } : reply;
 }
 
-/** L4: the same id again returns the first index and appends nothing; with other content it is refused. */
+/** L4: an id is unique for its publisher, and no post has that of an entry of an agent or of the system. The same id again returns the first index and appends nothing; with other content it is refused. */
 function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
-  const index = builder.context.indexOfId(message.id);
+  const { indexOfId, indexOfPost } = builder.context;
+  const index = indexOfPost(publisherOf(message.author.id), message.id) ?? indexOfId(message.id);
   if (index === undefined) return null;
   const entry = builder.context.entries[index];
   const differing = entry?.type === 'message' ? difference(entry, message) : 'content';
@@ -81,9 +82,9 @@ function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
     return posted(builder, message, index, entry.to ?? [], true);
   return refused(
     'ID_CONFLICT',
-    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index}): the message has another "${differing}"`,
+    `the id ${JSON.stringify(message.id)} belongs to another entry of this conversation (entry ${index}): the message has another "${differing}"`,
     differing === 'author'
-      ? 'another publisher or author posted this: repeat it as that author, or use a new id'
+      ? 'another author posted this: repeat it as that author, or use a new id'
       : 'use a new id for a new message; to repeat a message send the same content, to, replyTo and includeInContext',
   );
 }

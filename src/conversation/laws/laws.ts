@@ -1,6 +1,7 @@
 import { authorSchema, type Entry, entrySchema } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
 import { isBefore } from '../log/ranges.ts';
+import { publisherOfPost } from '../state/people.ts';
 import { checkApprovals } from './approval-laws.ts';
 import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';
 
@@ -22,7 +23,7 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   return faults;
 }
 
-/** L2, L4: dense indexes, unique ids, ingress sequences that rise within one stream, epochs without a gap. */
+/** L2, L4: dense indexes, unique ids (of posts, for each publisher), ingress sequences that rise within one stream, epochs without a gap. */
 function checkIndexes(entries: readonly Entry[], faults: string[]): void {
   const ids = new Set<string>();
   let sequence = 0;
@@ -30,8 +31,10 @@ function checkIndexes(entries: readonly Entry[], faults: string[]): void {
   let epoch = 0;
   entries.forEach((entry, at) => {
     if (entry.index !== at) faults.push(`line ${at} has index ${entry.index}`);
-    if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} is used twice`);
-    ids.add(entry.id);
+    const publisher = publisherOfPost(entry);
+    const key = publisher === null ? entry.id : `${publisher}\n${entry.id}`;
+    if (ids.has(key)) faults.push(`entry ${at}: the id ${entry.id} is used twice`);
+    ids.add(key);
     if (entry.copiedFrom !== undefined) return;
     if (entry.type === 'claim') {
       if (entry.epoch !== epoch + 1) faults.push(`entry ${at}: epoch ${entry.epoch} after ${epoch}`);

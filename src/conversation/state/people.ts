@@ -1,5 +1,5 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import type { Author } from '../log/entry.ts';
+import type { Author, Entry } from '../log/entry.ts';
 import { type NamesLike, namesOfAgents } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
@@ -27,6 +27,11 @@ function signatureOf(id: string): string {
 /** The publisher of a person's id in the log: `alice` of `alice` and of `alice/Bob`. */
 export function publisherOf(id: string): string {
   return id.split('/', 1)[0] ?? id;
+}
+
+/** The publisher whose post this entry is; null: it is none. An id of a post is unique for its publisher (L4). */
+export function publisherOfPost(entry: Entry): string | null {
+  return entry.type === 'message' && entry.author.kind === 'person' ? publisherOf(entry.author.id) : null;
 }
 
 /** PERSON-4. The list of approvers applies to the operator only when it acts under the name of a publisher. */

@@ -276,7 +276,7 @@ export class Api {
     const { now, newId } = this.runtime;
     const { post, bytes } = askedPost({ author, ...given, conversation, publisher }, sender, newId);
     const refused = this.#posts.refusalOf(post, bytes.length, now());
-    if (refused && !(await this.workers.knows(conversation, post.id))) throw asError(refused);
+    if (refused && !(await this.workers.knows(post))) throw asError(refused);
     return { ...post, meta: post.meta && { ...post.meta } };
   }
 

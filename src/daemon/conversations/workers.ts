@@ -29,6 +29,13 @@ import { deleteWithWorker } from './worker-deletion.ts';
 
 const SWEEP_MS = 10_000;
 
+/** L4: an id is unique for its publisher. */
+export interface PostName {
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly id: string;
+}
+
 export class Workers {
   readonly #runtime: Runtime;
   readonly #open = new OpenWorkers();
@@ -184,14 +191,14 @@ export class Workers {
   }
 
   /** As `knows`, but false if the conversation is not in memory. */
-  knowsInMemory(conversation: string, id: string): boolean {
-    return this.#open.worker(conversation)?.knows(id) === true;
+  knowsInMemory({ conversation, publisher, id }: PostName): boolean {
+    return this.#open.worker(conversation)?.knows(publisher, id) === true;
   }
 
-  /** An entry of that conversation has this id. False if the log cannot be read. */
-  async knows(conversation: string, id: string): Promise<boolean> {
+  /** The log has this post. False if the log cannot be read. */
+  async knows({ conversation, publisher, id }: PostName): Promise<boolean> {
     try {
-      return (await this.existing(conversation)).knows(id);
+      return (await this.existing(conversation)).knows(publisher, id);
     } catch {
       return false;
     }

@@ -125,7 +125,7 @@ export class Posts {
 
   #isKnown(head: DeliveryHead): boolean {
     const id = quickIdOf(head, QUICK_BYTES);
-    return id !== null && this.#workers.knowsInMemory(head.conversation, id);
+    return id !== null && this.#workers.knowsInMemory({ ...head, id });
   }
 
   /** Deliveries that are not settled yet. */
@@ -154,18 +154,18 @@ export class Posts {
       await this.#refuse(delivery, decoded.refusal, '');
       return;
     }
-    const { publisher, conversation, ...post } = decoded.post;
+    const { publisher, conversation, id } = decoded.post;
+    const name = { publisher, conversation, id };
     const unstarted = this.#refusalOfStart(
       decoded.post,
       this.#believesNames || delivery.isByOperator === true,
     );
-    if (unstarted && !(await this.#workers.knows(conversation, post.id)))
-      return this.#refuse(delivery, unstarted, post.id);
+    if (unstarted && !(await this.#workers.knows(name))) return this.#refuse(delivery, unstarted, id);
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
     const beyond = this.#limits.admit(size, waitMs);
     if (beyond) {
-      if (!(await this.#workers.knows(conversation, post.id))) return this.#refuse(delivery, beyond, post.id); // POSTS-6
+      if (!(await this.#workers.knows(name))) return this.#refuse(delivery, beyond, id); // POSTS-6
       this.#limits.enterKnown(publisher, conversation);
     }
     const isNaming = delivery.setsSession === true || this.#limits.maySetSession(publisher); // PERSON-7
@@ -214,7 +214,8 @@ export class Posts {
   async #giveUp(delivery: Delivery, why: Refusal): Promise<boolean> {
     const decoded = decodePost(delivery);
     const id = decoded.ok ? decoded.post.id : '';
-    if (await this.#workers.knows(delivery.conversation, id)) return false;
+    const { publisher, conversation } = delivery;
+    if (await this.#workers.knows({ publisher, conversation, id })) return false;
     await this.#refuse(delivery, why, id);
     return true;
   }
@@ -278,9 +279,10 @@ export class Posts {
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
   async #isRepeated({ publisher, conversation, id }: AddressedPost): Promise<boolean> {
-    if (this.#workers.knowsInMemory(conversation, id)) return true;
+    const name = { publisher, conversation, id };
+    if (this.#workers.knowsInMemory(name)) return true;
     if (this.#lookUps.count({ publisher, bytes: 0, takenAt: this.#now() }) > 0) return false;
-    return this.#workers.knows(conversation, id);
+    return this.#workers.knows(name);
   }
 
   /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
@@ -307,7 +309,7 @@ export class Posts {
       [publisher, conversation, id],
       () => this.#bus.post(publisher, conversation, body, options),
       (sequence, isWaiting) =>
-        others ? lookUp({ conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
+        others ? lookUp({ publisher, conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
     );
   }
 

@@ -1,7 +1,7 @@
 import type { Delivery } from '../../bus/index.ts';
-import { ignoredOf, type Reply } from '../../conversation/index.ts';
+import { ignoredOf, publisherOfPost, type Reply } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
-import type { Workers } from '../conversations/workers.ts';
+import type { PostName, Workers } from '../conversations/workers.ts';
 
 /** The outcome of a post. `letter`: the sequence of its dead letter, if it was refused. */
 export type Outcome = Reply & { readonly letter?: number };
@@ -20,7 +20,7 @@ const LOOK_MS = 2_000;
 
 /** The report of another daemon may be lost, so the log is read: it contains accepted posts. */
 export async function lookUp(
-  post: { readonly conversation: string; readonly id: string; readonly sequence: number },
+  post: PostName & { readonly sequence: number },
   isWaiting: () => boolean,
   workers: Workers,
   shutdown: AbortSignal,
@@ -32,7 +32,7 @@ export async function lookUp(
       (worker) => worker.entries(),
       () => [],
     );
-    const entry = entries.find((one) => one.type === 'message' && one.id === post.id);
+    const entry = entries.find((one) => one.id === post.id && publisherOfPost(one) === post.publisher);
     if (entry?.type !== 'message') continue;
     const { id, index, to: agents = [], ingressSequence } = entry;
     const duplicate = ingressSequence !== post.sequence;

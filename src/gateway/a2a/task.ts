@@ -12,6 +12,7 @@ import {
   finishNotice,
   type MessageEntry,
   NAME_PATTERN,
+  publisherOfPost,
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
@@ -107,8 +108,10 @@ export class AgentTask {
     return this.#approvalsRequested;
   }
 
-  hasMessage(id: string): boolean {
-    return [...this.#personMessages.values()].some((entry) => entry.id === id);
+  /** L4 */
+  hasMessage(publisher: string, id: string): boolean {
+    const messages = [...this.#personMessages.values()];
+    return messages.some((entry) => entry.id === id && publisherOfPost(entry) === publisher);
   }
 
   accept(received: Received): Update[] {

@@ -163,7 +163,8 @@ export class Tasks {
     if (message.contextId && conversationOf(message.contextId) !== task.conversation) {
       throw new ParleyError('BAD_REQUEST', `task ${task.id} belongs to context ${task.contextId}`);
     }
-    if (task.hasMessage(message.messageId)) return this.again(task); // TASKS-1
+    if (task.hasMessage(this.#options.identity.publisher ?? ANONYMOUS, message.messageId))
+      return this.again(task); // TASKS-1
     if (!task.needsInput) {
       throw new ParleyError('TASK_TAKES_NO_INPUT', `task ${task.id} asks for nothing now`, {
         hint: 'send the message without a task: it is a new one in the same context',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Conversation, createRoster } from '../../../src/conversation/index.ts';
+import { Conversation, checkLaws, createRoster } from '../../../src/conversation/index.ts';
 import { card, rulesFor, World } from './world.ts';
 
 describe('L4: an id is appended once', () => {
@@ -21,7 +21,7 @@ describe('L4: an id is appended once', () => {
 
   it.each([
     ['other content', { id: 'same' }, 'other', 'send the same content'],
-    ['another author', { id: 'same', by: 'bob' }, 'hello', 'another publisher or author'],
+    ['another name', { id: 'same', author: { id: 'alice/Al', name: 'Al' } }, 'hello', 'another author'],
     ['the id of what is no message', { id: 'made-1' }, 'hello', 'send the same content'],
   ])('the same id with %s is refused with the difference', (_, fields, content, hint) => {
     const world = new World();
@@ -33,6 +33,23 @@ describe('L4: an id is appended once', () => {
     expect(world.post(content, fields).reply).toMatchObject({
       refusal: { hint: expect.stringContaining(hint) },
     });
+  });
+
+  it('a publisher that takes the ids that another one will use keeps none of its posts out', () => {
+    const world = new World();
+    for (const id of ['order-1', 'order-2']) world.post('squatted', { id, by: 'mallory', to: ['qa'] });
+    const first = world.post('the order', { id: 'order-1', to: ['dev'] });
+    expect(first.reply).toMatchObject({ kind: 'posted', duplicate: false, index: 3 });
+    expect(first.entries[0]).toMatchObject({ id: 'order-1', author: { id: 'alice' }, content: 'the order' });
+    world.crash();
+    expect(world.post('the order', { id: 'order-1', to: ['dev'] }).reply).toMatchObject({
+      ...{ duplicate: true, index: 3 },
+    });
+    expect(world.post('squatted', { id: 'order-1', by: 'mallory', to: ['qa'] }).reply).toMatchObject({
+      ...{ duplicate: true, index: 0 },
+    });
+    expect(world.post('other', { id: 'order-1' }).reply).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
+    expect(checkLaws(world.entries)).toEqual([]);
   });
 
   it('the same id again is a duplicate if it names the same recipients in any order, or none', () => {

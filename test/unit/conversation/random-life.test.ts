@@ -291,6 +291,7 @@ describe('any interleaving of posts, turns and crashes', () => {
               newId: () => `pure-${ids++}`,
               entries: frozen(entries.slice()),
               indexOfId: () => undefined,
+              indexOfPost: () => undefined,
               knowledge: (agent) => {
                 const knowledge = new Knowledge(agent, { includeCollapsed: false });
                 knowledge.catchUp(entries);

@@ -55,7 +55,7 @@ describe('the ledger of a conversation', () => {
     world.faults.push(new Error('no space left'));
     await expect(ledger.append(0, decide('m1'))).rejects.toThrow('no space left');
     ledger.truncate(0);
-    expect([ledger.conversation.has('m1'), ledger.state.length]).toEqual([false, 0]);
+    expect([ledger.conversation.hasPost('alice', 'm1'), ledger.state.length]).toEqual([false, 0]);
     const again = decide('m1');
     expect(again.map(({ index }) => index)).toEqual([0, 1]);
     expect(await ledger.append(0, again)).toBe(true);

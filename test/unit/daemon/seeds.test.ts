@@ -59,7 +59,10 @@ it('a request without messages checks only the post, also in an existing convers
   expect(await world.request('entries', { conversation: 'demo' })).toMatchObject({ ok: false });
   const posted = { conversation: 'demo', publisher: 'bob', content: 'Hello', id: 'bobs' };
   expect(await world.request('post', posted)).toMatchObject({ ok: true });
-  expect(await check({ content: 'Other', id: 'bobs' })).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
+  expect(await check({ content: 'Other', id: 'bobs' })).toMatchObject({ body: { accepted: true } }); // L4
+  const bobs = { ...posted, messages: [], post: { content: 'Other', id: 'bobs' } };
+  const { content: _, id: __, ...seedOfBob } = bobs;
+  expect(await world.request('seed', seedOfBob)).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
   const seed = { conversation: 'demo', messages: [], publisher: 'alice' };
   expect(await world.request('seed', seed)).toMatchObject({
     refusal: {

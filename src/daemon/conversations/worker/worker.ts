@@ -107,8 +107,9 @@ export class ConversationWorker {
     return this.#ledger.entries(from, limit);
   }
 
-  knows(id: string): boolean {
-    return this.#ledger.conversation.has(id);
+  /** The log has a post of this publisher with this id. */
+  knows(publisher: string, id: string): boolean {
+    return this.#ledger.conversation.hasPost(publisher, id);
   }
 
   /** With shared logs: the sequence of the newest append known here. */
