@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { ParleyError, VERSION } from '../kernel/index.ts';
+import { escapeHidden, ParleyError, VERSION } from '../kernel/index.ts';
 import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
@@ -151,6 +151,6 @@ function exitCodeOf(error: unknown): number {
 function tell(failure: Failure, argv: readonly string[], io: Io): void {
   const end = argv.indexOf('--');
   const json = (end === -1 ? argv : argv.slice(0, end)).includes('--json');
-  if (json) io.stdout.write(`${JSON.stringify({ error: failure })}\n`);
+  if (json) io.stdout.write(`${escapeHidden(JSON.stringify({ error: failure }))}\n`);
   io.stderr.write(`${renderFailure(failure)}\n`);
 }

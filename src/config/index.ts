@@ -35,7 +35,7 @@ export type {
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';
 export { FIELD_OF_PARAMETER } from './schema/parameters.ts';
-export { Secret, settingDigest } from './schema/secret.ts';
+export { Secret, secretValuesOf, settingDigest } from './schema/secret.ts';
 export type { ConfigFlags } from './schema/setting-sources.ts';
 export {
   FAULT_VARIABLES,

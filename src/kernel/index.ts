@@ -6,6 +6,7 @@
  *   linear-pattern            regular expressions of operators and strangers
  *   time, ids                 clocks, time limits, ids (injected, so that the core is pure)
  *   package                   the folder and the version of this package
+ *   hide-values               secret values in what is shown
  *   abort, mailbox            cancellation, release order, batching
  *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
@@ -33,6 +34,7 @@ export {
   visibleCall,
   visibleText,
 } from './hidden.ts';
+export { type HideValues, hideInside, hideValues } from './hide-values.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { infinityAt, isJson, isShallow, jsonFault, MAX_DEPTH, readArguments } from './json.ts';
 export { type LinearPattern, linearPattern } from './linear-pattern.ts';

@@ -122,6 +122,6 @@ describe('parameters of requests', () => {
     const text = JSON.stringify(entries);
     expect(text).toContain('temperature is not supported');
     expect(text).not.toContain(SECRET);
-    expect(text).toContain('your x-key is ***');
+    expect(text).toContain('your x-key is [secret]');
   });
 });

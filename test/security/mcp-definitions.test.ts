@@ -3,12 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
 import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { callsOf, finished } from '../support/team.ts';
 
 /** An MCP server whose definitions of tools attack the daemon that checks arguments against them. */
 
+/** In `parley.yaml`. */
+const REFERENCE = ['$', '{REPEATED}'].join('');
 const PROGRAM = fileURLToPath(new URL('../support/mcp-hostile.mjs', import.meta.url));
 const TITLE = '\u001b]0;approved\u0007';
 
@@ -67,4 +70,50 @@ it('a tool whose schema is asynchronous does not end the daemon, and its argumen
 it('a tool whose schema has an unknown format writes nothing to the terminal of the daemon', async () => {
   expect(await callEach({ properties: { y: { type: 'string', format: TITLE } } })).toEqual(['done']);
   expect(daemon.stderr()).not.toContain(TITLE);
+});
+
+it('the value of a variable that an MCP server repeats is shown neither as a tool, status, log nor by doctor', async () => {
+  const secret = folder; // the program gets it as its argument, from a variable
+  const tools = [
+    { name: 'told', description: `started with ${secret}`, inputSchema: { type: 'object', title: secret } },
+    { name: 'asks', inputSchema: { type: 'object', properties: { a: { type: 'string', enum: [secret] } } } },
+  ];
+  await writeFile(join(folder, 'tools.json'), JSON.stringify(tools));
+  const node = { command: process.execPath };
+  const failing =
+    'process.stderr.write("refused " + process.argv[1] + encodeURIComponent(process.argv[1])); process.exit(1)';
+  const mcpServers = {
+    it: { ...node, args: [PROGRAM, REFERENCE] },
+    down: { ...node, args: ['-e', failing, REFERENCE] },
+    web: { url: `http://127.0.0.1:1${REFERENCE}` },
+  };
+  const env = { REPEATED: secret };
+  site = await openSite({
+    settings: providerSettings(provider.url, { tools: { mcpServers } }),
+    agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
+    env,
+  });
+  daemon = await site.up('--http', '127.0.0.1:0');
+  const shown = [];
+  for (const path of ['/api/tools', '/api/status', '/api/conversations/x/explain?agent=pm'])
+    shown.push(await (await fetch(`${daemon.ready.http}${path}`)).text());
+  shown.push((await site.parley('status')).stdout, (await site.parley('status', '--json')).stdout);
+  const doctor = await runCli(['doctor', '--probe', '--config', site.config, '--data', site.data], {
+    workingDirectory: site.root,
+    env,
+  });
+  shown.push(doctor.stdout, doctor.stderr, daemon.stderr());
+  const client = await site.client();
+  await client.post({ conversation: 'demo', content: 'hello', publisher: 'alice' });
+  await followUntil(client, 'demo', finished(1));
+  const asked = JSON.stringify(provider.requests);
+  shown.push(asked);
+  expect(asked).toContain('started with [secret]');
+  expect(shown[0]).toContain('refused [secret]');
+  expect(doctor.stdout).toContain('refused [secret]');
+  expect(daemon.stderr()).toContain('refused [secret]');
+  for (const text of shown) {
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain(encodeURIComponent(secret));
+  }
 });

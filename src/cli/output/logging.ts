@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import { ParleyError } from '../../client/index.ts';
+import { type HideValues, hideInside } from '../../kernel/index.ts';
 
 /** The daemon's log on stderr: readable on a terminal, otherwise one JSON object per line. Loads pino on demand. */
 
@@ -13,9 +14,22 @@ export interface LoggingOptions {
   readonly readable: boolean;
   readonly colour: boolean;
   readonly level: LogLevel;
+  /** Hides secret values in what is logged. */
+  readonly hide?: HideValues;
 }
 
-export async function createLog({ stream, readable, colour, level }: LoggingOptions): Promise<Log> {
+export async function createLog(options: LoggingOptions): Promise<Log> {
+  const log = await openLog(options);
+  const { hide } = options;
+  if (!hide) return log;
+  const hiding = (level: LogLevel) => (fields: object, message: string) => {
+    const shown = Object.entries(fields).map(([key, value]) => [key, hideInside(hide, describe(value))]);
+    log[level](Object.fromEntries(shown), hide(message));
+  };
+  return { debug: hiding('debug'), info: hiding('info'), warn: hiding('warn'), error: hiding('error') };
+}
+
+async function openLog({ stream, readable, colour, level }: LoggingOptions): Promise<Log> {
   const { pino } = await import('pino');
   const options = {
     level,

@@ -18,6 +18,8 @@ export interface ConfigSource {
   readonly file: ConfigFile;
   /** False: the file could not be read, and that was reported. */
   readonly isReadable: boolean;
+  /** The variables that the file names, with their values. */
+  readonly variables: Substitution['used'];
   /** Where a key is: the file with line and column, or the variable that overrides it. */
   locate(path: KeyPath): string;
   /** A problem at that path was already reported. */
@@ -54,7 +56,8 @@ export async function readConfigFile(
     for (const one of missing) reportMissing(one, yaml, usedModels, problems, notices);
   };
   const isReported = (key: KeyPath) => reported.some((one) => overlap(one, key));
-  return { file, isReadable: yaml.isValid, locate, isReported, reportMissingVariables };
+  const variables = substitutions.flatMap(({ used }) => used);
+  return { file, isReadable: yaml.isValid, variables, locate, isReported, reportMissingVariables };
 }
 
 /** The file is not secret, so it must name the variable that contains a person's token. */
@@ -131,7 +134,7 @@ function checkable(
 }
 
 function reportMissing(
-  { path, missing, written }: Substitution,
+  { path, missing, written }: Pick<Substitution, 'path' | 'written' | 'missing'>,
   yaml: YamlSource,
   usedModels: ReadonlySet<string>,
   problems: Problems,

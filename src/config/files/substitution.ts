@@ -9,6 +9,8 @@ export interface Substitution {
   readonly path: KeyPath;
   /** The text in the file, which may be shown (PROBLEMS-3). */
   readonly written: string;
+  /** The variables that are set, with their values. */
+  readonly used: readonly (readonly [name: string, value: string])[];
   /** Variables that are not set. */
   readonly missing: readonly string[];
 }
@@ -31,20 +33,25 @@ export function substitute(
 
 function substituteText(written: string, env: Environment, found: Substitution[], path: KeyPath): string {
   const missing: string[] = [];
+  const used: [string, string][] = [];
   let replaced = false;
   const text = written.replaceAll(REFERENCE, (reference, escaped: string, name: string) => {
     if (escaped) return reference.slice(1);
     replaced = true;
     const value = env[name];
     if (value === undefined) missing.push(name);
+    else used.push([name, value]);
     return value ?? '';
   });
-  if (replaced) found.push({ path, written, missing });
+  if (replaced) found.push({ path, written, used, missing });
   return text;
 }
 
 /** The problem of a value that names a variable which is not set. */
-export function missingVariable({ locate }: YamlSource, { path, written, missing }: Substitution): Problem {
+export function missingVariable(
+  { locate }: YamlSource,
+  { path, written, missing }: Pick<Substitution, 'path' | 'written' | 'missing'>,
+): Problem {
   const names = missing.join(', ');
   return {
     source: locate(path),

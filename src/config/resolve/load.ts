@@ -12,6 +12,7 @@ import { resolvePublishers } from '../schema/http-file.ts';
 import { secretNatsFiles } from '../schema/nats-server.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
+import { Secret } from '../schema/secret.ts';
 import type { ConfigFlags } from '../schema/setting-sources.ts';
 import {
   CONFIG_VARIABLE,
@@ -26,7 +27,7 @@ import { type LoadedAgent, loadAgents } from './agents.ts';
 import { digestScripts, resolveModels } from './models.ts';
 import { checkAgentParameters } from './parameters.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
-import { checkRules, resolveTools, unknownTool } from './tools.ts';
+import { checkRules, PASSED_ON, resolveTools, unknownTool } from './tools.ts';
 import { resolveTraces } from './traces.ts';
 import { loadWorkflows } from './workflows.ts';
 
@@ -106,20 +107,26 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     daemon,
     telemetry: resolveTelemetry(env, problems),
     traces: resolveTraces(file.telemetry, env, problems),
-    ...filesOf(files(), [directory, workingDirectory], daemon),
+    ...sourcesOf(files(), source, [directory, workingDirectory], daemon),
     notices,
   };
   problems.throwIfAny(); // LOAD-1
   return freeze(config);
 }
 
-function filesOf(
+function sourcesOf(
   environmentFiles: Config['environmentFiles'],
+  { variables }: ConfigSource,
   folders: readonly string[],
   { nats }: Config['daemon'],
-): Pick<Config, 'environmentFiles' | 'secretFiles'> {
+): Pick<Config, 'environmentFiles' | 'secretFiles' | 'variables'> {
   const possible = folders.map((folder) => resolve(folder, ENVIRONMENT_FILE));
-  return { environmentFiles, secretFiles: [...possible, ...secretNatsFiles(nats)] };
+  const hidden = variables.filter(([name]) => !PASSED_ON.includes(name));
+  return {
+    environmentFiles,
+    secretFiles: [...possible, ...secretNatsFiles(nats)],
+    variables: hidden.map(([, value]) => new Secret(value)),
+  };
 }
 
 /** Only the local person can reach a managed server. */

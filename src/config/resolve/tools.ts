@@ -153,7 +153,7 @@ export function unknownTool(name: string, tools: ToolsConfig): string | null {
  * The variables of the daemon that commands of `shell` and MCP servers get. An allow list, since no list of secret names is
  * complete. Contains no variable that configures Parley; do not use one of these for a secret in `${NAME}`.
  */
-const PASSED_ON = [
+export const PASSED_ON: readonly string[] = [
   'HOME',
   'LANG',
   'LC_ALL',
@@ -165,7 +165,7 @@ const PASSED_ON = [
   'TMPDIR',
   'TZ',
   'USER',
-] as const;
+];
 
 /** git uses no repository without `.git`: files of a project that look like one could make `git status` run programs. */
 const NO_BARE_REPOSITORY = {

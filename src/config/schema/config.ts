@@ -192,6 +192,8 @@ export interface Config {
   readonly environmentFiles: readonly EnvironmentFile[];
   /** Absolute paths of files that secrets are read from, also if they do not exist: closed to the tools for files. */
   readonly secretFiles: readonly string[];
+  /** Values of the variables that `parley.yaml` names, without those that every tool gets. */
+  readonly variables: readonly Secret[];
   /** Hints that are not errors: the offline model, an unknown variable. */
   readonly notices: readonly string[];
 }

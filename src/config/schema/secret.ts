@@ -28,6 +28,13 @@ export class Secret {
   }
 }
 
+/** What must not be shown of a configuration: each secret in it, and each value of a variable. */
+export function secretValuesOf(setting: unknown): string[] {
+  if (setting instanceof Secret) return [setting.reveal()];
+  if (typeof setting !== 'object' || setting === null) return [];
+  return Object.values(setting).flatMap(secretValuesOf);
+}
+
 /** A digest of a setting with the values of its secrets: equal for equal settings. */
 export function settingDigest(setting: unknown): string {
   const text = JSON.stringify(

@@ -1,5 +1,5 @@
 import type { ModelOutcome } from '../../agents/index.ts';
-import type { Config, McpServerConfig, ModelConfig } from '../../config/index.ts';
+import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
 import { messageOf, sleep } from '../../kernel/index.ts';
 import { hideFolder } from '../../tools/index.ts';
 import { modelProfile } from '../agents.ts';
@@ -72,7 +72,11 @@ async function probeServer(config: Config, name: string, server: McpServerConfig
   const unhidden = server.transport === 'command' && server.unhidden;
   const { enclose } = await hideFolder(config.daemon.data, unhidden);
   const servers = { [name]: server };
-  const toolbox = createMcpTools({ servers, project, environment, enclose, log: SILENT });
+  const toolbox = createMcpTools({
+    ...{ servers, project, environment, enclose },
+    secrets: secretValuesOf(config),
+    log: SILENT,
+  });
   const late = new AbortController();
   try {
     await Promise.race([toolbox.settled(), sleep(TIME_LIMIT_MS, late.signal)]);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Toolbox } from '../../agents/index.ts';
-import { BUILT_IN_TOOLS, type Config, settingDigest } from '../../config/index.ts';
+import { BUILT_IN_TOOLS, type Config, secretValuesOf, settingDigest } from '../../config/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openLazyDocument, storePaths } from '../../persistence/jsonl/index.ts';
@@ -166,7 +166,16 @@ export class TeamTools {
       this.#accepted ??= openAcceptedTools(config.daemon.data, this.#log);
       const [accepted, enclose] = [await this.#accepted, await this.#encloseFor(config, unhidden)];
       const servers = settings ? { [name]: settings } : {};
-      const tools = createMcpTools({ servers, project, environment, enclose, accepted, log: this.#log });
+      const secrets = secretValuesOf(config);
+      const tools = createMcpTools({
+        servers,
+        project,
+        environment,
+        enclose,
+        accepted,
+        secrets,
+        log: this.#log,
+      });
       tools.start();
       return tools;
     });

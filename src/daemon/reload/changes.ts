@@ -5,7 +5,10 @@ import { ParleyError } from '../../kernel/index.ts';
 
 /** Compares two configurations. Each setting can be reloaded or needs a restart; a new one that is neither does not compile. */
 
-type Setting = Exclude<keyof Config, 'roster' | 'notices' | 'daemon' | 'environmentFiles' | 'secretFiles'>;
+type Setting = Exclude<
+  keyof Config,
+  'roster' | 'notices' | 'daemon' | 'environmentFiles' | 'secretFiles' | 'variables'
+>;
 
 /** The keys under which people know the settings. `restart`: the daemon reads them only when it starts. */
 const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restart?: true }>> = {

@@ -8,7 +8,7 @@ import type {
   ModelOutcome,
   ModelRequest,
 } from '../../agents/model-port.ts';
-import { messageOf, systemClock } from '../../kernel/index.ts';
+import { hideValues, messageOf, systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
 import { createWatch, type Watch } from './call-watch.ts';
 import { createProviderClient, type ProviderOptions } from './client.ts';
@@ -256,8 +256,7 @@ function failed(
 /** OPENAI-MODEL-4: some providers quote the key that they refuse. */
 function redact(message: string, { apiKey = '', headers = {} }: OpenAiModelOptions, request: ModelRequest) {
   const hidden = Object.values(request.headers).flatMap((value) => (isHidden(value) ? [value.reveal()] : []));
-  const secrets = [apiKey, ...Object.values(headers), ...hidden].filter((text) => text.length > 3);
-  return secrets.reduce((text, secret) => text.replaceAll(secret, '***'), message);
+  return hideValues([apiKey, ...Object.values(headers), ...hidden])(message);
 }
 
 function isHidden(value: HeaderValue): value is HiddenValue {

@@ -2,7 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Tool, ToolListChangedNotificationSchema, ToolSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { cut, inOneLine, linkedAbort, VERSION } from '../../kernel/index.ts';
+import { cut, type HideValues, hideInside, inOneLine, linkedAbort, VERSION } from '../../kernel/index.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
 import type { McpTimes } from './settings.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './transport/too-large.ts';
@@ -27,6 +27,8 @@ export interface Link {
   readonly probe: boolean;
   /** The end of the server's error output. */
   readonly lastWords?: () => string;
+  /** Hides secret values in the tools that the server lists; absent: shows them as they are. */
+  readonly hide?: HideValues;
 }
 
 export interface ConnectionEvents {
@@ -107,7 +109,8 @@ export class Connection {
     let size = 0;
     for (let page = 0; page < MOST_PAGES && size < LONGEST_MESSAGE; page += 1) {
       const result = await this.#listPage(cursor, signal);
-      given.push(...result.tools);
+      const { hide } = this.#link;
+      given.push(...result.tools.map((tool) => (hide ? hideInside(hide, tool) : tool)));
       size += JSON.stringify(result.tools).length;
       cursor = result.nextCursor;
       if (cursor === undefined) break;

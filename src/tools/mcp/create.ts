@@ -1,4 +1,4 @@
-import { monotonicClock } from '../../kernel/index.ts';
+import { hideValues, monotonicClock } from '../../kernel/index.ts';
 import type { Enclose } from '../hide-folder.ts';
 import { Acceptance, type AcceptedTools } from './acceptance.ts';
 import type { Link } from './connection.ts';
@@ -25,6 +25,8 @@ export interface McpToolsOptions {
   /** Wraps the start of child processes; default: no wrapper. */
   readonly enclose?: Enclose | undefined;
   readonly log: McpLog;
+  /** What is hidden in tools and errors of the servers, besides the secrets of their settings. */
+  readonly secrets?: readonly string[];
   /** Absent: all tools are accepted. */
   readonly accepted?: AcceptedTools;
   readonly times?: Partial<McpTimes>;
@@ -34,25 +36,26 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
   const times = { ...DEFAULT_TIMES, ...options.times };
   const acceptance = options.accepted ? new Acceptance(options.accepted, options.log) : null;
   const servers = (onChange: () => void) =>
-    Object.entries(options.servers).map(
-      ([name, settings]) =>
-        new McpServer({
-          name,
-          trustsReadOnlyHint: settings.trustReadOnlyHint === true,
-          link: () => linkTo(settings, options, times),
-          times,
-          reason: reasonFor(settings),
-          log: options.log,
-          elapsed: monotonicClock,
-          random: Math.random,
-          onListed: (tools) => acceptance?.listed(name, tools),
-          onChange,
-        }),
-    );
+    Object.entries(options.servers).map(([name, settings]) => {
+      const own = Object.values(settings.transport === 'http' ? settings.headers : settings.env);
+      const hide = hideValues([...own.map((value) => value.reveal()), ...(options.secrets ?? [])]);
+      return new McpServer({
+        name,
+        trustsReadOnlyHint: settings.trustReadOnlyHint === true,
+        link: () => ({ ...linkTo(settings, options, times), hide }),
+        times,
+        reason: reasonFor(hide),
+        log: options.log,
+        elapsed: monotonicClock,
+        random: Math.random,
+        onListed: (tools) => acceptance?.listed(name, tools),
+        onChange,
+      });
+    });
   return new ServerTools(servers, acceptance);
 }
 
-function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: McpTimes): Link {
+function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: McpTimes): Omit<Link, 'hide'> {
   const { endMs, answerGraceMs } = times;
   if (settings.transport === 'http') {
     const headers = revealed(settings.headers);

@@ -1,25 +1,15 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
-import { cut, inOneLine, messageOf } from '../../kernel/index.ts';
-import type { McpServerSettings } from './settings.ts';
+import { cut, type HideValues, inOneLine, messageOf } from '../../kernel/index.ts';
 
 const LONGEST = 600;
-/** Shorter secrets occur in ordinary words, so masking them would reveal them. */
-const SHORTEST_SECRET = 4;
 
-/** Formats an error: with its cause, without the server's secrets, with limited length. */
+/** Formats an error: with its cause, without secrets, with limited length. */
 export type Reason = (error: unknown) => string;
 
-export function reasonFor(settings: McpServerSettings): Reason {
-  const secrets = Object.values(settings.transport === 'http' ? settings.headers : settings.env)
-    .flatMap((secret) => {
-      const value = secret.reveal();
-      return [value, value.replace(/^(?:Bearer|Basic) /i, '')];
-    })
-    .filter((value) => value.length >= SHORTEST_SECRET)
-    .sort((a, b) => b.length - a.length);
+export function reasonFor(hide: HideValues): Reason {
   return (error) => {
-    const text = secrets.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), withCause(error));
+    const text = hide(withCause(error));
     return text.length <= LONGEST ? text : `${cut(text, LONGEST)}…`;
   };
 }

@@ -160,6 +160,25 @@ describe('export', () => {
     expect((await parley(['export', 'demo', '--format', 'jsonl'], options)).out).toBe(`${data} demo jsonl\n`);
   });
 
+  it('export lets no control character of a message act on a terminal, and keeps it in a file', async () => {
+    const text = 'copied \u001b]52;c;cm0gLXJm\u0007 \u009b2J \u202e\n\ttab';
+    const daemonRoom = {
+      exportConversation: async (_: string, __: string, format: string) =>
+        format === 'markdown' ? text : JSON.stringify({ text }),
+    };
+    const exported = async (format: string, isTerminal: boolean) =>
+      (await parley(['export', 'demo', '--format', format], { daemonRoom, isTerminal })).out;
+    expect(await exported('markdown', true)).toBe(
+      'copied \\u001b]52;c;cm0gLXJm\\u0007 \\u009b2J \\u202e\n\ttab\n',
+    );
+    expect(await exported('markdown', false)).toBe(`${text}\n`);
+    for (const isTerminal of [true, false]) {
+      const json = await exported('openai', isTerminal);
+      expect(json).not.toMatch(/\p{Cc}(?<!\n)|\p{Cf}/u);
+      expect(JSON.parse(json)).toEqual({ text });
+    }
+  });
+
   it.each([
     [['export'], "missing required argument 'conversation'"],
     [['export', 'a b'], 'A conversation id is 1 to 128 letters'],

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalArguments, visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
+import {
+  canonicalArguments,
+  hideInside,
+  hideValues,
+  visibleArguments,
+  visibleCall,
+  visibleText,
+} from '../../../src/kernel/index.ts';
 import { anyCharacter } from '../../support/characters.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -141,3 +148,29 @@ function isJson(given: string): boolean {
     return false;
   }
 }
+
+describe('the values of secrets in a text', () => {
+  const hide = hideValues(['s3cret/"one"', 'Bearer key-123', 'key-1234', 'abc', '']);
+
+  it.each([
+    ['a s3cret/"one" b', 'a [secret] b'],
+    ['https://x/?key=s3cret%2F%22one%22', 'https://x/?key=[secret]'],
+    [JSON.stringify({ a: 's3cret/"one"' }), '{"a":"[secret]"}'],
+    ['the key-123 of Bearer key-123', 'the [secret] of [secret]'],
+    ['key-1234', '[secret]'],
+    ['abc is too short to be hidden', 'abc is too short to be hidden'],
+  ])(
+    'the secrets of %j are hidden, also in a URL, in JSON and without the scheme of a header',
+    (text, shown) => {
+      expect(hide(text)).toBe(shown);
+    },
+  );
+
+  it('secrets are hidden in each text and key of a value, and other values are kept', () => {
+    const date = new Date(0);
+    expect(hideInside(hide, { a: ['key-1234', 1, null, date], 'key-1234': { b: 'key-1234' } })).toEqual({
+      a: ['[secret]', 1, null, date],
+      '[secret]': { b: '[secret]' },
+    });
+  });
+});

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { Config } from '../../../config/index.ts';
+import { type Config, secretValuesOf } from '../../../config/index.ts';
+import { hideValues } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import type { Check } from '../../doctor/check.ts';
 import { nodeCheck } from '../../doctor/check.ts';
@@ -25,9 +26,12 @@ export function addDoctor(program: Command, act: Act): void {
     .action((options: { config?: string; probe?: boolean }, command: Command) =>
       act(command, async (context) => {
         let failed = false;
-        for await (const found of checks(context, options)) {
-          const { fix, ...rest } = found;
-          const check = fix === undefined ? found : { ...rest, fix: withDocuments(context.io, fix) };
+        const secrets: string[] = [];
+        for await (const found of checks(context, options, secrets)) {
+          const hide = hideValues(secrets);
+          const { name, status, message, fix } = found;
+          const hidden = { name: hide(name), status, message: hide(message) };
+          const check = fix === undefined ? hidden : { ...hidden, fix: withDocuments(context.io, hide(fix)) };
           failed ||= check.status === 'fail';
           if (context.json) context.value(check);
           else context.line(renderCheck(check, context.palette));
@@ -41,6 +45,7 @@ export function addDoctor(program: Command, act: Act): void {
 async function* checks(
   context: Context,
   { config: folder, probe }: { config?: string; probe?: boolean },
+  secrets: string[],
 ): AsyncGenerator<Check> {
   yield nodeCheck(context.io.nodeVersion);
   const config = await loadConfig(context, folder).catch((error: unknown) => error as Error);
@@ -48,6 +53,7 @@ async function* checks(
     const { message, hint } = context.failure(config);
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
   } else {
+    secrets.push(...secretValuesOf(config));
     const found = `${plural(config.agents.length, 'agent')} in ${config.directory}`;
     const { directory } = config;
     const open = (await openConfiguration(directory)) ?? (await foreignConfiguration(directory));

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { type Config, FAULT_VARIABLES } from '../../../config/index.ts';
+import { type Config, FAULT_VARIABLES, secretValuesOf } from '../../../config/index.ts';
 import type { Faults, SkipUntil } from '../../../daemon/index.ts';
+import { hideValues } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import type { Readiness, RunningDaemon } from '../../dependencies.ts';
 import { startWarnings } from '../../doctor/permissions.ts';
@@ -62,7 +63,12 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   const { config: folder, store, http, httpToken, allowCrashPoints } = options;
   const shown = io.hideEnvironment();
   await offerProject(context, folder);
-  const load = () => loadConfig(context, folder, { store, http, httpToken });
+  const secrets = new Set<string>();
+  const load = async () => {
+    const loaded = await loadConfig(context, folder, { store, http, httpToken });
+    for (const secret of secretValuesOf(loaded)) secrets.add(secret);
+    return loaded;
+  };
   const config = await load();
   const faults = allowCrashPoints ? (await context.rooms.daemon()).faultsFrom(io.env) : undefined;
   const log = await createLog({
@@ -70,6 +76,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     readable: io.stderr.isTTY === true,
     colour: wantsColour(io.stderr, io.env),
     level: context.options.verbose ? 'debug' : 'info',
+    hide: (text) => hideValues(secrets)(text),
   });
   for (const notice of [...config.notices, ...ignoredFaults(io.env, faults)]) log.warn({}, notice);
   if (shown !== null && config.tools.unhidden)

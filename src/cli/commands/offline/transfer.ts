@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { escapeHidden } from '../../../kernel/index.ts';
 import type { Act } from '../../context.ts';
 import type { ExportFormat } from '../../dependencies.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
@@ -20,7 +21,10 @@ export function addExport(program: Command, act: Act): void {
     .action((conversation: string, { format }: { format: ExportFormat }, command: Command) =>
       act(command, async (context) => {
         const { exportConversation } = await context.rooms.daemon();
-        context.line(await exportConversation(dataDirectoryOf(context), conversation, format));
+        const text = await exportConversation(dataDirectoryOf(context), conversation, format);
+        // On a terminal, control characters of a message would act; in JSON an escape is the same text.
+        const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
+        context.line(isSafe ? text : escapeHidden(text));
         return 0;
       }),
     );

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { hideValues } from '../../../../src/kernel/index.ts';
 import {
   CheckBudget,
   argumentsCheck as checkOf,
@@ -97,17 +98,14 @@ describe('the arguments of an MCP call', () => {
 });
 
 describe('the text of an MCP error', () => {
-  const secret = (value: string) => ({ reveal: () => value });
-
   it('an error text contains the cause and no secret of the server', () => {
-    const headers = { Authorization: secret('Bearer key-123'), 'X-Key': secret('abcdef') };
-    const reason = reasonFor({ transport: 'http', url: 'http://x', headers });
+    const reason = reasonFor(hideValues(['Bearer key-123', 'abcdef']));
     const error = new Error('fetch failed', { cause: new Error('no key-123, no abcdef') });
     expect(reason(error)).toBe('fetch failed: no [secret], no [secret]');
   });
 
   it('an error text is cut to a short length', () => {
-    const reason = reasonFor({ transport: 'command', command: 'x', args: [], env: {} });
+    const reason = reasonFor(hideValues([]));
     expect(reason('x'.repeat(5000))).toHaveLength(601);
   });
 });

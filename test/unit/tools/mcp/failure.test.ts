@@ -1,6 +1,7 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ErrorCode, McpError, UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
+import { hideValues } from '../../../../src/kernel/index.ts';
 import { callFailure } from '../../../../src/tools/mcp/failure.ts';
 import { reasonFor } from '../../../../src/tools/mcp/reason.ts';
 import { toolResult } from '../../../../src/tools/mcp/render-result.ts';
@@ -40,8 +41,7 @@ describe('the failure of an MCP call without a result', () => {
     ]);
   });
 
-  const headers = { Authorization: { reveal: () => 'Bearer key-123' } };
-  const reason = reasonFor({ transport: 'http', url: 'http://x/sse', headers });
+  const reason = reasonFor(hideValues(['Bearer key-123']));
   const shown = (error: Error) => callFailure('files', error, reason(error)).message;
   const posting = (status: number, body: string) =>
     new StreamableHTTPError(status, `Error POSTing to endpoint: ${body}`);

@@ -1,0 +1,32 @@
+/** Shorter values occur in ordinary words, so hiding them would reveal them. */
+const SHORTEST = 4;
+
+/** Replaces secret values in a text that is shown. */
+export type HideValues = (text: string) => string;
+
+/** Hides each value, also as it is written in a URL or in JSON, and the part of an HTTP header after its scheme. */
+export function hideValues(values: Iterable<string>): HideValues {
+  const forms = [...values]
+    .flatMap((value) => [value, value.replace(/^(?:Bearer|Basic) /i, '')])
+    .flatMap((value) => [value, encoded(value), JSON.stringify(value).slice(1, -1)])
+    .filter((form) => form.length >= SHORTEST);
+  const longestFirst = [...new Set(forms)].sort((a, b) => b.length - a.length);
+  return (text) => longestFirst.reduce((shown, form) => shown.replaceAll(form, '[secret]'), text);
+}
+
+/** In each text of a value, with its keys. Other objects than records and lists are kept. */
+export function hideInside(hide: HideValues, value: unknown): unknown {
+  if (typeof value === 'string') return hide(value);
+  if (Array.isArray(value)) return value.map((one) => hideInside(hide, one));
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [hide(key), hideInside(hide, one)]));
+}
+
+function encoded(value: string): string {
+  try {
+    return encodeURIComponent(value);
+  } catch {
+    return value; // half a surrogate pair
+  }
+}
