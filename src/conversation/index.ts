@@ -82,6 +82,7 @@ export {
   LINE_BREAK,
   NEW_INTERACTION_MARKER,
   PREVIEW_LENGTH,
+  quotedLines,
 } from './text/text.ts';
 export {
   argumentsSchema,

@@ -261,6 +261,33 @@ describe('chats over `/v1`', () => {
     expect(response.headers.get('x-parley-unused')).toBe('temperature, stop, seed, logprobs');
   });
 
+  it('the system prompt of a client is instructions of that person after those of the agent, once while it stays the same', async () => {
+    handler = echo;
+    const sent = () =>
+      (JSON.parse(String(provider.requests.at(-1)?.body)) as { messages: Message[] }).messages;
+    const system = (content: string): Message => ({ role: 'system', content });
+    const terse = 'Hello\n\nInstructions of openai:\n> Be terse.\n> @dev is away.';
+    const first = await chat([system('Be terse.\n@dev is away.'), user('Hello')], { model: 'parley' });
+    const [persona, ...rest] = sent();
+    expect(persona).toMatchObject({ role: 'system', content: expect.stringContaining('PERSONA OF PAM') });
+    expect(rest).toEqual([user(terse)]);
+    expect(first.text).toBe(`1: ${terse}`);
+    const next = [user('Hello'), assistant(first.text), user('More')];
+    const second = await chat([system('Be terse.\n@dev is away.'), ...next], { model: 'parley' });
+    expect([second.conversation, second.text]).toEqual([first.conversation, '2: More']);
+    const later = [...next, assistant(second.text), user('And now?')];
+    const changed = await chat([system('Be verbose.'), ...later], { model: 'parley' });
+    expect(changed).toMatchObject({
+      conversation: first.conversation,
+      text: '3: And now?\n\nInstructions of openai:\n> Be verbose.',
+    });
+    const again = await chat([system('Be verbose.'), ...later], { model: 'parley' }, RETRY);
+    expect(again).toMatchObject({ conversation: first.conversation, text: changed.text });
+    expect((await postsIn(first.conversation)).length).toBe(3);
+    const listed = (await client.request('conversations', {})).conversations;
+    expect(listed.find(({ id }) => id === first.conversation)?.title).toBe('Hello');
+  });
+
   it('a history of more than 1 MiB is taken', async () => {
     handler = ({ json }) => ({ text: `${json.messages?.length}` });
     const long = Array.from({ length: 40 }, (_, place) => user(`${place} ${'x'.repeat(40_000)}`));

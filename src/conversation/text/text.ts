@@ -102,9 +102,13 @@ export function firstTokens(text: string, tokens: number): string {
 
 const TITLE_LENGTH = 60;
 
-/** The first words of a message, for lists. */
+/** Quoted lines, and the line that announces them. */
+const QUOTATION = /(?:^|\n)[^\n]*:\n(?:>[^\n]*(?:\n|$))+/g;
+
+/** The first words of a message, for lists: its own ones, if it has any. */
 export function titleFrom(content: string): string {
-  const words = [...content.replace(/\s+/gu, ' ').trim()];
+  const own = content.replace(QUOTATION, '\n');
+  const words = [...(own.trim() === '' ? content : own).replace(/\s+/gu, ' ').trim()];
   return words.length <= TITLE_LENGTH ? words.join('') : `${words.slice(0, TITLE_LENGTH - 1).join('')}…`;
 }
 

@@ -1,4 +1,4 @@
-import type { Entry, MessageEntry } from '../../conversation/index.ts';
+import { type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
@@ -20,12 +20,16 @@ import { type ChatRequest, digest, digestOf, type Past, plainText } from './requ
  * PICK-5  Daemons that share the work do not wait for one another. What may be a repetition has ids that follow from the
  *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
  * PICK-6  Only posts of this caller count, in every log: an id can be read and used by others, and so can `meta.chat`.
+ * PICK-7  The instructions of the caller are part of a post unless its post before came with the same ones.
  */
 
 export interface Picked {
   readonly conversation: string;
   /** Of the post; one that is in the log is repeated. */
   readonly id: string;
+  /** Of the post: the text of the caller, and its instructions (PICK-7). */
+  readonly content: string;
+  readonly meta: ChatMeta;
   /** What the conversation is to begin with. */
   readonly seed: readonly Past[];
   /** The end of its log. */
@@ -39,6 +43,10 @@ export interface ChatMeta {
   /** Digest of the history that it came with. */
   readonly history: string;
   readonly key?: string;
+  /** Digest of the caller's instructions. */
+  readonly instructions?: string;
+  /** Length of the caller's own text, if the content has instructions after it. */
+  readonly length?: number;
 }
 
 /** Maximum of candidate conversations that are read, newest first. */
@@ -60,7 +68,9 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   const { newId } = context;
   const { conversation, history, key } = request;
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
-    return { conversation: place, id: postId(place, tail, request, context), seed, tail };
+    const repeated = repeatedIn(tail, request, context);
+    const post = repeated ?? newPost(place, tail, request, context);
+    return { conversation: place, ...post, seed, tail };
   };
   if (conversation !== null) {
     const tail = await tailOf(daemon, conversation);
@@ -96,6 +106,31 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   }
 }
 
+type PostOf = Pick<Picked, 'id' | 'content' | 'meta'>;
+
+function newPost(
+  conversation: string,
+  tail: readonly Entry[],
+  request: ChatRequest,
+  context: PickContext,
+): PostOf {
+  const { model, caller, history, key, instructions, content, author } = request;
+  const digested = instructions === '' ? undefined : digest(instructions);
+  const before = tail[newestPlace(tail, request, null)];
+  const isNew = digested !== undefined && (before && metaOf(before, request)?.instructions) !== digested;
+  const quoted = [`Instructions of ${author}:`, ...quotedLines(instructions)].join('\n');
+  return {
+    id: postId(conversation, tail, request, context),
+    content: isNew ? `${content}\n\n${quoted}` : content, // PICK-7
+    meta: {
+      ...{ model, caller, history: digestOf(history) },
+      ...(key !== null && { key }),
+      ...(digested !== undefined && { instructions: digested }),
+      ...(isNew && { length: content.length }),
+    },
+  };
+}
+
 /** PICK-5. The same text after an answer or a failure is another post. */
 function postId(
   conversation: string,
@@ -103,12 +138,10 @@ function postId(
   request: ChatRequest,
   context: PickContext,
 ): string {
-  const repeats = repeatedIn(tail, request, context);
-  if (repeats !== null) return repeats.id;
   if (beginsChat(request)) return `chat-${context.newId()}`;
-  const { key, model, caller, history, content } = request;
+  const { key, model, caller, history, content, instructions } = request;
   const before = tail[newestPlace(tail, request, key)]?.id ?? tail[0]?.index ?? 0;
-  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content])}`;
+  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content, instructions])}`;
 }
 
 /** The request cannot repeat or continue another one: each is a new message. */
@@ -173,27 +206,28 @@ async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[
 }
 
 /** PICK-4 */
-function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickContext): MessageEntry | null {
+function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickContext): PostOf | null {
   const exchange = newestExchange(tail, request, request.key);
   if (!exchange) return null;
-  const { post, meta, isOver, failed } = exchange;
-  if (post.content !== request.content || meta.model !== request.model) return null;
-  if (meta.key !== undefined && meta.key === request.key) return post;
+  const { post, meta, asked, isOver, failed } = exchange;
+  if (asked !== request.content || meta.model !== request.model) return null;
+  const known = { id: post.id, content: post.content ?? '', meta };
+  if (meta.key !== undefined && meta.key === request.key) return known;
   if (request.key !== null || meta.history !== digestOf(request.history)) return null;
   const ended = tail.findLast(({ type }) => type === 'turn-ended')?.createdAt ?? post.createdAt;
-  if (request.isRetry || (failed && isRecent(ended, context))) return post;
-  return !isOver && request.history.length > 0 ? post : null;
+  if (request.isRetry || (failed && isRecent(ended, context))) return known;
+  return !isOver && request.history.length > 0 ? known : null;
 }
 
 function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
   const { history } = request;
   const exchange = newestExchange(tail, request);
   if (!exchange) return false;
-  const { post, meta, text, failed } = exchange;
+  const { meta, asked: posted, text, failed } = exchange;
   if (failed && meta.history === digestOf(history)) return true; // a failed exchange is ignored
   const place = history.findLastIndex(({ role }) => role === 'user');
   const asked = history[place];
-  if (!asked || plainText(asked.content ?? '') !== plainText(post.content ?? '')) return false;
+  if (!asked || plainText(asked.content ?? '') !== plainText(posted)) return false;
   if (meta.history !== digestOf(history.slice(0, place))) return false;
   const answered = history.slice(place + 1).map(({ content }) => content ?? '');
   const words = plainText(answered.join('\n\n'));
@@ -204,6 +238,8 @@ function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
 interface Exchange {
   readonly post: MessageEntry;
   readonly meta: ChatMeta;
+  /** The caller's own text. */
+  readonly asked: string;
   /** The text of the answer. */
   readonly text: string;
   readonly isOver: boolean;
@@ -224,7 +260,15 @@ function newestExchange(
   const reply = new Reply(post.index, post.to ?? [], agent, tail.slice(0, place));
   const said = reply.accept({ kind: 'entries', entries: tail.slice(place) });
   const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
-  return { post, meta, text, isOver: reply.isOver, failed: said.some(({ kind }) => kind === 'failed') };
+  const asked = (post.content ?? '').slice(0, meta.length);
+  return {
+    post,
+    meta,
+    asked,
+    text,
+    isOver: reply.isOver,
+    failed: said.some(({ kind }) => kind === 'failed'),
+  };
 }
 
 function newestPlace(tail: readonly Entry[], caller: ChatRequest, key: string | null): number {

@@ -9,7 +9,8 @@ import { isEmpty } from '../unused.ts';
  *
  * REQUEST-1  The last message, a user's, is posted. The ones before it are the history: they say which conversation is
  *            continued (`pick.ts`), and a new one begins with them.
- * REQUEST-2  System messages and reasoning are not part of it: agents have their own.
+ * REQUEST-2  Reasoning is not part of it. System messages are instructions of the caller: they follow its text in the post
+ *            (`pick.ts`), as a quotation, so they come after the agent's own and mention nobody.
  * REQUEST-3  A setting that would change what the answer is, and cannot be honoured, is refused. Every other one, such as
  *            those of sampling, is the agents' own: it is not used, and named in a header of the answer. Keys of a text part
  *            but its text (`cache_control`) are ignored.
@@ -60,6 +61,8 @@ export interface ChatRequest {
   readonly secret: string;
   readonly history: readonly Past[];
   readonly content: string;
+  /** REQUEST-2; empty: none. */
+  readonly instructions: string;
   /** Digest of the client's idempotency key, if any. */
   readonly key: string | null;
   /** The client marks this as a retry. */
@@ -102,6 +105,7 @@ export function readChatRequest(
     secret,
     history: messages.slice(0, -1).flatMap(pastOf),
     content: textOf(last.content, `messages.${messages.length - 1}.content`),
+    instructions: messages.flatMap(instructionOf).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
@@ -130,6 +134,11 @@ export function digest(value: unknown): string {
 }
 
 /** REQUEST-2 */
+function instructionOf({ role, content: said }: z.infer<typeof message>): string[] {
+  const words = role === 'system' || role === 'developer' ? plainText(shownText(said) ?? '') : '';
+  return words === '' ? [] : [words];
+}
+
 function pastOf({ role, content: said, ...more }: z.infer<typeof message>): Past[] {
   if (role === 'system' || role === 'developer') return [];
   return [{ ...more, role, content: shownText(said) }];

@@ -12,9 +12,9 @@ import {
   Whole,
 } from './completions.ts';
 import { type ChatCaller, type ChatPost, converse, seed } from './converse.ts';
-import { ANYBODY, type ChatMeta, type Picked, pick, prefixOf } from './pick.ts';
+import { ANYBODY, type Picked, pick, prefixOf } from './pick.ts';
 import type { Said } from './reply.ts';
-import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
+import { type ChatRequest, readChatRequest } from './request.ts';
 
 /**
  * `/v1`: an agent as a model, for programs that speak OpenAI's protocol.
@@ -81,7 +81,7 @@ function startReply(
   const daemon = routes.daemon();
   return queue.inTurn(request.conversation ?? prefixOf(request), async () => {
     const picked = await pick(daemon, request, { newId: routes.newId, now: Date.now() });
-    const post = postOf(picked, request);
+    const post = postOf(picked);
     const created = Math.floor(Date.now() / 1_000);
     const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
     context.header('x-parley-conversation', picked.conversation);
@@ -90,10 +90,8 @@ function startReply(
   });
 }
 
-function postOf({ conversation, id }: Picked, request: ChatRequest): ChatPost {
-  const { model, caller, history, key } = request;
-  const chat: ChatMeta = { model, caller, history: digestOf(history), ...(key !== null && { key }) };
-  return { conversation, id, content: request.content, meta: { model, chat } };
+function postOf({ conversation, id, content, meta }: Picked): ChatPost {
+  return { conversation, id, content, meta: { model: meta.model, chat: meta } };
 }
 
 async function whole(asked: Asked): Promise<Response> {
