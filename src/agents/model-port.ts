@@ -1,4 +1,6 @@
-import type { Usage } from '../conversation/index.ts';
+import type { OpaqueFields, Usage } from '../conversation/index.ts';
+
+export type { OpaqueFields } from '../conversation/index.ts';
 
 /**
  * What a turn needs of a model. The adapter returns every expected failure as a value, decides once whether a retry
@@ -44,6 +46,8 @@ export interface ModelRequest {
   readonly body: readonly Uint8Array[];
   /** SHA-256 of `body`, hex. */
   readonly hash: string;
+  /** The dialect and model that opaque fields of the answer belong to. Absent: they are not kept. */
+  readonly boundTo?: string;
   /** Additional headers, such as the session. */
   readonly headers: Readonly<Record<string, HeaderValue>>;
   /** When the log requested this call, before a restart of the daemon: milliseconds since the epoch. Absent: just now. */
@@ -87,6 +91,7 @@ export interface AnsweredCall {
   readonly name: string;
   /** JSON text as the model wrote it; may be invalid. */
   readonly arguments: string;
+  readonly opaque?: OpaqueFields;
 }
 
 export interface ModelAnswer {
@@ -99,6 +104,8 @@ export interface ModelAnswer {
   readonly finishReason?: string;
   /** The session to send with the next request. */
   readonly sessionId?: string;
+  /** Fields that only this model understands, and wants back. */
+  readonly opaque?: OpaqueFields;
 }
 
 export interface PartialAnswer {

@@ -247,9 +247,11 @@ export function summariserOf(
   return { model, profile: modelProfile(name, config.models[name]), timeoutMs };
 }
 
-function formOf({ profile }: ModelConfig): WireForm {
-  const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults } = profile;
-  return { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults };
+function formOf(model: ModelConfig): WireForm {
+  const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults } = model.profile;
+  const form = { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults };
+  if (model.provider !== 'openai') return form;
+  return { ...form, boundTo: `chat-completions ${new URL(model.baseURL).host} ${model.model}` };
 }
 
 /** The static fields of a request. */

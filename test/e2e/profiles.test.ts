@@ -1,10 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { checkLog } from '../support/check-log.ts';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
-import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
+import {
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import {
+  chunk,
+  event,
+  type FakeProvider,
+  type FakeReply,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { type Body, refusalsOf } from '../support/provider-rules.ts';
+import { type Body, OPAQUE_ANSWERS, refusalsOf } from '../support/provider-rules.ts';
 
 const ASK: FakeReply = {
   text: 'First the phase.',
@@ -17,6 +30,7 @@ describe('a daemon whose models have profiles', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
+  let daemon: RunningDaemon;
   let client: ParleyClient;
   /** The provider answers once this resolves. */
   let gate: Promise<void> = Promise.resolve();
@@ -28,12 +42,20 @@ describe('a daemon whose models have profiles', () => {
       const messages = request.json.messages ?? [];
       const plans = JSON.stringify(messages).includes('plan it');
       const isAnswered = messages.some(({ role }) => role === 'tool');
+      const form = Object.entries(OPAQUE_ANSWERS).find(([name]) =>
+        JSON.stringify(messages).includes(name),
+      )?.[1];
+      if (form && !isAnswered)
+        return {
+          body: [...form.deltas.map((delta) => chunk(delta)), chunk({}, 'tool_calls'), event('[DONE]')],
+        };
       return plans && !isAnswered ? ASK : { text: 'Here it is.', reasoning: 'That was easy.' };
     });
     const model = { provider: 'openai', baseURL: provider.url, apiKey: 'sk-test' };
     const models = {
       default: { ...model, profile: 'deepseek' },
       strict: { ...model, profile: 'mistral' },
+      signer: { ...model, profile: 'gemini', model: 'gemini-3' },
       whole: { ...model, profile: 'vllm', stream: false, parallelToolCalls: false },
     };
     const agent = (name: string) =>
@@ -41,9 +63,14 @@ describe('a daemon whose models have profiles', () => {
     site = await openSite({
       nats: nats.url,
       settings: providerSettings(provider.url, { models, defaultAgent: 'thinker' }),
-      agents: { thinker: agent('default'), strict: agent('strict'), whole: agent('whole') },
+      agents: {
+        thinker: agent('default'),
+        strict: agent('strict'),
+        whole: agent('whole'),
+        signer: agent('signer'),
+      },
     });
-    await site.up();
+    daemon = await site.up();
     client = await site.client();
   });
   afterAll(async () => {
@@ -105,6 +132,32 @@ describe('a daemon whose models have profiles', () => {
       usage: { inputTokens: 10, outputTokens: 2 },
     });
   });
+
+  it.each(Object.entries(OPAQUE_ANSWERS))(
+    'the answer of %s returns with what only its model understands, in this turn, in the next one, and in `explain`',
+    async (name, form) => {
+      const id = `opaque-${Object.keys(OPAQUE_ANSWERS).indexOf(name)}`;
+      const bodies = await ask(id, 'signer', name, 1);
+      if (id === 'opaque-0') {
+        await daemon.stop();
+        daemon = await site.up();
+        client = await site.client();
+      }
+      bodies.push(...(await ask(id, 'signer', 'thank you', 2)));
+      expect(bodies.length).toBe(3);
+      for (const body of bodies.slice(1)) {
+        const said = body.messages.find(({ tool_calls: calls }) => calls !== undefined);
+        expect(said).toMatchObject({ ...form.message, tool_calls: [form.call ?? {}] });
+        expect(Object.keys(said?.tool_calls?.[0] ?? {}).sort()).toEqual(
+          ['function', 'id', 'type', ...Object.keys(form.call ?? {})].sort(),
+        );
+      }
+      const [{ messages }] = (await site.parley('explain', id, '--agent', 'signer', '--json')).json();
+      expect(messages.slice(0, 4)).toEqual(bodies.at(-1)?.messages.slice(0, 4));
+      if (form.call !== undefined && 'google' in Object(form.call.extra_content))
+        for (const body of bodies) expect(refusalsOf('gemini', body)).toEqual([]);
+    },
+  );
 
   it('explain shows the request in the form in which it was sent', async () => {
     const ran = await site.parley('explain', 'ids', '--agent', 'strict', '--json');

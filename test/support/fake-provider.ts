@@ -26,6 +26,14 @@ export interface FakeRequest {
 /** When the connection breaks: instead of the headers, after them, or after the text (before it is finished). */
 type FakeMoment = 'before-headers' | 'after-headers' | 'after-text';
 
+interface FakeCall {
+  readonly id?: string;
+  readonly name: string;
+  readonly arguments: string;
+  /** Further fields. */
+  readonly opaque?: Readonly<Record<string, unknown>>;
+}
+
 export interface FakeReply {
   /** Default 200. Another status is sent with `body` unchanged. */
   readonly status?: number;
@@ -34,7 +42,9 @@ export interface FakeReply {
   readonly body?: string | Uint8Array | readonly (string | Uint8Array)[] | Readonly<Record<string, unknown>>;
   readonly text?: string;
   readonly reasoning?: string;
-  readonly toolCalls?: readonly { readonly id?: string; readonly name: string; readonly arguments: string }[];
+  readonly toolCalls?: readonly FakeCall[];
+  /** Further fields of the message. */
+  readonly opaque?: Readonly<Record<string, unknown>>;
   /** If null, neither the usage nor `[DONE]` is sent. */
   readonly finishReason?: string | null;
   readonly usage?: Readonly<Record<string, unknown>>;
@@ -191,6 +201,7 @@ function completionOf(reply: FakeReply): object {
     content: reply.text ?? null,
     ...(reply.reasoning === undefined ? {} : { reasoning_content: reply.reasoning }),
     ...(reply.toolCalls === undefined ? {} : { tool_calls: reply.toolCalls.map(callOf) }),
+    ...reply.opaque,
   };
   const finish = reply.finishReason ?? (reply.toolCalls ? 'tool_calls' : 'stop');
   return {
@@ -201,9 +212,10 @@ function completionOf(reply: FakeReply): object {
   };
 }
 
-function callOf(call: { id?: string; name: string; arguments: string }, index: number): object {
+function callOf(call: FakeCall, index: number): object {
   const { name, arguments: argumentsJson } = call;
   return {
+    ...call.opaque,
     index,
     id: call.id ?? `call_${index}`,
     type: 'function',
@@ -228,6 +240,7 @@ function streamOf(reply: FakeReply): [string[], string[]] {
   const said = [
     chunk({ role: 'assistant', content: '' }),
     ...(reply.reasoning === undefined ? [] : [chunk({ reasoning_content: reply.reasoning })]),
+    ...(reply.opaque === undefined ? [] : [chunk(reply.opaque)]),
     ...words.map((content) => chunk({ content })),
     ...(reply.toolCalls ?? []).map((call, index) => chunk({ tool_calls: [callOf(call, index)] })),
     ...(reply.error === undefined ? [] : [event({ error: reply.error })]),

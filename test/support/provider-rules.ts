@@ -53,6 +53,33 @@ const messageFields =
       Object.keys(said).some((field) => !MESSAGE_FIELDS.includes(field) && !more.includes(field)),
     );
 
+/** Fields of a call and of its function that are not OpenAI's. */
+const callFields =
+  (...more: string[]): Rule =>
+  ({ messages }) =>
+    at(messages, 'an unknown field of a call', ({ tool_calls: calls = [] }) =>
+      calls.some(
+        (call) =>
+          Object.keys(call).some((field) => !['id', 'type', 'function', ...more].includes(field)) ||
+          Object.keys(call.function).some((field) => !['name', 'arguments'].includes(field)),
+      ),
+    );
+
+/** Gemini joins a result and a text of the user after it, and refuses that. */
+const onlyModelAfterResults: Rule = ({ messages }) =>
+  at(
+    messages,
+    'after a result',
+    ({ role }, index) => role === 'user' && messages[index - 1]?.role === 'tool',
+  );
+
+/** Gemini 3 refuses a message with calls of which the first has no signature, or not the one that it gave. */
+const signedCalls: Rule = ({ messages }) =>
+  at(messages, 'calls without a signature', ({ tool_calls: [first] = [] }) => {
+    const { google } = (first?.extra_content ?? {}) as { google?: { thought_signature?: unknown } };
+    return first !== undefined && !String(google?.thought_signature).startsWith('sig-');
+  });
+
 const roles =
   (...known: string[]): Rule =>
   ({ messages }) =>
@@ -159,6 +186,7 @@ const COMMON: readonly Rule[] = [
 ];
 const CLASSIC: readonly Rule[] = [
   ...COMMON,
+  callFields(),
   fields(...OPENAI_FIELDS, 'max_tokens'),
   roles('system', 'user', 'assistant', 'tool'),
 ];
@@ -174,6 +202,7 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
   compatible: [...CLASSIC, messageFields()],
   openai: [
     ...COMMON,
+    callFields(),
     fields(...OPENAI_FIELDS, 'max_completion_tokens'),
     messageFields(),
     roles('developer', 'user', 'assistant', 'tool'),
@@ -186,8 +215,22 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
     lastIs('user', 'tool'),
     noNeighboursOfOneRole,
   ],
+  gemini: [
+    ...COMMON,
+    fields(...OPENAI_FIELDS, 'max_tokens'),
+    roles('system', 'user', 'assistant', 'tool'),
+    messageFields('extra_content'),
+    callFields('extra_content'),
+    signedCalls,
+    onlyModelAfterResults,
+    systemFirstOnly,
+    nothingEmpty,
+    lastIs('user', 'tool'),
+    noNeighboursOfOneRole,
+  ],
   mistral: [
     ...COMMON,
+    callFields(),
     fields('model', 'messages', 'stream', 'max_tokens', 'tools'),
     messageFields(),
     roles('system', 'user', 'assistant', 'tool'),
@@ -208,3 +251,115 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
 export function refusalsOf(preset: PresetName, body: Body): string[] {
   return RULES[preset].flatMap((rule) => rule(body));
 }
+
+/** An answer with one call and with fields that its provider wants back, as a stream of deltas. */
+export interface OpaqueAnswer {
+  readonly deltas: readonly Readonly<Record<string, unknown>>[];
+  /** The fields that the next request must have: of the message, and of its call. */
+  readonly message?: Readonly<Record<string, unknown>>;
+  readonly call?: Readonly<Record<string, unknown>>;
+}
+
+const PLAN = { name: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' };
+const planCall = (more: object = {}) => ({ id: 'x1', type: 'function', function: PLAN, ...more });
+const signed = (by: string, more: object = {}) => ({
+  extra_content: { [by]: { thought_signature: 'sig-1', ...more } },
+});
+const detail = (index: number, type: string, more: object) => ({ type: `reasoning.${type}`, index, ...more });
+const thinking = (text: string, signature: string | null = null) => ({
+  type: 'thinking',
+  thinking: text,
+  signature,
+});
+
+/** From the documents and recorded streams of the providers; `docs/guides/model-providers.md` lists them. */
+export const OPAQUE_ANSWERS: Readonly<Record<string, OpaqueAnswer>> = {
+  'Gemini 3, whose calls have no index': {
+    deltas: [{ role: 'assistant', tool_calls: [planCall(signed('google'))] }],
+    call: signed('google'),
+  },
+  'Gemini 3 on Vertex, with the signature after the call': {
+    deltas: [
+      { tool_calls: [{ index: 0, ...planCall() }] },
+      { tool_calls: [{ index: 0, ...signed('vertex') }] },
+    ],
+    call: signed('vertex'),
+  },
+  'Gemini 3 with thoughts': {
+    deltas: [
+      { content: 'Hm.', ...signed('google', { thought: true }) },
+      { content: '', tool_calls: [planCall(signed('google'))] },
+    ],
+    message: signed('google', { thought: true }),
+    call: signed('google'),
+  },
+  'Claude by OpenRouter, in pieces by index': {
+    deltas: [
+      {
+        reasoning: 'Let',
+        reasoning_details: [detail(0, 'text', { text: 'Let', format: 'anthropic-claude-v1' })],
+      },
+      {
+        reasoning: ' me',
+        reasoning_details: [
+          detail(0, 'text', { text: ' me', format: 'anthropic-claude-v1', signature: null }),
+        ],
+      },
+      { reasoning_details: [detail(0, 'text', { signature: 'EqAB==', format: 'anthropic-claude-v1' })] },
+      { reasoning_details: [detail(1, 'encrypted', { data: 'AAEC', id: 'r1' })] },
+      { tool_calls: [{ index: 0, ...planCall() }] },
+    ],
+    message: {
+      reasoning_details: [
+        detail(0, 'text', { text: 'Let me', format: 'anthropic-claude-v1', signature: 'EqAB==' }),
+        detail(1, 'encrypted', { data: 'AAEC', id: 'r1' }),
+      ],
+    },
+  },
+  'Gemini by OpenRouter, with several details of one index': {
+    deltas: [
+      {
+        reasoning_details: [
+          detail(0, 'text', { text: 'Hm.' }),
+          detail(0, 'encrypted', { id: 'a', data: 'AA' }),
+        ],
+      },
+      { reasoning_details: [detail(0, 'encrypted', { id: 'b', data: 'BB' })] },
+      { tool_calls: [{ index: 0, ...planCall() }] },
+    ],
+    message: {
+      reasoning_details: [
+        detail(0, 'text', { text: 'Hm.' }),
+        detail(0, 'encrypted', { id: 'a', data: 'AA' }),
+        detail(0, 'encrypted', { id: 'b', data: 'BB' }),
+      ],
+    },
+  },
+  'Claude by LiteLLM, in pieces without an index': {
+    deltas: [
+      { thinking_blocks: [thinking('Let')], reasoning_content: 'Let' },
+      { thinking_blocks: [thinking(' me')], reasoning_content: ' me' },
+      { thinking_blocks: [thinking('', 'EqAB==')] },
+      { thinking_blocks: [{ type: 'redacted_thinking', data: 'AAEC' }] },
+      { thinking_blocks: [thinking('More'), thinking('', 'EqAC==')] },
+      { tool_calls: [{ index: 0, ...planCall({ provider_specific_fields: { thought_signature: 's' } }) }] },
+    ],
+    message: {
+      thinking_blocks: [
+        thinking('Let me', 'EqAB=='),
+        { type: 'redacted_thinking', data: 'AAEC' },
+        thinking('More', 'EqAC=='),
+      ],
+    },
+    call: { provider_specific_fields: { thought_signature: 's' } },
+  },
+  'Copilot, as texts': {
+    deltas: [
+      { reasoning_text: 'Let' },
+      { reasoning_text: ' me' },
+      { reasoning_opaque: 'AAEC' },
+      { tool_calls: [{ index: 0, ...planCall() }] },
+    ],
+    message: { reasoning_text: 'Let me', reasoning_opaque: 'AAEC' },
+  },
+};

@@ -47,7 +47,11 @@ export async function callModel(
   };
   switch (outcome.kind) {
     case 'answered':
-      return { type: 'model-answered', answer: answerOf(outcome.answer, context.price), ...report };
+      return {
+        type: 'model-answered',
+        answer: answerOf(outcome.answer, context.price, request.boundTo),
+        ...report,
+      };
     case 'failed':
       return {
         type: 'model-failed',
@@ -98,7 +102,7 @@ function limited(outcome: ModelOutcome): ModelOutcome {
   };
 }
 
-function answerOf(answer: ModelAnswer, price: Price | null): Answer {
+function answerOf(answer: ModelAnswer, price: Price | null, boundTo: string | undefined): Answer {
   const usage = answer.usage && price ? { ...answer.usage, usd: costOf(answer.usage, price) } : answer.usage;
   return {
     content: answer.content,
@@ -107,10 +111,18 @@ function answerOf(answer: ModelAnswer, price: Price | null): Answer {
     model: answer.model,
     finishReason: finishReasonOf(answer.finishReason),
     sessionId: answer.sessionId,
+    opaque: boundTo === undefined ? undefined : opaqueOf(answer, boundTo),
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,
       type: 'function',
       function: { name: call.name, arguments: call.arguments },
     })),
   };
+}
+
+function opaqueOf({ opaque: message, toolCalls }: ModelAnswer, boundTo: string): Answer['opaque'] {
+  const calls = toolCalls.map(({ opaque }) => opaque ?? null);
+  const hasCalls = calls.some((fields) => fields !== null);
+  if (!message && !hasCalls) return undefined;
+  return { boundTo, ...(message ? { message } : {}), ...(hasCalls ? { calls } : {}) };
 }

@@ -105,6 +105,7 @@ export class RequestAssembler {
       messages,
       tools,
       ...this.#body.with(last),
+      ...(parts.profile.form.boundTo === undefined ? {} : { boundTo: parts.profile.form.boundTo }),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     const fault = guard(messages, tokens, parts.profile);

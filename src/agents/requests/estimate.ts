@@ -10,7 +10,18 @@ export function messageTokens(message: WireMessage): number {
   tokens += textTokens(message.reasoning_content ?? '');
   for (const call of message.tool_calls ?? []) {
     tokens += PER_CALL + textTokens(call.function.name) + textTokens(call.function.arguments);
+    tokens += opaqueTokens(call, CALL_FIELDS) + opaqueTokens(call.function, CALL_FIELDS);
   }
+  return tokens + opaqueTokens(message, MESSAGE_FIELDS);
+}
+
+const MESSAGE_FIELDS = new Set(['role', 'content', 'reasoning_content', 'tool_calls', 'tool_call_id']);
+const CALL_FIELDS = new Set(['id', 'type', 'function', 'name', 'arguments']);
+
+function opaqueTokens(fields: object, known: ReadonlySet<string>): number {
+  let tokens = 0;
+  for (const [name, value] of Object.entries(fields))
+    if (!known.has(name)) tokens += textTokens(JSON.stringify([name, value]));
   return tokens;
 }
 

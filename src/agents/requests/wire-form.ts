@@ -1,6 +1,6 @@
 import type { PartKind, ViewMessage, ViewPart } from '../../conversation/index.ts';
 import { readArguments, wellFormed } from '../../kernel/index.ts';
-import type { WireMessage } from '../model-port.ts';
+import type { OpaqueFields, WireMessage } from '../model-port.ts';
 
 /**
  * Encodes messages of the view as wire messages. All differences between providers are here.
@@ -12,6 +12,7 @@ import type { WireMessage } from '../model-port.ts';
  * WIRE-FORM-4 Messages of several authors that are merged are separated by a marker that content cannot contain (L17).
  * WIRE-FORM-5 Everything that is sent back satisfies the strictest reader: names of calls, arguments (one JSON object of limited
  *    depth), ids, no half of a surrogate pair. Otherwise every later request would be refused.
+ * WIRE-FORM-6 Opaque fields return verbatim, and only to the model that they came from. None replaces a field of the protocol.
  */
 
 export interface WireForm {
@@ -27,6 +28,8 @@ export interface WireForm {
   readonly emptyAnswers: 'sent' | 'left-out';
   /** `assistant`: only an assistant message or another result may follow a result. */
   readonly afterResults: 'anything' | 'assistant';
+  /** The dialect and model that get their opaque fields back. Absent: none. */
+  readonly boundTo?: string;
 }
 
 /** The view as it is. */
@@ -108,11 +111,15 @@ function isEmptyAnswer({ role, content, tool_calls: calls }: ViewMessage | WireM
 function wirePart({ kind, entries, message }: FormInput, before: WirePart | null, form: WireForm): WirePart {
   const { role, content, tool_calls: calls, tool_call_id: id } = message;
   const reasoning = reasoningOf(message, before, form);
+  const opaque = 'opaque' in message && message.opaque?.boundTo === form.boundTo ? message.opaque : undefined;
   const wire: WireMessage = {
+    ...outside(MESSAGE_FIELDS, opaque?.message),
     role: role === 'system' ? form.instructionsAs : role,
     content: content === null ? null : wellFormed(content),
     ...(reasoning === undefined ? {} : { reasoning_content: wellFormed(reasoning) }),
-    ...(calls === undefined ? {} : { tool_calls: calls.map((call) => wireCall(call, form)) }),
+    ...(calls === undefined
+      ? {}
+      : { tool_calls: calls.map((call, at) => wireCall(call, form, opaque?.calls?.[at])) }),
     ...(id === undefined ? {} : { tool_call_id: callId(id, form) }),
   };
   return { kind, entries, message: wire };
@@ -143,10 +150,23 @@ function callId(id: string, { callIds }: WireForm): string {
 type WireCall = NonNullable<WireMessage['tool_calls']>[number];
 
 /** WIRE-FORM-5 */
-function wireCall(call: WireCall, form: WireForm): WireCall {
+function wireCall(call: WireCall, form: WireForm, opaque?: OpaqueFields | null): WireCall {
   const { name, arguments: given } = call.function;
-  const accepted = { name: wireName(name), arguments: wireArguments(given) };
-  return { ...call, id: callId(call.id, form), function: accepted };
+  const more = isFields(opaque?.function) ? outside(CALL_FIELDS, opaque.function) : {};
+  const accepted = { ...more, name: wireName(name), arguments: wireArguments(given) };
+  return { ...outside(CALL_FIELDS, opaque), id: callId(call.id, form), type: call.type, function: accepted };
+}
+
+const MESSAGE_FIELDS = new Set(['role', 'content', 'reasoning_content', 'tool_calls', 'tool_call_id']);
+const CALL_FIELDS = new Set(['id', 'type', 'function', 'name', 'arguments']);
+
+/** WIRE-FORM-6: a log that was imported can contain any. */
+function outside(known: ReadonlySet<string>, fields: OpaqueFields | null = null): OpaqueFields {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([name]) => !known.has(name)));
+}
+
+function isFields(value: unknown): value is OpaqueFields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Some providers want a letter or `_` first. */
@@ -183,12 +203,25 @@ function merged(open: WirePart, next: WirePart): WirePart {
     kind: open.kind.split('+').includes(next.kind) ? open.kind : `${open.kind}+${next.kind}`,
     entries: [...open.entries, ...next.entries],
     message: {
+      ...joinedFields(
+        outside(MESSAGE_FIELDS, { ...open.message }),
+        outside(MESSAGE_FIELDS, { ...next.message }),
+      ),
       role: open.message.role,
       content: joined(open.message, next.message),
       ...(sent === undefined ? {} : { reasoning_content: sent }),
       ...(next.message.tool_calls === undefined ? {} : { tool_calls: next.message.tool_calls }),
     },
   };
+}
+
+/** Opaque fields of messages that become one: lists follow each other, else the later value counts. */
+function joinedFields(open: OpaqueFields, next: OpaqueFields): OpaqueFields {
+  const lists = Object.entries(next).flatMap(([name, value]) => {
+    const before = open[name];
+    return Array.isArray(before) && Array.isArray(value) ? [[name, [...before, ...value]] as const] : [];
+  });
+  return { ...open, ...next, ...Object.fromEntries(lists) };
 }
 
 /** WIRE-FORM-4: not needed between an agent's own messages, nor before or after another marker. */

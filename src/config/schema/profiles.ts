@@ -66,6 +66,13 @@ export const PRESETS = {
   compatible: COMPATIBLE,
   openai: { ...COMPATIBLE, instructionsAs: 'developer', outputLimit: 'max_completion_tokens' },
   anthropic: { ...COMPATIBLE, otherAgentsAs: 'user', mergeMessages: true, emptyAnswers: 'left-out' },
+  gemini: {
+    ...COMPATIBLE,
+    otherAgentsAs: 'user',
+    mergeMessages: true,
+    emptyAnswers: 'left-out',
+    afterResults: 'assistant',
+  },
   mistral: {
     ...COMPATIBLE,
     otherAgentsAs: 'user',
@@ -89,6 +96,7 @@ export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]
 const PRESET_OF_HOST: Readonly<Record<string, PresetName>> = {
   'api.openai.com': 'openai',
   'api.anthropic.com': 'anthropic',
+  'generativelanguage.googleapis.com': 'gemini',
   'api.mistral.ai': 'mistral',
   'api.deepseek.com': 'deepseek',
   'api.moonshot.ai': 'kimi',

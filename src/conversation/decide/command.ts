@@ -5,6 +5,7 @@ import type {
   DeliveryMode,
   Entry,
   Mode,
+  Opaque,
   TeamChange,
   ToolCall,
   Usage,
@@ -47,6 +48,7 @@ export interface Answer {
   readonly finishReason?: string;
   /** The session that the agent wants in its next requests. */
   readonly sessionId?: string;
+  readonly opaque?: Opaque;
   /** Set if `content` is a preview: the file with the full text, and the entry's id, which is in its name. */
   readonly id?: string;
   readonly fullOutputPath?: string;

@@ -34,6 +34,22 @@ export const toolCallSchema = z.object({
 });
 export type ToolCall = z.infer<typeof toolCallSchema>;
 
+const opaqueFields = z.record(z.string(), z.unknown());
+/** Fields of a message or a call that only the model that wrote them understands. */
+export type OpaqueFields = Readonly<z.infer<typeof opaqueFields>>;
+
+/** What a model wants back with its answer: signatures, encrypted reasoning. It is returned verbatim, and to this model only. */
+export const opaqueSchema = z.object({
+  /** Dialect and model, the only reader (`WireForm.boundTo`). */
+  boundTo: z.string(),
+  message: opaqueFields.optional(),
+  /** By position; null: that call has none. */
+  calls: z.array(opaqueFields.nullable()).optional(),
+  /** Bytes that were too many to be kept, instead of the fields. */
+  omittedBytes: z.int().positive().optional(),
+});
+export type Opaque = z.infer<typeof opaqueSchema>;
+
 /** A safe tool may run twice; a risky one may not run again without a person's approval. */
 export const riskSchema = z.enum(['safe', 'risky']);
 export type Risk = z.infer<typeof riskSchema>;

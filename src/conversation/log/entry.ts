@@ -4,6 +4,7 @@ import {
   commonFields,
   deliveryModeSchema,
   modeSchema,
+  opaqueSchema,
   riskSchema,
   toolCallSchema,
   usageSchema,
@@ -35,6 +36,7 @@ const fields = {
     risks: z.array(riskSchema.nullable()).optional(),
     tool_call_id: z.string().optional(),
     reasoning: z.string().optional(),
+    opaque: opaqueSchema.optional(),
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),

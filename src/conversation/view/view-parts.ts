@@ -1,3 +1,4 @@
+import type { Opaque } from '../log/entry.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import type { OtherAgentsAs } from '../text/text.ts';
 
@@ -33,6 +34,8 @@ export interface ViewMessage {
   readonly content: string | null;
   /** Of an own message, if the policy includes it. */
   readonly reasoning?: string;
+  /** Of an own message. */
+  readonly opaque?: Opaque;
   readonly tool_calls?: readonly ViewToolCall[];
   readonly tool_call_id?: string;
 }

@@ -133,7 +133,10 @@ export class AgentView {
       type: 'function' as const,
       function: { name: call.function.name, arguments: call.function.arguments },
     }));
-    const thought = this.#policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {};
+    const thought = {
+      ...(this.#policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {}),
+      ...(entry.opaque ? { opaque: entry.opaque } : {}),
+    };
     const message: ViewMessage =
       calls.length > 0
         ? { role: 'assistant', content: entry.content || null, ...thought, tool_calls: calls }

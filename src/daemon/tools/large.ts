@@ -8,11 +8,14 @@ import type { Runtime } from '../runtime.ts';
  *
  * LARGE-1  The file is durable before an entry names it. A text that cannot be stored is cut, and the preview says so.
  * LARGE-2  Only as many texts of an answer become files as necessary, the largest first.
+ * LARGE-4  Opaque fields cannot be cut: if they are too large, the entry has their size instead.
  * LARGE-3  A call whose arguments became a file is refused, never run with a part of them (`hasReplacedArguments`).
  */
 
 /** Bytes of UTF-8. Longer tool results become a file. */
 export const INLINE_BYTES = 51_200;
+/** Of the opaque fields of an answer, as JSON. */
+const OPAQUE_BYTES = 262_144;
 /** Of the broker's payload; the rest is for the other fields and the envelope. */
 const PAYLOAD_SHARE = 0.9;
 /** A preview of a shorter text would save nothing. */
@@ -71,13 +74,21 @@ export function hasReplacedArguments(given: Readonly<Record<string, unknown>>): 
 
 async function keptAnswer(conversation: string, answer: Answer, keeper: OutputContext): Promise<Answer> {
   const room = roomOf(keeper);
-  let kept = answer;
+  let kept = boundedOpaque(answer, room);
   while (sizeOf(kept) > room) {
     const largest = largestText(kept);
     if (largest === null) break;
     kept = largest.replaced(await keepOrCut(conversation, largest.text, keeper));
   }
   return kept;
+}
+
+/** LARGE-4 */
+function boundedOpaque(answer: Answer, room: number): Answer {
+  const { opaque } = answer;
+  const omittedBytes = opaque === undefined ? 0 : sizeOf(opaque);
+  if (opaque === undefined || omittedBytes <= Math.min(OPAQUE_BYTES, room / 2)) return answer;
+  return { ...answer, opaque: { boundTo: opaque.boundTo, omittedBytes } };
 }
 
 interface LargeText {

@@ -4,6 +4,7 @@ import { wellFormed } from '../../kernel/index.ts';
 import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
 import { excerpt, isContent, isRecord, type JsonRecord, parse, partsOf, stringOf, usageOf } from './json.ts';
+import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
 
@@ -106,6 +107,7 @@ class GrowingAnswer {
   readonly #wholeText = new WholeCharacters();
   readonly #wholeReasoning = new WholeCharacters();
   readonly #calls = createToolCallAssembler();
+  readonly #opaque = new OpaqueCollector(MESSAGE_FIELDS);
   #usage: Usage | undefined;
   #model = '';
   #finishReason = '';
@@ -169,6 +171,7 @@ class GrowingAnswer {
       const [code, message] = broken;
       return { kind: 'broken', fault: { code, message, retryable: true } };
     }
+    const opaque = this.#opaque.fields();
     const answer: ModelAnswer = {
       content: this.#text === '' ? null : this.#text,
       ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
@@ -176,6 +179,7 @@ class GrowingAnswer {
       ...(this.#usage === undefined ? {} : { usage: this.#usage }),
       ...(this.#model === '' ? {} : { model: this.#model }),
       ...this.#finishReasonField(),
+      ...(opaque === undefined ? {} : { opaque }),
     };
     return { kind: 'whole', answer };
   }
@@ -233,8 +237,12 @@ class GrowingAnswer {
   }
 
   #takeChoice(choice: JsonRecord): ModelDelta[] {
-    if (isRecord(choice.delta)) return this.#takeMessage(choice.delta);
+    if (isRecord(choice.delta)) {
+      this.#opaque.push(choice.delta, true);
+      return this.#takeMessage(choice.delta);
+    }
     if (!isRecord(choice.message)) return [];
+    this.#opaque.push(choice.message, false);
     // A complete message. In the last chunk of a stream it repeats the deltas.
     if (this.#text === '' && this.#reasoning === '') return this.#takeMessage(choice.message);
     return this.#takeCalls(choice.message);

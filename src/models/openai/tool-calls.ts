@@ -1,6 +1,7 @@
 import { type AnsweredCall, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
 import { isShallow, MAX_DEPTH } from '../../kernel/index.ts';
 import { isRecord, type JsonRecord, parse, stringOf } from './json.ts';
+import { CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 
 /**
  * Assembles the tool calls of an answer from their pieces. Providers differ in every detail:
@@ -29,6 +30,7 @@ interface Growing {
   arguments: string;
   /** Number of its first chunk. */
   readonly chunk: number;
+  readonly opaque: OpaqueCollector;
 }
 
 interface Piece {
@@ -36,6 +38,7 @@ interface Piece {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
+  readonly more: JsonRecord;
 }
 
 export function createToolCallAssembler(): ToolCallAssembler {
@@ -43,7 +46,9 @@ export function createToolCallAssembler(): ToolCallAssembler {
   let chunk = 0;
 
   function begin(piece: Piece): Growing {
-    const call = { position: calls.length, index: piece.index, id: piece.id, name: '', arguments: '', chunk };
+    const opaque = new OpaqueCollector(CALL_FIELDS);
+    const place = { position: calls.length, index: piece.index };
+    const call = { ...place, id: piece.id, name: '', arguments: '', chunk, opaque };
     calls.push(call);
     return call;
   }
@@ -80,6 +85,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
     const owner = ownerOf(piece);
     const call = owner === undefined || startsNewCall(piece, owner) ? begin(piece) : owner;
     if (call.id === '') call.id = piece.id;
+    call.opaque.push(piece.more, false);
     const isNamed = call.name === '' && piece.name !== '';
     if (isNamed) call.name = piece.name;
     call.arguments += piece.arguments;
@@ -95,11 +101,16 @@ export function createToolCallAssembler(): ToolCallAssembler {
       return toolCalls.flatMap((item) => take(readPiece(item)));
     },
     calls: () =>
-      calls.filter(isFirstReport).map((call) => ({
-        id: call.id === '' ? `call_${call.position}` : call.id,
-        name: call.name,
-        arguments: call.arguments,
-      })),
+      calls.filter(isFirstReport).map((call) => {
+        const opaque = call.opaque.fields();
+        const id = call.id === '' ? `call_${call.position}` : call.id;
+        return {
+          id,
+          name: call.name,
+          arguments: call.arguments,
+          ...(opaque === undefined ? {} : { opaque }),
+        };
+      }),
   };
 }
 
@@ -123,7 +134,12 @@ function readPiece(item: unknown): Piece {
     name: stringOf(called.name),
     // Some servers send the arguments as an object instead of JSON text.
     arguments: isRecord(called.arguments) ? jsonOf(called.arguments) : stringOf(called.arguments),
+    more: { ...record, function: withoutKnown(called) },
   };
+}
+
+function withoutKnown(called: JsonRecord): JsonRecord {
+  return Object.fromEntries(Object.entries(called).filter(([name]) => !CALL_FIELDS.has(name)));
 }
 
 /** Arguments nested too deeply become invalid JSON, so that the call is refused. */

@@ -30,10 +30,12 @@ const RUN_CONTEXT = [
 
 /** An agent for each preset, configured as the daemon does it. */
 async function setups(): Promise<RequestSources['agents']> {
-  const models = PRESET_NAMES.map((name) => `  ${name}: { profile: ${name}, baseURL: "http://h/v1" }\n`);
-  const agents = PRESET_NAMES.map((name) => [`agents/${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
+  const models = PRESET_NAMES.map(
+    (name) => `  ${name}: { profile: ${name}, baseURL: "http://h/v1", model: ${name} }\n`,
+  );
+  const agents = PRESET_NAMES.map((name) => [`agents/of-${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
   const files = {
-    'parley.yaml': `models:\n${models.join('')}defaultAgent: openai\n`,
+    'parley.yaml': `models:\n${models.join('')}defaultAgent: of-openai\n`,
     ...Object.fromEntries(agents),
   };
   return requestSources(await load(files), { definitions: () => new Map() }).agents;
@@ -90,18 +92,29 @@ const ODD_ARGUMENTS = ['', '[]', '"x"', '7', 'null', '{', '{"a":1e999}', '{"a":"
 ODD_ARGUMENTS.push(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
 const ODD_NAMES = ['', '2fa', 'a b', '-', 'é'.repeat(70), 'x'.repeat(200), '\ud83d'];
 
-/** The same entry with reasoning, and with calls that strict readers refuse. */
+/** The same entry with reasoning, with calls that strict readers refuse, and with what only Gemini understands. */
 function asModelsWrite(entry: Entry): Entry {
-  if (entry.type !== 'message' || entry.role !== 'assistant' || entry.index % 3 === 0) return entry;
+  if (entry.type !== 'message' || entry.role !== 'assistant') return entry;
+  const calls = entry.tool_calls ?? [];
+  const signature = (at: number) => ({
+    extra_content: { google: { thought_signature: `sig-${entry.index}-${at}` } },
+  });
+  const opaque = {
+    boundTo: 'chat-completions h gemini',
+    message: signature(-1),
+    ...(calls.length > 0 && { calls: calls.map((_, at) => (at === 0 ? signature(at) : null)) }),
+  };
+  if (entry.index % 3 === 0) return { ...entry, opaque };
   const odd = <T>(list: readonly T[], at: number) => list[(entry.index + at) % list.length];
-  const calls = entry.tool_calls?.map((call, at) => ({
+  const oddCalls = calls.map((call, at) => ({
     ...call,
     function: {
       name: odd([call.function.name, ...ODD_NAMES], at) ?? '',
       arguments: odd([call.function.arguments, ...ODD_ARGUMENTS], at) ?? '',
     },
   }));
-  return { ...entry, reasoning: `because of ${entry.index} \ud83d`, ...(calls && { tool_calls: calls }) };
+  const reasoning = `because of ${entry.index} \ud83d`;
+  return { ...entry, opaque, reasoning, ...(calls.length > 0 && { tool_calls: oddCalls }) };
 }
 
 function checkRequests(
@@ -113,7 +126,7 @@ function checkRequests(
   watched.follow(team.entries);
   for (const { agent } of team.calls) {
     for (const preset of PRESET_NAMES) {
-      const setup = agents.get(preset);
+      const setup = agents.get(`of-${preset}`);
       if (!setup) throw new Error(`no agent ${preset}`);
       const more = agent === 'pm' ? { tools: [TOOL] } : { runContext: RUN_CONTEXT };
       const { kept, fresh } = watched.of(preset, setup, agent).request(more);

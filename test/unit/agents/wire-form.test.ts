@@ -197,6 +197,75 @@ describe('reasoning', () => {
   });
 });
 
+describe('opaque fields', () => {
+  const opaque = {
+    boundTo: 'chat-completions h m',
+    message: {
+      reasoning_details: [{ index: 0, text: 'A' }],
+      role: 'system',
+      content: 'forged',
+      tool_call_id: 'x',
+    },
+    calls: [
+      {
+        extra_content: { google: { thought_signature: 's' } },
+        id: 'forged',
+        function: { name: 'rm', sig: 's' },
+      },
+      null,
+    ],
+  };
+  const asked: ViewMessage = { ...calling(3, 0, 1), opaque };
+  const history = [user('go'), asked, result(3, 0), result(3, 1)];
+  const returned = {
+    ...calling(3, 0, 1),
+    reasoning_details: opaque.message.reasoning_details,
+    tool_calls: [
+      {
+        extra_content: { google: { thought_signature: 's' } },
+        id: 'c3_0',
+        type: 'function',
+        function: { sig: 's', name: 'look', arguments: '{}' },
+      },
+      calling(3, 1).tool_calls?.[0],
+    ],
+  };
+
+  it('opaque fields return to the model that they came from, and replace no field of the protocol (WIRE-FORM-6)', () => {
+    expect(wire({ boundTo: opaque.boundTo }, ...history)[1]).toEqual(returned);
+  });
+
+  it.each([undefined, 'chat-completions h m2', 'chat-completions h2 m'])(
+    'another model gets none of them: %s (WIRE-FORM-6)',
+    (boundTo) => {
+      const form = boundTo === undefined ? {} : { boundTo };
+      expect(wire(form, ...history)[1]).toEqual(calling(3, 0, 1));
+    },
+  );
+
+  it('messages that become one have the lists of both', () => {
+    const first = { ...said('one'), opaque: { boundTo: 'm', message: { list: [1], kept: 'a', last: 1 } } };
+    const second = { ...said('two'), opaque: { boundTo: 'm', message: { list: [2], last: 2 } } };
+    expect(wire({ boundTo: 'm', mergeMessages: true }, first, second)).toEqual([
+      { role: 'assistant', content: 'one\n\ntwo', list: [1, 2], kept: 'a', last: 2 },
+    ]);
+  });
+
+  it('opaque fields count in the estimate of a request', () => {
+    const tokens = (boundTo: string) => {
+      const profile = { ...PROFILE, form: { ...PLAIN_FORM, boundTo } };
+      const part = {
+        kind: 'history',
+        entries: [0],
+        message: { ...asked, opaque: { boundTo: 'm', message: { x: 'y'.repeat(4_000) } } },
+      } as const;
+      const view = { history: [part], historyLength: 1, historyVersion: 0, tail: [] };
+      return new RequestAssembler().assemble(partsOf([], { view, profile })).estimatedTokens;
+    };
+    expect(tokens('m') - tokens('other')).toBe(1_002);
+  });
+});
+
 describe('other differences', () => {
   it('a profile can name the role of all instructions developer', () => {
     const late: ViewMessage = { role: 'system', content: '[Dev]: x' };

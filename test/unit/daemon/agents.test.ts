@@ -35,6 +35,7 @@ describe('a request of a configured model', () => {
       sendReasoning: 'with-calls',
       emptyAnswers: 'left-out',
       callIds: 'nine',
+      boundTo: 'chat-completions h m',
     });
     expect(profile).toMatchObject({ strictTools: true, toolFields: {} });
     expect(viewPolicy).toMatchObject({ otherAgentsAs: 'system', includeReasoning: true });

@@ -46,6 +46,22 @@ describe('an answer of a model', () => {
     expect((await file(id)) === content).toBe(true);
   });
 
+  it('opaque fields that are too large for an entry are left out, and the entry has their size (LARGE-4)', async () => {
+    const { report } = setUp();
+    const answerWith = (length: number) => ({
+      content: 'Hi.',
+      toolCalls: [],
+      opaque: { boundTo: 'm', message: { signature: 'x'.repeat(length) } },
+    });
+    const fits = answerWith(200_000);
+    expect(await report(fits)).toBe(fits);
+    const large = answerWith(300_000);
+    expect(await report(large)).toEqual({
+      ...large,
+      opaque: { boundTo: 'm', omittedBytes: sizeOf(large.opaque) },
+    });
+  });
+
   it('only the largest text of a large answer becomes a file', async () => {
     const { report } = setUp();
     const small = called('fs_read', '{"path":"@project/a"}');

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
+import { OPAQUE_ANSWERS } from '../../support/provider-rules.ts';
 import { answerOf, bytesOf, call, calls, DONE, faultOf, read } from './reading.ts';
 
 const RICH = bytesOf(
@@ -376,5 +377,63 @@ describe('content of a wrong type', () => {
 
   it.each(['null', '7', '[]'])('the chunk %s is reported as not being an object', (data) => {
     expect(faultOf(event(data)).message).toBe(`The provider sent a chunk that is not a JSON object: ${data}`);
+  });
+});
+
+describe('fields that the protocol does not name', () => {
+  it.each(Object.entries(OPAQUE_ANSWERS))(
+    'the answer of %s keeps them, wherever its stream is split (OPAQUE-FIELDS-1)',
+    (_, form) => {
+      const bytes = bytesOf(...form.deltas.map((delta) => chunk(delta)), chunk({}, 'tool_calls'), DONE);
+      for (let cut = 0; cut <= bytes.length; cut += 7) {
+        const { result } = read(bytes, [cut]);
+        if (result.kind !== 'whole') throw new Error('expected an answer');
+        expect(result.answer.opaque).toEqual(form.message);
+        expect(result.answer.toolCalls.map(({ opaque }) => opaque)).toEqual([form.call]);
+      }
+    },
+  );
+
+  it.each(Object.entries(OPAQUE_ANSWERS))('the answer of %s keeps them if it is not streamed', (_, form) => {
+    const tool_calls = [
+      { id: 'x1', type: 'function', function: { name: 'a', arguments: '{}' }, ...form.call },
+    ];
+    const message = {
+      role: 'assistant',
+      content: null,
+      refusal: null,
+      annotations: [],
+      ...form.message,
+      tool_calls,
+    };
+    const answer = answerOf(
+      JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }),
+    );
+    expect([answer.opaque, answer.toolCalls[0]?.opaque]).toEqual([form.message, form.call]);
+  });
+
+  it('a field that not every reader could read again is left out, and so is an empty one (OPAQUE-FIELDS-2)', () => {
+    const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+    const fields = `"deep":${deep},"half":"\\ud83d","big":1e999,"none":null,"empty":[],"off":false,"kept":{"a":"\\\\ud83d 😀"}`;
+    const answer = answerOf(
+      event(`{"choices":[{"index":0,"delta":{"content":"Hi","__proto__":{"x":1},${fields}}}]}`),
+      DONE,
+    );
+    expect(answer.opaque).toEqual(JSON.parse('{"__proto__":{"x":1},"kept":{"a":"\\\\ud83d 😀"}}'));
+  });
+
+  it('many pieces are joined in linear time', () => {
+    const began = performance.now();
+    const items = Array.from({ length: 50_000 }, (_, index) =>
+      chunk({ reasoning_details: [{ index, text: 'a' }] }),
+    );
+    expect(answerOf(...items, chunk({ content: 'Hi' }, 'stop')).opaque?.reasoning_details).toHaveLength(
+      50_000,
+    );
+    const keys = Array.from({ length: 50_000 }, (_, at) =>
+      chunk({ extra_content: { a: { [`k${at}`]: 1 } } }),
+    );
+    expect(answerOf(...keys, chunk({ content: 'Hi' }, 'stop')).opaque).toBeDefined();
+    expect(performance.now() - began).toBeLessThan(10_000);
   });
 });
