@@ -4,8 +4,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launcher, strangersEnvironment } from '../support/cli.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
+import { linkPackage } from '../support/project.ts';
 
 /**
  * The README, an example and the tutorial, as a reader follows them: files are created, commands are run in order,
@@ -106,7 +107,7 @@ async function follow(block: Block, shown: string | undefined): Promise<void> {
   if (shown !== undefined && /^(cat|parley show) /.test(command))
     for (const end = Date.now() + PATIENCE_MS; !pattern(shown).test(printed) && Date.now() < end; )
       printed = await run(command);
-  approval = /^([0-9A-Z]{26}) {2}/m.exec(printed)?.[1] ?? approval;
+  approval = /^(\S+) {2}\S+ {2}.*wants to call/m.exec(printed)?.[1] ?? approval;
   if (shown !== undefined) expect(printed).toMatch(pattern(shown));
 }
 
@@ -126,10 +127,21 @@ async function followAll(blocks: readonly Block[], folder: string): Promise<void
   }
 }
 
+async function emptyFolder(path: string): Promise<string> {
+  await mkdir(path, { recursive: true });
+  return path;
+}
+
 describe('a reader who follows a page', { timeout: 300_000 }, () => {
-  it('the README shows the first conversation with the shipped team as it is', async () => {
-    setUp = IN_CHECKOUT;
-    await start('daemon', 'parley up');
+  it('the README shows the first conversation of a project of parley init as it is', async () => {
+    const project = join(home, 'my-team');
+    expect(await runCli(['init'], { workingDirectory: await emptyFolder(project) })).toMatchObject({
+      code: 0,
+    });
+    await linkPackage(project, dirname(dirname(launcher)));
+    setUp = 'cd ~/my-team\nparley() { node_modules/.bin/parley "$@"; }'; // npm takes half a second for each command
+    const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
+    await start('daemon', scripts.start);
     expect(readme.filter(({ language }) => language === 'sh')).toHaveLength(2);
     await followAll(readme, home);
   });
@@ -147,11 +159,13 @@ describe('a reader who follows a page', { timeout: 300_000 }, () => {
   });
 
   it.runIf(hasPython)('the tutorial builds its team from the first command to the last', async () => {
-    const [first] = tutorial;
-    setUp = first?.text ?? ''; // The page says that each terminal needs these lines.
+    const [first, second, ...rest] = tutorial;
+    expect(first?.text).toContain('npm install parleyd');
+    setUp = second?.text ?? ''; // The page says that each terminal needs these lines.
     expect(setUp).toContain('parley() {');
-    const folder = join(home, 'first-team');
-    await followAll(tutorial, folder);
+    const folder = await emptyFolder(join(home, 'first-team'));
+    await linkPackage(folder, dirname(dirname(launcher)));
+    await followAll(rest, folder);
     expect(tutorial.filter(({ language }) => language === 'sh').length).toBeGreaterThan(10);
     expect(approval).not.toBe('');
     expect(await readFile(join(folder, 'notes.md'), 'utf8')).toContain('sorted by the date');

@@ -21,6 +21,7 @@ import { resolveParameters } from './parameters.ts';
  *
  * MODELS-1 Without models and OPENAI_API_KEY, the offline scripted model is used, with a notice.
  * MODELS-2 OPENAI_API_KEY is sent only to the endpoint of the environment, never to one of the configuration.
+ * MODELS-3 A model with a script and without a provider is scripted as long as the key for OpenAI's endpoint is missing.
  */
 
 const OPENAI_URL = 'https://api.openai.com/v1';
@@ -46,8 +47,8 @@ export async function resolveModels(
 ): Promise<Record<string, ModelConfig>> {
   const models: [string, ModelConfig][] = [];
   for (const [name, model] of Object.entries(configuredModels(input) ?? modelsFromEnvironment(input))) {
-    const config =
-      model.provider === 'scripted' ? scripted(name, model, input) : openai(name, model, input, problems);
+    const isScripted = model.provider === 'scripted' || waitsForKey(name, model, input);
+    const config = isScripted ? scripted(name, model, input) : openai(name, model, input, problems);
     await checkScript(config, name, input, problems);
     checkPrice(config, name, input, problems);
     models.push([name, config]);
@@ -66,6 +67,17 @@ function modelsFromEnvironment({ env, notices }: ModelsInput): Record<string, Mo
       'set OPENAI_API_KEY, or name an endpoint under models in parley.yaml',
   ); // MODELS-1
   return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
+}
+
+/** MODELS-3 */
+function waitsForKey(name: string, model: ModelFile, { env, notices }: ModelsInput): boolean {
+  const hasKey =
+    model.apiKey ?? model.baseURL ?? variable(env, 'OPENAI_API_KEY') ?? variable(env, 'OPENAI_BASE_URL');
+  if (model.provider !== undefined || model.script === undefined || hasKey !== undefined) return false;
+  notices.push(
+    `OPENAI_API_KEY is not set: the model ${name} answers from the script ${model.script}; set the key in the environment or in .env`,
+  );
+  return true;
 }
 
 function common(model: ModelFile, name: string, baseURL: string | null) {
@@ -92,7 +104,11 @@ function sessionOf({ header, field }: NonNullable<ModelFile['session']> = {}): S
 
 function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConfig {
   const script = model.script === undefined ? null : resolve(input.directory, model.script);
-  return { provider: 'scripted', script, ...common(model, name === DEFAULT_NAME ? 'scripted' : name, null) };
+  return {
+    provider: 'scripted',
+    script,
+    ...common({ ...model, model: undefined }, name === DEFAULT_NAME ? 'scripted' : name, null),
+  };
 }
 
 function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {

@@ -120,8 +120,10 @@ export const modelFileSchema = z
   .strictObject({
     provider: z
       .enum(['openai', 'scripted'])
-      .default('openai')
-      .describe('openai: any endpoint with that protocol. scripted: offline and deterministic'),
+      .optional()
+      .describe(
+        "openai: any endpoint with that protocol. scripted: offline and deterministic (default: openai; with a script and without a key for OpenAI's endpoint, scripted)",
+      ),
     baseURL: z
       .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
       .refine(
@@ -148,7 +150,7 @@ export const modelFileSchema = z
       .string()
       .min(1)
       .optional()
-      .describe('scripted only: a YAML file of rules, relative to this folder (default: the built-in team)'),
+      .describe('A YAML file of rules for scripted, relative to this folder (default: the built-in team)'),
     contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe('Context window of the model, in tokens'),
     maxOutputTokens: count
       .optional()
@@ -177,10 +179,12 @@ export const modelFileSchema = z
     session: session.optional(),
   })
   .superRefine((model, context) => {
-    const other = model.provider === 'openai' ? 'scripted' : 'openai';
-    for (const key of KEYS_OF_PROVIDER[other]) {
+    const other = model.provider === 'scripted' ? 'openai' : 'scripted';
+    // MODELS-3: a script is for the time without a key.
+    const isOpen = model.provider === undefined && model.baseURL === undefined && model.apiKey === undefined;
+    for (const key of isOpen ? [] : KEYS_OF_PROVIDER[other]) {
       if (model[key] === undefined) continue;
-      const message = `nothing: provider ${model.provider} has no ${key} (${other} has)`;
+      const message = `nothing: provider ${model.provider ?? 'openai'} has no ${key} (${other} has)`;
       context.addIssue({ code: 'custom', path: [key], message });
     }
     for (const path of model.session ? sessionClashes(model, model.session) : []) {

@@ -4,7 +4,7 @@ import { count } from './count.mjs';
 
 const data = process.env.PARLEY_DATA ?? 'data'; // the data directory of the daemon
 const address = await readConnectionFile(data);
-if (!address) throw new Error(`no daemon runs on ${data}: start it with \`npm run up\``);
+if (!address) throw new Error(`no daemon runs on ${data}: start it with \`npm start\``);
 
 const client = await connect(address);
 const agent = await client.agent('counter', async (turn) => count(turn.messages.at(-1)?.content ?? ''));

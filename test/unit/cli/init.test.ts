@@ -65,13 +65,18 @@ describe('init', () => {
     expect(dependencies).toEqual({ parleyd: `file:${CHECKOUT}` });
   });
 
-  it('INIT-1: init keeps the package.json that npm wrote, and says how to install the package', async () => {
-    const directory = await folder({ 'package.json': '{"name":"mine"}' });
+  it('INIT-1: init keeps what npm wrote into package.json, and adds the scripts and the dependency that it lacks', async () => {
+    const mine = { name: 'mine', scripts: { test: 'mine' } };
+    const directory = await folder({ 'package.json': JSON.stringify(mine), 'parleyd-0.1.0.tgz': '' });
     await mkdir(join(directory, 'node_modules'));
     const ran = await init(directory);
     expect(ran.code).toBe(0);
-    expect(ran.out).toContain(`npm install ${CHECKOUT}\n`);
-    expect(await readFile(join(directory, 'package.json'), 'utf8')).toBe('{"name":"mine"}');
+    expect(ran.out).toContain('  npm install\n  npm start\n');
+    expect(JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'))).toEqual({
+      name: 'mine',
+      scripts: { start: 'parley up', parley: 'parley', test: 'mine' },
+      dependencies: { parleyd: `file:${CHECKOUT}` },
+    });
     expect((await init(directory)).code).toBe(2);
   });
 

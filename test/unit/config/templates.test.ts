@@ -1,4 +1,4 @@
-import { cp, readFile, writeFile } from 'node:fs/promises';
+import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -8,16 +8,15 @@ import { folderOf } from './folder.ts';
 const TEMPLATES = fileURLToPath(new URL('../../../templates', import.meta.url));
 
 it.each(['team', 'single', 'workflow', 'support'])(
-  'the template %s uses a real model after the edit that its parley.yaml describes, with the key in .env',
+  'the template %s answers from its script without a key, and from a real model with one in .env',
   async (template) => {
-    const workingDirectory = await folderOf({ '.env': 'OPENAI_API_KEY=sk-from-file' });
+    const workingDirectory = await folderOf({ 'README.md': '' });
     await cp(join(TEMPLATES, template), workingDirectory, { recursive: true });
-    const file = join(workingDirectory, 'config/parley.yaml');
-    const text = await readFile(file, 'utf8');
-    const edited = text
-      .replace(/^ {2}default: .*scripted.*\n/m, '')
-      .replace(/^ {2}# default: /m, '  default: ');
-    await writeFile(file, edited);
+    const offline = await loadConfig({ env: {}, workingDirectory });
+    const script = join(workingDirectory, 'config/script.yaml');
+    expect(offline.models.default).toMatchObject({ provider: 'scripted', model: 'scripted', script });
+    expect(offline.notices).toEqual([expect.stringContaining('OPENAI_API_KEY is not set')]);
+    await writeFile(join(workingDirectory, '.env'), 'OPENAI_API_KEY=sk-from-file');
     const { models, notices, environmentFiles } = await loadConfig({ env: {}, workingDirectory });
     expect(models.default).toMatchObject({ provider: 'openai', model: 'gpt-5-mini' });
     expect(environmentFiles).toMatchObject([{ names: ['OPENAI_API_KEY'] }]);

@@ -12,7 +12,8 @@ import { plural } from '../../render/text.ts';
 /**
  * Writes a project that runs offline: the files of `templates/common`, then those of one template.
  *
- * INIT-1 No existing file is changed. A folder with files that do not belong to a new project is refused.
+ * INIT-1 No existing file is changed, but a `package.json` gets the scripts and the dependency that it lacks. A folder with files that do not
+ *        belong to a new project is refused.
  */
 
 const TEMPLATES = ['team', 'single', 'workflow', 'support'] as const;
@@ -80,7 +81,8 @@ async function createProject(directory: string, template: Template): Promise<Pro
   }
   const files: string[] = [];
   for (const part of ['common', template]) files.push(...(await copyTemplate(part, directory)));
-  if (!existsSync(join(directory, 'package.json'))) files.push(await writePackage(directory));
+  if (existsSync(join(directory, 'package.json'))) await completePackage(join(directory, 'package.json'));
+  else files.push(await writePackage(directory));
   return { directory, template, files: files.sort() };
 }
 
@@ -90,7 +92,7 @@ async function foreignNames(directory: string): Promise<string[]> {
     if (error.code === 'ENOENT') return [];
     throw new ParleyError('USAGE', `${directory} is not a folder that can be read: ${error.message}`);
   });
-  return names.filter((name) => !MAY_EXIST.includes(name));
+  return names.filter((name) => !MAY_EXIST.includes(name) && !/^parleyd-.*\.tgz$/.test(name));
 }
 
 /** npm leaves a file named `.gitignore` out of a package, so the template's is `_gitignore`. */
@@ -109,10 +111,27 @@ async function copyTemplate(name: string, directory: string): Promise<string[]> 
   return files;
 }
 
+const projectPackage = async () =>
+  JSON.parse(await readFile(join(PACKAGE, 'templates/common/package.json'), 'utf8'));
+
+/** In a project, this version or a newer compatible one. */
+const DEPENDENCY = { parleyd: IS_CHECKOUT ? `file:${PACKAGE}` : `^${VERSION}` };
+
+/** That of a folder in which npm was used before. An invalid one is left to npm, which reports it. */
+async function completePackage(file: string): Promise<void> {
+  const found = await readFile(file, 'utf8')
+    .then(JSON.parse)
+    .catch(() => null);
+  if (typeof found !== 'object' || found === null) return;
+  const { scripts } = await projectPackage();
+  const dependencies = { ...DEPENDENCY, ...found.dependencies };
+  const text = { ...found, scripts: { ...scripts, ...found.scripts }, dependencies };
+  await writeFile(file, `${JSON.stringify(text, null, 2)}\n`);
+}
+
 async function writePackage(directory: string): Promise<string> {
-  const own = JSON.parse(await readFile(join(PACKAGE, 'templates/common/package.json'), 'utf8'));
-  const parleyd = IS_CHECKOUT ? `file:${PACKAGE}` : `^${VERSION}`;
-  const text = { ...own, name: packageName(basename(directory)), dependencies: { parleyd } };
+  const own = await projectPackage();
+  const text = { ...own, name: packageName(basename(directory)), dependencies: DEPENDENCY };
   await writeFile(join(directory, 'package.json'), `${JSON.stringify(text, null, 2)}\n`, { flag: 'wx' });
   return 'package.json';
 }
@@ -127,13 +146,13 @@ const ABOUT_BUILD =
   'The first command builds the checkout of Parley that the project uses, for its programs and tests. Run it again after a change of the source.';
 
 function renderProject({ directory, template, files }: Project, workingDirectory: string): string {
-  const own = files.includes('package.json');
-  const parley = own ? 'npm run --silent parley --' : 'npx parleyd';
+  const parley = 'npm run --silent parley --';
+  const isInstalled = existsSync(join(directory, 'node_modules', 'parleyd'));
   const steps = [
     ...(IS_CHECKOUT ? [BUILD] : []),
     ...(directory === workingDirectory ? [] : [`cd ${quoted(relative(workingDirectory, directory))}`]),
-    own ? 'npm install' : `npm install ${IS_CHECKOUT ? quoted(PACKAGE) : 'parleyd'}`,
-    `${parley} up`,
+    ...(isInstalled ? [] : ['npm install']),
+    'npm start',
   ];
   return [
     `${plural(files.length, 'file')} written to ${directory} (template ${template}). Next:`,
@@ -145,6 +164,6 @@ function renderProject({ directory, template, files }: Project, workingDirectory
     '',
     `  ${parley} chat`,
     '',
-    'No model is needed: answers come from config/script.yaml. README.md explains the files.',
+    'No key is needed: without one, answers come from config/script.yaml. README.md explains the files.',
   ].join('\n');
 }
