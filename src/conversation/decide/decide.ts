@@ -1,5 +1,3 @@
-import type { Refusal } from '../../kernel/index.ts';
-import { refusalOfAgentName } from '../state/people.ts';
 import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
 import { claim } from './claims.ts';
@@ -31,7 +29,7 @@ export interface Decided {
 }
 
 function apply(builder: DecisionBuilder, command: Command): Reply {
-  const refused = refusalOfPartialCopy(builder.state, command) ?? refusalOfSender(builder, command);
+  const refused = refusalOfPartialCopy(builder.state, command);
   if (refused) return { kind: 'refused', refusal: refused };
   switch (command.type) {
     case 'post':
@@ -77,12 +75,6 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
     case 'expire-approval':
       return report(expireApproval(builder, command.approvalId));
   }
-}
-
-/** PERSON-3, for commands: the daemon has checked the name against the configured agents. */
-function refusalOfSender({ roster, context }: DecisionBuilder, command: Command): Refusal | null {
-  if (roster === context.roster || !('by' in command) || command.by.kind !== 'person') return null;
-  return refusalOfAgentName(command.by, roster);
 }
 
 function report(applied: boolean): Reply {

@@ -4,7 +4,7 @@ import { accountsOf, hiredBy, isReplaced } from '../state/hired.ts';
 import { publisherOf } from '../state/people.ts';
 import { nameFromSlug } from '../state/roster.ts';
 import { usedFor } from '../state/state.ts';
-import { looksLike, plainName } from '../text/look-alikes.ts';
+import { hiredName, looksLike, plainName } from '../text/look-alikes.ts';
 import { firstCodePoints } from '../text/text.ts';
 import { isConversationTool, type ToolArguments } from '../tools/conversation-tools.ts';
 import { listsTool, TOOL_NAME_OR_PATTERN } from '../tools/tool-patterns.ts';
@@ -60,7 +60,7 @@ export function addHired(
     type: 'agent-hired',
     author,
     agent: slug,
-    name,
+    name: hiredName(name),
     description: inLine(request.description),
     persona,
     tools: [...new Set(tools)],
@@ -78,7 +78,13 @@ export function isHiredAlready({ state }: DecisionBuilder, request: HireRequest)
   if (!known || known.isDismissed || known.maker !== null) return false;
   const { card, persona, budget } = known;
   const { model = card.model, name = card.name, tools = [] } = request;
-  const asked = [model, name, inLine(request.description), request.persona, request.budget?.tokens];
+  const asked = [
+    model,
+    hiredName(name),
+    inLine(request.description),
+    request.persona,
+    request.budget?.tokens,
+  ];
   return (
     asked.every(
       (value, at) => value === [card.model, card.name, card.description, persona, budget.tokens][at],
@@ -158,7 +164,7 @@ function refusalOfName(builder: DecisionBuilder, slug: string, name: string): Re
       people.add(one);
   }
   const taken = [...agents, ...(roster.takenNames ?? []), ...people, SYSTEM_AUTHOR.id, SYSTEM_AUTHOR.name];
-  for (const wanted of new Set([slug, name])) {
+  for (const wanted of new Set([slug, name, hiredName(name)])) {
     const other = taken.find((one) => looksLike(one, wanted) || looksLike(one, `agent ${wanted}`)); // PERSON-3
     if (other === undefined) continue;
     const isSame = other === wanted;

@@ -1,5 +1,5 @@
 import type { Entry, EntryOf, Mode } from '../log/entry.ts';
-import { looksLike } from '../text/look-alikes.ts';
+import { hiredName, looksLike } from '../text/look-alikes.ts';
 import type { AgentCard } from './roster.ts';
 
 /** Who answers a message that no question awaits, by the state of the conversation (rules: `decide/routing.ts`). Consoles use it too. */
@@ -127,7 +127,8 @@ export function agentNamed(text: string, agents: ReadonlyMap<string, Named>): st
   const named = text.trim().replace(/^@/, '');
   const slug = named.toLowerCase();
   if (agents.has(slug)) return slug;
-  return [...agents.values()].find(({ name }) => looksLike(name, named))?.slug;
+  return [...agents.values()].find(({ name }) => looksLike(name, named) || looksLike(name, hiredName(named)))
+    ?.slug;
 }
 
 type Named = Pick<AgentCard, 'slug' | 'name'>;

@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Author, Entry } from '../log/entry.ts';
-import { type NamesLike, namesOfAgents } from '../text/look-alikes.ts';
+import { namesOfAgents } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
 /**
@@ -8,7 +8,8 @@ import type { Roster } from './roster.ts';
  *
  * PERSON-1  Rights belong to the publisher. A name is a signature and gives none.
  * PERSON-2  Credentials bind a publisher: their owner acts as no other publisher.
- * PERSON-3  Neither the publisher nor the name is that of an agent, or looks like one (L17).
+ * PERSON-3  Neither the publisher nor the name is that of a configured agent, or looks like one (L17). Hired agents have names
+ *           of their own, which end in `(hired)`: hiring takes no name from a person.
  * PERSON-4  Only an approver answers approvals. It releases no call that answers a request of the same publisher unless
  *           the configuration allows that. Each publisher may deny a call that answers its own request.
  * PERSON-5  A name that nothing binds to its publisher is shown with the publisher: `alice as Bob`. The log stores both.
@@ -106,13 +107,15 @@ export function refusalOfAgentName(
   );
 }
 
-const agentNames = new WeakMap<Roster, NamesLike>();
+const agentNames = new WeakMap<Roster, Names>();
 
-function agentNamesOf(roster: Roster): NamesLike {
+type Names = ReturnType<typeof namesOfAgents>;
+
+function agentNamesOf(roster: Roster): Names {
   const known = agentNames.get(roster);
   if (known) return known;
-  const present = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
-  const names = namesOfAgents([...present, ...(roster.takenNames ?? [])]);
+  const configured = [...roster.agents.values()].filter(({ slug }) => !roster.hired?.has(slug));
+  const names = namesOfAgents(configured.flatMap((agent) => [agent.name, agent.slug]));
   agentNames.set(roster, names);
   return names;
 }

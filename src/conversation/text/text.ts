@@ -1,11 +1,12 @@
 import type { Author } from '../log/entry.ts';
-import { INVISIBLE, plainName, shapeOf } from './look-alikes.ts';
+import { plainName, shapeOf } from './look-alikes.ts';
 
 /**
  * Text of views: escaping, attribution, token estimates.
  *
  * TEXT-TEXT-1 No line of an author's content can pass for a marker or an attribution (L17, V16).
  * TEXT-TEXT-2 A name cannot contain anything that would end its attribution early.
+ * TEXT-TEXT-3 No quoted text contains a special token of a chat template: local models read those as the end of a message.
  */
 
 export const AWAY_MARKER = '=== MESSAGES WHILE YOU WERE AWAY ===';
@@ -18,15 +19,59 @@ export const LINE_BREAK = new RegExp(`\\r\\n|[${SEPARATORS}]`, 'u');
 const LINE = new RegExp(`[^${SEPARATORS}]+`, 'g'); // without `v`, which halves the speed
 /** Invisible or blank characters within one line: without line breaks, so that many blank lines take linear time. */
 const BLANK = `[[\\s\\p{Cc}\\p{Cf}\\p{DI}\\u2800]--[${SEPARATORS}]]`;
-/** A word, also with invisible characters inside. */
-const spelled = (word: string) => [...word].join(INVISIBLE);
-/** `=== X`, `[Name]:`, and the headings of the run context. */
-const MARKERS = `(?:${spelled('===')}${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\][${BLANK}\\p{M}]*:|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})\\b|${spelled('STEP')}${BLANK}*${spelled('(from').replace('(', '\\(')}\\b)`;
-const FORGED = new RegExp(`^${BLANK}*${MARKERS}`, 'v');
+/** Between the characters of a marker: what a reader does not see, and marks on them. */
+const UNSEEN = '[\\p{Cf}\\p{DI}\\p{M}]*';
+/** A word in look-alike characters, with anything unseen inside. */
+const spelled = (word: string) => [...shapeOf(word)].map((one) => one.replace('(', '\\(') + UNSEEN).join('');
+const START = `^[${BLANK}\\p{M}]*`;
+/** `=== X` and the headings of the run context, in shapes; attributions are another matter. */
+const HEADING = new RegExp(
+  `${START}(?:${spelled('===')}${BLANK}|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})(?!\\w)|${spelled('STEP')}${BLANK}*${spelled('(from')}(?!\\w))`,
+  'v',
+);
+const BRACKET = new RegExp(`${START}\\[`, 'v');
+const GAP = new RegExp(`[${BLANK}\\p{M}]`, 'v');
 
-/** Puts a backslash before each line that begins like a marker or an attribution, look-alikes included (TEXT-TEXT-1). */
+/** `[Name]:`, also with brackets inside or around the name, or blanks before the colon. */
+function beginsLikeAttribution(shape: string): boolean {
+  const start = BRACKET.exec(shape)?.[0].length;
+  if (start === undefined) return false;
+  let depth = 1;
+  let isClosed = false;
+  let one = '';
+  for (let at = start; at < shape.length; at += one.length) {
+    one = String.fromCodePoint(shape.codePointAt(at) ?? 0);
+    if (one === ':' && isClosed) return true;
+    if (one === ']') {
+      isClosed = true;
+      depth--;
+    } else if (!isClosed || !GAP.test(one)) {
+      if (depth <= 0) return false;
+      isClosed = false;
+      if (one === '[') depth++;
+    }
+  }
+  return false;
+}
+
+/** What templates of chat models read as the beginning or end of a message, wherever it is: `<|im_start|>`, `<｜User｜>`, `<turn|>`. */
+const PIPED_TOKEN = /<(?=[|｜][^\s<>|｜\\]{1,64}[|｜]?>|[^\s<>|｜\\]{1,64}[|｜]>)/g;
+const NAMED_TOKEN =
+  /<(?=<\/?SYS>>|\/?s>|\/?tool_(?:call|response)s?>|(?:start|end)_of_(?:turn|image)>|(?:bos|eos|pad|unk|sop|eop|eoh|eoa|mask)>|(?:BOS|EOS|PAD)_TOKEN>)|\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sMASK)\])/g;
+
+/** Puts a backslash into each special token of a chat template (TEXT-TEXT-3). */
+function escapeTokens(text: string): string {
+  const isTag = text.includes('<');
+  const named = isTag || text.includes('[') ? text.replace(NAMED_TOKEN, '$&\\') : text;
+  return isTag && /[|｜]/.test(text) ? named.replace(PIPED_TOKEN, '$&\\') : named;
+}
+
+/**
+ * Puts a backslash before each line that begins like a marker or an attribution, look-alikes included, and into special tokens
+ * (TEXT-TEXT-1, TEXT-TEXT-3).
+ */
 export function escapeMarkers(text: string): string {
-  return escapeLines(text, FORGED);
+  return escapeTokens(escapeLines(text, (shape) => HEADING.test(shape) || beginsLikeAttribution(shape)));
 }
 
 /** Each line begins with `> `, so that no line can pass for one outside the quotation. */
@@ -36,28 +81,45 @@ export function quotedLines(text: string): string[] {
 
 /** `--- entry …`, `--- entries …`, `--- recall …`: lines that only `recall` itself writes. */
 const RECALL_LINE = new RegExp(
-  `^${BLANK}*${spelled('---')}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
+  `${START}${spelled('---')}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
   'iv',
 );
 
 /** Puts a backslash before each line that begins like one of `recall` itself (TEXT-TEXT-1). */
 export function escapeRecalled(text: string): string {
-  return escapeLines(text, RECALL_LINE);
+  return escapeLines(text, (shape) => RECALL_LINE.test(shape));
 }
 
-/**
- * How `MARKERS` and `RECALL_LINE` begin. A line that begins otherwise is no forged one: `shapeOf` maps no ASCII character to
- * another, also not with combining characters. Most lines end here, without a normalized copy.
- */
+/** The first character that is seen, if a marker may begin with it. Most lines end here, without a normalized copy. */
 const MAY_BE_FORGED = new RegExp(
-  `^${BLANK}*(?:[=\\[\\-]|[RNS]${INVISIBLE}(?:[UOT]|\\P{ASCII})|\\P{ASCII})`,
+  `${START}(?:[=\\-](?:[=\\-]|\\P{ASCII})|\\[|([RNS])(?:[UO0T]|\\P{ASCII})|(\\P{ASCII}))`,
   'v',
 );
+/** The same for lines whose first two characters are in ASCII, without a regular expression. */
+const PLAIN_STARTS: readonly boolean[] = Array.from(
+  { length: 0x7f },
+  (_, code) => code > 0x20 && !'=[-RNS'.includes(String.fromCharCode(code)),
+);
+const beginnings = new Map<string, boolean>();
 
-function escapeLines(text: string, forged: RegExp): string {
+/** Whether the shape of a character is, or begins with, that of the beginning of a marker. */
+function mayBegin(character: string): boolean {
+  const known = beginnings.get(character);
+  if (known !== undefined) return known;
+  const may = /^[\p{M}]*(?:$|[=[\-RNS])/u.test(shapeOf(character));
+  beginnings.set(character, may);
+  return may;
+}
+
+const isAscii = (text: string) => /^[ -~]*$/.test(text);
+
+function escapeLines(text: string, isForged: (shape: string) => boolean): string {
   return text.replace(LINE, (line) => {
-    const isForged = MAY_BE_FORGED.test(line) && (forged.test(line) || forged.test(shapeOf(line)));
-    return isForged ? `\\${line}` : line;
+    const found = PLAIN_STARTS[line.charCodeAt(0)] ? null : MAY_BE_FORGED.exec(line);
+    if (!found) return line;
+    const [, letter, other] = found;
+    if (other !== undefined && !mayBegin(other)) return line;
+    return isForged(letter === undefined && isAscii(line) ? line : shapeOf(line)) ? `\\${line}` : line;
   });
 }
 
@@ -66,7 +128,7 @@ export type OtherAgentsAs = 'system' | 'user';
 
 /** `[Name]: ` (TEXT-TEXT-2); with `otherAgentsAs: user` an agent has `[agent Name]: `, which no person can have. */
 export function attribution(author: Author, otherAgentsAs: OtherAgentsAs): string {
-  const name = plainName(author.name) || plainName(author.id) || 'unnamed';
+  const name = escapeTokens(plainName(author.name) || plainName(author.id) || 'unnamed');
   return author.kind === 'agent' && otherAgentsAs === 'user' ? `[agent ${name}]: ` : `[${name}]: `;
 }
 

@@ -45,7 +45,7 @@ describe('an agent that hires', () => {
     const result = hires(team, { tools: ['look'], budget: { tokens: 100 }, description: 'looks\n  around' });
     expect(result).toBe('scout is part of this conversation now.');
     expect(team.last('agent-hired')).toMatchObject({
-      ...{ agent: 'scout', name: 'Scout', description: 'looks around', persona: 'Look around.' },
+      ...{ agent: 'scout', name: 'Scout (hired)', description: 'looks around', persona: 'Look around.' },
       ...{ tools: ['look'], model: 'large', budget: { tokens: 100 }, by: 'pm', depth: 1 },
       author: { kind: 'agent', id: 'pm' },
     });
@@ -160,16 +160,30 @@ describe('an agent that hires', () => {
 });
 
 describe('a hired agent', () => {
-  it('a hired agent answers a mention, and no person may use its name or slug', () => {
+  it('a hired agent answers a mention, and a delegation to its name', () => {
     const team = teamOf();
     hires(team);
     expect(team.post('@scout look').reply).toMatchObject({ kind: 'posted', agents: ['scout'] });
-    expect(team.post('Hello', { by: 'scout' }).reply).toMatchObject({
-      refusal: { code: 'AUTHOR_IS_AN_AGENT' },
-    });
-    const by = { kind: 'person', id: 'scout', name: 'Scout' } as const;
-    expect(team.do({ type: 'stop', agent: null, by }).reply).toMatchObject({ kind: 'refused' });
+    team.act('pm', null, ['delegate', { to: 'Scout', request: 'go' }]);
+    expect(team.last('delegation-requested')).toMatchObject({ to: 'scout' });
   });
+
+  it('an agent that is hired under the name of a publisher does not keep that publisher from posting and commanding', () => {
+    const team = teamOf();
+    hires(team);
+    expect(team.post('Hello', { by: 'scout' }).reply).toMatchObject({ kind: 'posted' });
+    const by = { kind: 'person', id: 'scout', name: 'Scout' } as const;
+    expect(team.do({ type: 'stop', agent: null, by }).reply).toMatchObject({ kind: 'done' });
+  });
+
+  it.each(['Scout (hired)', 'SCOUT（ʜired）', 'Anyone (h1red)', 'agent Scout (hired)'])(
+    'no person may sign as %j, which is a name of hired agents',
+    (by) => {
+      const team = teamOf();
+      hires(team);
+      expect(team.post('Hello', { by }).reply).toMatchObject({ refusal: { code: 'AUTHOR_IS_AN_AGENT' } });
+    },
+  );
 
   it('a hired agent loses a tool that its maker loses, and is removed with its maker or its model', () => {
     const team = teamOf();
@@ -312,12 +326,12 @@ describe('a dismissal', () => {
     expect(team.last('agent-dismissed')).toMatchObject({ agent: 'scout', by: 'pm', reason: 'done' });
   });
 
-  it('the slug and the name of a dismissed agent stay reserved, for agents and people', () => {
+  it('the slug and the name of a dismissed agent stay reserved for it, and people may have them', () => {
     const team = teamOf();
     hires(team);
     team.act('pm', null, ['dismiss', { agent: 'scout' }]);
     expect(hires(team)).toContain('NAME_TAKEN');
-    expect(team.post('Hello', { by: 'scout' }).reply).toMatchObject({ kind: 'refused' });
+    expect(team.post('Hello', { by: 'scout' }).reply).toMatchObject({ kind: 'posted' });
   });
 
   it('the turn of a dismissed agent is aborted after a crash as well', () => {
