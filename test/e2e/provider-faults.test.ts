@@ -12,6 +12,8 @@ import {
 } from '../support/daemon.ts';
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { hasLongTests } from '../support/runs.ts';
+import { TOO_LONG } from '../support/too-long.ts';
 
 /** L16: any failure of a provider becomes an entry that people see, and the conversation continues. */
 describe('a provider that fails', () => {
@@ -108,6 +110,37 @@ describe('a provider that fails', () => {
     expect(answerIn(entries)?.content).toBe('better now');
     const [first, second] = provider.requests.slice(before);
     expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  it('a request that is too long in the words of any known provider is reduced and asked once more', async () => {
+    handler = () => ({ text: 'noted' });
+    for (const turn of [1, 2, 3]) await ask('too-long', `fact ${turn}: ${'word '.repeat(200)}`, turn);
+    const some = /^(DashScope \(|xAI|Copilot|Anthropic, with|Z\.ai|OpenRouter, in|Gemini)/;
+    const rows = TOO_LONG.filter(([name]) => hasLongTests || some.test(name));
+    for (const [at, [, status, body]] of rows.entries()) {
+      let count = 0;
+      handler = () => (count++ === 0 ? { status, body: JSON.stringify(body) } : { text: `answer ${at}` });
+      const entries = await ask('too-long', `and ${at}? ${'word '.repeat(100)}`, 4 + at);
+      expect([at, outcomeIn(entries), answerIn(entries)?.content]).toEqual([at, 'completed', `answer ${at}`]);
+      const [refused, asked] = provider.requests.slice(-2);
+      expect(asked?.body.length).toBeLessThan(refused?.body.length ?? 0);
+    }
+    expect(checkLog(await site.logFile('too-long'))).toEqual([]);
+  });
+
+  it('a provider that tells in its body when to ask again is asked then, although the backoff would be over', async () => {
+    let count = 0;
+    const message = 'You exceeded your current quota. Please retry in 0.4s.';
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '0.4s' }];
+    const limited = [{ error: { code: 429, status: 'RESOURCE_EXHAUSTED', message, details } }];
+    const times: number[] = [];
+    handler = () => {
+      times.push(performance.now());
+      return count++ === 0 ? { status: 429, body: JSON.stringify(limited) } : { text: 'in time' };
+    };
+    const entries = await ask('told', 'go', 1);
+    expect(answerIn(entries)?.content).toBe('in time');
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(390);
   });
 
   it('a provider that is unreachable fails only the turn of its agent, and its address is named', async () => {

@@ -214,6 +214,7 @@ describe('what to do about a failed model call or a limit', () => {
         fails: null,
         orNew: false,
       });
-    expect(adviceOn('hireBudget', undefined)).toMatchObject({ text: expect.not.stringContaining('limits.') });
+    for (const limit of ['hireBudget', 'repeatedCalls'])
+      expect(adviceOn(limit, undefined)).toMatchObject({ text: expect.not.stringContaining('limits.') });
   });
 });
