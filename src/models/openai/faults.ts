@@ -236,8 +236,12 @@ function durationIn(text: string): number | undefined {
 }
 
 /** “Please try again in 1m12.5s.”, “Please retry after 26 seconds” */
-const TOLD =
-  /(?:try again|retry|wait)(?: your request)?(?: in| after| for)? ((?:\d+(?:\.\d+)?(?:ms|[smhd])?)+)(?: ([a-z]+))?/i;
+const AMOUNT = String.raw`\d+(?:\.\d+)?`;
+const PARTS = `${AMOUNT}(?:(?:ms|[smhd])(?:${AMOUNT}(?:ms|[smhd]))*)?`;
+const TOLD = new RegExp(
+  `(?:try again|retry|wait)(?: your request)?(?: in| after| for)? (${PARTS})(?: ([a-z]+))?`,
+  'i',
+);
 
 function delayIn(text: string): number | undefined {
   const [, amount = '', word = ''] = TOLD.exec(text) ?? [];

@@ -92,9 +92,8 @@ function schemaFault(schema: Schema): { readonly text: string | null } {
   metaAjv ??= ajvOf(new AjvJsonSchemaValidator());
   const ajv = metaAjv;
   if (ajv.validateSchema(rest)) return { text: null };
-  return {
-    text: `its schema is invalid: ${inOneLine(cut(ajv.errorsText(ajv.errors, { dataVar: 'schema' }), 200))}`,
-  };
+  const first = ajv.errorsText(ajv.errors?.slice(0, 1), { dataVar: 'schema' });
+  return { text: `its schema is invalid: ${inOneLine(cut(first, 200))}` };
 }
 
 function hasHalf(value: unknown): boolean {
@@ -134,9 +133,9 @@ function decoded(text: string): string {
 interface AjvOfSdk {
   logger: object;
   readonly opts: { readonly code: object };
-  readonly errors: object | null;
+  readonly errors: readonly object[] | null;
   validateSchema(schema: object): boolean;
-  errorsText(errors: object | null, options: { readonly dataVar: string }): string;
+  errorsText(errors: readonly object[] | undefined, options: { readonly dataVar: string }): string;
 }
 
 function ajvOf(validator: AjvJsonSchemaValidator): AjvOfSdk {

@@ -59,7 +59,7 @@ export class ChildTransport implements Transport {
 
   /** The end of its standard error. */
   lastWords(): string {
-    return this.#words.trim();
+    return this.#words.replace(/^[\uDC00-\uDFFF]/, '').trim();
   }
 
   async start(): Promise<void> {
@@ -118,8 +118,9 @@ export class ChildTransport implements Transport {
     });
     child.stdin?.on('error', (error) => this.onerror?.(error));
     child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk));
+    const decoder = new TextDecoder();
     child.stderr?.on('data', (chunk: Buffer) => {
-      this.#words = (this.#words + chunk.toString('utf8')).slice(-KEPT_WORDS);
+      this.#words = (this.#words + decoder.decode(chunk, { stream: true })).slice(-KEPT_WORDS);
     });
   }
 
