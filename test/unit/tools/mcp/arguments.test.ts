@@ -66,7 +66,7 @@ describe('the arguments of an MCP call', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(60)}1${'}'.repeat(60)}`);
     const started = performance.now();
     for (let call = 0; call < 40; call += 1) expect(argumentsCheck(schema, budget)(deep)).toBeNull();
-    expect(performance.now() - started).toBeLessThan(5_000); // five times half a second at worst, on a busy machine
+    expect(performance.now() - started).toBeLessThan(10_000); // five times a second at worst, on a busy machine
     expect(argumentsCheck({ type: 'object', required: ['path'] }, budget)({})).toBeNull();
   });
 
