@@ -120,14 +120,17 @@ export class AgentRequests implements A2ARequestHandler {
     throw new PushNotificationNotSupportedError();
   }
 
-  /** First the current task, then its updates. */
+  /** First the current task, then its updates; again from there after input by others (TASKS-4). */
   async *#stream(followed: Followed, historyLength?: number): AsyncGenerator<StreamResponse> {
-    let isFirst = true;
     try {
-      for await (const updates of this.#tasks.follow(followed, this.#signal)) {
-        if (isFirst) yield { payload: { $case: 'task', value: followed.task.snapshot(historyLength) } };
-        else for (const payload of updates) yield { payload };
-        isFirst = false;
+      for (let current: Followed | null = followed; current !== null; ) {
+        let isFirst = true;
+        for await (const updates of this.#tasks.follow(current, this.#signal)) {
+          if (isFirst) yield { payload: { $case: 'task', value: current.task.snapshot(historyLength) } };
+          else for (const payload of updates) yield { payload };
+          isFirst = false;
+        }
+        current = await this.#tasks.afterInput(current.task, this.#signal);
       }
     } catch (error) {
       throw this.#fault(error);

@@ -1,9 +1,9 @@
 import type { ListTasksRequest, ListTasksResponse, Message } from '@a2a-js/sdk';
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
-import type { Entry, MessageEntry, OwnPublisher } from '../../conversation/index.ts';
+import { type Entry, type MessageEntry, type OwnPublisher, wireCallId } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { actingAs, type Identity, requireRole } from '../guard/access.ts';
+import { actingAs, hasRole, type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, type Posted, type Stopped, stoppedOf } from '../progress/ask.ts';
@@ -22,6 +22,7 @@ import { AgentTask, postOfTask } from './task.ts';
  *    complete.
  * TASKS-3 The author of the post and operators may cancel: the agent is stopped until its turn has ended, then resumed. If
  *    another caller has stopped it meanwhile, it stays stopped: the resume names the stop that it reverts.
+ * TASKS-4 A subscription stays open while the task needs input that only others can give: its reader cannot continue it.
  */
 
 const ANONYMOUS: OwnPublisher = 'a2a';
@@ -94,6 +95,30 @@ export class Tasks {
         const updates = task.accept(received);
         isCurrent ||= received.kind === 'entries' && received.isCurrent;
         if (isCurrent || task.progress.isOver) yield updates;
+      }
+    } finally {
+      signal.removeEventListener('abort', leave);
+      leave();
+    }
+  }
+
+  /** TASKS-4: the same task once others gave the input that it needs; null: there is nothing to wait for, or no reader. */
+  async afterInput(task: AgentTask, signal: AbortSignal): Promise<Followed | null> {
+    const { daemon, identity } = this.#options;
+    const mayAnswer = task.open.some(({ approval }) => hasRole(identity, approval ? 'approve' : 'post'));
+    if (!task.needsInput || mayAnswer) return null;
+    const arrivals = new Arrivals(daemon, task.conversation);
+    const leave = () => arrivals.close();
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    try {
+      arrivals.begin(task.post.index);
+      for (;;) {
+        const received = await arrivals.take();
+        if (received === null) return null;
+        if (received.kind !== 'entries' || !received.isCurrent) continue;
+        const now = await this.load(task.id);
+        if (callsIn(now) !== callsIn(task)) return this.again(now);
       }
     } finally {
       signal.removeEventListener('abort', leave);
@@ -225,6 +250,9 @@ function metaOf({ contextId, metadata, extensions, referenceTaskIds }: Message):
   };
   return Object.keys(kept).length > 0 ? kept : null;
 }
+
+/** The calls that wait for a person, as a text to compare. */
+const callsIn = ({ open }: AgentTask): string => open.map(({ place }) => wireCallId(place)).join(' ');
 
 function isStopOf(entry: Entry, agent: string): boolean {
   return entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);

@@ -54,8 +54,12 @@ export function identify(authorization: string | undefined, tokens: readonly Tok
   });
 }
 
+export function hasRole(identity: Identity, role: Role): boolean {
+  return GRANTS[identity.role].has(role);
+}
+
 export function requireRole(identity: Identity, role: Role): void {
-  if (GRANTS[identity.role].has(role)) return;
+  if (hasRole(identity, role)) return;
   throw new ParleyError('FORBIDDEN', `a token with the role ${identity.role} may not do this`, {
     hint: `use one with the role ${role}, or operate`,
   });

@@ -207,6 +207,69 @@ describe('the A2A routes', () => {
     expect(await call('GetExtendedAgentCard', {})).toMatchObject({ error: { code: -32004 } });
   });
 
+  it.each<['post' | 'operate', boolean]>([
+    ['post', true],
+    ['operate', false],
+  ])(
+    'a subscription of a caller with the role %s stays open while the task needs an approval: %s',
+    async (role, staysOpen) => {
+      const { daemon, url } = await start({ tokens: [{ role, secret: 's', publisher: 'alice' }] });
+      const log: Entry[] = [];
+      daemon.logs.set('demo', log);
+      const author = { kind: 'agent', id: 'pm', name: 'Pam' };
+      const turn = { turnId: 't', agent: 'pm' };
+      const call = { index: 2, position: 0 };
+      const add = (...entries: object[]) => {
+        const made = entries.map((more, at) => ({ ...messageEntry(log.length + at, 'x'), ...more }) as Entry);
+        log.push(...made);
+        daemon.publish('demo', { kind: 'entries', entries: made });
+      };
+      const tool = { id: 'c', type: 'function', function: { name: 'shell', arguments: '{}' } };
+      const approval = {
+        approvalId: 'a1',
+        call,
+        agent: 'pm',
+        tool: 'shell',
+        arguments: '{}',
+        mayHaveRun: false,
+      };
+      add(
+        { to: ['pm'], content: 'Do it' },
+        { type: 'turn-started', trigger: [0], ...turn },
+        { role: 'assistant', author, content: null, turnId: 't', tool_calls: [tool] },
+        { type: 'approval-requested', turnId: 't', risk: 'risky', ...approval },
+        { type: 'turn-ended', outcome: 'waiting', ...turn },
+      );
+      const answer = await fetch(`${url}/a2a/pm`, {
+        method: 'POST',
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: 'demo.0' } }),
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0', authorization: 'Bearer s' },
+      });
+      let said = '';
+      const done = answer.body?.pipeThrough(new TextDecoderStream()).pipeTo(
+        new WritableStream({
+          write: (piece) => {
+            said += piece;
+          },
+        }),
+      );
+      await expect.poll(() => said).toContain('TASK_STATE_INPUT_REQUIRED');
+      if (staysOpen) {
+        add({ content: 'Meanwhile', to: [] }); // does not answer it
+        add(
+          { type: 'approval-answered', turnId: 't', approvalId: 'a1', call, answer: 'approve' },
+          { type: 'turn-started', trigger: [], resumed: true, ...turn },
+          { role: 'tool', author, content: 'ran', turnId: 't', call },
+          { role: 'assistant', author, content: 'Done.', turnId: 't' },
+          { type: 'turn-ended', outcome: 'completed', ...turn },
+        );
+      }
+      await done;
+      expect([said.includes('Done.'), said.includes('TASK_STATE_COMPLETED')]).toEqual([staysOpen, staysOpen]);
+      expect(daemon.watchers('demo')).toBe(0);
+    },
+  );
+
   describe('the list of A2A tasks', () => {
     const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00.000Z`;
     /** A post for pm with its turn, in the given state. */
