@@ -44,7 +44,11 @@ describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversati
         /\/\.env sets PARLEY_LIMITS_TURN_SECONDS$/,
       );
       const { status, message } = checks.find(({ name }) => name === 'configuration');
-      expect({ status, message }).toEqual({ status: 'ok', message: expect.not.stringContaining('\n') });
+      const [, ...notices] = message.split('\n');
+      expect({ status, notices }).toEqual({
+        status: 'ok',
+        notices: [expect.stringContaining('OPENAI_API_KEY')],
+      });
     });
     expect(daemon.code).toBe(0);
   });

@@ -112,6 +112,7 @@ function toolOf(messages: readonly WireMessage[], index: number): string {
 
 /** The mode banner of the prefix. */
 function modeOf(messages: readonly WireMessage[]): string {
-  const prefix = messages[0]?.role === 'system' ? (messages[0].content ?? '') : '';
+  const [first] = messages; // its role depends on the profile of the model that the script replaces
+  const prefix = first?.role === 'system' || first?.role === 'developer' ? (first.content ?? '') : '';
   return /^MODE\n- active: (\w+)$/m.exec(prefix)?.[1] ?? '';
 }
