@@ -43,8 +43,9 @@ export async function joinedServers(context: Context): Promise<Servers | null> {
 }
 
 function namedServer({ io, options }: Context, left: ConnectionFile): NatsServer {
-  const flags = { ...configFlags(options), nats: left.url };
-  const { nats } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
+  const flags = configFlags(options);
+  const { env, workingDirectory } = io;
+  const { nats } = resolveDaemonAddress({ env, flags, workingDirectory, found: left.url });
   return nats as NatsServer;
 }
 

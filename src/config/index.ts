@@ -16,6 +16,7 @@ export { splitFrontMatter } from './files/front-matter.ts';
 export { type Environment, variable } from './problems/environment.ts';
 export { didYouMean, Problems, show } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
+export { OPENAI_URL } from './resolve/models.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { editorSchemas, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
 export { SHIPPED_CONFIG } from './resolve/prompts.ts';
@@ -40,6 +41,8 @@ export type { ConfigFlags } from './schema/setting-sources.ts';
 export {
   FAULT_VARIABLES,
   type HttpToken,
+  namesServer,
   resolveDaemonAddress,
   SETTING_VARIABLES,
+  withoutCredentials,
 } from './schema/settings.ts';

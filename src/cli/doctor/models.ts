@@ -1,5 +1,5 @@
 import type { AgentSummary } from '../../client/index.ts';
-import type { Config, ModelConfig } from '../../config/index.ts';
+import { type Config, type Environment, type ModelConfig, OPENAI_URL } from '../../config/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -11,8 +11,17 @@ export type Reach = (baseURL: string, key: string | null) => Promise<Reached>;
 
 const TIMEOUT_MS = 3_000;
 
-/** Checks each configured model: its endpoint, its key, and whether the endpoint answers. Calls no model. */
-export function modelChecks(config: Config, reach: Reach = reachEndpoint): Promise<Check[]> {
+/**
+ * Checks each configured model: its endpoint, its key, and whether the endpoint answers. Calls no model.
+ *
+ * CREDENTIALS-2  A file of the folder may name any endpoint and any variable. So a value of the environment is sent only to
+ *                OpenAI and to an endpoint that the environment names; `doctor --probe` trusts the configuration.
+ */
+export function modelChecks(
+  config: Config,
+  env: Environment,
+  reach: Reach = reachEndpoint,
+): Promise<Check[]> {
   const asked = new Map<string, Promise<Reached>>(); // one request per endpoint
   const once: Reach = (baseURL, key) => {
     const endpoint = JSON.stringify([baseURL, key]);
@@ -21,12 +30,30 @@ export function modelChecks(config: Config, reach: Reach = reachEndpoint): Promi
     return answer;
   };
   const models = Object.entries(config.models);
-  return Promise.all(models.map(([name, model]) => modelCheck(`model ${name}`, model, once)));
+  return Promise.all(
+    models.map(([name, model]) => modelCheck(`model ${name}`, model, once, withheld(config, env, model))),
+  );
 }
 
 const LOCAL = /^https?:\/\/(localhost|127\.|\[::1\])/;
 
-async function modelCheck(name: string, model: ModelConfig, reach: Reach): Promise<Check> {
+type Withheld = 'key' | 'address' | null;
+
+/** CREDENTIALS-2: what of a model must not be sent. */
+function withheld({ variables }: Config, env: Environment, model: ModelConfig): Withheld {
+  if (model.provider === 'scripted') return null;
+  const { baseURL, apiKey } = model;
+  const ofEnvironment = Object.values(env).filter((value) => value !== undefined && value !== '');
+  const isNamed = [OPENAI_URL, ...ofEnvironment].some((url) => url?.replace(/\/+$/, '') === baseURL);
+  if (isNamed) return null;
+  const values = variables.map((value) => value.reveal()).filter((value) => ofEnvironment.includes(value));
+  if (values.some((value) => baseURL.includes(value))) return 'address';
+  return values.some((value) => apiKey?.reveal().includes(value)) ? 'key' : null;
+}
+
+const PROBE = 'run `parley doctor --probe`, which trusts this configuration and calls the model';
+
+async function modelCheck(name: string, model: ModelConfig, reach: Reach, kept: Withheld): Promise<Check> {
   if (model.provider === 'scripted') {
     return {
       name,
@@ -38,11 +65,24 @@ async function modelCheck(name: string, model: ModelConfig, reach: Reach): Promi
   const { baseURL, apiKey } = model;
   const has = apiKey === null ? 'without a key' : 'with a key';
   const message = `${model.model} at ${baseURL}, ${has}${profileText(model)}`;
-  const reached = await reach(baseURL, apiKey?.reveal() ?? null);
+  if (kept === 'address')
+    return {
+      name,
+      status: 'warn',
+      message: `${message}: not checked, since its address has a variable of the environment`,
+      fix: PROBE,
+    };
+  const reached = await reach(baseURL, kept === 'key' ? null : (apiKey?.reveal() ?? null));
   if ('fault' in reached) {
     const fix = `start that endpoint, or correct models.${name.slice('model '.length)}.baseURL`;
     return { name, status: 'fail', message: `${message}: no answer (${reached.fault})`, fix };
   }
+  if (kept === 'key')
+    return {
+      name,
+      status: 'ok',
+      message: `${message}; its key is a variable of the environment, and was not sent there (${PROBE})`,
+    };
   if (reached.status === 401 || reached.status === 403) {
     const what = apiKey === null ? 'it requires a key' : 'it refuses the key';
     const fix = `set models.${name.slice('model '.length)}.apiKey to a key of that endpoint`;

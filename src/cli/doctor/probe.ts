@@ -7,7 +7,7 @@ import { modelChecks } from './models.ts';
 /** `doctor --probe`: one line for each model and MCP server that was called. */
 export async function probeChecks({ rooms }: Context, config: Config): Promise<Check[]> {
   const scripted = Object.entries(config.models).filter(([, { provider }]) => provider === 'scripted');
-  const offline = await modelChecks({ ...config, models: Object.fromEntries(scripted) });
+  const offline = await modelChecks({ ...config, models: Object.fromEntries(scripted) }, {});
   const probed = await (await rooms.daemon()).probe(config);
   return [...offline, ...probed.map((one) => checkOf(one, config))];
 }

@@ -24,7 +24,7 @@ import { resolveParameters } from './parameters.ts';
  * MODELS-3 A model with a script and without a provider is scripted as long as the key for OpenAI's endpoint is missing.
  */
 
-const OPENAI_URL = 'https://api.openai.com/v1';
+export const OPENAI_URL = 'https://api.openai.com/v1';
 const DEFAULT_NAME = 'default';
 
 interface ModelsInput {

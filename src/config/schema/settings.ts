@@ -143,20 +143,56 @@ interface DaemonAddress {
   readonly user: string | null;
 }
 
+/**
+ * The environment without credentials of NATS, for a server that a folder names (`.env`, `parley.yaml`, `connection.json`).
+ *
+ * CREDENTIALS-1  A credential of the environment is sent only to a server, or the daemon of a data directory, that the
+ *                environment or the command line names. A command in a folder of another author must not send it elsewhere.
+ */
+export function withoutCredentials(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !CREDENTIALS.includes(name)));
+}
+
+const CREDENTIALS: readonly string[] = (
+  [
+    ...['natsUser', 'natsPassword', 'natsPasswordFile', 'natsToken', 'natsTokenFile', 'natsCredentials'],
+    ...['natsNkey', 'natsTlsCert', 'natsTlsKey'],
+  ] as (keyof ConfigFlags)[]
+).map((name) => SETTINGS[name].variable);
+
+/** Whether the environment or a flag names the server of the configuration. */
+export function namesServer(env: Environment, flags: ConfigFlags): boolean {
+  return flags.nats !== undefined || variable(env, SETTINGS.nats.variable) !== undefined;
+}
+
 export function resolveDaemonAddress(options: {
   readonly env: Environment;
   readonly flags?: ConfigFlags;
   readonly workingDirectory?: string;
+  /** The server in the `connection.json` of the data directory. */
+  readonly found?: string;
 }): DaemonAddress {
   const problems = new Problems();
   const workingDirectory = options.workingDirectory ?? process.cwd();
   const directory = resolve(workingDirectory, variable(options.env, CONFIG_VARIABLE) ?? DEFAULT_CONFIG);
   const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
   const { env } = withDotenv(options.env, folders, problems, []); // `up` and `doctor` show the notices
-  const input = { env, flags: options.flags ?? {}, workingDirectory };
+  const { flags = {}, found } = options;
   const clientUrl = variable(env, CLIENT_URL_VARIABLE);
+  const isByClientUrl = clientUrl !== undefined && flags.nats === undefined;
+  const given = isByClientUrl ? variable(options.env, CLIENT_URL_VARIABLE) : undefined;
+  const isOwn =
+    found === undefined
+      ? given !== undefined || (!isByClientUrl && namesServer(options.env, flags))
+      : (flags.data ?? variable(options.env, SETTINGS.data.variable)) !== undefined;
+  const credentials = isOwn ? env : withDotenv(withoutCredentials(options.env), folders, problems, []).env;
+  const input = {
+    env: credentials,
+    flags: found === undefined ? flags : { ...flags, nats: found },
+    workingDirectory,
+  };
   const own: SettingValue | null =
-    clientUrl !== undefined && input.flags.nats === undefined
+    isByClientUrl && found === undefined
       ? { text: clientUrl, source: `environment ${CLIENT_URL_VARIABLE}` }
       : settingValue(input, 'nats');
   const address: DaemonAddress = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
-import type { Config } from '../../../src/config/index.ts';
+import { type Config, Secret } from '../../../src/config/index.ts';
 import { endpoint, OPENAI } from './doctor-support.ts';
 import { fakeDaemon, parley } from './support.ts';
 
@@ -8,6 +8,7 @@ const EMPTY = {
   directory: '/conf',
   notices: [],
   environmentFiles: [],
+  variables: [],
   agents: [],
   models: {},
   daemon: { nats: { kind: 'managed' } },
@@ -25,7 +26,7 @@ describe('the check of a model endpoint', () => {
   ])('doctor reads HTTP %i of a model endpoint as %s', async (code, status, message) => {
     const { baseURL, seen, close } = await endpoint(code);
     const model = { ...OPENAI, baseURL };
-    const found = await modelChecks(config({ a: model, b: model }));
+    const found = await modelChecks(config({ a: model, b: model }), {});
     await close();
     expect(found[0]).toMatchObject({ status, message: expect.stringContaining(message) });
     expect(found[1]).toMatchObject({ status });
@@ -33,9 +34,37 @@ describe('the check of a model endpoint', () => {
     expect(JSON.stringify(found)).not.toContain('sk');
   });
 
+  it('doctor sends no value of the environment to an endpoint that a file names, neither as key nor in the address', async () => {
+    const { baseURL, seen, close } = await endpoint(401);
+    const env = { OPENAI_API_KEY: 'sk-environment', TOKEN: 'my-token' };
+    const variables = Object.values(env).map((value) => new Secret(value));
+    const model = { ...OPENAI, baseURL: baseURL.replace(/\/$/, ''), apiKey: new Secret('sk-environment') };
+    const inAddress = { ...model, baseURL: `${baseURL}my-token` };
+    const given = { ...config({ a: model, b: inAddress }), variables } as Config;
+    const found = await modelChecks(given, env);
+    expect(found).toMatchObject([
+      { status: 'ok', message: expect.stringContaining('was not sent there') },
+      { status: 'warn', message: expect.stringContaining('not checked') },
+    ]);
+    expect(seen).toEqual(['GET /v1/models undefined']);
+    // The environment names this endpoint, so its key is meant for it.
+    expect(await modelChecks(given, { ...env, OPENAI_BASE_URL: baseURL })).toMatchObject([
+      { status: 'fail', message: expect.stringContaining('it refuses the key') },
+      {},
+    ]);
+    // Without that value in the environment, key and address are from the folder itself.
+    await modelChecks(given, {});
+    expect(seen.slice(1)).toEqual([
+      'GET /v1/models Bearer sk-environment',
+      'GET /v1/models Bearer sk-environment',
+      'GET /v1/my-token/models Bearer sk-environment',
+    ]);
+    await close();
+  });
+
   it('doctor reports that an endpoint without a key requires one', async () => {
     const { baseURL, close } = await endpoint(401);
-    const found = await modelChecks(config({ a: { ...OPENAI, baseURL, apiKey: null } }));
+    const found = await modelChecks(config({ a: { ...OPENAI, baseURL, apiKey: null } }), {});
     await close();
     expect(found).toMatchObject([
       {
@@ -49,7 +78,7 @@ describe('the check of a model endpoint', () => {
   it('doctor fails if nothing listens at an endpoint, and names the key to correct', async () => {
     const { baseURL, close } = await endpoint(200);
     await close();
-    const found = await modelChecks(config({ a: { ...OPENAI, baseURL } }));
+    const found = await modelChecks(config({ a: { ...OPENAI, baseURL } }), {});
     expect(found).toMatchObject([
       {
         status: 'fail',

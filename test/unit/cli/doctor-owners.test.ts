@@ -28,6 +28,7 @@ async function doctor(name: 'configuration' | 'data directory') {
       directory: at('up/config'),
       notices: [],
       environmentFiles: [],
+      variables: [],
       agents: [{ slug: 'pm', runtime: 'local' }],
     },
     ...{ models: { default: await reachable() }, daemon: { nats: { kind: 'managed' } } },

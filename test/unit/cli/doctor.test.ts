@@ -31,6 +31,7 @@ const config = (models: Record<string, unknown>, mcpServers: Record<string, unkn
     directory: '/conf',
     notices: [],
     environmentFiles: [],
+    variables: [],
     agents: [{ slug: 'pm', runtime: 'local' }],
     models,
     daemon: { nats: { kind: 'managed' } },
@@ -76,6 +77,7 @@ describe('the checks of doctor', () => {
         c: { ...OPENAI, apiKey: null },
         d: { provider: 'scripted', script: null },
       }),
+      {},
       answering,
     );
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'warn', 'warn']);
@@ -90,6 +92,7 @@ describe('the checks of doctor', () => {
         b: { ...OPENAI, profile: { preset: 'openai', chosenBy: 'host' } },
         c: { ...OPENAI, apiKey: null, profile: { preset: 'openai', chosenBy: 'host' } },
       }),
+      {},
       answering,
     );
     expect(found.map(({ message }) => message)).toEqual([
@@ -226,6 +229,20 @@ describe('the doctor command', () => {
       const checks = await left({ url: 'nats://127.0.0.1:4222', password: 'geheim', managed: true });
       expect(checks).toMatchObject([{ name: 'nats-server', message: '2.10.27' }]);
     });
+  });
+
+  it('doctor does not send credentials of the environment to a server that a file of the folder names', async () => {
+    const password = { PARLEY_NATS_PASSWORD: 'mine' };
+    const seen: unknown[] = [];
+    const loadConfig = async ({ env }: { env: Record<string, string | undefined> }) => {
+      seen.push(env.PARLEY_NATS_PASSWORD);
+      const nats = { kind: 'url', url: 'nats://evil:1' };
+      return { ...config({ default: await reachable() }), daemon: { nats } } as unknown as Config;
+    };
+    const { out } = await doctor([], { env: password, rooms: { loadConfig } });
+    expect(out).toContain('PARLEY_NATS_PASSWORD of the environment was not sent to nats://evil:1');
+    await doctor([], { env: { ...password, PARLEY_NATS: 'nats://evil:1' }, rooms: { loadConfig } });
+    expect(seen).toEqual([undefined, 'mine']);
   });
 
   it('doctor fails on an invalid address', async () => {

@@ -1,7 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ParleyError, writeConnectionFile } from '../../../src/client/index.ts';
 import { fakeDaemon, parley } from './support.ts';
 
@@ -174,11 +174,59 @@ describe('locating the daemon', () => {
         env: { PARLEY_NATS_URL: '', PARLEY_NATS_PASSWORD: 'own' },
         workingDirectory: directory,
       });
-      // The credentials of the daemon are not used under the name of another user.
-      expect(daemon.connections[2]).toMatchObject({ url: address.url, user: 'bob', password: 'own' });
+      // The credentials of the daemon are not used under the name of another user, nor that of the environment.
+      expect(daemon.connections[2]).toMatchObject({ url: address.url, user: 'bob', password: undefined });
     } finally {
       await rm(directory, { recursive: true, force: true });
     }
+  });
+
+  describe('in a folder of another author, whose files name a server', () => {
+    const OWN = {
+      PARLEY_NATS_URL: '',
+      PARLEY_NATS_USER: 'me',
+      PARLEY_NATS_PASSWORD: 'mine',
+      PARLEY_NATS_TOKEN: 'my-token',
+    };
+    let directory: string;
+    beforeEach(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'parley-foreign-'));
+      await mkdir(join(directory, 'config'));
+    });
+    afterEach(() => rm(directory, { recursive: true, force: true }));
+
+    async function sent(env: Record<string, string>, argv: string[] = []) {
+      const daemon = fakeDaemon();
+      await parley(['ls', ...argv], { daemon, env: { ...OWN, ...env }, workingDirectory: directory });
+      return daemon.connections[0];
+    }
+    const NOTHING = /"me"|mine|my-token/;
+
+    it('credentials of the environment are not sent to the server of its connection.json', async () => {
+      await writeConnectionFile(join(directory, 'data'), { url: 'nats://evil:1', prefix: 'parley', pid: 1 });
+      const found = await sent({});
+      expect(found).toMatchObject({ url: 'nats://evil:1' });
+      expect(JSON.stringify({ ...found, name: '' })).not.toMatch(NOTHING);
+    });
+
+    it('credentials of the environment are sent to the daemon of a data directory that the environment or a flag names', async () => {
+      const data = join(directory, 'data');
+      await writeConnectionFile(data, { url: 'nats://known:1', prefix: 'parley', pid: 1 });
+      const known = { url: 'nats://known:1', user: 'me' };
+      expect(await sent({ PARLEY_DATA: data })).toMatchObject(known);
+      expect(await sent({}, ['--data', data])).toMatchObject(known);
+    });
+
+    it('credentials of the environment are not sent to the server of its .env', async () => {
+      await writeFile(join(directory, '.env'), 'PARLEY_NATS=nats://evil:1\nPARLEY_NATS_PASSWORD=theirs\n');
+      const found = await sent({});
+      expect(found).toMatchObject({ url: 'nats://evil:1', password: 'theirs' });
+      expect(JSON.stringify(found)).not.toMatch(NOTHING);
+      expect(await sent({ PARLEY_NATS_URL: 'nats://known:1' })).toMatchObject({
+        url: 'nats://known:1',
+        user: 'me',
+      });
+    });
   });
 
   it('without any address the CLI suggests the command to type', async () => {

@@ -94,6 +94,16 @@ describe('.env', () => {
     expect(address).toMatchObject({ data: '/srv/data', subjectPrefix: 'mine', user: 'ann' });
   });
 
+  it('credentials of the environment do not belong to a server that .env names, also where the environment names another', async () => {
+    const text = 'PARLEY_NATS_URL=nats://evil:1\n';
+    const workingDirectory = await folderOf({ 'config/agents/dev.md': 'D', '.env': text });
+    const env = { PARLEY_NATS: 'nats://known:1', PARLEY_NATS_USER: 'me', PARLEY_NATS_PASSWORD: 'mine' };
+    const { nats } = resolveDaemonAddress({ env, workingDirectory });
+    expect(nats).toEqual({ kind: 'url', url: 'nats://evil:1' });
+    const own = resolveDaemonAddress({ env, flags: { nats: 'nats://known:2' }, workingDirectory });
+    expect(own.nats).toMatchObject({ url: 'nats://known:2', user: 'me' });
+  });
+
   it('a misspelled variable of Parley in .env is a notice', async () => {
     const { config } = await loadProject({ '.env': 'PARLEY_HTP=off\n' });
     expect(config.notices.join('\n')).toContain('did you mean PARLEY_HTTP?');

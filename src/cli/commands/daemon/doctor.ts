@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Config, secretValuesOf } from '../../../config/index.ts';
+import { type Config, namesServer, secretValuesOf, withoutCredentials } from '../../../config/index.ts';
 import { hideValues } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import type { Check } from '../../doctor/check.ts';
@@ -12,7 +12,9 @@ import { foreignConfiguration, openConfiguration } from '../../doctor/permission
 import { probeChecks } from '../../doctor/probe.ts';
 import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../../find-daemon.ts';
+import type { Io } from '../../io.ts';
 import { loadConfig } from '../../load-config.ts';
+import { configFlags } from '../../options/options.ts';
 import { withDocuments } from '../../output/documents.ts';
 import type { Palette } from '../../render/palette.ts';
 import { indent, plural } from '../../render/text.ts';
@@ -48,7 +50,10 @@ async function* checks(
   secrets: string[],
 ): AsyncGenerator<Check> {
   yield nodeCheck(context.io.nodeVersion);
-  const config = await loadConfig(context, folder).catch((error: unknown) => error as Error);
+  const { io } = context;
+  const isTrusted = probe || namesServer(io.env, configFlags(context.options));
+  const looking = isTrusted ? context : { ...context, io: { ...io, env: withoutCredentials(io.env) } };
+  const config = await loadConfig(looking, folder).catch((error: unknown) => error as Error);
   if (config instanceof Error) {
     const { message, hint } = context.failure(config);
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
@@ -61,17 +66,29 @@ async function* checks(
     if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };
     else yield { name: 'configuration', status: 'ok', message };
     yield* config.environmentFiles.map(environmentCheck);
-    yield* await (probe ? probeChecks(context, config) : modelChecks(config));
+    yield* await (probe ? probeChecks(context, config) : modelChecks(config, io.env));
   }
   const servers = await serversOf(context, config);
   yield await natsServerCheck(context.io.env, servers ? 'url' : 'managed');
   if (servers) yield* await natsServersChecks(context, servers);
+  if (servers && !isTrusted) yield* withheldCheck(io.env, servers);
   yield await dataCheck(context);
   yield await daemonCheck(context);
   if (config instanceof Error) return;
   yield* await agentChecks(context, config);
   if (!probe) yield* await toolServerChecks(context, config);
   yield* await enclosureChecks(context, config);
+}
+
+/** CREDENTIALS-1: a diagnosis does not trust the folder that it looks at. */
+function withheldCheck(env: Io['env'], { shown }: Servers): Check[] {
+  const kept = withoutCredentials(env);
+  const names = Object.keys(env).filter((name) => env[name] && !(name in kept));
+  if (names.length === 0) return [];
+  const message = `${names.join(', ')} of the environment was not sent to ${shown}, which a file of this folder names`;
+  const fix =
+    'set PARLEY_NATS, or use --nats, to name the server; `parley doctor --probe` trusts the configuration';
+  return [{ name: 'variables', status: 'warn', message, fix }];
 }
 
 /** Names only, never values. */
