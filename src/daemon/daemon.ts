@@ -3,7 +3,7 @@ import type { Bus, SkipUntil } from '../bus/index.ts';
 import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import { type Config, Secret } from '../config/index.ts';
 import type { GatewayPort } from '../gateway/index.ts';
-import { messageOf, Releasers, VERSION } from '../kernel/index.ts';
+import { FULL_DISK_BYTES, freeBytes, messageOf, Releasers, VERSION } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
@@ -28,7 +28,8 @@ import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory, ownHttpToken } from './data-directory.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
-import { type Gauges, Metrics } from './metrics.ts';
+import type { Posts } from './ingress/posts.ts';
+import { Metrics } from './metrics.ts';
 import { Reloader } from './reload/reloader.ts';
 import type { Log, Runtime } from './runtime.ts';
 import { gaugesOf, serve, startRetention } from './serve.ts';
@@ -182,10 +183,18 @@ async function start(
   const codeKey = gateway?.codeKey ?? undefined;
   const http = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
   if (!given.simulation) await publishAddress(config, { ...address, ...http }, releasers);
-  gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts, traces)));
+  gateway?.open(createGatewayPort(config, { ...serving, api, posts, traces }));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   rebuildList(workers, log);
   return readinessOf(config, { ...place, codeKey });
+}
+
+/** Of a store on other machines, only a failed append shows that it is full. */
+async function isWritable({ daemon }: Config, posts: Pick<Posts, 'isBlocked'>): Promise<boolean> {
+  const { data, store, nats } = daemon;
+  if (posts.isBlocked) return false;
+  if (store !== 'file' && nats.kind !== 'managed') return true;
+  return (await freeBytes(data).catch(() => FULL_DISK_BYTES)) >= FULL_DISK_BYTES; // a team in memory has no directory
 }
 
 /** Other daemons have time to answer; meanwhile the other store is read. */
@@ -251,14 +260,22 @@ function identityOf({ subjectPrefix: prefix, daemon }: Config) {
   return { prefix, ...managed, ...shared, pid: process.pid };
 }
 
+interface GatewayParts {
+  readonly api: Pick<Api, 'handle'>;
+  readonly watchers: Watchers;
+  readonly metrics: Metrics;
+  readonly bus: Bus;
+  readonly workers: Workers;
+  readonly posts: Posts;
+  readonly traces: Parameters<typeof gaugesOf>[3];
+}
+
 /** What the HTTP routes use: the request API, and the published entries. */
 function createGatewayPort(
-  api: Pick<Api, 'handle'>,
-  watchers: Watchers,
-  metrics: Metrics,
-  bus: Pick<Bus, 'isConnected'>,
-  gauges: () => Promise<Gauges>,
+  config: Config,
+  { api, watchers, metrics, bus, workers, posts, traces }: GatewayParts,
 ): GatewayPort {
+  const gauges = gaugesOf(bus, workers, posts, traces);
   return {
     async request(request) {
       const conversation = conversationIn(request.body);
@@ -271,5 +288,6 @@ function createGatewayPort(
     get isConnected() {
       return bus.isConnected;
     },
+    isWritable: () => isWritable(config, posts),
   };
 }

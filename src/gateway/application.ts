@@ -38,7 +38,7 @@ export interface ApplicationOptions extends RouteContext {
   readonly heartbeatMs: number;
   /** Folder of the console's built files. */
   readonly consoleFolder: string;
-  readonly readiness: () => 'ready' | 'starting' | 'disconnected';
+  readonly readiness: () => Promise<'ready' | 'starting' | 'disconnected' | 'unwritable'>;
 }
 
 const HEADERS = {
@@ -65,8 +65,8 @@ export function createApplication(options: ApplicationOptions): Application {
   app.use('*', setHeaders);
   if (options.known.origins.length > 0) app.use('*', allowOrigins(options.known));
   app.get('/healthz', (context) => context.json({ status: 'ok', version: options.version }));
-  app.get('/readyz', (context) => {
-    const status = options.readiness();
+  app.get('/readyz', async (context) => {
+    const status = await options.readiness();
     return context.json({ status }, status === 'ready' ? 200 : 503);
   });
   addConsoleRoutes(app, options);

@@ -74,7 +74,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     known: { ...options.known, hosts: [...options.known.hosts, host] },
     newId: createIdSource(),
     closing: closing.signal,
-    readiness: () => (daemon === null ? 'starting' : daemon.isConnected ? 'ready' : 'disconnected'),
+    async readiness() {
+      if (daemon === null) return 'starting';
+      if (!daemon.isConnected) return 'disconnected';
+      return (await daemon.isWritable()) ? 'ready' : 'unwritable';
+    },
     daemon() {
       if (daemon) return daemon;
       throw new ParleyError('NOT_READY', 'the daemon is starting or stopping', { hint: 'try again soon' });

@@ -16,6 +16,8 @@ export interface GatewayPort {
   measure(): Promise<Measurements>;
   /** False while NATS is unreachable: no post is accepted. */
   readonly isConnected: boolean;
+  /** False while logs cannot be written, for example on a full disk: no post becomes durable. */
+  isWritable(): Promise<boolean>;
 }
 
 /** The daemon's own feed is never interrupted. */

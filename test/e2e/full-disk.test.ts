@@ -29,7 +29,7 @@ describe('a full disk', { timeout: 120_000 }, () => {
   });
 
   it('posts that were accepted wait while the disk is full, over a restart too, and are kept in order', async () => {
-    let daemon = await site.up('--allow-crash-points');
+    let daemon = await site.up('--allow-crash-points', '--http', '127.0.0.1:0');
     const connection = await openNats({ url: nats.url });
     const ids: string[] = [];
     const post = async (count: number) => {
@@ -50,14 +50,32 @@ describe('a full disk', { timeout: 120_000 }, () => {
     await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('ENOSPC');
     expect(await kept()).toEqual(ids.slice(0, 5));
     await daemon.kill9();
-    daemon = await site.up('--allow-crash-points');
+    daemon = await site.up('--allow-crash-points', '--http', '127.0.0.1:0');
     client = await site.client();
     await post(5);
     expect(await kept()).toEqual(ids.slice(0, 5));
 
+    const ready = async () => (await fetch(`${daemon.ready.http}/readyz`)).status;
+    expect(await ready()).toBe(503);
+    const hidden = { publisher: 'alice', includeInContext: false };
+    const verbs = [
+      () => client.post({ conversation: 'demo', content: 'x', id: 'behind', ...hidden }),
+      () => client.post({ conversation: 'other', content: 'x', id: 'elsewhere', ...hidden }),
+      () => client.request('status', {}),
+      () => client.request('conversations', {}),
+    ];
+    for (const verb of [...verbs, ...verbs]) {
+      const before = performance.now();
+      const answer = await verb().catch((error: unknown) => String(error));
+      expect(performance.now() - before).toBeLessThan(2_500);
+      if (typeof answer === 'string') expect(answer).toContain('ENOSPC');
+    }
+    ids.push('behind');
+
     await rm(flag);
     await expect.poll(kept, { timeout: 30_000 }).toEqual(ids);
     expect((await client.request('dead', {})).letters).toEqual([]);
+    await expect.poll(ready, { timeout: 10_000 }).toBe(200);
     await connection.close();
     expect(await daemon.stop()).toBe(0);
   });

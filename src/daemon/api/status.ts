@@ -8,6 +8,7 @@ import {
   type StatusGroups,
 } from '../../bus/index.ts';
 import { spentTogether } from '../../conversation/index.ts';
+import { sleep } from '../../kernel/index.ts';
 import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
@@ -48,6 +49,9 @@ export interface StatusParts {
   readonly metrics: Pick<Metrics, 'models' | 'programs'>;
 }
 
+/** For an answer of the server: on a full disk it may give none. */
+const SERVER_MS = 1_000;
+
 export async function collectStatus(
   parts: StatusParts,
   { limit, days }: RequestOf<'status'>,
@@ -57,8 +61,8 @@ export async function collectStatus(
   const remote = [...team.rules.roster.agents.values()].filter((card) => card.runtime === 'bus');
   const [rows, lag, deadLetters, agents] = await Promise.all([
     workers.rows(days),
-    bus.ingressLag().catch(() => null),
-    bus.deadLetters.count().catch(() => null),
+    soon(bus.ingressLag()),
+    soon(bus.deadLetters.count()),
     Promise.all(
       remote.map(async ({ slug }) => ({
         agent: slug,
@@ -73,6 +77,18 @@ export async function collectStatus(
   const counted = { models, programs };
   const known = { now: now(), rows, held: workers.held, facts, servers, agents, lag, deadLetters };
   return statusFrom({ ...known, ...counted }, limit);
+}
+
+/** Null if the server does not answer: the status names what the daemon itself knows. */
+async function soon<T>(lookedUp: Promise<T>): Promise<T | null> {
+  const done = new AbortController();
+  try {
+    return await Promise.race([lookedUp, sleep(SERVER_MS, done.signal).then(() => null)]);
+  } catch {
+    return null;
+  } finally {
+    done.abort();
+  }
 }
 
 /** The answer from what the daemon knows. */

@@ -74,6 +74,8 @@ type PostsRuntime = Pick<
 
 export class Posts {
   #underWay = 0;
+  /** Deliveries that could not be made durable and are tried again. */
+  #unstored = 0;
   readonly #waiters = new Waiters();
   readonly #bus: Bus;
   readonly #workers: Workers;
@@ -126,6 +128,11 @@ export class Posts {
   #isKnown(head: DeliveryHead): boolean {
     const id = quickIdOf(head, QUICK_BYTES);
     return id !== null && this.#workers.knowsInMemory({ ...head, id });
+  }
+
+  /** A post waits until its log can be written (POSTS-2). */
+  get isBlocked(): boolean {
+    return this.#unstored > 0;
   }
 
   /** Deliveries that are not settled yet. */
@@ -229,6 +236,19 @@ export class Posts {
     id: string,
     { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
+    this.#unstored++;
+    try {
+      await this.#untilStored(delivery, id, { attempt, failure, isBehind });
+    } finally {
+      this.#unstored--;
+    }
+  }
+
+  async #untilStored(
+    delivery: Delivery,
+    id: string,
+    { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
+  ): Promise<void> {
     const { conversation, publisher, position } = delivery;
     let undecided = this.#attempts.before(position);
     for (let error = failure, failures = 1; ; failures++) {
@@ -242,7 +262,11 @@ export class Posts {
       this.#log.error(fields, 'a post could not be made durable; trying again');
       // Callers that wait get the reason, while the retries continue. Reported each time, because a caller may have
       // asked again meanwhile.
-      if (failures >= 2) this.#tell(delivery, id, { kind: 'refused', refusal: notYetDurable(error) });
+      if (failures >= 2) {
+        const refused = { kind: 'refused', refusal: notYetDurable(error) } as const;
+        this.#tell(delivery, id, refused);
+        this.#waiters.tellBehind(delivery, refused); // they wait for this one (POSTS-5)
+      }
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.#shutdown);
       if (this.#shutdown.aborted) throw error; // POSTS-1
       try {

@@ -100,6 +100,15 @@ export class Waiters {
     }
   }
 
+  /** For the posts of a conversation that wait behind this one, of any publisher. */
+  tellBehind({ conversation, position }: Omit<PlaceOfPost, 'publisher'>, outcome: Outcome): void {
+    for (const [key, waiters] of this.#byPost) {
+      if ((JSON.parse(key) as string[])[1] !== conversation) continue;
+      for (const waiter of waiters)
+        waiter.decided([position.sequence + 1, Number.POSITIVE_INFINITY], outcome);
+    }
+  }
+
   tell({ publisher, conversation, position }: PlaceOfPost, id: string, outcome: Outcome): void {
     for (const waiter of this.#byPost.get(keyOf(publisher, conversation, id)) ?? []) {
       waiter.decided([position.sequence, position.sequence], outcome);

@@ -149,7 +149,8 @@ const OTHER_ROUTES: readonly OtherRoute[] = [
     method: 'get',
     path: '/readyz',
     operationId: 'get_readiness',
-    summary: 'It accepts posts; 503 while it starts or stops, and while it cannot reach NATS',
+    summary:
+      'It accepts posts; 503 while it starts or stops, cannot reach NATS, or cannot write logs (a full disk)',
     role: null,
     answers: [JSON_TYPE],
   },

@@ -47,6 +47,8 @@ describe('the HTTP server', () => {
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
     daemon.isConnected = true;
     expect(await ready()).toEqual([200, { status: 'ready' }]);
+    daemon.isWritable = async () => false;
+    expect(await ready()).toEqual([503, { status: 'unwritable' }]);
   });
 
   it('an unknown path is answered with a problem document', async () => {

@@ -38,7 +38,7 @@ describe('the roles of routes', () => {
       readers: 1_000,
       readersPerCaller: 1_000,
       heartbeatMs: 1_000,
-      readiness: () => 'ready',
+      readiness: async () => 'ready',
       consoleFolder: '.',
       onFault: never,
     });

@@ -17,6 +17,7 @@ export interface FakeDaemon extends GatewayPort {
   answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
   measurements: Measurements;
   isConnected: boolean;
+  isWritable: () => Promise<boolean>;
   /** Logs by conversation. The verb `entries` reads them unless `answer` is set. */
   readonly logs: Map<string, Entry[]>;
   publish(conversation: string, arrival: Arrival): void;
@@ -34,6 +35,7 @@ export function createFakeDaemon(): FakeDaemon {
     logs,
     measurements: [],
     isConnected: true,
+    isWritable: async () => true,
     answer: (request) => fromLogs(request, logs),
     async request(request) {
       asked.push(request);
