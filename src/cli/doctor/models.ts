@@ -14,7 +14,7 @@ const TIMEOUT_MS = 3_000;
 /**
  * Checks each configured model: its endpoint, its key, and whether the endpoint answers. Calls no model.
  *
- * CREDENTIALS-2  A file of the folder may name any endpoint and any variable. So a value of the environment is sent only to
+ * OWN-SOURCE-2  A file of the folder may name any endpoint and any variable. So a value of the environment is sent only to
  *                OpenAI and to an endpoint that the environment names; `doctor --probe` trusts the configuration.
  */
 export function modelChecks(
@@ -39,7 +39,7 @@ const LOCAL = /^https?:\/\/(localhost|127\.|\[::1\])/;
 
 type Withheld = 'key' | 'address' | null;
 
-/** CREDENTIALS-2: what of a model must not be sent. */
+/** OWN-SOURCE-2: what of a model must not be sent. */
 function withheld({ variables }: Config, env: Environment, model: ModelConfig): Withheld {
   if (model.provider === 'scripted') return null;
   const { baseURL, apiKey } = model;

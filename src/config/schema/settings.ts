@@ -146,7 +146,7 @@ interface DaemonAddress {
 /**
  * The environment without credentials of NATS, for a server that a folder names (`.env`, `parley.yaml`, `connection.json`).
  *
- * CREDENTIALS-1  A credential of the environment is sent only to a server, or the daemon of a data directory, that the
+ * OWN-SOURCE-1  A credential of the environment is sent only to a server, or the daemon of a data directory, that the
  *                environment or the command line names. A command in a folder of another author must not send it elsewhere.
  */
 export function withoutCredentials(env: Environment): Environment {

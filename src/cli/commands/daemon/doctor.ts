@@ -80,7 +80,7 @@ async function* checks(
   yield* await enclosureChecks(context, config);
 }
 
-/** CREDENTIALS-1: a diagnosis does not trust the folder that it looks at. */
+/** OWN-SOURCE-1: a diagnosis does not trust the folder that it looks at. */
 function withheldCheck(env: Io['env'], { shown }: Servers): Check[] {
   const kept = withoutCredentials(env);
   const names = Object.keys(env).filter((name) => env[name] && !(name in kept));
