@@ -119,6 +119,30 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
   });
 
+  it('of eight posts of a megabyte of code, a few thousand characters of each are highlighted, and no endless line', async () => {
+    const block = `\`\`\`js\n${'const a = f(1);\n'.repeat(120)}\`\`\`\n`;
+    const endless = `\`\`\`js\nconst ${'a'.repeat(1_000)}\n\`\`\`\n`;
+    for (let number = 0; number < 8; number++) await post('bomb', endless + block.repeat(460));
+    const page = await stage.look('#/c/bomb');
+    const more = page.getByRole('button', { name: /Show more/ });
+    await expect.poll(() => more.count()).toBeGreaterThan(1); // those near the screen
+    const first = page.locator('article.by-person pre').first();
+    expect(await first.locator('.hljs-keyword').count()).toBe(0); // the endless line
+    const highlighted = await page.locator('article.by-person').evaluateAll((articles) =>
+      articles.map((article) =>
+        [...article.querySelectorAll('pre')]
+          .filter((code) => code.querySelector('.hljs-keyword'))
+          .map((code) => code.textContent?.length ?? 0)
+          .reduce((sum, length) => sum + length, 0),
+      ),
+    );
+    expect(highlighted.length).toBeGreaterThan(1);
+    for (const length of highlighted) {
+      expect(length).toBeGreaterThan(1_000);
+      expect(length).toBeLessThan(4_200); // with the buttons
+    }
+  });
+
   it('the console can be used without a pointer, and Esc closes what it opened', async () => {
     await post('keys', 'hello');
     const page = await stage.look();

@@ -5,6 +5,8 @@ import type { Application, Request } from '../context.ts';
  * Limits the requests that stay open: event streams, and requests that wait for agents.
  *
  * SEATS-1 At most `readersPerCaller` per caller and `readers` in all are open. One more is refused before any work.
+ * SEATS-2 Of the requests that a daemon computes from a log, at most two of one caller run at a time; more wait, and posts and
+ *         other callers come between them.
  */
 
 /** By method and path, as the router has them. */
@@ -15,7 +17,13 @@ const STAYING: readonly (readonly [string, string])[] = [
   ['POST', '/ag-ui/:agent'],
   ['POST', '/a2a/:agent'],
   ['POST', '/mcp'],
+  ['GET', '/api/conversations/:conversation/view'],
+  ['GET', '/api/search'],
 ];
+
+/** SEATS-2 */
+const COMPUTED = ['/api/conversations/:conversation/view', '/api/search'];
+const MOST_COMPUTED = 2;
 
 export interface SeatOptions {
   readonly readers: number;
@@ -30,6 +38,36 @@ export function addSeats(app: Application, options: SeatOptions): void {
       context.env.outgoing.once('close', leave);
       return next();
     });
+  }
+  const turns = new Turns();
+  for (const path of COMPUTED) {
+    app.on('GET', path, async (context, next) => {
+      const release = await turns.take(callerOf(context));
+      try {
+        if (!context.env.incoming.destroyed) await next();
+      } finally {
+        release();
+      }
+    });
+  }
+}
+
+/** SEATS-2 */
+class Turns {
+  /** By caller: how many run, and those that wait for one of them to end. */
+  readonly #callers = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
+
+  async take(caller: string): Promise<() => void> {
+    const own = this.#callers.get(caller) ?? { running: 0, waiting: [] };
+    this.#callers.set(caller, own);
+    if (own.running < MOST_COMPUTED) own.running++;
+    else await new Promise<void>((resolve) => own.waiting.push(resolve));
+    return () => {
+      const next = own.waiting.shift();
+      if (next)
+        setImmediate(next); // what has arrived meanwhile comes first
+      else if (--own.running === 0) this.#callers.delete(caller);
+    };
   }
 }
 

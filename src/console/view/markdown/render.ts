@@ -31,8 +31,19 @@ import { withoutAnsi } from '../../model/format.ts';
 const LANGUAGES = { bash, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** Characters. Highlighting more takes longer than a frame. */
-const MOST_HIGHLIGHTED = 20_000;
+/** Characters of all code of one text: more would block the page, which may render several texts at once. */
+const MOST_HIGHLIGHTED = 4_000;
+/** Characters. Some grammars take quadratic time for a word without an end. */
+const LONGEST_LINE = 500;
+/** What is left for the text that is rendered. */
+let toHighlight = MOST_HIGHLIGHTED;
+
+function isHighlighted(code: string, language: string): boolean {
+  if (!hljs.getLanguage(language) || code.length > toHighlight) return false;
+  if (code.split('\n').some((line) => line.length > LONGEST_LINE)) return false;
+  toHighlight -= code.length;
+  return true;
+}
 // MARKDOWN-4
 const OVERRIDES = /[\u202a-\u202e]/g;
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
@@ -43,9 +54,7 @@ function createMarkdown(breaks: boolean) {
     linkify: true,
     breaks, // MARKDOWN-3
     highlight: (code, language) =>
-      hljs.getLanguage(language) && code.length < MOST_HIGHLIGHTED
-        ? hljs.highlight(code, { language, ignoreIllegals: true }).value
-        : '',
+      isHighlighted(code, language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
   });
   markdown.renderer.rules.image = (tokens, place) => {
     const token = tokens[place];
@@ -126,6 +135,7 @@ export interface Rendered {
 /** `isTyped`: by a person, line by line. */
 export function render(text: string, isTyped: boolean): Rendered {
   const markdown = isTyped ? typed : written;
+  toHighlight = MOST_HIGHLIGHTED;
   const tokens = markdown.parse(text, {});
   const html = markdown.renderer.render(tokens, markdown.options, {});
   const fragment = purify.sanitize(html, {
