@@ -53,7 +53,8 @@ export interface DaemonModule {
   }): Promise<readonly { readonly traceId: string }[]>;
   fsck(options: FsckOptions): Promise<FsckReport[]>;
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
-  importConversation(options: ImportOptions): Promise<ImportOutcome>;
+  /** Null: `resume` declined. */
+  importConversation(options: ImportOptions): Promise<ImportOutcome | null>;
   migrate(options: MigrateOptions): Promise<MigrationReport>;
   backup(options: BackupOptions): Promise<BackupReport>;
   /** The script of a scripted model that repeats the answers of a conversation. */
@@ -114,6 +115,7 @@ export interface ImportOptions {
   readonly conversation: string;
   /** The author of messages that name no agent. */
   readonly agent: string;
+  readonly resume?: (work: readonly string[]) => Promise<boolean>;
 }
 
 interface ImportOutcome {
@@ -121,6 +123,8 @@ interface ImportOutcome {
   readonly entries: number;
   /** The same conversation existed already; nothing was changed. */
   readonly duplicate: boolean;
+  /** What is outstanding in the file: ended, or resumed. */
+  readonly work: readonly string[];
 }
 
 export interface FsckOptions {

@@ -75,6 +75,7 @@ function describeNotice(entry: Notice): string {
     case 'note': // a late result may be long
       return entry.call ? firstLine(entry.content, 160) : entry.content;
     case 'forked':
+      if (entry.file !== undefined) return `imported from ${entry.file}`;
       return `forked from ${entry.from} at ${entry.at} by ${entry.author.id}`;
     case 'agent-hired':
       return `${entry.by} hired ${entry.agent}: ${firstLine(entry.description || entry.persona, 120)}`;

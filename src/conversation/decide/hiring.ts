@@ -14,7 +14,7 @@ import type { DecisionBuilder } from './decision-builder.ts';
  * Agents that a conversation gets at run time: an agent with the tool `hire`, or an operator, adds one.
  *
  * HIRING-1 A hired agent exists in its conversation only, from its `agent-hired` to its `agent-dismissed`. The log alone
- *          determines it: a restart, an export and a fork keep it.
+ *          determines it: a restart, an export and a fork keep it. An import dismisses it (FORK-4).
  * HIRING-2 Its tools are within those that its maker has at that moment, `hire` and `dismiss` included. An operator may give
  *          any configured tool.
  * HIRING-3 Neither its slug nor its name looks like that of another agent, of one that was dismissed, of a person in this

@@ -122,7 +122,7 @@ interface RunEnd {
   readonly turnId?: string;
 }
 
-function endRun(builder: DecisionBuilder, author: Author, end: RunEnd): void {
+export function endRun(builder: DecisionBuilder, author: Author, end: RunEnd): void {
   const { run, mode } = builder.state;
   if (!run) return;
   const { runId, workflowId } = run;

@@ -276,6 +276,8 @@ const fields = {
     type: z.literal('forked'),
     from: z.string(),
     at: z.int().nonnegative(),
+    /** Of an import: the name of the file; `from` is then this conversation (FORK-4). */
+    file: z.string().optional(),
   },
   ...teamFields,
   note: {

@@ -125,7 +125,7 @@ function applyAgentDismissed(next: Next, { agent: slug }: EntryOf<'agent-dismiss
 }
 
 /** The copied model calls were paid in the other conversation. */
-function applyForked(next: Next): void {
+function applyForked(next: Next, { file }: EntryOf<'forked'>): void {
   next.archived = false;
   next.tokens = 0;
   next.usd = 0;
@@ -136,6 +136,9 @@ function applyForked(next: Next): void {
       agent.used = NOTHING_USED;
       agent.reported = NOTHING_REPORTED;
       agent.executionMs = 0;
+      if (file === undefined) return;
+      agent.session = null; // FORK-4
+      agent.tokenRatio = 1;
     });
   }
 }

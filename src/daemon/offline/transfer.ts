@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { hashOf, readDefinition, textsOf } from '../../agents/index.ts';
 import {
+  type ConversationState,
   checkLaws,
   closeStrayCalls,
   type Entry,
@@ -11,9 +13,21 @@ import {
   entrySchema,
   exportEntries,
   hasOutstandingWork,
+  importedLog,
+  planRepair,
   portableEntry,
+  withOwnApprovals,
 } from '../../conversation/index.ts';
-import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../../kernel/index.ts';
+import {
+  createIdSource,
+  fieldFault,
+  infinityAt,
+  inOneLine,
+  isShallow,
+  messageOf,
+  ParleyError,
+  visibleCall,
+} from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { composeInspector, composeLogReader, composeOwnStore, composeQuarantine } from '../compose/files.ts';
 import { rowOf } from '../conversations/projections.ts';
@@ -22,10 +36,12 @@ import { stateOf } from './findings.ts';
 /**
  * Exports conversations from a data directory, and imports them from files.
  *
- * TRANSFER-1  Exporting an import gives the same file. The ingress sequence of a post is left out: it is meaningless with
- *             another stream.
+ * TRANSFER-1  An import keeps every entry of its file. The ingress sequence of a post is left out: it is meaningless with
+ *             another stream. Approvals get ids of the new conversation.
  * TRANSFER-2  An import is one append: all or nothing. A repetition changes nothing (L4).
  * TRANSFER-3  A refused file is kept in quarantine, and the error names its path.
+ * TRANSFER-5  A file is data: nothing in it runs, whatever it says (FORK-4). Only `resume` continues the work of a file, after the
+ *             operator has seen all that will run.
  * TRANSFER-4  The definitions that the entries name come after them, one line for each text. An import stores them first.
  */
 
@@ -76,9 +92,22 @@ export interface ImportOptions {
   readonly conversation: string;
   /** The author of answers that name no agent. */
   readonly agent: string;
+  /** Continues what is outstanding in the file (TRANSFER-5), if it returns true. `work`: what will run, one line each. */
+  readonly resume?: (work: readonly string[]) => Promise<boolean>;
 }
 
-export async function importConversation(options: ImportOptions) {
+export interface ImportOutcome {
+  readonly conversation: string;
+  /** Of the file. */
+  readonly entries: number;
+  /** It was imported before. */
+  readonly duplicate: boolean;
+  /** What is outstanding in the file, and was ended or is resumed, one line each. */
+  readonly work: readonly string[];
+}
+
+/** Null: `resume` declined, and nothing was changed. */
+export async function importConversation(options: ImportOptions): Promise<ImportOutcome | null> {
   const { dataDirectory, file, conversation } = options;
   const bytes = await readFile(file).catch((cause: unknown) => {
     throw new ParleyError('USAGE_FILE', `${file} cannot be read: ${messageOf(cause)}`, {
@@ -96,33 +125,70 @@ export async function importConversation(options: ImportOptions) {
       cause: error,
     });
   }
+  const entries = withOwnApprovals(read.entries, conversation, sha256);
+  const work = workOf(entries);
+  if (options.resume && !(await options.resume(work))) return null;
   const store = await composeOwnStore(dataDirectory);
   try {
     await store.definitions.put(read.texts); // TRANSFER-4
-    const duplicate = await append(store, conversation, read.entries);
-    return { conversation, entries: read.entries.length, duplicate };
+    const duplicate = await append(store, entries, options);
+    return { conversation, entries: entries.length, duplicate, work };
   } finally {
     await store.close();
   }
 }
 
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** TRANSFER-5 */
+function workOf(entries: readonly Entry[]): string[] {
+  const state = stateOf(entries);
+  const turns = Object.values(state.agents).flatMap(({ turn }) => turn ?? []);
+  const calls = turns.flatMap(({ agent, openCalls }) =>
+    openCalls.map((call) => `${agent} called ${visibleCall(call.name, call.arguments)}: ${fateOf(call)}`),
+  );
+  const others = planRepair(entries).flatMap((item) => {
+    if (item.type === 'resume-turn') return [`${item.agent} continues its turn`];
+    const waiting = state.agents[item.agent]?.waiting.map(({ index }) => index) ?? [];
+    return item.type === 'start-turn' ? [`${item.agent} starts a turn on entry ${waiting.join(', ')}`] : [];
+  });
+  return [...calls, ...others].map(inOneLine);
+}
+
+type TurnCall = NonNullable<ConversationState['agents'][string]['turn']>['openCalls'][number];
+
+function fateOf({ approval, started, risk }: TurnCall): string {
+  if (approval?.status === 'pending') return 'it waits for an approval';
+  if (started && risk === 'risky') return 'it may have run, so a person is asked';
+  return approval ? 'it was approved, and runs' : 'it runs if the policy allows it';
+}
+
 /** True: it was already there. */
-async function append(store: ConversationStore, id: string, imported: readonly Entry[]): Promise<boolean> {
+async function append(
+  store: ConversationStore,
+  imported: readonly Entry[],
+  { conversation: id, file, resume }: ImportOptions,
+): Promise<boolean> {
   const { log, entries: existing } = await store.open(id);
   try {
+    const now = Date.now();
+    const createdAt = new Date(now).toISOString();
+    const given = imported.map((entry, at) => timed(entry, existing[at] ?? { createdAt }));
+    const into = { conversation: id, file: basename(file), now, newId: createIdSource() };
+    const entries = resume ? given : importedLog(given, into);
     if (existing.length > 0) {
       const known = (entry: Entry, at: number) =>
-        JSON.stringify(timed(entry, existing[at])) ===
-        JSON.stringify(existing[at] && portableEntry(existing[at]));
-      if (imported.every(known)) return true; // TRANSFER-2
+        JSON.stringify(entry) === JSON.stringify(existing[at] && portableEntry(existing[at]));
+      if (entries.slice(0, given.length).every(known)) return true; // TRANSFER-2
       throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, with other content`, {
         hint: 'import under another id, or `parley rm` this one first',
       });
     }
-    const now = new Date().toISOString();
-    const entries = imported.map((entry) => timed(entry, { createdAt: now }));
     const state = stateOf(entries);
-    if (hasOutstandingWork(state)) await store.markOpen(id);
+    if (hasOutstandingWork(state)) {
+      if (!resume) throw new Error('an import must leave no outstanding work'); // TRANSFER-5
+      await store.markOpen(id);
+    }
     await log.append(0, entries);
     await store.saveRow(rowOf(id, state, entries));
     await store.saveState(id, { id, ...state });

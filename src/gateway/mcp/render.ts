@@ -69,6 +69,7 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
     case 'limit-reached':
       return 'a limit of this conversation is reached';
     case 'forked':
+      if (entry.file !== undefined) return `imported from ${entry.file}`;
       return `forked from ${entry.from} at ${entry.at}`;
     case 'agent-hired':
       return `${entry.by} hired ${entry.agent}`;

@@ -202,11 +202,12 @@ describe('export', () => {
 });
 
 describe('import', () => {
-  function room(duplicate = false) {
+  function room(duplicate = false, work: readonly string[] = []) {
     const asked: ImportOptions[] = [];
     const importConversation = async (options: ImportOptions) => {
       asked.push(options);
-      return { conversation: options.conversation, entries: 3, duplicate };
+      if (options.resume && !(await options.resume(work))) return null;
+      return { conversation: options.conversation, entries: 3, duplicate, work };
     };
     return { asked, options: { daemonRoom: { importConversation }, workingDirectory: '/work' } };
   }
@@ -232,8 +233,21 @@ describe('import', () => {
     const argv = ['import', 'a.json', '--conversation', 'demo'];
     expect(await parley(argv, options)).toMatchObject({ code: 0, out: 'demo already has these 3 entries\n' });
     expect((await parley(['--json', ...argv], options)).json()).toEqual([
-      { conversation: 'demo', entries: 3, duplicate: true },
+      { conversation: 'demo', entries: 3, duplicate: true, work: [] },
     ]);
+  });
+
+  it('import names what it ended; --resume lists what will run, and needs --yes without a terminal', async () => {
+    const { options } = room(false, ['pm called shell {}: it was approved, and runs']);
+    const argv = ['import', 'a.jsonl', '--conversation', 'demo'];
+    const plain = await parley(argv, options);
+    expect(plain.code).toBe(0);
+    expect(plain.err).toContain('ended, since a file starts nothing: pm called shell {}');
+    const refused = await parley([...argv, '--resume'], options);
+    expect([refused.code, refused.out]).toEqual([2, '']);
+    expect(refused.err).toContain('pm called shell {}: it was approved, and runs');
+    expect(refused.err).toContain('--yes');
+    expect(await parley([...argv, '--resume', '--yes'], options)).toMatchObject({ code: 0, err: '' });
   });
 
   it.each([

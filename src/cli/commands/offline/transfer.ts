@@ -1,10 +1,12 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { ParleyError } from '../../../client/index.ts';
 import { escapeHidden } from '../../../kernel/index.ts';
-import type { Act } from '../../context.ts';
+import type { Act, Context } from '../../context.ts';
 import type { ExportFormat } from '../../dependencies.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
+import { ask } from '../../output/question.ts';
 
 export function addExport(program: Command, act: Act): void {
   program
@@ -33,11 +35,15 @@ export function addExport(program: Command, act: Act): void {
 export function addImport(program: Command, act: Act): void {
   program
     .command('import')
-    .description('create a conversation from a messages.json or an export; no daemon may run')
+    .description(
+      'create a conversation from a messages.json or an export, and start nothing; no daemon may run',
+    )
     .argument('<file>', 'an array of messages, or JSON Lines')
     .requiredOption('--conversation <id>', 'its id', conversationId)
     .option('--agent <slug>', 'the author of messages that name no agent', agentSlug, 'assistant')
-    .action((file: string, options: { conversation: string; agent: string }, command: Command) =>
+    .option('--resume', 'continue what is outstanding in an own export: runs calls, wakes agents')
+    .option('--yes', 'with --resume: do not ask')
+    .action((file: string, options: ImportCommandOptions, command: Command) =>
       act(command, async (context) => {
         const { importConversation } = await context.rooms.daemon();
         const outcome = await importConversation({
@@ -45,14 +51,40 @@ export function addImport(program: Command, act: Act): void {
           file: resolve(context.io.workingDirectory, file),
           conversation: options.conversation,
           agent: options.agent,
+          ...(options.resume && { resume: (work) => confirms(context, work, options.yes === true) }),
         });
-        const { conversation, entries, duplicate } = outcome;
+        if (outcome === null) {
+          context.note('nothing is imported');
+          return 1;
+        }
+        const { conversation, entries, duplicate, work } = outcome;
         if (context.json) context.value(outcome);
         else if (duplicate) context.line(`${conversation} already has these ${entries} entries`);
         else context.line(`${conversation}: ${entries} entries imported`);
+        if (duplicate || options.resume || work.length === 0) return 0;
+        for (const line of work) context.note(`ended, since a file starts nothing: ${line}`);
         return 0;
       }),
     );
+}
+
+interface ImportCommandOptions {
+  readonly conversation: string;
+  readonly agent: string;
+  readonly resume?: true;
+  readonly yes?: true;
+}
+
+async function confirms(context: Context, work: readonly string[], yes: boolean): Promise<boolean> {
+  const { io, json } = context;
+  if (work.length === 0 || yes) return true;
+  const lines = work.map((line) => `  ${line}`);
+  if (json || !io.stdin.isTTY || !io.stdout.isTTY)
+    throw new ParleyError('USAGE', ['at the next start of the daemon:', ...lines].join('\n'), {
+      hint: 'nothing was changed; to run this, give --yes too, or leave out --resume: then nothing of the file runs',
+    });
+  for (const line of ['At the next start of the daemon:', ...lines]) context.line(line);
+  return /^y(es)?$/i.test((await ask(io, io.stdout, 'Import it to run this? [y/N] ')) ?? '');
 }
 
 function agentSlug(value: string): string {

@@ -161,6 +161,7 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
     case 'run-ended':
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
     case 'forked':
+      if (entry.file !== undefined) return band('run', `imported from ${entry.file}`, null);
       return band('run', 'forked from', null, { conversation: entry.from, index: entry.at });
     case 'agent-hired':
       return band('run', `${entry.name} was hired`, `by ${personOf(entry.by, nameOf)}`);

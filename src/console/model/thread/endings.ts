@@ -40,7 +40,9 @@ function causeIn(entry: Entry, { agent }: Ended): string | null {
         ? 'This turn ended: its agent was removed from the configuration'
         : null;
     case 'forked':
-      return 'This turn ended with the fork: it is in the other conversation';
+      return entry.file === undefined
+        ? 'This turn ended with the fork: it is in the other conversation'
+        : 'This turn ended with the import: nothing of a file continues';
     default:
       return null;
   }
