@@ -230,7 +230,7 @@ describe('chats over `/v1`', () => {
     expect(await postsIn('fails')).toEqual(['try', 'try', 'another']);
   });
 
-  it('a stream that fails ends with an event with the same error', async () => {
+  it('a stream that fails before its first text has the status of the error, and is not posted again', async () => {
     handler = () => ({ status: 400, body: { error: { message: 'out of order' } } });
     const body = { model: 'pm', messages: [user('stream it')], stream: true as const };
     const read = async () => {
@@ -238,8 +238,10 @@ describe('chats over `/v1`', () => {
     };
     for (const _ of [1, 2]) {
       const failed = await read().catch((error: unknown) => error);
-      expect(failed).toMatchObject({ type: 'agent_error', code: 'AGENT_FAILED' });
+      expect(failed).toMatchObject({ status: 400, type: 'agent_error', code: 'AGENT_FAILED' });
     }
+    const page = (await client.request('conversations', {})).conversations;
+    expect(page.filter(({ title }) => title === 'stream it').length).toBe(1);
   });
 
   it('fields that are not used are named in a header, and calls without content are taken', async () => {

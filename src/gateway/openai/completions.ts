@@ -63,6 +63,8 @@ export interface CompletionStream {
   readonly body: ReadableStream<Uint8Array>;
   readonly onSaid: (said: Said) => void;
   readonly fail: (error: ParleyError) => void;
+  /** The error if it fails before any text; null: it has begun, or ended. */
+  readonly begun: Promise<ParleyError | null>;
 }
 
 /** A reply as server-sent events. */
@@ -89,7 +91,10 @@ export function createStream(
     controller = null;
     onClosed();
   };
-  const fail = ({ code, message, hint }: ParleyError) => {
+  const { promise: begun, resolve: begin } = deferred<ParleyError | null>();
+  const fail = (error: ParleyError) => {
+    const { code, message, hint } = error;
+    begin(error);
     if (!controller) return;
     event({ error: errorBody({ code, message, hint }, IN_LOG.has(code) ? 400 : 503) });
     end();
@@ -105,6 +110,7 @@ export function createStream(
     },
   });
   const onSaid = (said: Said) => {
+    if (said.kind !== 'failed') begin(null);
     if (said.kind === 'text') return void (controller && chunk({ content: said.text }, null));
     if (said.kind === 'failed')
       return fail(new ParleyError(said.refusal.code, said.refusal.message, said.refusal));
@@ -116,7 +122,7 @@ export function createStream(
     write('data: [DONE]\n\n');
     end();
   };
-  return { body, onSaid, fail };
+  return { body, onSaid, fail, begun };
 }
 
 /** The outcome of a request, as its conversation records it. */

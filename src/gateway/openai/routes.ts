@@ -22,6 +22,8 @@ import { type ChatRequest, readChatRequest } from './request.ts';
  * OPENAI-ROUTES-1 A client that disconnects does not end the turn: the turn belongs to the conversation.
  * OPENAI-ROUTES-2 Requests that may belong to one conversation are processed one after another (`pick.ts`): of two that
  *    continue the same history, the second finds the first one's post.
+ * OPENAI-ROUTES-3 A stream that fails before its first text has the status of the error: clients repeat a stream whose first
+ *    event is one. So its head waits for the first text, at most for the time between two heartbeats.
  */
 
 const ANONYMOUS: OwnPublisher = 'openai';
@@ -133,8 +135,30 @@ async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   }
   routes.closing.addEventListener('abort', stop);
   if (routes.closing.aborted) stop();
+  const failed = await within(heartbeatMs, context.req.raw.signal, answer?.begun); // OPENAI-ROUTES-3
+  if (failed) {
+    await answer?.body.cancel();
+    throw failed;
+  }
   context.header('content-type', 'text/event-stream; charset=utf-8');
   return context.body(answer?.body ?? '');
+}
+
+/** Null once the time is up or the client is gone. */
+async function within<T>(ms: number, gone: AbortSignal, result: Promise<T> | undefined): Promise<T | null> {
+  let over: () => void = () => undefined;
+  const waited = new Promise<null>((resolve) => {
+    over = () => resolve(null);
+  });
+  const timer = setTimeout(over, ms);
+  gone.addEventListener('abort', over);
+  if (gone.aborted) over();
+  try {
+    return await Promise.race([waited, result ?? null]);
+  } finally {
+    clearTimeout(timer);
+    gone.removeEventListener('abort', over);
+  }
 }
 
 /** OPENAI-ROUTES-2 */

@@ -45,7 +45,7 @@ describe('a page of another origin that `http.origins` lists', () => {
       Object.assign(entry ?? {}, { to: ['pm'] });
       return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
     };
-    ({ gateway } = await openGateway({ known: KNOWN, ...options }, daemon));
+    ({ gateway } = await openGateway({ known: KNOWN, heartbeatMs: 200, ...options }, daemon));
   }
 
   const ask = (path: string, method: string, headers: Record<string, string> = {}, body?: object | string) =>
