@@ -29,6 +29,7 @@ let tools: Toolbox;
 beforeEach(async () => {
   directory = await realpath(await mkdtemp(join(tmpdir(), 'parley-environment-')));
   await mkdir(join(directory, 'config', 'agents'), { recursive: true });
+  await mkdir(join(directory, 'data'));
   await writeFile(join(directory, 'config', 'agents', 'dev.md'), 'You build.\n');
   await writeFile(join(directory, 'config', 'parley.yaml'), JSON.stringify(SETTINGS));
   const secrets = {

@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs';
 import type { ModelOutcome } from '../../agents/index.ts';
 import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
 import { messageOf, sleep } from '../../kernel/index.ts';
-import { hideFolder } from '../../tools/index.ts';
+import { asIs, hideFolder } from '../../tools/index.ts';
 import { modelProfile } from '../agents.ts';
 import type { Log } from '../runtime.ts';
 import { composeModel } from './compose.ts';
@@ -70,7 +71,8 @@ async function probeServer(config: Config, name: string, server: McpServerConfig
   const { createMcpTools } = await import('../../tools/mcp/index.ts');
   const { project, environment } = config.tools;
   const unhidden = server.transport === 'command' && server.unhidden;
-  const { enclose } = await hideFolder(config.daemon.data, unhidden);
+  const { data } = config.daemon;
+  const { enclose } = existsSync(data) ? await hideFolder(data, unhidden) : { enclose: asIs }; // nothing to hide yet
   const servers = { [name]: server };
   const toolbox = createMcpTools({
     ...{ servers, project, environment, enclose },
