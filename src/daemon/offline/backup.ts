@@ -31,6 +31,7 @@ import {
  * BACKUP-5  A conversation that cannot be read does not prevent the copy of the others. The report names it.
  * BACKUP-6  The copy proves nothing about calls that may run after it is made (RESTORED-2). It is another store than the
  *           original: it has no id.
+ * BACKUP-7  A log in files keeps its appends, those above `GROUP_BYTES` excepted: a cut of the copy loses its last append alone.
  */
 
 export interface BackupReport {

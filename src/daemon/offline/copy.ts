@@ -22,6 +22,8 @@ const TEXTS_AT_ONCE = 100;
 
 export interface Content {
   readonly entries: readonly Entry[];
+  /** Where an append of the source ended, as far as it is known: the copy has the same appends. */
+  readonly ends?: readonly number[];
   readonly audit: readonly AuditRecord[];
   readonly outputs: readonly (readonly [id: string, content: string])[];
 }
@@ -29,17 +31,19 @@ export interface Content {
 /** Entries first: beside a running daemon, records and outputs may be newer than the entries, never older. */
 export async function contentOf(archive: StoreArchive, id: string): Promise<Content> {
   const entries = await archive.entries(id);
+  const ends = await archive.appendEnds?.(id);
   const audit = await archive.audit(id);
   const outputs: (readonly [string, string])[] = [];
   for (const entryId of await archive.outputs(id)) {
     const content = await archive.output(id, entryId);
     if (content !== null) outputs.push([entryId, content]); // null: a crash before it was stored, and no entry names it
   }
-  return { entries, audit, outputs };
+  return { entries, audit, outputs, ...(ends && { ends }) };
 }
 
 export function isSame(left: Content, right: Content): boolean {
-  return JSON.stringify(left) === JSON.stringify(right);
+  const [one, other] = [left, right].map(({ ends: _, ...content }) => JSON.stringify(content));
+  return one === other;
 }
 
 /** Writes a conversation that the target does not have, and compares it with what was read. */
@@ -53,7 +57,7 @@ async function write({ store }: MigrationTarget, id: string, content: Content): 
   for (const records of groups(content.audit)) await store.toolRecords.append(id, records);
   const { log } = await store.open(id);
   try {
-    const batches = [...groups(content.entries)];
+    const batches = appendsOf(content);
     await Promise.all(batches.map((entries) => log.append(entries[0]?.index ?? 0, entries)));
   } catch (cause) {
     throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
@@ -63,6 +67,17 @@ async function write({ store }: MigrationTarget, id: string, content: Content): 
   } finally {
     await log.close();
   }
+}
+
+/** A cut of the copy loses what a cut of the source would lose: its last append. A large append is divided. */
+function appendsOf({ entries, ends = [] }: Content): Entry[][] {
+  const appends: Entry[][] = [];
+  let from = 0;
+  for (const end of [...ends.filter((one) => one < entries.length), entries.length]) {
+    appends.push(...groups(entries.slice(from, end)));
+    from = end;
+  }
+  return ends.length > 0 ? appends : [...groups(entries)];
 }
 
 /** A large item is a group of its own: an append must fit one message. */

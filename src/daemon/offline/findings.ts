@@ -56,7 +56,7 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
   const misshapen = checkShapes(entries).map((text) => finding('law', text));
   if (misshapen.length > 0) return [...unreadable, ...misshapen]; // OFFLINE-FINDINGS-2
   const torn = tornTail
-    ? `${tornTail.bytes} bytes after the last complete append were never acknowledged`
+    ? `${tornTail.bytes} bytes after the last complete append are no complete one: a write that was cut short, or an append that lost its end`
     : null;
   return [
     ...unreadable,
@@ -117,7 +117,7 @@ function projectionFindings(conversation: string, inspection: Inspection, { entr
   const found: Finding[] = [];
   const rebuilt = 'rebuilds it from the log';
   const row = faultOf(inspection.row, (value) => rowFault(conversation, value, entries));
-  const removed = 'removes it from index.json, unless its folder still exists';
+  const removed = 'removes it from index.json, unless its folder still exists: then it names no entry';
   if (row)
     found.push(finding('row', `its row in index.json ${row}`, entries.length === 0 ? removed : rebuilt));
   const state = faultOf(inspection.state, (value) => stateFault(conversation, value, entries));

@@ -10,7 +10,7 @@ import { type Finding, findingsOf, leftoverFinding, stateOf } from './findings.t
  * Verifies the laws on the files of a data directory, and repairs what can be repaired.
  *
  * FSCK-1  A check takes no lock and changes nothing. It may run beside a daemon.
- * FSCK-2  A repair locks the directory. It appends, cuts bytes that were never acknowledged (and keeps them in a file), and
+ * FSCK-2  A repair locks the directory. It appends, cuts what is no complete append (and keeps it in a file), and
  *         rewrites projections. History is never edited (L2): a damaged log is left as it is.
  * FSCK-3  Outstanding work is left to the next start of the daemon. A repair only ensures that the start finds it.
  */
@@ -140,7 +140,7 @@ async function inspectConversation(
 
 /** FSCK-2, FSCK-3 */
 async function repairConversation(store: ConversationStore, conversation: string): Promise<void> {
-  const { log, entries } = await store.open(conversation); // cuts a torn tail
+  const { log, entries, tornTail } = await store.open(conversation); // cuts a torn tail
   try {
     const newId = createIdSource();
     const closing = closeStrayCalls(entries, { newId: () => newId(), createdAt: new Date().toISOString() });
@@ -150,7 +150,7 @@ async function repairConversation(store: ConversationStore, conversation: string
     }
     const state = stateOf(entries);
     if (hasOutstandingWork(state)) await store.markOpen(conversation);
-    if (entries.length === 0) return;
+    if (entries.length === 0 && tornTail === null) return; // there is no log
     await store.saveRow(rowOf(conversation, state, entries));
     await store.saveState(conversation, { id: conversation, ...state });
   } finally {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -75,6 +75,16 @@ describe('a backup of a store that changes meanwhile', () => {
     expect(await target.archive.backup()).toEqual({ from: source.name, madeAt: made.madeAt });
     expect(await target.archive.migration()).toBeNull();
     expect(await openWhatIfFiles(join(root, 'to')).get('one', 'w1')).toBe('{}');
+  });
+
+  it('BACKUP-7: a copy has the appends of the original, so that a cut of its log loses the last one alone', async () => {
+    await append('one', 3, 2);
+    await append('one', 5, 1);
+    await backUp();
+    expect(await target.archive.appendEnds?.('one')).toEqual([3, 5, 6]);
+    const log = join(root, 'to', 'conversations', 'one', 'log.jsonl');
+    await writeFile(log, (await readFile(log)).subarray(0, -5));
+    expect(await target.archive.entries('one')).toEqual(batch(0, 5));
   });
 
   it('BACKUP-1: posts that are settled while it reads do not move its position', async () => {

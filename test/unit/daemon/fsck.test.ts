@@ -79,6 +79,19 @@ describe('fsck of a data directory', () => {
     expect(kinds(await run())).toEqual([]);
   });
 
+  it('a repair of a log that lost its only append is offered once, and the list agrees', async () => {
+    await keep(talk());
+    const text = await readFile(file('log.jsonl'));
+    await writeFile(file('log.jsonl'), text.subarray(0, -5));
+    const reports = await run();
+    expect(kinds(reports)).toEqual(['torn-tail', 'row', 'state']);
+    expect(reports[0]?.findings[0]?.text).not.toContain('acknowledged');
+    expect(kinds(await run(true))).toEqual(['torn-tail, repaired', 'row, repaired', 'state, repaired']);
+    expect(kinds(await run())).toEqual([]);
+    const index = JSON.parse(await readFile(join(data, 'conversations', 'index.json'), 'utf8'));
+    expect(index.rows).toMatchObject([{ id: 'work', length: 0, title: null }]);
+  });
+
   it('finds damage in the middle by its line; a repair leaves the log as it is, and repairs the others', async () => {
     await keep(talk());
     await keep(talk(), 'other');

@@ -79,13 +79,15 @@ export async function openFileTarget(
 
 function fileArchive(directory: string, paths: StorePaths): StoreArchive {
   const tools = createToolFiles(paths);
+  const logOf = async (conversation: string) => {
+    const found = await orNullIfMissing(readdir(paths.conversation(conversation)));
+    return found?.includes('log.jsonl') ? readLogFile(paths.log(conversation)) : null;
+  };
   return {
     name: `file:${directory}`,
     conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
-    entries: async (conversation) => {
-      const found = await orNullIfMissing(readdir(paths.conversation(conversation)));
-      return found?.includes('log.jsonl') ? (await readLogFile(paths.log(conversation))).entries : [];
-    },
+    entries: async (conversation) => (await logOf(conversation))?.entries ?? [],
+    appendEnds: async (conversation) => (await logOf(conversation))?.ends ?? [],
     audit: async (conversation) => (await tools.read(conversation)).records,
     async outputs(conversation) {
       const names = (await orNullIfMissing(readdir(paths.outputs(conversation)))) ?? [];

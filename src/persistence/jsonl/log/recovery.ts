@@ -52,6 +52,8 @@ export interface LogFileContents {
   readonly entries: Entry[];
   /** Bytes after the last whole batch: an incomplete write, or one in progress. */
   readonly tornTail: { readonly bytes: number } | null;
+  /** The number of entries up to the end of each append. */
+  readonly ends: readonly number[];
 }
 
 /** Reads a log without owning it: takes no lock, changes nothing. */
@@ -71,7 +73,8 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
   const verdict = scanLog(bytes);
   if (verdict.kind === 'damaged') throw damagedError(path, verdict);
   const torn = bytes.length - verdict.bytes;
-  return { entries: verdict.entries, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
+  const { entries, ends } = verdict;
+  return { entries, ends, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
 }
 
 /** What to do about a log that cannot be opened. */

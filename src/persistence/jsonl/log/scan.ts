@@ -18,6 +18,8 @@ export interface LogContents {
   readonly offsets: number[];
   /** Bytes up to the end of the last whole batch. */
   readonly bytes: number;
+  /** The number of entries up to the end of each whole batch. */
+  readonly ends: number[];
 }
 
 export type ScanVerdict =
@@ -32,17 +34,18 @@ const GROUP_BYTES = 32_768;
 export function scanLog(bytes: Buffer): ScanVerdict {
   const entries: Entry[] = [];
   const offsets: number[] = [];
+  const ends: number[] = [];
   let whole = { entries: 0, bytes: 0 };
   let remainingLines = 0;
   let start = 0;
   while (start < bytes.length) {
-    const ends = sealedLines(bytes, start);
-    if (ends.length === 0) {
+    const lines = sealedLines(bytes, start);
+    if (lines.length === 0) {
       return sealedLineAfter(bytes, start)
         ? damaged(entries.length, start, 'its checksum does not fit, and whole lines follow')
-        : torn(entries, offsets, whole);
+        : torn({ entries, offsets, ends }, whole);
     }
-    for (const [at, decoded] of decodeLines(bytes, start, ends).entries()) {
+    for (const [at, decoded] of decodeLines(bytes, start, lines).entries()) {
       if (decoded === null || !isWhole(decoded.entry))
         return damaged(entries.length, start, 'it is not an entry');
       if (decoded.entry.index !== entries.length) {
@@ -55,13 +58,15 @@ export function scanLog(bytes: Buffer): ScanVerdict {
       entries.push(decoded.entry);
       offsets.push(start);
       remainingLines = decoded.left;
-      start = (ends[at] ?? start) + 1;
-      if (remainingLines === 0) whole = { entries: entries.length, bytes: start };
+      start = (lines[at] ?? start) + 1;
+      if (remainingLines > 0) continue;
+      whole = { entries: entries.length, bytes: start };
+      ends.push(entries.length);
     }
   }
   return remainingLines === 0
-    ? { kind: 'whole', entries, offsets, bytes: bytes.length }
-    : torn(entries, offsets, whole);
+    ? { kind: 'whole', entries, offsets, ends, bytes: bytes.length }
+    : torn({ entries, offsets, ends }, whole);
 }
 
 /** The ends of consecutive sealed lines from `start`, up to `GROUP_BYTES`. Empty: the first line is not sealed. */
@@ -86,10 +91,10 @@ function damaged(index: number, offset: number, reason: string): ScanVerdict {
   return { kind: 'damaged', line: index + 1, offset, reason };
 }
 
-function torn(entries: Entry[], offsets: number[], whole: { entries: number; bytes: number }): ScanVerdict {
-  entries.length = whole.entries;
-  offsets.length = whole.entries;
-  return { kind: 'torn', entries, offsets, bytes: whole.bytes };
+function torn(read: Omit<LogContents, 'bytes'>, whole: { entries: number; bytes: number }): ScanVerdict {
+  read.entries.length = whole.entries;
+  read.offsets.length = whole.entries;
+  return { kind: 'torn', ...read, bytes: whole.bytes };
 }
 
 /**
