@@ -178,7 +178,10 @@ def serve(nats, slug, answer):
         nats.unsubscribe(control)
 
     nats.subscribe(f"parley.agent.{slug}.turn", take, queue=slug)
-    nats.run()
+    try:
+        nats.run()
+    except KeyboardInterrupt:
+        sys.exit(130)  # Ctrl-C
 
 
 def critic(offer, write, over):

@@ -4,9 +4,8 @@ import { count } from './parameters.ts';
 
 /** The sections `nats`, `publishers`, `ingress` and `http` of `parley.yaml` (`schema.ts`). */
 
-export const publisherName = z
-  .string()
-  .regex(NAME_PATTERN, 'a publisher name: letters, digits, _ and -, at most 128');
+const PUBLISHER_FORM = 'a publisher name: letters, digits, _ and -, at most 128';
+export const publisherName = z.string().regex(NAME_PATTERN, PUBLISHER_FORM);
 
 export const publisher = z.strictObject({
   postsPerMinute: count
@@ -85,7 +84,10 @@ export const http = z.strictObject({
       z.strictObject({
         role: z.enum(['read', 'post', 'approve', 'operate']).describe('What the token allows'),
         token: secret.describe('The token, by reference to a variable'),
-        publisher: publisherName.describe('The publisher of requests with this token'),
+        publisher: z
+          .string({ error: "the publisher of requests with this token, such as the person's name: ann" })
+          .regex(NAME_PATTERN, PUBLISHER_FORM)
+          .describe('The publisher of requests with this token'),
         name: z
           .string()
           .min(1)

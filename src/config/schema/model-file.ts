@@ -119,7 +119,10 @@ const KEYS_OF_PROVIDER = {
 export const modelFileSchema = z
   .strictObject({
     provider: z
-      .enum(['openai', 'scripted'])
+      .enum(['openai', 'scripted'], {
+        error:
+          'one of openai, scripted; openai is the protocol: reach other vendors by their endpoint for it (baseURL), which docs/guides/model-providers.md lists',
+      })
       .optional()
       .describe(
         "openai: any endpoint with that protocol. scripted: offline and deterministic (default: openai; with a script and without a key for OpenAI's endpoint, scripted)",

@@ -21,7 +21,7 @@ export async function forkConversation(
   { workers, store, room }: Parts,
 ): Promise<void> {
   if (as === from)
-    throw new ParleyError('BAD_REQUEST', 'fork: as: expected another id than that of the conversation');
+    throw new ParleyError('BAD_REQUEST', 'the copy needs another id than the conversation (`as`, or --as)');
   const entries = (await workers.existing(from)).entries();
   const at = asked ?? entries.length - 1;
   if (at >= entries.length) {

@@ -103,8 +103,11 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
 function halted(state: ConversationState, agent: string, entries: readonly Entry[]): Activity[] {
   const { limitedBy, failedAt } = agentState(state, agent);
   const status = statusOf(state, agent);
-  if (status === 'limited' && limitedBy !== null)
-    return [{ agent, status, since: timeOf(entries, limitedBy), entry: limitedBy }];
+  if (status === 'limited' && limitedBy !== null) {
+    const reached = entries[limitedBy];
+    const of = reached?.type === 'limit-reached' ? { of: reached.limit } : {};
+    return [{ agent, status, since: timeOf(entries, limitedBy), ...of, entry: limitedBy }];
+  }
   if (status === 'stopped' && hasWork(state, agent))
     return [{ agent, status, since: stoppedSince(entries, agent) }];
   if (status !== 'failed' || failedAt === null) return [];

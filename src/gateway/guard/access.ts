@@ -49,7 +49,8 @@ export function identify(authorization: string | undefined, tokens: readonly Tok
     const { role, publisher, name } = found;
     return { role, publisher, name, caller: given.toString('hex') };
   }
-  throw new ParleyError('UNAUTHORIZED', 'this needs a token', {
+  const what = authorization === undefined ? 'this needs a token' : 'the daemon has no such token';
+  throw new ParleyError('UNAUTHORIZED', what, {
     hint: 'send the header Authorization: Bearer <token>; `parley token` prints the one that the daemon made, unless the configuration has tokens',
   });
 }

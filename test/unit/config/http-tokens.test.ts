@@ -61,6 +61,10 @@ describe('the tokens for HTTP', () => {
     const { http } = (await load(named, { env: { ALICE: TOKENS.post } })).daemon;
     expect(http?.tokens).toMatchObject([{ role: 'post', publisher: 'office', name: 'Alice' }]);
     expect(http?.tokens[0]?.secret.reveal()).toBe(TOKENS.post);
+    const nameless = { 'parley.yaml': named['parley.yaml'].replace('publisher: office, ', '') };
+    await expect(load(nameless, { env: { ALICE: 'x'.repeat(16) } })).rejects.toThrow(
+      /publisher[\s\S]*such as the person's name/,
+    );
     const written = { 'parley.yaml': people('geheim') };
     await expect(load(written)).rejects.toThrow(/http\.people\[?\.?0\]?\.token[\s\S]*plain text/);
     await expect(load(written)).rejects.not.toThrow(/geheim/);

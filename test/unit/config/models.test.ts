@@ -123,6 +123,7 @@ describe('a model', () => {
 
   it.each([
     ['provider: opnai', 'models.default.provider', 'one of openai, scripted'],
+    ['provider: anthropic', 'models.default.provider', 'reach other vendors by their endpoint'],
     ['provider: scripted, script: none.yaml', 'models.default.script', 'a file that exists'],
     ['provider: scripted, apiKey: x', 'models.default.apiKey', 'provider scripted has no apiKey'],
     ['baseURL: "http://h", script: s.yaml', 'models.default.script', 'provider openai has no script'],

@@ -58,10 +58,10 @@ describe('the activity of a conversation', () => {
     expect(runningActivity(stateOf(entries), entries, present)).toEqual([]);
   });
 
-  it('names the entry of the limit that ended a turn', () => {
+  it('names the limit that ended a turn, and its entry', () => {
     const limit = { type: 'limit-reached', limit: 'turn.steps', agent: 'pm', turnId: 't', content: 'Stop' };
     expect(stored(log(person, started, limit, ended('limited')))).toEqual([
-      { agent: 'pm', status: 'limited', since: at(2), entry: 2 },
+      { agent: 'pm', status: 'limited', since: at(2), of: 'turn.steps', entry: 2 },
     ]);
   });
 

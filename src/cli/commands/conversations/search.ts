@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { ParleyError } from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { conversationId, wholeNumber } from '../../options/options.ts';
@@ -28,6 +29,10 @@ export function addSearch(program: Command, act: Act): void {
     .action((words: string[], { in: conversation, ...options }: Options, command: Command) =>
       act(command, (context) =>
         withDaemon(context, async (client) => {
+          if (words.join('').trim() === '')
+            throw new ParleyError('USAGE', 'there is no word to search for', {
+              hint: 'parley search WORD …',
+            });
           const found = await client.request('search', { q: words.join(' '), conversation, ...options });
           if (context.json) context.value(found);
           else if (found.hits.length === 0) context.note('no message has these words');

@@ -36,7 +36,7 @@ async function tokenOf(context: Context): Promise<{ readonly token: string; read
   if (http && token && codeKey) return { token, url: consoleUrl(http, codeKey) };
   throw new ParleyError('HTTP_TOKEN_MISSING', 'this daemon has no HTTP token of its own', {
     hint: http
-      ? 'its tokens are in its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), or it requires none'
+      ? `open ${http} in a browser and enter a token of its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), if it requires one`
       : 'HTTP is off: start the daemon with --http HOST:PORT',
   });
 }
