@@ -77,7 +77,7 @@ export function looksLike(name: string, other: string): boolean {
 }
 
 /** Names that a reader may confuse with others. */
-export class NamesLike {
+class NamesLike {
   readonly #forms: ReadonlySet<string>;
 
   constructor(names: readonly string[]) {
