@@ -65,6 +65,11 @@ describe('ls', () => {
   });
 });
 
+it('`parley search` without a word says how to call it, and asks no daemon', async () => {
+  const { code, err } = await parley(['search', ''], { daemon: fakeDaemon({}) });
+  expect([code, err]).toEqual([2, expect.stringContaining('parley search WORD')]);
+});
+
 describe('show', () => {
   it('`parley show --json` prints the whole log page by page, one entry per line', async () => {
     const daemon = fakeDaemon();

@@ -76,6 +76,8 @@ describe('the HTTP server', () => {
     expect(await status('/anything', 'Bearer secreT')).toBe(401);
     expect(await status('/anything', 'Bearer secret and more')).toBe(401);
     expect(await status('/anything', 'Bearer secret')).toBe(404);
+    const wrong = await fetch(`${url}/anything`, { headers: { authorization: 'Bearer secreT' } });
+    expect(await wrong.json()).toMatchObject({ detail: 'the daemon has no such token' });
   });
 
   it.each(['0.0.0.0', '::', '192.0.2.1', 'example.org'])(
