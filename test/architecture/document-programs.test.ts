@@ -14,7 +14,10 @@ const compile = createCompiler({
   target: ts.ScriptTarget.ES2023,
   module: ts.ModuleKind.NodeNext,
   types: ['node'],
-  paths: { 'parleyd/client': [join(ROOT, 'src/client/index.ts')] },
+  paths: {
+    parleyd: [join(ROOT, 'src/index.ts')],
+    'parleyd/client': [join(ROOT, 'src/client/index.ts')],
+  },
 });
 
 /** Compiles programs as if each were a file of a project that has the package `parleyd`. */

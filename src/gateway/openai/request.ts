@@ -164,7 +164,7 @@ function textOf(value: unknown, where: string): string {
 }
 
 /** A refused field of the request. */
-export class ChatFault extends ParleyError {
+class ChatFault extends ParleyError {
   /** As OpenAI names it: `messages.0.content`. */
   readonly param: string | null;
 
