@@ -76,6 +76,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(days.map((day) => day.replace(',', ''))).toEqual([
       'Sunday 1 March 2026',
       'Wednesday 4 March 2026',
+      'Today', // the import
     ]);
     const time = message(page, 'of day 2').locator('time');
     expect(await time.getAttribute('title')).toMatch(/^Wednesday,? 4 March 2026 at 09:30:15$/);

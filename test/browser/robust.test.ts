@@ -56,7 +56,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await inPage()).toBeLessThan(60);
     for (let n = 0; n < 5; n++) await page.keyboard.press('j');
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/message 5\b/);
-    expect(await page.evaluate('document.activeElement.getAttribute("aria-setsize")')).toBe(String(LONG));
+    expect(await page.evaluate('document.activeElement.getAttribute("aria-setsize")')).toBe(String(LONG + 1)); // the note of the import
     await page.keyboard.press('Shift+G');
     await message(page, `message ${LONG - 1}`).waitFor();
     await write(page, 'one more');

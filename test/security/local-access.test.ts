@@ -350,7 +350,7 @@ describe('a start of the daemon', () => {
     expect(daemon.stderr()).toContain('every user of this machine may operate this daemon');
     const { code, stdout, stderr } = await site.parley('token');
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('or it requires none');
+    expect(stderr).toContain('if it requires one');
   });
 });
 

@@ -24,9 +24,10 @@ const OWN = 'parleyd';
 /** Where a loaded file finds `tool`. */
 const KEY = 'parleyd.tool';
 
-const importModule: (url: string) => Promise<{ default?: unknown }> = createRequire(import.meta.url)(
-  join(PACKAGE, 'bin', 'import.cjs'),
-);
+function importModule(url: string): Promise<{ default?: unknown }> {
+  const load = createRequire(import.meta.url)(join(PACKAGE, 'bin', 'import.cjs'));
+  return load(url);
+}
 
 /** One after the other: they share the process of esbuild, which the last one ends. */
 let newest: Promise<unknown> = Promise.resolve();

@@ -51,15 +51,24 @@ describe("the events of a remote agent's turn", () => {
   });
 
   it('a usage that is impossible is ignored', () => {
-    for (const counts of [
-      { inputTokens: -1 },
-      { outputTokens: 1.5 },
-      { cachedInputTokens: -1 },
-      { usd: -1 },
-    ]) {
+    for (const counts of [{ inputTokens: -1 }, { outputTokens: 1.5 }, { cachedInputTokens: -1 }]) {
       const usage = { inputTokens: 1, outputTokens: 1, ...counts };
       const decoded = decode({ type: 'final', content: 'x', usage });
       expect(decoded).toMatchObject({ kind: 'message', message: { content: 'x', usage: undefined } });
+    }
+  });
+
+  it('a reported price is dropped, whatever it is', () => {
+    for (const usd of [-1, 0.5]) {
+      const decoded = decode({
+        type: 'final',
+        content: 'x',
+        usage: { inputTokens: 1, outputTokens: 1, usd },
+      });
+      expect(decoded).toEqual({
+        kind: 'message',
+        message: { content: 'x', usage: { inputTokens: 1, outputTokens: 1 } },
+      });
     }
   });
 });
