@@ -59,16 +59,10 @@ describe("the events of a remote agent's turn", () => {
   });
 
   it('a reported price is dropped, whatever it is', () => {
+    const counts = { inputTokens: 1, outputTokens: 1 };
     for (const usd of [-1, 0.5]) {
-      const decoded = decode({
-        type: 'final',
-        content: 'x',
-        usage: { inputTokens: 1, outputTokens: 1, usd },
-      });
-      expect(decoded).toEqual({
-        kind: 'message',
-        message: { content: 'x', usage: { inputTokens: 1, outputTokens: 1 } },
-      });
+      const decoded = decode({ type: 'final', content: 'x', usage: { ...counts, usd } });
+      expect((decoded as { message?: { usage?: unknown } }).message?.usage).toEqual(counts);
     }
   });
 });
