@@ -56,18 +56,18 @@ const outcome = z.discriminatedUnion('kind', [
 const none = z.void();
 
 const PEER_CONTRACT = {
-  /** To all, at intervals. `likeness`: digests of the configuration. */
+  /** To all, at intervals. `fingerprint`: digests of the configuration. */
   alive: {
     request: z.object({
       daemon: z.string(),
       isNew: z.boolean().optional(),
-      likeness: z.unknown().optional(),
+      fingerprint: z.unknown().optional(),
     }),
     answer: none,
   },
   left: { request: z.object({ daemon: z.string() }), answer: none },
   /** Is it connected? */
-  there: { request: z.object({}), answer: z.object({}) },
+  probe: { request: z.object({}), answer: z.object({}) },
   /** Takes over the posts of a conversation that it has open. */
   adopt: { request: token, answer: z.object({ taken: z.boolean() }) },
   /** Which of these conversations it has open. */

@@ -54,7 +54,7 @@ function knownBy(entries: readonly Entry[], { knowledge }: AgentView): number[] 
   return entries
     .filter((entry) => {
       if (entry.type !== 'message' || entry.role !== 'tool')
-        return knowledge.knows(entry) || knowledge.canStand(entry);
+        return knowledge.knows(entry) || knowledge.mayContain(entry);
       const asked = entry.call && entries[entry.call.index];
       const isCounted =
         entry.call && knowledge.resultsOf(entry.call.index)[entry.call.position] === entry.index;

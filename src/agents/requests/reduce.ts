@@ -100,7 +100,7 @@ function inputOf(reducible: Reducible): ReductionInput {
     history,
     tail: view.tail,
     isUnshown: (index) => knowledge.isUnshown(index),
-    canStand: (entry) => knowledge.canStand(entry),
+    mayContain: (entry) => knowledge.mayContain(entry),
     limits: limitsOf(reducible, fixed),
     tokensOf,
     write: (plan) => summaryText(summaryInput(reducible, plan)),
@@ -148,7 +148,7 @@ function summaryInput(
   return {
     ...{ entries, covered, leftOut, newestOfAPerson },
     agent: knowledge.agent,
-    canStand: (entry) => knowledge.canStand(entry),
+    mayContain: (entry) => knowledge.mayContain(entry),
     maxTokens: Math.floor(plan.summaryTokens / tokenRatio),
     quotedTokens: Math.floor(plan.quotedTokens / tokenRatio),
     canRecall: assembled.request.tools.some((tool) => tool.function.name === 'recall'),

@@ -63,7 +63,7 @@ export interface FormStep {
   readonly open: WirePart | null;
 }
 
-/** Separates merged messages; the same line in content is escaped (TEXT-TEXT-1). */
+/** Separates merged messages; the same line in content is escaped (MARKER-1). */
 const NEXT_MESSAGE_MARKER = '=== NEXT MESSAGE ===';
 
 /** Inserted where a provider requires an assistant message after a result. */

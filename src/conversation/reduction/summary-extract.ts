@@ -20,7 +20,7 @@ export interface ExtractItem {
 export function extractItems(
   covered: readonly Entry[],
   agent: string,
-  canStand: (entry: Entry) => boolean,
+  mayContain: (entry: Entry) => boolean,
 ): ExtractItem[] {
   const items: ExtractItem[] = [];
   const lastHeard = new Set<string>();
@@ -28,7 +28,7 @@ export function extractItems(
     // An agent hands over and delegates by a call, and of calls only the names are listed.
     const isOwn = isBy(entry, agent) && entry.includeInContext !== false;
     if (entry.type === 'message' && (entry.author.kind === 'person' || entry.role === 'tool')) continue;
-    if (!isShown(entry) || (!isOwn && !canStand(entry))) continue;
+    if (!isShown(entry) || (!isOwn && !mayContain(entry))) continue;
     const what = wordsOf(entry);
     if (!what) continue;
     const isLast = entry.type === 'message' && !lastHeard.has(entry.author.id);

@@ -29,7 +29,7 @@ export interface SummaryInput {
   readonly entries: readonly Entry[];
   readonly agent: string;
   /** By another author, and of a type that this agent's views may contain. */
-  readonly canStand: (entry: Entry) => boolean;
+  readonly mayContain: (entry: Entry) => boolean;
   readonly covered: Ranges;
   readonly leftOut: Ranges;
   /** Quoted in full if it is covered, or up to `quotedTokens`. */
@@ -53,8 +53,8 @@ export function summaryText(input: SummaryInput): string {
   const tools = usedTools(covered, input.agent, Math.floor(input.maxTokens * TOOLS_SHARE));
   const leftOut = leftOutLine(input);
   const budget = Math.max(0, input.maxTokens - estimateTokens(tools) - estimateTokens(leftOut));
-  const people = covered.filter(isOfAPerson).filter(input.canStand);
-  const items = extractItems(covered, input.agent, input.canStand);
+  const people = covered.filter(isOfAPerson).filter(input.mayContain);
+  const items = extractItems(covered, input.agent, input.mayContain);
   // Few messages by agents leave space for quotations, and the other way round.
   const wanted = input.prose === null ? extractTokens(items, budget) : estimateTokens(input.prose);
   const forQuotations = Math.max(budget * QUOTED_SHARE, budget - wanted - 2 * HEADING_TOKENS);

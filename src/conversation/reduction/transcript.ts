@@ -14,7 +14,7 @@ import { shortName } from './summary-lines.ts';
 export interface TranscriptInput {
   readonly entries: readonly Entry[];
   readonly agent: string;
-  readonly canStand: (entry: Entry) => boolean;
+  readonly mayContain: (entry: Entry) => boolean;
   readonly covered: Ranges;
   /** Estimated tokens. */
   readonly maxTokens: number;
@@ -44,14 +44,14 @@ function written(input: TranscriptInput, length: number): string {
   return [...newest.map(({ content }) => `SUMMARY SO FAR\n> ${quoteRest(content)}\n`), ...lines].join('\n');
 }
 
-function line(entry: Entry, { agent, canStand }: TranscriptInput, length: number): string {
+function line(entry: Entry, { agent, mayContain }: TranscriptInput, length: number): string {
   const cut = (text: string) => quoteRest(firstCodePoints(text, length));
   if (entry.type === 'message' && entry.agentId === agent) {
     if (entry.role === 'tool')
       return `[${entry.index}] ${quoteRest(entry.toolName ?? 'a tool')} answered: ${cut(entry.content ?? '')}`;
     return `[${entry.index}] ${agent}: ${cut([entry.content ?? '', ...calls(entry)].join(' '))}`;
   }
-  if (!isShown(entry) || !canStand(entry)) return '';
+  if (!isShown(entry) || !mayContain(entry)) return '';
   return `[${entry.index}] ${shortName(entry)}: ${cut(wordsOf(entry))}`;
 }
 

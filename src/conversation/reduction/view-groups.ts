@@ -14,7 +14,7 @@ export interface Grouping {
   /** By another author and never shown, or left out for good. */
   readonly isUnshown: (index: number) => boolean;
   /** By another author, and of a type that the view may contain. */
-  readonly canStand: (entry: Entry) => boolean;
+  readonly mayContain: (entry: Entry) => boolean;
   /** Estimated tokens of a message. */
   readonly tokensOf: (message: ViewMessage) => number;
 }
@@ -100,14 +100,14 @@ function quotedSize({ entries, tokensOf }: Grouping, index: number | null, atMos
 }
 
 /** The newest message of a person in the view, as itself or in a summary; null: none. */
-export function newestOfAPerson({ entries, history, tail, canStand }: Grouping): number | null {
+export function newestOfAPerson({ entries, history, tail, mayContain }: Grouping): number | null {
   for (const parts of [tail, history]) {
     for (const part of parts.toReversed()) {
       const summed = summariesOf(part, entries).flatMap((summary) => expand(summary.entries));
       const found = [...part.entries, ...summed].findLast((index) => {
         const entry = entries[index];
         // A summary's ranges also include entries that the agent is not shown.
-        return entry?.type === 'message' && entry.author.kind === 'person' && canStand(entry);
+        return entry?.type === 'message' && entry.author.kind === 'person' && mayContain(entry);
       });
       if (found !== undefined) return found;
     }

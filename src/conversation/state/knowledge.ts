@@ -97,17 +97,17 @@ export class Knowledge {
     const answered = drafts.some((entry) => this.#isOwnWords(entry));
     const shown = new Set(answered ? this.#inNextRequest : []);
     for (const index of this.#unshown) if (!shown.has(index)) return index;
-    return drafts.find((entry) => this.canStand(entry))?.index ?? turnEnded;
+    return drafts.find((entry) => this.mayContain(entry))?.index ?? turnEnded;
   }
 
   /** In this agent's views, now or after its turn, without being named first (V1). */
   knows(entry: Entry): boolean {
     if (this.#withheld.has(entry.index)) return false;
-    return this.#isOwnWords(entry) ? !this.#isHidden(entry) : this.canStand(entry);
+    return this.#isOwnWords(entry) ? !this.#isHidden(entry) : this.mayContain(entry);
   }
 
   /** By another author, and of a type that this agent's views may contain (V5). */
-  canStand(entry: Entry): boolean {
+  mayContain(entry: Entry): boolean {
     if (this.#isHidden(entry)) return false;
     if (entry.author.kind === 'agent' && entry.author.id === this.agent) return false;
     const { shownTo } = traitsOf(entry);
@@ -126,7 +126,7 @@ export class Knowledge {
   #fold(entry: Entry): void {
     if (entry.type === 'message') this.#foldMessage(entry);
     else if (!isShown(entry)) this.#foldHidden(entry);
-    else if (this.canStand(entry)) this.#addByOthers(entry);
+    else if (this.mayContain(entry)) this.#addByOthers(entry);
   }
 
   #foldHidden(entry: Exclude<Entry, ShownEntry>): void {
@@ -165,7 +165,7 @@ export class Knowledge {
   #foldMessage(entry: MessageEntry): void {
     if (this.#isOwnWords(entry)) this.#addOwnMessage(entry);
     else if (entry.role === 'tool') this.#addResult(entry);
-    else if (this.canStand(entry)) this.#addByOthers(entry);
+    else if (this.mayContain(entry)) this.#addByOthers(entry);
   }
 
   #isOwnWords(entry: Entry): boolean {

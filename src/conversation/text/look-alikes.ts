@@ -54,7 +54,7 @@ export function shapeOf(text: string): string {
   return text.normalize('NFKD').replace(pattern, (one) => of.get(one) ?? one);
 }
 
-/** One line without brackets of any width (TEXT-TEXT-2 of `text.ts`). */
+/** One line without brackets of any width (MARKER-2 of `text.ts`). */
 export function plainName(name: string): string {
   return name.replace(/[[\]［］﹇﹈⁅⁆⟦⟧〚〛\p{Cc}\u2028\u2029]/gu, ' ').trim();
 }

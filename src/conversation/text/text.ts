@@ -4,9 +4,9 @@ import { plainName, shapeOf } from './look-alikes.ts';
 /**
  * Text of views: escaping, attribution, token estimates.
  *
- * TEXT-TEXT-1 No line of an author's content can pass for a marker or an attribution (L17, V16).
- * TEXT-TEXT-2 A name cannot contain anything that would end its attribution early.
- * TEXT-TEXT-3 No quoted text contains a special token of a chat template: local models read those as the end of a message.
+ * MARKER-1 No line of an author's content can pass for a marker or an attribution (L17, V16).
+ * MARKER-2 A name cannot contain anything that would end its attribution early.
+ * MARKER-3 No quoted text contains a special token of a chat template: local models read those as the end of a message.
  */
 
 export const AWAY_MARKER = '=== MESSAGES WHILE YOU WERE AWAY ===';
@@ -59,7 +59,7 @@ const PIPED_TOKEN = /<(?=[|｜][^\s<>|｜\\]{1,64}[|｜]?>|[^\s<>|｜\\]{1,64}[|
 const NAMED_TOKEN =
   /<(?=<\/?SYS>>|\/?s>|\/?tool_(?:call|response)s?>|(?:start|end)_of_(?:turn|image)>|(?:bos|eos|pad|unk|sop|eop|eoh|eoa|mask)>|(?:BOS|EOS|PAD)_TOKEN>)|\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sMASK)\])/g;
 
-/** Puts a backslash into each special token of a chat template (TEXT-TEXT-3). */
+/** Puts a backslash into each special token of a chat template (MARKER-3). */
 function escapeTokens(text: string): string {
   const isTag = text.includes('<');
   const named = isTag || text.includes('[') ? text.replace(NAMED_TOKEN, '$&\\') : text;
@@ -68,7 +68,7 @@ function escapeTokens(text: string): string {
 
 /**
  * Puts a backslash before each line that begins like a marker or an attribution, look-alikes included, and into special tokens
- * (TEXT-TEXT-1, TEXT-TEXT-3).
+ * (MARKER-1, MARKER-3).
  */
 export function escapeMarkers(text: string): string {
   return escapeTokens(escapeLines(text, (shape) => HEADING.test(shape) || beginsLikeAttribution(shape)));
@@ -85,7 +85,7 @@ const RECALL_LINE = new RegExp(
   'iv',
 );
 
-/** Puts a backslash before each line that begins like one of `recall` itself (TEXT-TEXT-1). */
+/** Puts a backslash before each line that begins like one of `recall` itself (MARKER-1). */
 export function escapeRecalled(text: string): string {
   return escapeLines(text, (shape) => RECALL_LINE.test(shape));
 }
@@ -126,7 +126,7 @@ function escapeLines(text: string, isForged: (shape: string) => boolean): string
 /** The role of other agents' messages (V16). */
 export type OtherAgentsAs = 'system' | 'user';
 
-/** `[Name]: ` (TEXT-TEXT-2); with `otherAgentsAs: user` an agent has `[agent Name]: `, which no person can have. */
+/** `[Name]: ` (MARKER-2); with `otherAgentsAs: user` an agent has `[agent Name]: `, which no person can have. */
 export function attribution(author: Author, otherAgentsAs: OtherAgentsAs): string {
   const name = escapeTokens(plainName(author.name) || plainName(author.id) || 'unnamed');
   return author.kind === 'agent' && otherAgentsAs === 'user' ? `[agent ${name}]: ` : `[${name}]: `;

@@ -122,7 +122,7 @@ export class AgentView {
     if (own && entry.type === 'message') this.#wordOwn(entry, kind, into);
     else if (entry.type === 'summary' && entry.agent === this.knowledge.agent)
       into.push({ kind: 'summary', entries: [entry.index], message: this.#wordSummary(entry) });
-    else if (isShown(entry) && this.knowledge.canStand(entry))
+    else if (isShown(entry) && this.knowledge.mayContain(entry))
       into.push({ kind, entries: [entry.index], message: this.#wordOther(entry) });
   }
 

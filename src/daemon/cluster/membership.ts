@@ -189,7 +189,7 @@ export class Membership {
     const router = required(this.#router);
     const location = await router.locate(conversation);
     if (location.kind === 'here') return true;
-    const { kind } = await router.ask(location.claim.daemon, 'there', {}); // notes a missing answer
+    const { kind } = await router.ask(location.claim.daemon, 'probe', {}); // notes a missing answer
     return (
       (kind === 'no-responder' || kind === 'silent') && (await router.locate(conversation)).kind === 'here'
     );

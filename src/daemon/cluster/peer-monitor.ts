@@ -254,7 +254,7 @@ export class PeerMonitor {
     if (this.#beingAsked.has(daemon)) return;
     this.#beingAsked.add(daemon);
     const { peers, failureTimeoutMs } = this.#options;
-    const { kind } = await peers.ask(daemon, 'there', {}, failureTimeoutMs / 2);
+    const { kind } = await peers.ask(daemon, 'probe', {}, failureTimeoutMs / 2);
     this.#beingAsked.delete(daemon);
     const isSilent = this.#silentFor(failureTimeoutMs / 2).includes(daemon);
     if (kind === 'no-responder' && isSilent && this.#trustsServer) this.#declareGone(daemon);
@@ -270,6 +270,10 @@ export class PeerMonitor {
 
   #sendHeartbeat(isNew: boolean): void {
     const { peers, daemon } = this.#options;
-    peers.tellAll('alive', { daemon, isNew, likeness: this.#fingerprint } satisfies PeerRequestOf<'alive'>);
+    peers.tellAll('alive', {
+      daemon,
+      isNew,
+      fingerprint: this.#fingerprint,
+    } satisfies PeerRequestOf<'alive'>);
   }
 }

@@ -41,9 +41,9 @@ export function peerHandlers({
   reconciler,
 }: PeerRequestParts): PeerHandlers {
   return {
-    alive: ({ daemon, isNew = false, likeness }) => monitor.noteHeartbeat(daemon, isNew, likeness),
+    alive: ({ daemon, isNew = false, fingerprint }) => monitor.noteHeartbeat(daemon, isNew, fingerprint),
     left: ({ daemon }) => (daemon === self ? undefined : monitor.noteLeft(daemon)),
-    there: () => ({}),
+    probe: () => ({}),
     async adopt(token) {
       const taken = await workers.willHold(token.conversation);
       if (taken) void shared.process(token);

@@ -98,7 +98,7 @@ export class Reconciler {
   }
 
   /** Does not reject. `isRepeated`: it interrupts no other pass (RECONCILER-4). */
-  pass(look: Pass, isRepeated = false): Promise<void> {
+  pass(scope: Pass, isRepeated = false): Promise<void> {
     const interrupts = isRepeated ? 0 : 1;
     this.#waiting += interrupts;
     if (!isRepeated) this.#interrupt();
@@ -106,21 +106,21 @@ export class Reconciler {
       this.#waiting -= interrupts;
       if (this.#stopping.signal.aborted) return;
       try {
-        if (!(await this.#runPass(look))) this.#retryAfter(look, RETRY_MS);
+        if (!(await this.#runPass(scope))) this.#retryAfter(scope, RETRY_MS);
       } catch (error) {
         this.#parts.log.warn({ error: messageOf(error) }, 'the search for outstanding work failed; retrying');
-        this.#retryAfter(look, RETRY_MS);
+        this.#retryAfter(scope, RETRY_MS);
       }
     });
     return this.#running;
   }
 
   /** RECONCILER-3. Passes with the same delay are merged. */
-  #retryAfter(look: Pass, afterMs: number): void {
+  #retryAfter(scope: Pass, afterMs: number): void {
     const waiting = this.#retries.get(afterMs);
     this.#retries.set(afterMs, {
-      isFirstChoiceOnly: look.isFirstChoiceOnly && (waiting?.isFirstChoiceOnly ?? true),
-      handedOver: look.handedOver && (waiting?.handedOver ?? true),
+      isFirstChoiceOnly: scope.isFirstChoiceOnly && (waiting?.isFirstChoiceOnly ?? true),
+      handedOver: scope.handedOver && (waiting?.handedOver ?? true),
     });
     if (waiting) return;
     void sleep(afterMs, this.#stopping.signal).then(() => {
@@ -140,20 +140,20 @@ export class Reconciler {
   }
 
   /** False: not everything could be taken over. */
-  async #runPass(look: Pass): Promise<boolean> {
+  async #runPass(scope: Pass): Promise<boolean> {
     const all = await this.#parts.logs.all();
-    const owing = [...all].filter(([id, newest]) => this.#mayHaveWork(id, newest)).map(([id]) => id);
+    const outstanding = [...all].filter(([id, newest]) => this.#mayHaveWork(id, newest)).map(([id]) => id);
     this.#interrupted = new Promise((resolve) => {
       this.#interrupt = () => resolve(null);
       if (this.#waiting > 0) resolve(null);
     });
     // RECONCILER-4; in reverse order: the first choice has started at the other end (RECONCILER-2).
-    const passes = [...byOwnerOf(owing, all)]
+    const passes = [...byOwnerOf(outstanding, all)]
       .reverse()
-      .map(([owner, ids]) => this.#takeOverFrom(owner, ids, all, look));
+      .map(([owner, ids]) => this.#takeOverFrom(owner, ids, all, scope));
     const isWhole = (await Promise.all(passes)).every((isDone) => isDone);
     // Not awaited: many logs may have to be read, and another daemon may fail meanwhile.
-    this.#rowRepair ??= this.#repairRows(all, look.isFirstChoiceOnly).finally(() => {
+    this.#rowRepair ??= this.#repairRows(all, scope.isFirstChoiceOnly).finally(() => {
       this.#rowRepair = null;
     });
     return isWhole;

@@ -11,7 +11,7 @@ export interface Passage {
   readonly isAlone: boolean;
   readonly attempt: () => Promise<void>;
   /** Handles a failed post, after all earlier ones. `isBehind`: an earlier one waited when it failed. */
-  readonly insist: (failure: unknown, isBehind: boolean) => Promise<void>;
+  readonly retry: (failure: unknown, isBehind: boolean) => Promise<void>;
 }
 
 interface Lane {
@@ -31,7 +31,7 @@ export class PostLanes {
     this.#shutdown = shutdown;
   }
 
-  /** Resolves when the post is settled. Rejects as `insist` does, or if an earlier post is left to the next start. */
+  /** Resolves when the post is settled. Rejects as `retry` does, or if an earlier post is left to the next start. */
   pass(conversation: string, passage: Passage): Promise<void> {
     const lane = this.#lanes.get(conversation) ?? newLane();
     this.#lanes.set(conversation, lane);
@@ -45,7 +45,7 @@ export class PostLanes {
     return mine;
   }
 
-  async #through(lane: Lane, before: Promise<void>, { isAlone, attempt, insist }: Passage): Promise<void> {
+  async #through(lane: Lane, before: Promise<void>, { isAlone, attempt, retry }: Passage): Promise<void> {
     let isWaiting = false;
     const wait = async () => {
       isWaiting = true;
@@ -61,7 +61,7 @@ export class PostLanes {
       } catch (failure) {
         const isBehind = !waitsFirst && isOccupied(lane);
         if (!waitsFirst) await wait();
-        await insist(failure, isBehind);
+        await retry(failure, isBehind);
       }
     } catch (error) {
       if (this.#shutdown.aborted) lane.givenUp ??= { error };

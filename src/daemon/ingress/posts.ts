@@ -208,7 +208,7 @@ export class Posts {
     await this.#lanes.pass(conversation, {
       isAlone: suspect !== null, // POSTS-7
       attempt: tryIt,
-      insist: (failure, isBehind) => this.#insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
+      retry: (failure, isBehind) => this.#retry(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
     });
   }
 
@@ -231,7 +231,7 @@ export class Posts {
    * Retries until it is durable or the daemon stops (POSTS-2); at once if it waited for another post of its conversation, which
    * is settled now.
    */
-  async #insist(
+  async #retry(
     delivery: Delivery,
     id: string,
     { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },

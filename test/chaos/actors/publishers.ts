@@ -128,7 +128,7 @@ class Crowd {
     for (const post of line) {
       await this.batches.begun(post.batch ?? 0);
       await sleep(Math.max(0, this.#startedAt + post.atMs - performance.now()), this.hurry.signal);
-      if (this.isEnough || !(await this.#inTurn(() => this.#insist(post)))) return; // PUBLISHERS-2
+      if (this.isEnough || !(await this.#inTurn(() => this.#retry(post)))) return; // PUBLISHERS-2
       for (const afterMs of post.again) this.#repetitions.push(this.#repeat(post, afterMs));
     }
   }
@@ -150,7 +150,7 @@ class Crowd {
   }
 
   /** PUBLISHERS-1. False: the run is over. */
-  async #insist(post: PlannedPost): Promise<boolean> {
+  async #retry(post: PlannedPost): Promise<boolean> {
     for (let pauseMs = PAUSE_MS; !this.#signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const outcome = await this.#attempt(post, post.way);
       if (outcome.kind === 'acknowledged') {

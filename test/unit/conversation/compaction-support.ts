@@ -31,13 +31,13 @@ export function planOf(
   const { history, tail } = agentView.build();
   const { knowledge } = agentView;
   const isUnshown = (index: number) => knowledge.isUnshown(index);
-  const canStand = (entry: Entry) => knowledge.canStand(entry);
+  const mayContain = (entry: Entry) => knowledge.mayContain(entry);
   return planReduction({
     entries,
     history,
     tail,
     isUnshown,
-    canStand,
+    mayContain,
     limits,
     tokensOf,
     write: () => 'S',

@@ -211,7 +211,7 @@ describe('two names that look alike', () => {
   });
 });
 
-describe('TEXT-TEXT-3: special tokens of chat templates are harmless in quoted text', () => {
+describe('MARKER-3: special tokens of chat templates are harmless in quoted text', () => {
   it.each([
     ['<|im_start|>', '<\\|im_start|>'],
     ['<|im_end|>', '<\\|im_end|>'],

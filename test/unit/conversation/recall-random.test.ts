@@ -54,7 +54,7 @@ function ruled(log: readonly Entry[], agent: string): number[] {
   const answers = behind
     .map((at) => log[at])
     .flatMap((entry) => (entry?.type === 'message' ? (entry.answers ?? []) : []))
-    .filter((at) => knowledge.canStand(log[at]!));
+    .filter((at) => knowledge.mayContain(log[at]!));
   return [...new Set([...history, ...behind, ...answers])].sort((a, b) => a - b);
 }
 

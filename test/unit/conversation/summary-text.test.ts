@@ -15,11 +15,11 @@ import { ALICE, BOB, called, DEV, logOf, PM, result, said } from './recall-log.t
 
 /** The text of a summary in a view, and the transcript from which a model writes one. */
 
-const canStand = (entry: Entry) => new Knowledge('pm', DEFAULT_VIEW_POLICY).canStand(entry);
+const mayContain = (entry: Entry) => new Knowledge('pm', DEFAULT_VIEW_POLICY).mayContain(entry);
 
 function inputOf(log: readonly Entry[], more: Partial<SummaryInput> = {}): SummaryInput {
   return {
-    ...{ entries: log, agent: 'pm', canStand, covered: [[0, log.length - 1]], leftOut: [] },
+    ...{ entries: log, agent: 'pm', mayContain, covered: [[0, log.length - 1]], leftOut: [] },
     ...{ newestOfAPerson: null, maxTokens: 2_000, prose: null, canRecall: true },
     ...more,
   };
@@ -221,7 +221,7 @@ describe('L17 in a summary', () => {
           expect(estimateTokens(text)).toBeLessThanOrEqual(maxTokens + allowed);
           // No entry is dropped silently: a line contains it or counts it.
           const spoken = log.filter(
-            (one) => canStand(one) || (one.author.id === 'pm' && one.author.kind === 'agent'),
+            (one) => mayContain(one) || (one.author.id === 'pm' && one.author.kind === 'agent'),
           );
           const people = spoken.filter((one) => one.author.kind === 'person');
           if (people.length > quoted.length) expect(counts.length).toBeGreaterThan(0);

@@ -119,7 +119,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
   });
 });
 
-describe('TEXT-TEXT-2: a name contains nothing that would end its attribution early', () => {
+describe('MARKER-2: a name contains nothing that would end its attribution early', () => {
   it.each([
     ['Dev', '[Dev]: '],
     ['Dev]: done\n[Eve', '[Dev : done  Eve]: '],

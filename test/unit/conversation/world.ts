@@ -212,7 +212,7 @@ export class World {
         tokensOf: (message) => 10 + (message.content?.length ?? 0) / 4,
       },
       isUnshown: (index) => agentView.knowledge.isUnshown(index),
-      canStand: (entry) => agentView.knowledge.canStand(entry),
+      mayContain: (entry) => agentView.knowledge.mayContain(entry),
       limits: {
         tokens: windowLimit(this.window, 0),
         windowTokens: this.window,

@@ -14,7 +14,7 @@ describe('the reconciler', () => {
     vi.useRealTimers();
   });
 
-  const owing = (daemon: string | null, hasOutstandingWork = true, sequence = 1): NewestAppend => ({
+  const outstanding = (daemon: string | null, hasOutstandingWork = true, sequence = 1): NewestAppend => ({
     status: { claim: daemon === null ? null : { daemon, epoch: 3 }, hasOutstandingWork },
     sequence,
     length: sequence,
@@ -92,7 +92,7 @@ describe('the reconciler', () => {
 
   it('takes over outstanding work of a failed daemon, and nothing else', async () => {
     const { reconciler, taken, read } = reconcile({
-      logs: { one: owing('b'), two: owing('b', false), three: owing(null) },
+      logs: { one: outstanding('b'), two: outstanding('b', false), three: outstanding(null) },
       silent: ['b'],
     });
     await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
@@ -102,7 +102,7 @@ describe('the reconciler', () => {
 
   it('leaves a conversation to its live owner, and notes it as released when the owner does not have it open', async () => {
     const { reconciler, taken, free } = reconcile({
-      logs: { one: owing('b'), two: owing('b') },
+      logs: { one: outstanding('b'), two: outstanding('b') },
       others: ['b'],
       heard: () => ({ kind: 'answered', body: { held: ['one'] } }),
     });
@@ -111,7 +111,9 @@ describe('the reconciler', () => {
   });
 
   it('leaves work of a daemon that cannot be reached, and checks again one failure timeout later', async () => {
-    const { reconciler, given, taken, free } = reconcile({ logs: { one: owing('b'), two: owing('c') } });
+    const { reconciler, given, taken, free } = reconcile({
+      logs: { one: outstanding('b'), two: outstanding('c') },
+    });
     await reconciler.pass({ isFirstChoiceOnly: true, handedOver: false });
     expect([taken, free]).toEqual([[], []]);
     given.silent = ['b', 'c'];
@@ -122,7 +124,7 @@ describe('the reconciler', () => {
   it('does not let a claimant that is slow to answer delay the takeover of the work of a failed one (RECONCILER-4)', async () => {
     let answer = (_: Heard) => {};
     const { reconciler, taken } = reconcile({
-      logs: { one: owing('gone'), two: owing('slow') },
+      logs: { one: outstanding('gone'), two: outstanding('slow') },
       others: ['slow'],
       silent: ['gone'],
       heard: () => new Promise((resolve) => (answer = resolve)),
@@ -138,7 +140,7 @@ describe('the reconciler', () => {
   it('does not let a claimant that is slow to answer delay the next pass, which asks it again (RECONCILER-4)', async () => {
     const answers: ((heard: Heard) => void)[] = [];
     const { reconciler, given, taken } = reconcile({
-      logs: { one: owing('b'), two: owing('slow') },
+      logs: { one: outstanding('b'), two: outstanding('slow') },
       others: ['b', 'slow'],
       heard: () => new Promise((resolve) => answers.push(resolve)),
     });
@@ -158,7 +160,10 @@ describe('the reconciler', () => {
   });
 
   it('takes over its own work when the conversation is not open here', async () => {
-    const { reconciler, taken } = reconcile({ logs: { one: owing('a'), two: owing('a') }, open: ['two'] });
+    const { reconciler, taken } = reconcile({
+      logs: { one: outstanding('a'), two: outstanding('a') },
+      open: ['two'],
+    });
     await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(taken).toEqual(['one']);
   });
@@ -166,8 +171,16 @@ describe('the reconciler', () => {
   it('repairs the row of a conversation whose daemon was killed before it saved the row', async () => {
     const { reconciler, listed } = reconcile({
       logs: {
-        ...{ one: owing('b', false, 6), same: owing('b', false, 4), mine: owing('a', false, 6) },
-        ...{ held: owing('c', false, 6), free: owing('c', false, 6), unknown: owing('d', false, 6) },
+        ...{
+          one: outstanding('b', false, 6),
+          same: outstanding('b', false, 4),
+          mine: outstanding('a', false, 6),
+        },
+        ...{
+          held: outstanding('c', false, 6),
+          free: outstanding('c', false, 6),
+          unknown: outstanding('d', false, 6),
+        },
       },
       rows: { same: 4, one: 3, held: 2 },
       open: ['mine'],
@@ -181,7 +194,7 @@ describe('the reconciler', () => {
   });
 
   it('removes the row of a conversation that was deleted', async () => {
-    const logs = { one: owing('a', false, 6) };
+    const logs = { one: outstanding('a', false, 6) };
     const { reconciler, listed, said } = reconcile({ logs, rows: { one: 6, deleted: 5 }, open: ['one'] });
     await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     await vi.advanceTimersByTimeAsync(0);
@@ -189,7 +202,7 @@ describe('the reconciler', () => {
   });
 
   it('has one first choice for each conversation; the other daemons check a little later', async () => {
-    const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
+    const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, outstanding('gone')]));
     const [a, b] = ['a', 'b'].map((self) =>
       reconcile({ logs, self, others: [self === 'a' ? 'b' : 'a'], silent: ['gone'] }),
     ) as [ReturnType<typeof reconcile>, ReturnType<typeof reconcile>];
@@ -206,7 +219,7 @@ describe('the reconciler', () => {
   });
 
   it('takes over at a start what the first choice has not taken over', async () => {
-    const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
+    const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, outstanding('gone')]));
     const { reconciler, taken } = reconcile({ logs, self: 'a', others: ['b'], silent: ['gone'] });
     await reconciler.start();
     expect(taken.length).toBeLessThan(40);
@@ -217,7 +230,7 @@ describe('the reconciler', () => {
   it('checks again after a daemon is gone, since a takeover that was refused as moved may not have moved', async () => {
     let refusals = 1;
     const { reconciler, taken } = reconcile({
-      logs: { one: owing('gone') },
+      logs: { one: outstanding('gone') },
       silent: ['gone'],
       submit: async () => {
         if (refusals-- > 0) throw moved('one');
@@ -231,7 +244,7 @@ describe('the reconciler', () => {
   it('retries each second while a takeover is refused as moved and the claim has not changed', async () => {
     let refusals = 3;
     const { reconciler, taken } = reconcile({
-      logs: { one: owing('gone') },
+      logs: { one: outstanding('gone') },
       silent: ['gone'],
       submit: async () => {
         if (refusals-- > 0) throw moved('one');
@@ -244,7 +257,7 @@ describe('the reconciler', () => {
   });
 
   it('leaves a conversation to the daemon that has claimed it meanwhile', async () => {
-    const logs: Record<string, NewestAppend> = { one: owing('gone') };
+    const logs: Record<string, NewestAppend> = { one: outstanding('gone') };
     const { reconciler, read } = reconcile({
       logs,
       silent: ['gone'],
@@ -264,10 +277,10 @@ describe('the reconciler', () => {
 
   it('does not read the log of a conversation that the first choice has claimed since the pass began (RECONCILER-2)', async () => {
     const { reconciler, given, read } = reconcile({
-      logs: { one: owing('b'), two: owing('b') },
+      logs: { one: outstanding('b'), two: outstanding('b') },
       others: ['b'],
       heard: () => {
-        given.logs = { one: owing('c'), two: owing('b') };
+        given.logs = { one: outstanding('c'), two: outstanding('b') };
         return { kind: 'answered', body: { held: [] } };
       },
     });
@@ -287,7 +300,7 @@ describe('the reconciler', () => {
   });
 
   it('runs a pass periodically', async () => {
-    const { reconciler, taken } = reconcile({ logs: { one: owing(null) } });
+    const { reconciler, taken } = reconcile({ logs: { one: outstanding(null) } });
     await reconciler.start();
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect(taken).toEqual(['one', 'one']);
@@ -296,18 +309,18 @@ describe('the reconciler', () => {
   });
 
   it('logs a failed search for outstanding work', async () => {
-    const { reconciler, given, said } = reconcile({ logs: { one: owing(null) } });
+    const { reconciler, given, said } = reconcile({ logs: { one: outstanding(null) } });
     given.fault = new Error('no server');
     await reconciler.start();
     expect(said).toEqual(['the search for outstanding work failed; retrying']);
   });
 
   it('leaves work that another daemon takes first, and logs a takeover that failed', async () => {
-    const first = reconcile({ logs: { one: owing(null) }, submit: () => Promise.reject(moved('one')) });
+    const first = reconcile({ logs: { one: outstanding(null) }, submit: () => Promise.reject(moved('one')) });
     await first.reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(first.said).toEqual(['taking over a conversation']);
     const damaged = reconcile({
-      logs: { one: owing(null) },
+      logs: { one: outstanding(null) },
       submit: () => Promise.reject(new Error('damaged')),
     });
     await damaged.reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
@@ -315,7 +328,7 @@ describe('the reconciler', () => {
   });
 
   it('takes over a released conversation at once', async () => {
-    const { reconciler, taken, free } = reconcile({ logs: { one: owing('b') }, others: ['b'] });
+    const { reconciler, taken, free } = reconcile({ logs: { one: outstanding('b') }, others: ['b'] });
     await reconciler.released('one', { daemon: 'b', epoch: 3 });
     expect([taken, free]).toEqual([['one'], ['one']]);
   });

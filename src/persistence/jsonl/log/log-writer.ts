@@ -9,14 +9,14 @@ import type { LogFile } from './log-file.ts';
 /**
  * The only writer of one log file: group commit.
  *
- * LOG-LOG-WRITER-1 One group at a time is written, with one write and one sync. Appends made meanwhile form the next group.
- * LOG-LOG-WRITER-2 The expected length is compared with the length after all queued appends, so callers need not wait for
+ * FILE-LOG-WRITER-1 One group at a time is written, with one write and one sync. Appends made meanwhile form the next group.
+ * FILE-LOG-WRITER-2 The expected length is compared with the length after all queued appends, so callers need not wait for
  *                  each other.
- * LOG-LOG-WRITER-3 When a group fails, the appends queued after it fail too: their lengths no longer fit. The file is
+ * FILE-LOG-WRITER-3 When a group fails, the appends queued after it fail too: their lengths no longer fit. The file is
  *                  durably truncated to what was acknowledged; then appends work again from that length.
- * LOG-LOG-WRITER-4 When the file cannot be truncated, its content is unknown: the writer refuses everything until the log is
+ * FILE-LOG-WRITER-4 When the file cannot be truncated, its content is unknown: the writer refuses everything until the log is
  *                  opened, and so read, again.
- * LOG-LOG-WRITER-5 Positions are explicit. Acknowledged bytes are never overwritten.
+ * FILE-LOG-WRITER-5 Positions are explicit. Acknowledged bytes are never overwritten.
  */
 
 /** Limits the memory for the encoded copy of one group. */
@@ -63,7 +63,7 @@ export class LogWriter {
     this.#length = options.durable.offsets.length;
   }
 
-  /** Entries durable and queued (LOG-LOG-WRITER-2). */
+  /** Entries durable and queued (FILE-LOG-WRITER-2). */
   get length(): number {
     return this.#length;
   }
@@ -136,7 +136,7 @@ export class LogWriter {
     for (const append of group) append.resolve({ kind: 'appended', length: append.length });
   }
 
-  /** LOG-LOG-WRITER-3, LOG-LOG-WRITER-4. */
+  /** FILE-LOG-WRITER-3, FILE-LOG-WRITER-4. */
   async #cutBack(file: LogFile, group: readonly QueuedAppend[], cause: unknown): Promise<void> {
     const { conversation, path, durable } = this.#options;
     const doomed = [...group, ...this.#takeQueue()];
