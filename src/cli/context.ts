@@ -7,6 +7,7 @@ import type { GlobalOptions } from './options/options.ts';
 import { withDocuments } from './output/documents.ts';
 import { type Failure, failureOf } from './render/failure.ts';
 import { createPalette, type Palette, wantsColour } from './render/palette.ts';
+import { onTerminal } from './render/text.ts';
 
 /** The input and output of one command. Results go to stdout, everything else to stderr. */
 export interface Context {
@@ -34,7 +35,7 @@ export interface Context {
 
 export function createContext(io: Io, rooms: CliDependencies, options: GlobalOptions): Context {
   const write = (text: string) => {
-    if (text !== '') io.stdout.write(text);
+    if (text !== '') io.stdout.write(io.stdout.isTTY ? onTerminal(text) : text);
   };
   return {
     io,
@@ -46,7 +47,7 @@ export function createContext(io: Io, rooms: CliDependencies, options: GlobalOpt
     write,
     line: (text) => write(`${text}\n`),
     value: (value) => write(`${escapeHidden(JSON.stringify(value))}\n`),
-    note: (text) => io.stderr.write(`${text}\n`),
+    note: (text) => io.stderr.write(`${io.stderr.isTTY ? onTerminal(text) : text}\n`),
     command: (words) => commandLine(io, options, words),
     failure: (error) => {
       const { code, message, hint } = failureOf(error);

@@ -86,7 +86,8 @@ export async function run(
     if (error instanceof CommanderError) return usageOutcome(error, program, argv, io);
     const context = createContext(io, rooms, program.opts<GlobalOptions>());
     tell(context.failure(error), argv, io);
-    if (argv.includes('--verbose') && error instanceof Error) io.stderr.write(`${error.stack}\n`);
+    if (argv.includes('--verbose') && error instanceof Error)
+      io.stderr.write(`${escapeHidden(error.stack ?? '')}\n`);
     return exitCodeOf(error);
   }
 }

@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
 import { ParleyError } from '../../client/index.ts';
-import { type HideValues, hideInside } from '../../kernel/index.ts';
+import { escapeHidden, type HideValues, hideInside } from '../../kernel/index.ts';
 
-/** The daemon's log on stderr: readable on a terminal, otherwise one JSON object per line. Loads pino on demand. */
+/** The daemon's log on stderr: readable on a terminal, without control characters; otherwise one JSON object per line. Loads pino on demand. */
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** The daemon's log port, with `debug`. */
@@ -20,8 +20,9 @@ export interface LoggingOptions {
 
 export async function createLog(options: LoggingOptions): Promise<Log> {
   const log = await openLog(options);
-  const { hide } = options;
-  if (!hide) return log;
+  const { hide: hideSecrets = (text) => text, readable } = options;
+  // pino-pretty prints stacks as they are, with control characters in what a tool or a server said.
+  const hide: HideValues = readable ? (text) => escapeHidden(hideSecrets(text)) : hideSecrets;
   const hiding = (level: LogLevel) => (fields: object, message: string) => {
     const shown = Object.entries(fields).map(([key, value]) => [key, hideInside(hide, describe(value))]);
     log[level](Object.fromEntries(shown), hide(message));

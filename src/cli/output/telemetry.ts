@@ -1,4 +1,4 @@
-import { sleep } from '../../kernel/index.ts';
+import { escapeHidden, sleep } from '../../kernel/index.ts';
 import type { TelemetryEvent } from '../dependencies.ts';
 import type { Io } from '../io.ts';
 
@@ -68,5 +68,5 @@ export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelem
 }
 
 function lineOf(event: object): string {
-  return `${JSON.stringify(event)}\n`;
+  return `${escapeHidden(JSON.stringify(event))}\n`;
 }

@@ -13,6 +13,15 @@ export function printable(text: string): string {
     .replace(DIRECTION, '');
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the palette writes these
+const COLOUR = /(\u001b\[[\d;]*m)/;
+
+/** What is printed on a terminal, with the colours of Parley and no other control character. */
+export function onTerminal(text: string): string {
+  const parts = text.split(COLOUR);
+  return parts.map((part, at) => (at % 2 ? part : part.replace(CONTROL, '').replace(DIRECTION, ''))).join('');
+}
+
 /** Before each later line of a text, so that none looks like a line of another author. */
 export const HANGING = '  ';
 

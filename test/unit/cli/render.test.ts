@@ -6,7 +6,7 @@ import { concernsPeople } from '../../../src/cli/render/events.ts';
 import { failureOf, renderFailure } from '../../../src/cli/render/failure.ts';
 import { createPalette, voiceOf, wantsColour } from '../../../src/cli/render/palette.ts';
 import { renderTable } from '../../../src/cli/render/table.ts';
-import { clockTime, firstLine, indent, printable } from '../../../src/cli/render/text.ts';
+import { clockTime, firstLine, indent, onTerminal, printable } from '../../../src/cli/render/text.ts';
 import { renderView } from '../../../src/cli/render/view.ts';
 import { type Entry, ParleyError, type ViewReport } from '../../../src/client/index.ts';
 import { agent, ended, entryOf, person, reportOf, started } from './support.ts';
@@ -328,6 +328,19 @@ describe('the banner and the checks', () => {
     const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm'], store: 'jetstream' };
     const banner = renderBanner({ ...facts, data: '/d', chat: 'parley chat', daemon: '01M81N' }, plain);
     expect(banner).toContain('daemon  01M81N');
+  });
+
+  it('a check shows no control character of what a server answered', () => {
+    const said = 'x\u001b]52;c;QUJD\u0007\u009b2J';
+    const shown = renderCheck({ name: 'model m', status: 'fail', message: said, fix: said }, plain);
+    expect(shown).toBe(
+      ['fail  model m: ', '      → '].map((start) => `${start}x\\u001b]52;c;QUJD\\u0007\\u009b2J`).join('\n'),
+    );
+  });
+
+  it('a terminal gets the colours of Parley and no other control character', () => {
+    const given = '\u001b[1mbold\u001b[0m\u001b]0;title\u0007\u009b2J\r\u001b[2J\u202e\ttext\n';
+    expect(onTerminal(given)).toBe('\u001b[1mbold\u001b[0m]0;title2J[2J\ttext\n');
   });
 
   it('a check prints the remedy below the finding', () => {

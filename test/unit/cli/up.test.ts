@@ -233,6 +233,15 @@ async function logged(readable: boolean) {
 }
 
 describe('the log of the daemon', () => {
+  it('the readable log shows no control character of a text that a tool or a server sent', async () => {
+    const { log, text } = await logged(true);
+    const sent = 'x\u001b]52;c;QUJD\u0007\u009b2J\u202egpj\rforged';
+    log.error({ error: new Error(sent), reason: sent, inside: { stack: sent } }, sent);
+    await expect.poll(text).toContain('inside');
+    expect(text()).not.toMatch(/(?![\n\t])[\p{Cc}\u202a-\u202e]/u);
+    expect(text()).toContain('Error: x\\u001b]52;c;QUJD\\u0007\\u009b2J\\u202egpj\\u000dforged');
+  });
+
   it('the log is one JSON object per line, with full errors', async () => {
     const { log, text } = await logged(false);
     log.debug({}, 'too much');

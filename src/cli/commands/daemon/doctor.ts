@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type Config, namesServer, secretValuesOf, withoutCredentials } from '../../../config/index.ts';
-import { hideValues } from '../../../kernel/index.ts';
+import { escapeHidden, hideValues } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import type { Check } from '../../doctor/check.ts';
 import { nodeCheck } from '../../doctor/check.ts';
@@ -109,8 +109,8 @@ async function serversOf(context: Context, config: Config | Error): Promise<Serv
 
 export function renderCheck({ name, status, message, fix }: Check, palette: Palette): string {
   const mark = { ok: palette.green('ok  '), warn: palette.yellow('warn'), fail: palette.red('fail') }[status];
-  const [first = '', ...rest] = message.split('\n');
+  const [first = '', ...rest] = escapeHidden(message).split('\n');
   const lines = [`${mark}  ${palette.bold(name)}: ${first}`, ...rest.map((line) => `      ${line}`)];
-  if (fix !== undefined) lines.push(indent(`→ ${fix}`, '      '));
+  if (fix !== undefined) lines.push(indent(`→ ${escapeHidden(fix)}`, '      '));
   return lines.join('\n');
 }
