@@ -248,8 +248,10 @@ export function summariserOf(
 }
 
 function formOf(model: ModelConfig): WireForm {
-  const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults } = model.profile;
-  const form = { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults };
+  const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers } = model.profile;
+  const { afterResults, unsignedCalls } = model.profile;
+  const given = { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers };
+  const form = { ...given, afterResults, unsignedCalls };
   if (model.provider !== 'openai') return form;
   return { ...form, boundTo: `chat-completions ${new URL(model.baseURL).host} ${model.model}` };
 }

@@ -73,11 +73,14 @@ const onlyModelAfterResults: Rule = ({ messages }) =>
     ({ role }, index) => role === 'user' && messages[index - 1]?.role === 'tool',
   );
 
-/** Gemini 3 refuses a message with calls of which the first has no signature, or not the one that it gave. */
+/** Gemini 3 refuses a message with calls of which the first has no signature: its own, or the one for calls of other models. */
 const signedCalls: Rule = ({ messages }) =>
   at(messages, 'calls without a signature', ({ tool_calls: [first] = [] }) => {
     const { google } = (first?.extra_content ?? {}) as { google?: { thought_signature?: unknown } };
-    return first !== undefined && !String(google?.thought_signature).startsWith('sig-');
+    const signature = String(google?.thought_signature);
+    return (
+      first !== undefined && signature !== 'skip_thought_signature_validator' && !signature.startsWith('sig-')
+    );
   });
 
 const roles =

@@ -13,6 +13,7 @@ import type { OpaqueFields, WireMessage } from '../model-port.ts';
  * WIRE-FORM-5 Everything that is sent back satisfies the strictest reader: names of calls, arguments (one JSON object of limited
  *    depth), ids, no half of a surrogate pair. Otherwise every later request would be refused.
  * WIRE-FORM-6 Opaque fields return verbatim, and only to the model that they came from. None replaces a field of the protocol.
+ * WIRE-FORM-7 A model that checks signatures gets one with each answer that has calls: its own, or the one for other models' calls.
  */
 
 export interface WireForm {
@@ -28,6 +29,8 @@ export interface WireForm {
   readonly emptyAnswers: 'sent' | 'left-out';
   /** `assistant`: only an assistant message or another result may follow a result. */
   readonly afterResults: 'anything' | 'assistant';
+  /** `marked`: the first call of an answer has a signature, as Gemini requires. */
+  readonly unsignedCalls: 'plain' | 'marked';
   /** The dialect and model that get their opaque fields back. Absent: none. */
   readonly boundTo?: string;
 }
@@ -40,6 +43,7 @@ export const PLAIN_FORM: WireForm = {
   callIds: 'plain',
   emptyAnswers: 'sent',
   afterResults: 'anything',
+  unsignedCalls: 'plain',
 };
 
 /** A wire message, its source entries, and its kind (several kinds are joined with `+`). */
@@ -75,6 +79,9 @@ const BRIDGE: WirePart = {
 
 /** Some reasoning models refuse a call whose reasoning is missing or empty. */
 const NO_REASONING = ' ';
+
+/** The value that Gemini documents for calls that it did not make. */
+const FOREIGN_CALL = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
 
 export function takePart(open: WirePart | null, input: FormInput, form: WireForm): FormStep {
   if (form.emptyAnswers === 'left-out' && isEmptyAnswer(input.message)) return { closed: [], open };
@@ -119,7 +126,7 @@ function wirePart({ kind, entries, message }: FormInput, before: WirePart | null
     ...(reasoning === undefined ? {} : { reasoning_content: wellFormed(reasoning) }),
     ...(calls === undefined
       ? {}
-      : { tool_calls: calls.map((call, at) => wireCall(call, form, opaque?.calls?.[at])) }),
+      : { tool_calls: calls.map((call, at) => wireCall(call, at, form, opaque?.calls?.[at])) }),
     ...(id === undefined ? {} : { tool_call_id: callId(id, form) }),
   };
   return { kind, entries, message: wire };
@@ -149,12 +156,19 @@ function callId(id: string, { callIds }: WireForm): string {
 
 type WireCall = NonNullable<WireMessage['tool_calls']>[number];
 
-/** WIRE-FORM-5 */
-function wireCall(call: WireCall, form: WireForm, opaque?: OpaqueFields | null): WireCall {
+/** WIRE-FORM-5, WIRE-FORM-7 */
+function wireCall(call: WireCall, at: number, form: WireForm, opaque?: OpaqueFields | null): WireCall {
   const { name, arguments: given } = call.function;
   const more = isFields(opaque?.function) ? outside(CALL_FIELDS, opaque.function) : {};
   const accepted = { ...more, name: wireName(name), arguments: wireArguments(given) };
-  return { ...outside(CALL_FIELDS, opaque), id: callId(call.id, form), type: call.type, function: accepted };
+  const unsigned = form.unsignedCalls === 'marked' && at === 0 ? FOREIGN_CALL : {};
+  return {
+    ...unsigned,
+    ...outside(CALL_FIELDS, opaque),
+    id: callId(call.id, form),
+    type: call.type,
+    function: accepted,
+  };
 }
 
 const MESSAGE_FIELDS = new Set(['role', 'content', 'reasoning_content', 'tool_calls', 'tool_call_id']);

@@ -10,6 +10,7 @@ import {
   PRESET_NAMES,
   type ProfileSettings,
   SEND_REASONING,
+  UNSIGNED_CALLS,
 } from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
@@ -81,6 +82,12 @@ const profileKeys = {
     .optional()
     .describe(
       "assistant: the agent's answer Understood. is inserted between a result and a message of others (default: the profile's)",
+    ),
+  unsignedCalls: z
+    .enum(UNSIGNED_CALLS)
+    .optional()
+    .describe(
+      "marked: calls without a signature, such as those of another model, have the value that skips Gemini's check (default: the profile's)",
     ),
   outputLimit: z
     .enum(OUTPUT_LIMITS)

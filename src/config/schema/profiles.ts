@@ -11,6 +11,7 @@ export const SEND_REASONING = ['never', 'with-calls', 'always'] as const;
 export const CALL_IDS = ['plain', 'nine'] as const;
 export const EMPTY_ANSWERS = ['sent', 'left-out'] as const;
 export const AFTER_RESULTS = ['anything', 'assistant'] as const;
+export const UNSIGNED_CALLS = ['plain', 'marked'] as const;
 export const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
 export interface ProfileSettings {
@@ -28,6 +29,8 @@ export interface ProfileSettings {
   readonly emptyAnswers: (typeof EMPTY_ANSWERS)[number];
   /** `assistant`: a short answer is inserted between a tool's result and messages of others. */
   readonly afterResults: (typeof AFTER_RESULTS)[number];
+  /** `marked`: a call without a signature has the value that skips the check of signatures. */
+  readonly unsignedCalls: (typeof UNSIGNED_CALLS)[number];
   /** The field that limits the answer. */
   readonly outputLimit: (typeof OUTPUT_LIMITS)[number];
   /** False: requests at most one call per answer. */
@@ -48,6 +51,7 @@ const COMPATIBLE: ProfileSettings = {
   callIds: 'plain',
   emptyAnswers: 'sent',
   afterResults: 'anything',
+  unsignedCalls: 'plain',
   outputLimit: 'max_tokens',
   parallelToolCalls: true,
   strictTools: false,
@@ -72,6 +76,7 @@ export const PRESETS = {
     mergeMessages: true,
     emptyAnswers: 'left-out',
     afterResults: 'assistant',
+    unsignedCalls: 'marked',
   },
   mistral: {
     ...COMPATIBLE,
@@ -104,11 +109,14 @@ const PRESET_OF_HOST: Readonly<Record<string, PresetName>> = {
 };
 /** Each customer has a host. */
 const AZURE = /\.(openai|cognitiveservices)\.azure\.(com|us|cn)$/;
+/** Each region has a host. */
+const VERTEX = /^([a-z\d-]+-)?aiplatform\.googleapis\.com$/;
 
 function presetOf(baseURL: string | null): PresetName | undefined {
   if (baseURL === null || !URL.canParse(baseURL)) return undefined;
   const { host } = new URL(baseURL);
-  return AZURE.test(host) ? 'openai' : PRESET_OF_HOST[host];
+  if (AZURE.test(host)) return 'openai';
+  return VERTEX.test(host) ? 'gemini' : PRESET_OF_HOST[host];
 }
 
 /** A preset with the overrides of the file. */

@@ -100,7 +100,7 @@ function asModelsWrite(entry: Entry): Entry {
     extra_content: { google: { thought_signature: `sig-${entry.index}-${at}` } },
   });
   const opaque = {
-    boundTo: 'chat-completions h gemini',
+    boundTo: `chat-completions h ${entry.index % 2 === 0 ? 'gemini' : 'another'}`,
     message: signature(-1),
     ...(calls.length > 0 && { calls: calls.map((_, at) => (at === 0 ? signature(at) : null)) }),
   };

@@ -243,6 +243,15 @@ describe('opaque fields', () => {
     },
   );
 
+  it('the first call of an answer that has no signature is marked as written by another model (WIRE-FORM-7)', () => {
+    const marks = (boundTo: string) =>
+      wire({ boundTo, unsignedCalls: 'marked' }, ...history)[1]?.tool_calls?.map((call) => ({ ...call }));
+    const extra_content = { google: { thought_signature: 'skip_thought_signature_validator' } };
+    const [first, second] = calling(3, 0, 1).tool_calls ?? [];
+    expect(marks('chat-completions h m2')).toEqual([{ ...first, extra_content }, second]);
+    expect(marks(opaque.boundTo)).toEqual(returned.tool_calls);
+  });
+
   it('messages that become one have the lists of both', () => {
     const first = { ...said('one'), opaque: { boundTo: 'm', message: { list: [1], kept: 'a', last: 1 } } };
     const second = { ...said('two'), opaque: { boundTo: 'm', message: { list: [2], last: 2 } } };

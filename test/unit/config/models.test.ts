@@ -265,6 +265,8 @@ describe('a profile', () => {
     ['https://api.moonshot.cn/v1', 'kimi'],
     ['https://me.openai.azure.com/openai/deployments/d?api-version=2024-10-21', 'openai'],
     ['https://me.cognitiveservices.azure.com/openai/v1', 'openai'],
+    ['https://aiplatform.googleapis.com/v1/projects/p/locations/global/endpoints/openapi', 'gemini'],
+    ['https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/l/endpoints/openapi', 'gemini'],
   ])('the host of %s selects the profile', async (baseURL, preset) => {
     const profile = await profileOf(`baseURL: "${baseURL}", apiKey: k`);
     expect(profile).toMatchObject({ preset, chosenBy: 'host' });
