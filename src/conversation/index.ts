@@ -2,7 +2,7 @@
  * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod, jsdiff and shell-quote.
  *
  * conversation.ts, messages.ts   one log in memory with its folds; the messages of a request, for libraries
- * log/         entries: types (team-entries.ts: those about agents), traits of each type, a reader that follows a log
+ * log/         entries: types, traits of each type, a reader that follows a log
  * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
  * decide/      commands to entries and effects: posts, routing (routing.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs

@@ -1,15 +1,5 @@
 import { z } from 'zod';
-import {
-  callPlaceSchema,
-  commonFields,
-  deliveryModeSchema,
-  modeSchema,
-  opaqueSchema,
-  riskSchema,
-  toolCallSchema,
-  usageSchema,
-} from './entry-parts.ts';
-import { teamFields } from './team-entries.ts';
+import { MODES } from './names.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
@@ -18,9 +8,167 @@ import { teamFields } from './team-entries.ts';
  * Unknown fields are kept: a newer minor version or an import may have written them.
  */
 
-export * from './entry-parts.ts';
+export { placeOfCallId, wireCallId } from './call-id.ts';
 export * from './names.ts';
-export * from './team-entries.ts';
+
+/** The parts of entries: author, delivery, mode, tool call, risk, usage; and the fields that every entry has. */
+
+export const authorSchema = z.object({
+  kind: z.enum(['person', 'agent', 'system']),
+  /** A person: `<publisher>` or `<publisher>/<name>`. An agent: its slug. The system: `parley`. */
+  id: z.string(),
+  name: z.string(),
+});
+export type Author = z.infer<typeof authorSchema>;
+
+/** The daemon itself: author of entries that neither a person nor an agent wrote. */
+export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
+
+export const deliveryModeSchema = z.enum(['steer', 'queue', 'interrupt']);
+export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
+
+export const modeSchema = z.enum(MODES);
+
+/** The address of a tool call: the index of its assistant entry and its position in it (L10). */
+const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });
+export type CallPlace = z.infer<typeof callPlaceSchema>;
+
+export const toolCallSchema = z.object({
+  /** The provider's id. Providers repeat ids, so nothing relies on it (L10). */
+  id: z.string(),
+  type: z.literal('function'),
+  /** `arguments` is the JSON text exactly as the model wrote it. */
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+export type ToolCall = z.infer<typeof toolCallSchema>;
+
+const opaqueFields = z.record(z.string(), z.unknown());
+/** Fields of a message or a call that only the model that wrote them understands. */
+export type OpaqueFields = Readonly<z.infer<typeof opaqueFields>>;
+
+/** What a model wants back with its answer: signatures, encrypted reasoning. It is returned verbatim, and to this model only. */
+const opaqueSchema = z.object({
+  /** Dialect and model, the only reader (`WireForm.boundTo`). */
+  boundTo: z.string(),
+  message: opaqueFields.optional(),
+  /** By position; null: that call has none. */
+  calls: z.array(opaqueFields.nullable()).optional(),
+  /** Bytes that were too many to be kept, instead of the fields. */
+  omittedBytes: z.int().positive().optional(),
+});
+export type Opaque = z.infer<typeof opaqueSchema>;
+
+/** A safe tool may run twice; a risky one may not run again without a person's approval. */
+const riskSchema = z.enum(['safe', 'risky']);
+export type Risk = z.infer<typeof riskSchema>;
+
+/** Tokens of one model call, as the provider reported them. */
+const usageSchema = z.object({
+  inputTokens: z.number(),
+  cachedInputTokens: z.number().optional(),
+  outputTokens: z.number(),
+  /** Cost, where prices are configured. */
+  usd: z.number().optional(),
+  /** An agent in another process reported it: it counts against the limits of that agent alone. */
+  byAgent: z.literal(true).optional(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+/** What another process may report; its cost comes from the configured price. Entries of older logs can contain any number. */
+const tokenCount = z.int().nonnegative();
+export const reportedUsageSchema = z.object({
+  inputTokens: tokenCount,
+  cachedInputTokens: tokenCount.optional(),
+  outputTokens: tokenCount,
+});
+
+/** Fields of every entry. */
+export const commonFields = {
+  index: z.int().nonnegative(),
+  id: z.string().min(1),
+  /** ISO 8601, UTC, milliseconds. For display only: the order of entries is `index`. */
+  createdAt: z.string(),
+  author: authorSchema,
+  turnId: z.string().optional(),
+  mode: modeSchema.optional(),
+  phase: z.string().optional(),
+  runId: z.string().optional(),
+  workflowId: z.string().optional(),
+  agentId: z.string().optional(),
+  sessionId: z.string().optional(),
+  includeInContext: z.boolean().optional(),
+  isCollapsed: z.boolean().optional(),
+  /** Sequence in the ingress stream of the post that became this entry. */
+  ingressSequence: z.int().positive().optional(),
+  /** Of a copy: the conversation in which the entry was made. */
+  copiedFrom: z.string().optional(),
+  meta: z.record(z.string(), z.unknown()).optional(),
+};
+
+/** The entries about agents: stopped, resumed, hired, dismissed, changed by a reload. */
+
+/** What a hired agent and the agents that it hires may use together. */
+export const hireBudgetSchema = z.strictObject({
+  tokens: z.int().positive().optional().describe('input and output tokens together'),
+  usd: z.number().positive().optional().describe('US dollars; counts models that have a price'),
+});
+export type HireBudget = z.infer<typeof hireBudgetSchema>;
+
+/** What a reload changed of one agent. The hashes name its definitions; absent: there was or is no such agent. */
+const teamChangeSchema = z.object({
+  agent: z.string(),
+  change: z.enum(['added', 'changed', 'removed']),
+  before: z.string().optional(),
+  after: z.string().optional(),
+  /** The parts of the definition that differ: `persona`, `tool.read_file`. */
+  parts: z.array(z.string()),
+});
+export type TeamChange = z.infer<typeof teamChangeSchema>;
+
+const teamFields = {
+  'agent-stopped': {
+    ...commonFields,
+    type: z.literal('agent-stopped'),
+    agent: z.string().nullable(),
+    by: z.string(),
+  },
+  'agent-resumed': {
+    ...commonFields,
+    type: z.literal('agent-resumed'),
+    agent: z.string().nullable(),
+    by: z.string(),
+  },
+  'agent-hired': {
+    ...commonFields,
+    type: z.literal('agent-hired'),
+    /** Its slug. It answers in this conversation only (docs/guides/hire-agents.md). */
+    agent: z.string(),
+    name: z.string(),
+    description: z.string(),
+    persona: z.string(),
+    /** Names and patterns, all within those of its maker. */
+    tools: z.array(z.string()),
+    model: z.string(),
+    budget: hireBudgetSchema.optional(),
+    /** Id of the author: the agent or person who hired it. */
+    by: z.string(),
+    /** Number of hires from a configured agent or a person to this one: 1 or more. */
+    depth: z.int().positive(),
+  },
+  'agent-dismissed': {
+    ...commonFields,
+    type: z.literal('agent-dismissed'),
+    agent: z.string(),
+    by: z.string(),
+    reason: z.string().optional(),
+  },
+  /** The configuration of these agents was replaced (docs/guides/change-a-running-team.md). */
+  'team-changed': {
+    ...commonFields,
+    type: z.literal('team-changed'),
+    agents: z.array(teamChangeSchema),
+  },
+} as const;
 
 const indexList = z.array(z.int().nonnegative());
 const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]));

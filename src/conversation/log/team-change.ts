@@ -1,4 +1,4 @@
-import type { TeamChange } from './team-entries.ts';
+import type { TeamChange } from './entry.ts';
 
 const MOST_PARTS = 4;
 

@@ -1,20 +1,23 @@
-import { hasVisible } from '../../kernel/index.ts';
-import type { DeliveryMode, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
-import { isPaused, routedTo } from '../log/entry-traits.ts';
+import { canonicalArguments, hasVisible } from '../../kernel/index.ts';
+import type { CallPlace, DeliveryMode, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
+import { isPaused, routedTo, traitsOf } from '../log/entry-traits.ts';
 import { floorAfter } from './answering.ts';
 import { tokenRatio } from './budget.ts';
-import { claimWith, ingressWith } from './claim.ts';
-import {
-  applyApprovalAnswered,
-  applyApprovalRequested,
-  applyResult,
-  applyToolStarted,
-  requestedCalls,
-} from './evolve-calls.ts';
 import { withHired, withoutHired } from './hired.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
 import { spentWith } from './spent.ts';
-import { type AgentState, agentState, type ConversationState, NOTHING_REPORTED, type Run } from './state.ts';
+import {
+  type AgentState,
+  agentState,
+  type Claim,
+  type ConversationState,
+  NOTHING_REPORTED,
+  type OpenCall,
+  ownerOf,
+  type Run,
+  samePlace,
+  type Turn,
+} from './state.ts';
 import { addUsage, NOTHING_USED, usedWith } from './usage.ts';
 import type { Delegation, WaitingEntry } from './waiting.ts';
 
@@ -318,4 +321,110 @@ function queueLimitNotice(agent: Mutable<AgentState>, stopped: boolean): void {
   const item: WaitingEntry = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
   agent.limitedBy = null;
   agent.waiting = agent.waiting.withOldest(item);
+}
+
+/** The owner of a conversation, and the newest post in its log: two folds of their own. */
+
+function claimWith(claim: Claim | null, entry: Entry): Claim | null {
+  if (entry.type === 'claim') {
+    const { daemon, epoch, attempt } = entry;
+    return { daemon, epoch, attempt: attempt ?? 0, progressed: attempt === undefined };
+  }
+  return claim === null || claim.progressed || !isProgress(entry) ? claim : { ...claim, progressed: true };
+}
+
+/** Sequences of another stream start again at 0. */
+function ingressWith(ingress: ConversationState['ingress'], entry: Entry): ConversationState['ingress'] {
+  const { stream } = ingress;
+  if (entry.type === 'claim')
+    return (entry.ingress ?? null) === stream ? ingress : { stream: entry.ingress ?? null, sequence: 0 };
+  const { ingressSequence: sequence = 0 } = entry;
+  return sequence > ingress.sequence ? { stream, sequence } : ingress;
+}
+
+/** A post is no progress: people may post while no daemon runs. */
+function isProgress(entry: Entry): boolean {
+  return traitsOf(entry).isProgress && !(entry.type === 'message' && entry.role === 'user');
+}
+
+/** How entries change a tool call, from its request to its result. The call's address leads to the turn (L10). */
+
+/** The calls of an answer: all open, none started. */
+function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[] {
+  return (answer.tool_calls ?? []).map((call, position) => ({
+    place: { index: answer.index, position },
+    name: call.function.name,
+    arguments: canonicalArguments(call.function.arguments),
+    askedAt,
+    started: false,
+    startedMs: 0,
+    starts: 0,
+    // Logs of older versions have no risks: treat the call as risky.
+    risk: answer.risks?.[position] ?? ('risky' as const),
+    approval: null,
+  }));
+}
+
+function changeCall(next: Next, place: CallPlace, change: (call: OpenCall, turn: Turn) => OpenCall): void {
+  const owner = ownerOf(next, place);
+  if (!owner) return;
+  changeAgent(next, owner, (agent) =>
+    changeTurn(agent, (turn) => {
+      turn.openCalls = turn.openCalls.map((call) =>
+        samePlace(call.place, place) ? change(call, turn) : call,
+      );
+    }),
+  );
+}
+
+function applyToolStarted(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
+  changeCall(next, place, (call, turn) => ({
+    ...call,
+    started: true,
+    startedMs: turn.workedMs,
+    starts: call.starts + 1,
+    risk: risk ?? call.risk,
+  }));
+}
+
+function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>): void {
+  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts } = entry;
+  changeCall(next, entry.call, (call) => ({
+    ...call,
+    started: false,
+    approval: { id, status: 'pending', mayHaveRun, requestedAt, accepts },
+  }));
+}
+
+function applyApprovalAnswered(next: Next, { call: place }: EntryOf<'approval-answered'>): void {
+  if (!place) return;
+  changeCall(next, place, (call) => ({
+    ...call,
+    approval: call.approval && { ...call.approval, status: 'given' },
+  }));
+}
+
+function applyResult(next: Next, entry: MessageEntry): void {
+  const { call } = entry;
+  const owner = call && ownerOf(next, call);
+  if (!call || !owner) return;
+  const answers = entry.answers ?? [];
+  if (next.run?.agent === owner) returnInput(next, next.run, answers);
+  changeAgent(next, owner, (agent) => {
+    agent.executionMs += entry.duration ?? 0;
+    agent.waiting = agent.waiting.without(answers);
+    changeTurn(agent, (turn) => {
+      turn.askedAt = entry.index;
+      turn.arrived = [...turn.arrived, ...answers];
+      const open = turn.openCalls.find(({ place }) => samePlace(place, call));
+      // Concurrent calls take the time of the longest one.
+      if (open) turn.workedMs = Math.max(turn.workedMs, open.startedMs + (entry.duration ?? 0));
+      turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
+    });
+  });
+}
+
+/** The answer to a question is not the run's input: the run waits for another message (V18). */
+function returnInput(next: Next, { input, ...run }: Run, answers: readonly number[]): void {
+  if (input !== undefined && answers.includes(input)) next.run = { ...run, awaitsInput: true };
 }

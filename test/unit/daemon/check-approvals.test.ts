@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { checkApprovals } from '../../../src/conversation/laws/approval-laws.ts';
-import { checkCalls } from '../../../src/conversation/laws/call-laws.ts';
+import { checkApprovals, checkCalls } from '../../../src/conversation/laws/laws.ts';
 
 /** The checker must be able to fail, or the tests that trust it prove nothing. */
 describe('the check of calls that a person is asked about', () => {
