@@ -5,7 +5,6 @@ import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-
 import type { Price } from './cost.ts';
 import { messageTokens, toolTokens } from './estimate.ts';
 import { guard, type Window } from './guard.ts';
-import { jsonElements } from './json-bytes.ts';
 import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
@@ -261,13 +260,16 @@ class RequestBody {
 
   /** Appends messages permanently. */
   add(messages: readonly WireMessage[]): void {
-    for (const bytes of elements(messages, this.#isEmpty)) this.#append(bytes);
-    this.#isEmpty &&= messages.length === 0;
+    for (const message of messages) {
+      this.#append(element(message, this.#isEmpty));
+      this.#isEmpty = false;
+    }
   }
 
   /** The whole body, with `last` after the appended messages. */
   with(last: readonly WireMessage[]): { readonly body: readonly Buffer[]; readonly hash: string } {
-    const tail = Buffer.concat([...elements(last, this.#isEmpty), Buffer.from(']}')]);
+    const added = last.map((message, place) => element(message, this.#isEmpty && place === 0));
+    const tail = Buffer.concat([...added, Buffer.from(']}')]);
     const body = [this.#history.subarray(0, this.#length), tail];
     return { body, hash: this.#hash.copy().update(tail).digest('hex') };
   }
@@ -285,10 +287,7 @@ class RequestBody {
   }
 }
 
-/** Elements of the array of messages, each preceded by a comma except the first. */
-function elements(messages: readonly WireMessage[], isStart: boolean): Buffer[] {
-  const made = jsonElements(messages);
-  const [first] = made;
-  if (isStart && first) made[0] = first.subarray(1);
-  return made;
+/** An element of the array of messages, after a comma unless it is the first. */
+function element(message: WireMessage, isFirst: boolean): Buffer {
+  return Buffer.from(`${isFirst ? '' : ','}${JSON.stringify(message)}`);
 }

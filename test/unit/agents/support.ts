@@ -115,6 +115,9 @@ export class Log {
   }
 }
 
+/** The same list for each request, as the cache of an assembler compares it by identity. */
+const NO_TOOLS: RequestParts['tools'] = [];
+
 export function partsOf(entries: readonly Entry[], more: Partial<RequestParts> = {}): RequestParts {
   return {
     conversation: 'demo',
@@ -123,7 +126,7 @@ export function partsOf(entries: readonly Entry[], more: Partial<RequestParts> =
     prefix: 'Be good.',
     runContext: [],
     view: new AgentView(entries, 'pm', DEFAULT_VIEW_POLICY).build(),
-    tools: [],
+    tools: NO_TOOLS,
     tokenRatio: 1,
     profile: PROFILE,
     sessionId: null,
