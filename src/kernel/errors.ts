@@ -43,5 +43,10 @@ export function refusal(code: string, message: string, hint?: string, retryAfter
 
 /** The message of any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replaceAll(LOOKED_UP, (_, name: string) => `the name ${name} ${UNRESOLVED}`);
 }
+
+const LOOKED_UP = /getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (\S+)/g;
+/** In a message: the name of a host is unknown, or cannot be looked up. */
+export const UNRESOLVED = 'does not resolve';

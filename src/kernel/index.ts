@@ -14,7 +14,7 @@
  *   traceparent               the trace context that messages carry
  */
 export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
-export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
+export { messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
 export {
   FULL_DISK_BYTES,
   freeBytes,

@@ -1,6 +1,6 @@
 import type { AgentSummary } from '../../client/index.ts';
 import { type Config, type Environment, type ModelConfig, OPENAI_URL } from '../../config/index.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { messageOf, UNRESOLVED } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import type { Check } from './check.ts';
@@ -74,7 +74,7 @@ async function modelCheck(name: string, model: ModelConfig, reach: Reach, kept: 
     };
   const reached = await reach(baseURL, kept === 'key' ? null : (apiKey?.reveal() ?? null));
   if ('fault' in reached) {
-    const fix = `start that endpoint, or correct models.${name.slice('model '.length)}.baseURL`;
+    const fix = endpointFix(`models.${name.slice('model '.length)}.baseURL`, reached.fault);
     return { name, status: 'fail', message: `${message}: no answer (${reached.fault})`, fix };
   }
   if (kept === 'key')
@@ -92,6 +92,13 @@ async function modelCheck(name: string, model: ModelConfig, reach: Reach, kept: 
   return { name, status: 'warn', message, fix: 'set its apiKey in parley.yaml if the endpoint requires one' };
 }
 
+/** How to correct an address that gave no answer. */
+export function endpointFix(key: string, fault: string): string {
+  return fault.includes(UNRESOLVED)
+    ? `correct ${key}, which names this host, or check the network and its DNS`
+    : `start that endpoint, or correct ${key}`;
+}
+
 /** Any answer counts, also 404: not every endpoint lists its models. */
 async function reachEndpoint(baseURL: string, key: string | null): Promise<Reached> {
   try {
@@ -105,7 +112,8 @@ async function reachEndpoint(baseURL: string, key: string | null): Promise<Reach
   } catch (error) {
     const { cause } = error as { cause?: { code?: unknown } };
     if ((error as Error).name === 'TimeoutError') return { fault: `none within ${TIMEOUT_MS} ms` };
-    return { fault: String(cause?.code ?? messageOf(cause ?? error)) };
+    const message = messageOf(cause ?? error);
+    return { fault: message.includes(UNRESOLVED) ? message : String(cause?.code ?? message) };
   }
 }
 

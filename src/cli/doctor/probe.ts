@@ -1,8 +1,9 @@
 import type { Config } from '../../config/index.ts';
+import { UNRESOLVED } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import type { Probed } from '../dependencies.ts';
 import type { Check } from './check.ts';
-import { modelChecks } from './models.ts';
+import { endpointFix, modelChecks } from './models.ts';
 
 /** `doctor --probe`: one line for each model and MCP server that was called. */
 export async function probeChecks({ rooms }: Context, config: Config): Promise<Check[]> {
@@ -17,7 +18,7 @@ function checkOf({ kind, name, ms, fault, tools }: Probed, config: Config): Chec
   const where = placeOf(kind, name, config);
   if (fault) {
     const message = `${where}: ${fault.code} after ${ms} ms: ${fault.message}`;
-    return { name: title, status: 'fail', message, fix: fixOf(kind, name, fault.code) };
+    return { name: title, status: 'fail', message, fix: fixOf(kind, name, fault) };
   }
   if (kind === 'model') return { name: title, status: 'ok', message: `${where} answered in ${ms} ms` };
   const found = `${where} started and listed ${tools.length === 1 ? '1 tool' : `${tools.length} tools`} in ${ms} ms`;
@@ -46,9 +47,12 @@ function keyOf(kind: Probed['kind'], name: string): string {
   return kind === 'model' ? `models.${name}` : `tools.mcpServers.${name}`;
 }
 
-function fixOf(kind: Probed['kind'], name: string, code: string): string {
+function fixOf(kind: Probed['kind'], name: string, { code, message }: NonNullable<Probed['fault']>): string {
   const key = keyOf(kind, name);
-  if (kind === 'server') return `run its program or open its address yourself, or correct ${key}`;
+  if (kind === 'server')
+    return message.includes(UNRESOLVED)
+      ? endpointFix(`${key}.url`, message)
+      : `run its program or open its address yourself, or correct ${key}`;
   switch (code) {
     case 'UNAUTHORIZED':
       return `set ${key}.apiKey to a key of that endpoint`;
@@ -56,7 +60,7 @@ function fixOf(kind: Probed['kind'], name: string, code: string): string {
       return `correct ${key}.model: the endpoint has no such model, or ${key}.baseURL`;
     case 'NETWORK_ERROR':
     case 'TIMEOUT':
-      return `start that endpoint, or correct ${key}.baseURL`;
+      return endpointFix(`${key}.baseURL`, message);
     case 'RATE_LIMITED':
       return 'wait, or raise the limit or the credit at the provider';
     default:

@@ -1,3 +1,4 @@
+import { UNRESOLVED } from '../../kernel/index.ts';
 import type { Fault } from './faults.ts';
 
 /** Network errors, identified by the chain of causes. */
@@ -9,12 +10,12 @@ const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: 
   },
   ENOTFOUND: {
     code: 'NETWORK_ERROR',
-    what: 'The host of {url} is unknown. Check baseURL and the network.',
+    what: `The host of {url} is unknown: its name ${UNRESOLVED}. Check baseURL and the network.`,
     retryable: true,
   },
   EAI_AGAIN: {
     code: 'NETWORK_ERROR',
-    what: 'The host of {url} cannot be looked up now. Check the network.',
+    what: `The host of {url} cannot be looked up now: its name ${UNRESOLVED}. Check the network.`,
     retryable: true,
   },
   ECONNRESET: { code: 'NETWORK_ERROR', what: '{url} closed the connection. Try again.', retryable: true },

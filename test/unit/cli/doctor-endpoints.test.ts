@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { openNats } from '../../../src/bus/nats/index.ts';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
 import { type Config, Secret } from '../../../src/config/index.ts';
+import { messageOf } from '../../../src/kernel/index.ts';
 import { endpoint, OPENAI } from './doctor-support.ts';
 import { fakeDaemon, parley } from './support.ts';
 
@@ -86,6 +88,43 @@ describe('the check of a model endpoint', () => {
         fix: expect.stringContaining('models.a.baseURL'),
       },
     ]);
+  });
+
+  it('doctor names the key of an address whose name does not resolve, of a model, an MCP server and a NATS server', async () => {
+    const unknown = { ...OPENAI, baseURL: 'http://host.invalid/v1' };
+    expect(await modelChecks(config({ a: unknown }), {})).toMatchObject([
+      {
+        status: 'fail',
+        message: expect.stringContaining('no answer (the name host.invalid does not resolve)'),
+        fix: expect.stringMatching(/^correct models\.a\.baseURL, which names this host.*DNS/),
+      },
+    ]);
+    const mcp = Object.assign(new Error('getaddrinfo EAI_AGAIN tools.invalid'), { code: 'EAI_AGAIN' });
+    const fault = { code: 'FAILED', message: `fetch failed: ${messageOf(mcp)}` };
+    const ran = await parley(['doctor', '--probe', '--json'], {
+      rooms: {
+        loadConfig: async () =>
+          ({
+            ...config({}),
+            tools: {
+              project: '/nowhere',
+              mcpServers: { docs: { transport: 'http', url: 'http://tools.invalid' } },
+            },
+          }) as unknown as Config,
+        daemon: async () =>
+          ({ probe: async () => [{ kind: 'server', name: 'docs', ms: 1, tools: [], fault }] }) as never,
+      },
+    });
+    expect(ran.json()).toContainEqual({
+      name: 'MCP server docs',
+      status: 'fail',
+      message: expect.stringContaining('the name tools.invalid does not resolve'),
+      fix: expect.stringContaining('correct tools.mcpServers.docs.url'),
+    });
+    await expect(openNats({ url: 'nats://nats.invalid:4222' })).rejects.toMatchObject({
+      message: expect.stringContaining('the name nats.invalid does not resolve'),
+      hint: expect.stringMatching(/^correct --nats.*DNS/),
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from 'nats';
-import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
+import { messageOf, ParleyError, sleep, UNRESOLVED } from '../../../kernel/index.ts';
 import { CredentialMonitor, monitorCredentials, refusedCredentials } from './credential-monitor.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { type NamedServer, namedServers, ServerPool } from './servers.ts';
@@ -43,6 +43,9 @@ export interface NatsOptions extends CredentialFiles {
 
 const NO_SERVER_HINT =
   'check that a nats-server is running there, or leave out --nats: then the daemon starts its own';
+
+const UNKNOWN_HOST_HINT =
+  'correct --nats (PARLEY_NATS, nats.server in parley.yaml), which names this host, or check the network and its DNS';
 
 const NO_CERTIFICATE_HINT =
   'a server that requires a client certificate (--nats-tls-cert, --nats-tls-key) may close the connection without a message';
@@ -92,7 +95,7 @@ function faultOf(error: unknown, { url: shown }: NamedServer, options: NatsOptio
   const tls = tlsFault(message, shown, error);
   if (tls) return tls;
   return new ParleyError('NATS_UNREACHABLE', `cannot connect to NATS at ${shown}: ${message}`, {
-    hint: unreachableHint(options),
+    hint: message.includes(UNRESOLVED) ? UNKNOWN_HOST_HINT : unreachableHint(options),
     cause: error,
   });
 }
