@@ -9,12 +9,15 @@ import type { DecisionBuilder } from './decision-builder.ts';
  * REPEATED-CALLS-1 A round is an answer with calls, and their results. Rounds are alike if names, arguments as JSON and
  *    results are; what the agent says beside them does not count. A message that is delivered in between begins anew, and so
  *    does the answer of a person.
- * REPEATED-CALLS-2 The result that completes the third alike round has a notice. The fifth ends the turn.
+ * REPEATED-CALLS-2 A loop is one to four rounds. The result that completes its third repetition has a notice. The fifth ends the turn.
  */
-export const ROUNDS_UNTIL_END = 5;
-const ROUNDS_UNTIL_NOTICE = 3;
+export const REPETITIONS_UNTIL_END = 5;
+const REPETITIONS_UNTIL_NOTICE = 3;
+/** Lengths in rounds. */
+const LOOPS = [1, 2, 3, 4];
+const MOST_ROUNDS = 4 * REPETITIONS_UNTIL_END;
 const NOTICE =
-  '\n\n[The same call had the same result three times in a row. Try something else, or say what you need. After five times the turn ends.]';
+  '\n\n[The same calls had the same results three times in a row. Try something else, or say what you need. After five times the turn ends.]';
 
 /** The content of a result, with the notice if it is due. `call` is open until this result is added. */
 export function withNotice(
@@ -26,29 +29,42 @@ export function withNotice(
   const { content } = result;
   const open = builder.state.agents[turn.agent]?.turn?.openCalls ?? [];
   if (open.length !== 1) return content;
-  const isDue = alikeRounds(builder, turn, { ...result, call: call.place }) === ROUNDS_UNTIL_NOTICE;
+  const isDue = repetitions(builder, turn, { ...result, call: call.place }) === REPETITIONS_UNTIL_NOTICE;
   return isDue ? `${content}${NOTICE}` : content;
 }
 
-/** The number of newest rounds of the turn that are alike; `completing`: a result that the newest lacks. */
-export function alikeRounds(builder: DecisionBuilder, turn: Turn, completing?: Result): number {
+/** How often the newest loop of the turn was made, with fractions; `completing`: a result that the newest round lacks. */
+export function repetitions(builder: DecisionBuilder, turn: Turn, completing?: Result): number {
+  const rounds = newestRounds(builder, turn, completing);
+  const ofLoop = (length: number) => {
+    const other = rounds.findIndex((round, at) => round !== rounds[at + length]);
+    return (other + length) / length; // the first that differs: -1 only without a round
+  };
+  return rounds.length === 0 ? 0 : Math.max(...LOOPS.map(ofLoop));
+}
+
+/** As many as the end of the longest loop needs, the newest first. */
+function newestRounds(
+  builder: DecisionBuilder,
+  turn: Turn,
+  completing: Result | undefined,
+): readonly string[] {
   const results: Result[] = completing ? [completing] : [];
-  let newest: string | null = null;
-  let count = 0;
+  const rounds: string[] = [];
   for (let index = builder.nextIndex - 1; index > turn.startedAt; index--) {
     const entry = builder.entryAt(index);
     if (entry?.turnId !== turn.turnId) continue;
-    if (entry.type === 'message-delivered') return count;
+    if (entry.type === 'message-delivered') return rounds;
     if (entry.type !== 'message') continue;
     if (entry.role === 'tool') results.push(entry);
     else if (entry.role === 'assistant') {
       const round = roundOf(entry, results, builder);
-      newest ??= round;
-      if (round === null || round !== newest) return count;
-      count += 1;
+      if (round === null) return rounds;
+      rounds.push(round);
+      if (rounds.length === MOST_ROUNDS) return rounds;
     }
   }
-  return count;
+  return rounds;
 }
 
 interface Result {

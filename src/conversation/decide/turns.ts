@@ -19,7 +19,7 @@ import {
   stoppedMessage,
   unfinished,
 } from './records.ts';
-import { alikeRounds, ROUNDS_UNTIL_END } from './repeated-calls.ts';
+import { REPETITIONS_UNTIL_END, repetitions } from './repeated-calls.ts';
 import { startableCalls, startTools } from './tools.ts';
 
 /**
@@ -193,8 +193,8 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
     return;
   }
   const steered = agentState(builder.state, slug).waiting.filter((item) => item.delivery === 'steer');
-  if (steered.length === 0 && alikeRounds(builder, turn) >= ROUNDS_UNTIL_END) {
-    const made = `${slug} made the same call with the same result ${ROUNDS_UNTIL_END} times in a row`;
+  if (steered.length === 0 && repetitions(builder, turn) >= REPETITIONS_UNTIL_END) {
+    const made = `${slug} made the same calls with the same results ${REPETITIONS_UNTIL_END} times in a row`;
     addLimit(builder, turn, 'repeatedCalls', made);
     endTurn(builder, slug, 'limited');
     return;

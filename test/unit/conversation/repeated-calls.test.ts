@@ -38,7 +38,7 @@ describe('an agent that repeats a call', () => {
     expect(limits(team)).toEqual(['repeatedCalls']);
     expect(typed(team.entries, 'turn-ended').at(-1)?.outcome).toBe('limited');
     expect(typed(team.entries, 'limit-reached')[0]?.content).toBe(
-      'pm made the same call with the same result 5 times in a row',
+      'pm made the same calls with the same results 5 times in a row',
     );
   });
 
@@ -54,9 +54,9 @@ describe('an agent that repeats a call', () => {
   });
 
   it.each<[string, (team: ToolTeam, call: number) => void]>([
-    ['another result', (team, call) => round(team, [['safe']], [`step ${call % 2}`])],
-    ['other arguments', (team, call) => round(team, [['safe', { page: call % 2 }]], ['nothing'])],
-    ['another tool', (team, call) => round(team, [[`safe${call % 2}`]], ['nothing'])],
+    ['another result', (team, call) => round(team, [['safe']], [`step ${call}`])],
+    ['other arguments', (team, call) => round(team, [['safe', { page: call }]], ['nothing'])],
+    ['another tool', (team, call) => round(team, [[`safe${call}`]], ['nothing'])],
     [
       'another call beside it',
       (team, call) => round(team, [['safe'], [`safe${call}`]], ['nothing', 'nothing']),
@@ -91,25 +91,42 @@ describe('an agent that repeats a call', () => {
     expect(limits(asking)).toEqual([]);
   });
 
-  it('the turn ends with the fifth round in a row that is alike, and with no other', () => {
+  it.each([
+    ['two rounds', 2],
+    ['three rounds', 3],
+    ['four rounds', 4],
+  ])('gets the notice and the limit in a loop of %s, too', (_, length) => {
+    const team = started();
+    for (let call = 0; call < 5 * length; call += 1) {
+      expect(isOpen(team)).toBe(true);
+      round(team, [['safe', { page: call % length }]], ['nothing']);
+    }
+    expect(isOpen(team)).toBe(false);
+    expect(noticed(team).flatMap((is, at) => (is ? [at + 1] : []))).toEqual([3 * length]);
+    expect(limits(team)).toEqual(['repeatedCalls']);
+  });
+
+  it('the turn ends with the fifth repetition of one to four rounds, and with no other', () => {
     const steps = fc.array(
       fc.record({ call: fc.constantFrom('safe1', 'safe2'), result: fc.constantFrom('a', 'b') }),
-      {
-        maxLength: 25,
-      },
+      { maxLength: 40 },
     );
     fc.assert(
       fc.property(steps, (all) => {
         const team = started();
-        let alike = 0;
-        let last = '';
+        const made: string[] = [];
         for (const { call, result } of all) {
           round(team, [[call]], [result]);
-          alike = last === call + result ? alike + 1 : 1;
-          last = call + result;
-          expect(noticed(team).at(-1)).toBe(alike === 3);
-          expect(isOpen(team)).toBe(alike < 5);
-          if (alike === 5) return;
+          made.push(call + result);
+          const repeats = (times: number) =>
+            [1, 2, 3, 4].some(
+              (length) =>
+                made.length >= times * length &&
+                made.slice(-times * length).every((one, at, last) => one === last[at % length]),
+            );
+          expect(isOpen(team)).toBe(!repeats(5));
+          if (repeats(5)) return;
+          if (noticed(team).at(-1)) expect(repeats(3)).toBe(true);
         }
       }),
       { numRuns: runs(100) },
