@@ -264,10 +264,9 @@ const LASTING: ReadonlySet<string> = new Set([
 
 /** The model of an agent failed. */
 function agentFailed({ code, message }: Refusal): Refusal {
-  const again = LASTING.has(code)
-    ? ''
-    : '; the same request gets this failure for 5 minutes: for another attempt send another message, or a new idempotency-key';
-  return refusal('AGENT_FAILED', `${code}: ${message}`, `the log has the details${again}`);
+  const when = LASTING.has(code) ? 'once the cause is fixed' : 'for another attempt';
+  const again = `the same request gets this failure for 5 minutes: ${when} send another message, or a new idempotency-key`;
+  return refusal('AGENT_FAILED', `${code}: ${message}`, `the log has the details; ${again}`);
 }
 
 function reasonOf(finishReason: string | undefined): Reason {

@@ -179,6 +179,21 @@ describe('a streamed reply', () => {
     });
   });
 
+  it.each(['OVERLOADED', 'UNAUTHORIZED', 'BAD_REQUEST', 'CONTEXT_TOO_LONG'])(
+    'an answer that failed with %s says how long the same request gets this failure, since the cause may be fixed before',
+    (code) => {
+      const failed = tell(
+        new Reply(0, ['pm'], null),
+        begun(1, 't', 'pm'),
+        said(2, 't', 'pm', `LLM_ERROR {"code":"${code}","message":"no"}`, { partType: 'error' }),
+        ended(3, 't', 'pm', 'failed'),
+      );
+      expect(failed.last).toMatchObject({
+        refusal: { hint: expect.stringContaining('the same request gets this failure for 5 minutes') },
+      });
+    },
+  );
+
   it('a reply to a message that triggers no agent ends at once', () => {
     const reply = new Reply(0, [], null);
     expect(reply.drain()).toMatchObject([
