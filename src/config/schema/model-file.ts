@@ -191,10 +191,10 @@ export const modelFileSchema = z
   .superRefine((model, context) => {
     const other = model.provider === 'scripted' ? 'openai' : 'scripted';
     // MODELS-3: a script is for the time without a key.
-    const isOpen = model.provider === undefined && model.baseURL === undefined && model.apiKey === undefined;
-    for (const key of isOpen ? [] : KEYS_OF_PROVIDER[other]) {
+    const chosenBy = (['provider', 'baseURL', 'apiKey'] as const).find((key) => model[key] !== undefined);
+    for (const key of chosenBy ? KEYS_OF_PROVIDER[other] : []) {
       if (model[key] === undefined) continue;
-      const message = `nothing: provider ${model.provider ?? 'openai'} has no ${key} (${other} has)`;
+      const message = `nothing: provider ${model.provider ?? 'openai'} has no ${key} (${other} has); remove ${key}, or ${chosenBy}`;
       context.addIssue({ code: 'custom', path: [key], message });
     }
     for (const path of model.session ? sessionClashes(model, model.session) : []) {

@@ -127,6 +127,10 @@ describe('a model', () => {
     ['provider: scripted, script: none.yaml', 'models.default.script', 'a file that exists'],
     ['provider: scripted, apiKey: x', 'models.default.apiKey', 'provider scripted has no apiKey'],
     ['baseURL: "http://h", script: s.yaml', 'models.default.script', 'provider openai has no script'],
+    ['baseURL: "http://h", script: s.yaml', 'models.default.script', 'remove script, or baseURL'],
+    ['apiKey: x, script: s.yaml', 'models.default.script', 'remove script, or apiKey'],
+    ['provider: openai, script: s.yaml', 'models.default.script', 'remove script, or provider'],
+    ['provider: scripted, apiKey: x', 'models.default.apiKey', 'remove apiKey, or provider'],
     ['baseURL: "localhost:80"', 'models.default.baseURL', 'begins with http:// or https://'],
     ['baseURL: "http://u:p@h/v1"', 'models.default.baseURL', 'without user and password'],
     [
