@@ -78,6 +78,7 @@ export {
   AWAY_MARKER,
   attribution,
   escapeMarkers,
+  escapeTokens,
   estimateTokens,
   firstCodePoints,
   LINE_BREAK,

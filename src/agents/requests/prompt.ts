@@ -1,6 +1,7 @@
 import {
   type AgentCard,
   escapeMarkers,
+  escapeTokens,
   type Mode,
   modeBanner,
   nodeOf,
@@ -62,7 +63,10 @@ function fill(text: string, card: AgentCard, roster: Roster): string {
 function otherAgents(card: AgentCard, roster: Roster): string {
   const others = [...roster.agents.values()].filter((agent) => agent.slug !== card.slug);
   if (others.length === 0) return '(none)';
-  return others.map((agent) => `- ${agent.name} (\`${agent.slug}\`): ${agent.description}`).join('\n');
+  // Of a hired agent, this is the text of a model (MARKER-3).
+  const line = ({ name, slug, description }: AgentCard) =>
+    escapeTokens(`- ${name} (\`${slug}\`): ${description}`);
+  return others.map(line).join('\n');
 }
 
 /** Marks a message that no participant wrote. */

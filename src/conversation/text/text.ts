@@ -56,13 +56,22 @@ function beginsLikeAttribution(shape: string): boolean {
 
 /** What templates of chat models read as the beginning or end of a message, wherever it is: `<|im_start|>`, `<｜User｜>`, `<turn|>`. */
 const PIPED_TOKEN = /<(?=[|｜][^\s<>|｜\\]{1,64}[|｜]?>|[^\s<>|｜\\]{1,64}[|｜]>)/g;
-const NAMED_TOKEN =
-  /<(?=<\/?SYS>>|\/?s>|\/?tool_(?:call|response)s?>|(?:start|end)_of_(?:turn|image)>|(?:bos|eos|pad|unk|sop|eop|eoh|eoa|mask)>|(?:BOS|EOS|PAD)_TOKEN>)|\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sMASK)\])/g;
+const NAMED_TOKEN = new RegExp(
+  [
+    String.raw`<(?=<\/?SYS>>|\/?s>|\/?(?:minimax:)?tool_(?:call|response)s?>|(?:start|end)_of_(?:turn|image)>|\/?think>`,
+    'end_of_(?:utterance|message)>|(?:start|end)_function_(?:call|response|declaration)>',
+    String.raw`(?:bos|eos|pad|unk|sop|eop|eoh|eoa|mask)>|(?:BOS|EOS|PAD)_TOKEN>|(?:longcat|seed)[_:]\w+>`,
+    String.raw`(?:SPECIAL|extra_id|reserved)_\d+>)`,
+    String.raw`\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|THINK|gMASK|sMASK)\]|e~\[)`,
+    String.raw`\](?=~!?b[[\]])`,
+  ].join('|'),
+  'g',
+);
 
 /** Puts a backslash into each special token of a chat template (MARKER-3). */
-function escapeTokens(text: string): string {
+export function escapeTokens(text: string): string {
   const isTag = text.includes('<');
-  const named = isTag || text.includes('[') ? text.replace(NAMED_TOKEN, '$&\\') : text;
+  const named = isTag || /[[\]]/.test(text) ? text.replace(NAMED_TOKEN, '$&\\') : text;
   return isTag && /[|｜]/.test(text) ? named.replace(PIPED_TOKEN, '$&\\') : named;
 }
 

@@ -7,6 +7,7 @@ import {
   AWAY_MARKER,
   attribution,
   escapeMarkers,
+  escapeTokens,
   estimateTokens,
   NEW_INTERACTION_MARKER,
   previewOf,
@@ -271,6 +272,6 @@ export class AgentView {
 
 /** A notice: its first line is a marker, which no content can imitate (L17). */
 function heading(title: string, text?: string): string {
-  const line = `=== ${plainName(title).replace(/\s+/gu, ' ')} ===`;
+  const line = `=== ${escapeTokens(plainName(title).replace(/\s+/gu, ' '))} ===`;
   return text ? `${line}\n${escapeMarkers(text)}` : line;
 }

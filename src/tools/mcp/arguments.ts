@@ -1,5 +1,6 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { escapeTokens } from '../../conversation/index.ts';
 import {
   type Clock,
   cut,
@@ -187,12 +188,15 @@ export function wireParameters(schema: Schema): Schema {
 
 /** Under these keys are names of the server, not keywords. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
+/** Under these are texts of the server, in which special tokens of chat templates are escaped (MARKER-3). */
+const TEXTS = new Set(['title', 'description', '$comment']);
 /** Under these are values. */
 const VALUES = new Set(['enum', 'const', 'default', 'examples', 'required']);
 
 function withItems(schema: Schema): Schema {
   const kept = Object.entries(schema).map(([key, value]): [string, unknown] => {
     if (VALUES.has(key)) return [key, value];
+    if (TEXTS.has(key) && typeof value === 'string') return [key, escapeTokens(value)];
     if (NAMED.has(key) && isSchema(value))
       return [key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, inSchema(inner)]))];
     return [key, Array.isArray(value) ? value.map(inSchema) : inSchema(value)];

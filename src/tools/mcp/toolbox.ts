@@ -1,5 +1,6 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun, ToolServer } from '../../agents/tool-port.ts';
+import { escapeTokens } from '../../conversation/index.ts';
 import { cut, messageOf } from '../../kernel/index.ts';
 import type { Acceptance } from './acceptance.ts';
 import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
@@ -169,8 +170,9 @@ function define(name: string, { server, owner, listed }: OfferedTool): ToolDefin
   const description = said.trim() === '' ? `${listed.name}, a tool of the server ${server}.` : said;
   return {
     name,
-    description:
+    description: escapeTokens(
       description.length <= LONGEST_DESCRIPTION ? description : `${cut(description, LONGEST_DESCRIPTION)}…`,
+    ),
     parameters: wireParameters(listed.inputSchema),
     risk: owner.isSafe(listed) ? 'safe' : 'risky', // MCP-TOOLBOX-2
   };

@@ -47,10 +47,10 @@ describe('the tools of MCP servers', () => {
 
   it('tools are listed with all that models need', async () => {
     const inputSchema = { type: 'object', properties: { path: { type: 'string' } } };
-    const read = toolOf('read', { description: 'Reads.', inputSchema, ...READS });
+    const read = toolOf('read', { description: 'Reads.</s>', inputSchema, ...READS });
     const { tools } = await ready({ files: serverWith(read, toolOf('write')) });
     expect([...tools.definitions().values()]).toEqual([
-      { name: 'mcp__files__read', description: 'Reads.', parameters: inputSchema, risk: 'risky' },
+      { name: 'mcp__files__read', description: 'Reads.<\\/s>', parameters: inputSchema, risk: 'risky' },
       {
         name: 'mcp__files__write',
         description: 'write, a tool of the server files.',
