@@ -4,7 +4,7 @@ import type { Refusal } from '../../kernel/index.ts';
 import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-port.ts';
 import type { Price } from './cost.ts';
 import { messageTokens, toolTokens } from './estimate.ts';
-import { guard, type Window } from './guard.ts';
+import { type FixedPart, guard, type Window } from './guard.ts';
 import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
@@ -107,7 +107,7 @@ export class RequestAssembler {
       ...(parts.profile.form.boundTo === undefined ? {} : { boundTo: parts.profile.form.boundTo }),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
-    const fault = guard(messages, tokens, parts.profile);
+    const fault = guard(messages, tokens, parts.profile, fixedPart(parts, tools));
     return { request, tokens, estimatedTokens, fault, parts: [...this.#closed, ...rest] };
   }
 
@@ -191,6 +191,15 @@ function opening({ prefix, runContext }: RequestParts): readonly FormInput[] {
     { kind: 'prefix', entries: [], message: { role: 'system', content: prefix } },
     ...runContext.map((message): FormInput => ({ kind: 'run-context', entries: [], message })),
   ];
+}
+
+function fixedPart(
+  { agent, prefix, profile, tokenRatio }: RequestParts,
+  tools: readonly WireTool[],
+): FixedPart {
+  const persona = { role: 'system', content: prefix } as const;
+  const tokens = () => Math.ceil((messageTokens(persona) + sum(tools.map(toolTokens))) * tokenRatio);
+  return { agent, model: profile.name, tokens };
 }
 
 function sum(values: readonly number[]): number {

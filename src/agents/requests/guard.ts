@@ -6,7 +6,8 @@ import type { WireMessage } from '../model-port.ts';
  *
  * GUARD-1 Every call is directly followed by its result, in call order; no orphan, no duplicate, no dangling call.
  * GUARD-2 The last message is not the assistant's.
- * GUARD-3 The request leaves room for the answer in the model's window.
+ * GUARD-3 The request leaves room for the answer in the model's window. If the persona and the tools alone leave none, the refusal
+ *         says so: no shorter conversation would help.
  */
 
 export interface Window {
@@ -21,8 +22,18 @@ export function guard(
   messages: readonly WireMessage[],
   estimatedTokens: number,
   window: Window,
+  fixed?: FixedPart,
 ): Refusal | null {
-  return checkPairs(messages) ?? checkLast(messages) ?? checkWindow(estimatedTokens, window);
+  return checkPairs(messages) ?? checkLast(messages) ?? checkWindow(estimatedTokens, window, fixed);
+}
+
+/** What every request of an agent begins with. */
+export interface FixedPart {
+  readonly agent: string;
+  /** The name of its model. */
+  readonly model: string;
+  /** Of its instructions and tools, estimated. */
+  tokens(): number;
 }
 
 function checkPairs(messages: readonly WireMessage[]): Refusal | null {
@@ -51,9 +62,19 @@ function checkLast(messages: readonly WireMessage[]): Refusal | null {
   return invalid(messages.length - 1, last ? 'an assistant message at the end' : 'nothing');
 }
 
-function checkWindow(estimatedTokens: number, window: Window): Refusal | null {
-  const available = window.contextTokens - window.maxOutputTokens;
+function checkWindow(estimatedTokens: number, window: Window, fixed: FixedPart | undefined): Refusal | null {
+  const { contextTokens, maxOutputTokens } = window;
+  const available = contextTokens - maxOutputTokens;
   if (estimatedTokens <= available) return null;
+  const alone = fixed?.tokens() ?? 0;
+  if (fixed && alone > available) {
+    const { agent, model } = fixed;
+    return refusal(
+      'CONTEXT_STILL_TOO_LARGE',
+      `the persona and the tools of ${agent} alone are about ${alone} tokens; models.${model}.contextTokens (${contextTokens}) less its maxOutputTokens (${maxOutputTokens}) leaves room for ${available}`,
+      `shorten the persona (agents/${agent}.md), give the agent fewer tools, or raise models.${model}.contextTokens to the real window of the model`,
+    );
+  }
   return refusal(
     'CONTEXT_STILL_TOO_LARGE',
     `the request is about ${estimatedTokens} tokens; the model's window leaves room for ${available}`,

@@ -58,7 +58,10 @@ export async function loadAgents(
       key: '',
       seen: strays.length === 0 ? null : strays.join('; '),
       expected: 'at least one agent: a file <slug>.md',
-      hint: 'name the folder of your configuration with --config, or copy the one that Parley ships',
+      hint:
+        strays.length === 0
+          ? 'name the folder of your configuration with --config, or copy the one that Parley ships'
+          : 'rename the file to <slug>.md: its name is the slug by which people address the agent',
     });
   }
   refuseAmbiguousNames(agents, problems);

@@ -135,6 +135,20 @@ describe('the assembler', () => {
     const tight = { ...profile, contextTokens: profile.contextTokens - 1 };
     expect(new RequestAssembler().assemble(partsOf(log.entries, { profile: tight })).fault).toMatchObject({
       code: 'CONTEXT_STILL_TOO_LARGE',
+      message: expect.stringContaining('the request is about'),
+    });
+  });
+
+  it('a persona larger than the window is refused with its size and the keys of the window (GUARD-3)', () => {
+    const log = new Log();
+    log.start('pm', log.person('hi'));
+    const prefix = 'x'.repeat(40_000);
+    const profile = { ...PROFILE, name: 'small', contextTokens: 9_000, maxOutputTokens: 1_000 };
+    expect(new RequestAssembler().assemble(partsOf(log.entries, { prefix, profile })).fault).toMatchObject({
+      code: 'CONTEXT_STILL_TOO_LARGE',
+      message:
+        'the persona and the tools of pm alone are about 10010 tokens; models.small.contextTokens (9000) less its maxOutputTokens (1000) leaves room for 8000',
+      hint: expect.stringMatching(/agents\/pm\.md.*models\.small\.contextTokens/),
     });
   });
 });

@@ -72,6 +72,13 @@ describe('loading a configuration folder', () => {
     expect(await refusalOf(load({ 'agents/readme.txt': '' }))).toContain('at least one agent');
   });
 
+  it('an agent in a file with another ending is refused with the name that its file needs, not with the folder', async () => {
+    const refused = await refusalOf(load({ 'agents/lead.markdown': 'You lead.' }));
+    expect(refused).toMatch(/lead\.markdown is not read: rename it to lead\.md/);
+    expect(refused).toContain('rename the file to <slug>.md');
+    expect(refused).not.toContain('--config');
+  });
+
   it('the loaded configuration is frozen', async () => {
     const { agents, limits } = await load({});
     expect(() => Object.assign(limits, { turnSeconds: 1 })).toThrow(TypeError);
