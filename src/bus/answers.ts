@@ -179,6 +179,7 @@ export const detail = fields({
         .optional()
         .describe('Who named that session, and the message or the answer that did'),
       status: z.string(),
+      limit: z.string().optional().describe('Of an agent whose last turn a limit ended: its key in `limits`'),
       hired: hired.optional().describe('Of an agent that was hired in this conversation'),
     }),
   ),

@@ -112,6 +112,14 @@ async function runOutcome(
     return ended.turnId === undefined ? 1 : 0;
   }
   const { run } = await client.request('conversation', { conversation });
+  const { approvals } = await client.request('approvals', { conversation });
+  if (approvals.length > 0) {
+    const ids = approvals.map(({ approvalId }) => approvalId).join(', ');
+    context.note(
+      `parley: the run of ${workflow} waits at the node ${run?.node} for the answer to ${ids}, and continues with it; \`${context.command(`tail ${conversation}`)}\` shows how`,
+    );
+    return 1;
+  }
   const next = `\`${context.command(`say ${conversation} "…" --wait`)}\` continues it`;
   context.note(`parley: the run of ${workflow} has not ended: it is at the node ${run?.node}; ${next}`);
   return 1;
@@ -226,9 +234,12 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
 }
 
 /** Limits of tokens and money apply to the conversation, so a new turn would reach them again. */
+export function isOfConversation(limit: string | undefined): boolean {
+  return limit === 'tokensPerConversation' || limit === 'usdPerConversation';
+}
+
 function afterLimit(limit: string | undefined, resume: string, reload: string): string {
-  const isOfConversation = limit === 'tokensPerConversation' || limit === 'usdPerConversation';
-  return isOfConversation
+  return isOfConversation(limit)
     ? `raise limits.${limit} in parley.yaml, then \`${reload}\` and \`${resume}\``
     : `\`${resume}\` begins another`;
 }

@@ -29,6 +29,16 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   return failedAt === null ? 'idle' : 'failed';
 }
 
+/** The limit that ended the last turn of an agent, by its key in `limits`. */
+export function reachedLimit(
+  state: ConversationState,
+  slug: string,
+  entries: readonly Entry[],
+): string | undefined {
+  const reached = entries[agentState(state, slug).limitedBy ?? -1];
+  return reached?.type === 'limit-reached' ? reached.limit : undefined;
+}
+
 export function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
   return agentsOf(state).filter((slug) => statusOf(state, slug) === wanted);
 }
@@ -104,9 +114,8 @@ function halted(state: ConversationState, agent: string, entries: readonly Entry
   const { limitedBy, failedAt } = agentState(state, agent);
   const status = statusOf(state, agent);
   if (status === 'limited' && limitedBy !== null) {
-    const reached = entries[limitedBy];
-    const of = reached?.type === 'limit-reached' ? { of: reached.limit } : {};
-    return [{ agent, status, since: timeOf(entries, limitedBy), ...of, entry: limitedBy }];
+    const of = reachedLimit(state, agent, entries);
+    return [{ agent, status, since: timeOf(entries, limitedBy), ...(of && { of }), entry: limitedBy }];
   }
   if (status === 'stopped' && hasWork(state, agent))
     return [{ agent, status, since: stoppedSince(entries, agent) }];

@@ -9,7 +9,15 @@ import {
   type Workflows,
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
-import { type Activity, hasEntry, hasWork, statusOf, storedActivity, withStatus } from './activity.ts';
+import {
+  type Activity,
+  hasEntry,
+  hasWork,
+  reachedLimit,
+  statusOf,
+  storedActivity,
+  withStatus,
+} from './activity.ts';
 
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
@@ -124,6 +132,7 @@ export function conversationDocument(
         lastProcessedMessageIndex,
         ...(session && { sessionId: session.id, sessionFrom: { by: session.by, entry: session.from } }),
         status: statusOf(state, slug),
+        limit: reachedLimit(state, slug, entries),
         ...hiredOf(slug, roster, state),
       },
     ];

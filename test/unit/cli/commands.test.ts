@@ -168,10 +168,29 @@ describe('the commands that change a conversation', () => {
     ],
     [['rm', 'c'], 'delete', { conversation: 'c' }, 'c is deleted\n'],
   ])('%j sends the request %s', async (argv, endpoint, body, text) => {
-    const daemon = fakeDaemon({ [endpoint]: DETAIL });
+    const daemon = fakeDaemon({ conversation: DETAIL, [endpoint]: DETAIL });
     expect(await parley(argv, { daemon })).toMatchObject({ code: 0, out: text, err: '' });
-    expect(daemon.requests).toEqual([{ endpoint, body }]);
+    expect(daemon.requests.at(-1)).toEqual({ endpoint, body });
     expect((await parley([...argv, '--json'], { daemon })).json()).toEqual([DETAIL]);
+  });
+
+  it('resume says which limit of the conversation ends the next turn too, and its key', async () => {
+    const agents = {
+      dev: { status: 'limited', limit: 'usdPerConversation' },
+      qa: { status: 'limited', limit: 'turnSeconds' },
+      pm: { status: 'limited', limit: 'tokensPerConversation' },
+    };
+    const daemon = fakeDaemon({ conversation: { ...DETAIL, agents }, resume: DETAIL });
+    const ran = await parley(['resume', 'c', 'dev'], { daemon });
+    expect([ran.code, ran.out]).toEqual([0, 'c: dev is resumed\n']);
+    expect(ran.err).toMatch(
+      /^parley: limits\.usdPerConversation ended the last turn of dev, .*`\S+ reload`.*\n$/,
+    );
+    const all = await parley(['resume', 'c'], { daemon });
+    expect(all.err.match(/limits\.\w+/g)).toEqual([
+      'limits.usdPerConversation',
+      'limits.tokensPerConversation',
+    ]);
   });
 
   it('the name of the acting user is encoded for a subject', async () => {
@@ -201,11 +220,18 @@ describe('the commands that change a conversation', () => {
     ['resolve', 'a1', '--rerun'],
     ['say', 'c', 'hello'],
   ])('%s acts as the same person with the same options', async (...argv) => {
-    const answers = { phase: DETAIL, mode: DETAIL, stop: DETAIL, resume: DETAIL, answer: { accepted: true } };
+    const answers = {
+      phase: DETAIL,
+      mode: DETAIL,
+      stop: DETAIL,
+      conversation: DETAIL,
+      resume: DETAIL,
+      answer: { accepted: true },
+    };
     const daemon = fakeDaemon(answers);
     const ran = await parley([...argv, '--as', 'Al Ice', '--publisher', 'office'], { daemon });
     expect(ran.code).toBe(0);
-    const [sent] = [...daemon.posts, ...daemon.requests.map(({ body }) => body)];
+    const sent = daemon.posts[0] ?? daemon.requests.at(-1)?.body;
     expect(sent).toMatchObject({ publisher: 'office', author: { name: 'Al Ice' } });
     const refused = await parley([...argv, '--publisher', 'a b'], { daemon });
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('A publisher is 1 to 128')]);

@@ -19,7 +19,9 @@ const runEnded = (index: number, more: object): Entry => entryOf('run-ended', in
 /** A daemon whose run of `ship` has these entries after its input, which is entry 3. */
 function running(...after: readonly Entry[]): FakeDaemon {
   const document = { id: 'c', length: 9, agents: {}, run: { ...at, node: 'build' } };
-  const daemon = fakeDaemon({ conversation: document });
+  const asked = after.filter((entry) => entry.type === 'approval-requested');
+  const approvals = asked.map((entry) => ({ ...entry, conversation: 'c', risk: 'risky', mayHaveRun: false }));
+  const daemon = fakeDaemon({ conversation: document, approvals: { approvals, more: 0 } });
   daemon.onPost = (message) => {
     daemon.say(
       entryOf('mode-entered', 0, {}),
@@ -98,4 +100,17 @@ it('run names the option for operators when the publisher may not start the work
     1,
     expect.stringContaining('with the credentials of an operator: --operator'),
   ]);
+});
+
+it('run --wait at an approval names it and the command to answer, and has the exit code 1', async () => {
+  const asks = entryOf('approval-requested', 5, {
+    ...{ approvalId: 'ap1', turnId: 't-dev', call: { index: 4, position: 0 }, agent: 'dev', tool: 'write' },
+    arguments: '{}',
+  });
+  const daemon = running(asks, ended(6, 'dev', 'waiting'));
+  const ran = await parley(['run', 'ship', 'a clock', '--conversation', 'c', '--wait'], { daemon });
+  expect(ran.code).toBe(1);
+  expect(ran.err).toMatch(/parley approve ap1/);
+  expect(ran.err).toMatch(/the run of ship waits at the node build for the answer to ap1.*`\S+ tail c`/);
+  expect(ran.err).not.toContain('say c');
 });

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { EMPTY_STATE, type Entry, evolve } from '../../../src/conversation/index.ts';
 import { runningActivity, storedActivity } from '../../../src/daemon/conversations/activity.ts';
-import { isComplete, listedRow, rowOf } from '../../../src/daemon/conversations/projections.ts';
+import {
+  conversationDocument,
+  isComplete,
+  listedRow,
+  rowOf,
+} from '../../../src/daemon/conversations/projections.ts';
 import { parseRows } from '../../../src/persistence/jsonl/projections.ts';
 
 const AUTHOR = { kind: 'agent', id: 'pm', name: 'PM' };
@@ -60,9 +65,14 @@ describe('the activity of a conversation', () => {
 
   it('names the limit that ended a turn, and its entry', () => {
     const limit = { type: 'limit-reached', limit: 'turn.steps', agent: 'pm', turnId: 't', content: 'Stop' };
-    expect(stored(log(person, started, limit, ended('limited')))).toEqual([
+    const entries = log(person, started, limit, ended('limited'));
+    expect(stored(entries)).toEqual([
       { agent: 'pm', status: 'limited', since: at(2), of: 'turn.steps', entry: 2 },
     ]);
+    const roster = { agents: new Map() } as never;
+    expect(conversationDocument('c', stateOf(entries), entries, roster, undefined).agents).toMatchObject({
+      pm: { status: 'limited', limit: 'turn.steps' },
+    });
   });
 
   it('names a failed last turn with its code until the next turn of that agent begins', () => {

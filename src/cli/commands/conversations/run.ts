@@ -23,7 +23,10 @@ export function addRun(program: Command, act: Act): void {
     .argument('<input...>', 'the text for the agent of the first node; - reads it from stdin')
     .option('--conversation <id>', 'where it runs (default: a new conversation)', conversationId)
     .option('--id <id>', 'a run with the same id and conversation is started only once')
-    .option('--wait', 'stream the answers; exit code 0 if a node ended the run')
+    .option(
+      '--wait',
+      'stream the answers until no turn runs; exit code 0 if a node ended the run, 1 if it waits for a person',
+    )
     .option('--operator', 'start it as an operator, who may start any workflow');
   addActorOptions(added).action((workflow: string, words: string[], options: RunOptions, command: Command) =>
     act(command, async (context) => {

@@ -28,7 +28,7 @@ export function addSay(program: Command, act: Act): void {
       new Option('--delivery <how>', 'to a busy agent').choices(['steer', 'queue', 'interrupt'] as const),
     )
     .option('--session <id>', 'the session that the agents that answer continue from now on')
-    .option('--wait', 'stream the answer, and return when no turn is running')
+    .option('--wait', 'stream the answer until no turn runs; exit code 0 also if a turn waits for a person')
     .option('--operator', 'post it as an operator, who may name any session');
   addActorOptions(added).action(
     (conversation: string, words: string[], options: SayOptions, command: Command) =>
