@@ -88,7 +88,7 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
         waiting: [],
         limited: ['pm'],
         stopped: [],
-        activity: [{ agent: 'pm', status: 'limited', entry: expect.any(Number) }],
+        activity: [{ agent: 'pm', status: 'limited', of: 'modelCallsPerTurn', entry: expect.any(Number) }],
       },
       {
         id: 'held',
