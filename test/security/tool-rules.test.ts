@@ -401,6 +401,13 @@ describe('a rule that forbids a command', () => {
       'command touch h',
     ],
     ...["find . -maxdepth 0 -exec touch h ';'", "python3 -c 'open(1)'"],
+    // Programs that no list names.
+    ...[
+      'setarch -R touch h',
+      'prlimit /usr/bin/touch h',
+      'choom -n 1 -- touch h',
+      "git -c alias.x='!touch h' x",
+    ],
   ].map((command) => [command, arena.add(['shell', { command }])] as const);
   it.each(unseen)('the command %j cannot be parsed, so it needs an approval', async (_, name) => {
     const entries = await arena.run(name);

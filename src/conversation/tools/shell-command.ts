@@ -9,7 +9,7 @@ import { parse } from 'shell-quote';
  * SHELL-COMMAND-3  A list of plain commands is parsed completely. Of other input only a part may be visible, so it is
  *                  never allowed while a rule might forbid it.
  * SHELL-COMMAND-4  A program that runs its arguments, or a text in them, hides a command. The list of such programs is never
- *                  complete: a rule that forbids is no boundary.
+ *                  complete, so each word may begin a command. A rule that forbids is still no boundary.
  */
 
 /** These characters need no quotes in any shell. */
@@ -57,12 +57,28 @@ export function plainCommand(text: string): string | null {
   return inOneForm(words);
 }
 
-/** The visible commands in normal form (SHELL-COMMAND-2); `isAll`: there are no others (SHELL-COMMAND-3). */
-export function commandsIn(text: string): { readonly commands: readonly string[]; readonly isAll: boolean } {
-  const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
-  const isAll = LIST.test(text) && !commands.some(hidesCommand);
-  return { commands: commands.flatMap((words) => [inOneForm(words), inOneForm(byName(words))]), isAll };
+interface Commands {
+  /** The visible ones in normal form (SHELL-COMMAND-2). */
+  readonly commands: readonly string[];
+  /** What a program may run that is given its arguments (SHELL-COMMAND-4): the text from each of its words on. */
+  readonly possible: readonly string[];
+  /** There are no others (SHELL-COMMAND-3). */
+  readonly isAll: boolean;
 }
+
+export function commandsIn(text: string): Commands {
+  const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
+  const words = text.split(NOT_IN_A_WORD).filter((word) => word !== '');
+  const isAll = LIST.test(text) && words.length <= MOST_WORDS && !commands.some(hidesCommand);
+  const compared = words.slice(0, MOST_WORDS);
+  const possible = compared.map((_, at) => byName(compared.slice(at)).join(' '));
+  return { commands: commands.flatMap((one) => [inOneForm(one), inOneForm(byName(one))]), possible, isAll };
+}
+
+/** Quotes and signs between words: `--to-command=rm`, `'1e rm x'`, `system("rm x")`. */
+const NOT_IN_A_WORD = /[^\w@%+./~-]+/;
+/** Of longer commands not all words are compared: the time is quadratic. */
+const MOST_WORDS = 500;
 
 function simpleCommands(text: string): string[][] {
   const commands: string[][] = [[]];

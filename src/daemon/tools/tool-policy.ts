@@ -134,7 +134,8 @@ function fitOfCommand(ruling: Ruling, pattern: string, text: string): Fit {
     const plain = plainCommand(text);
     return plain !== null && exact.test(plain) ? 'yes' : 'no';
   }
-  const { commands, isAll } = commandsIn(text);
-  if ([text, ...commands].some((command) => exact.test(command))) return 'yes';
-  return isAll ? 'no' : 'hidden';
+  const { commands, possible, isAll } = commandsIn(text);
+  const isIn = (texts: readonly string[]) => texts.some((command) => exact.test(command));
+  if (isIn([text, ...commands])) return 'yes';
+  return isAll && !isIn(possible) ? 'no' : 'hidden';
 }
