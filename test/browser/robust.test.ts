@@ -22,6 +22,16 @@ async function importLong(site: Site): Promise<void> {
   if (code !== 0) throw new Error(stderr);
 }
 
+/** Runs in the page: counts the characters of code that become highlighted in each task. */
+const COUNT_HIGHLIGHTED = `
+  window.highlighted = [];
+  const seen = new Set();
+  new MutationObserver(() => {
+    const fresh = [...document.querySelectorAll('pre:has(.hljs-keyword)')].filter((code) => !seen.has(code));
+    for (const code of fresh) seen.add(code);
+    if (fresh.length > 0) window.highlighted.push(fresh.reduce((sum, code) => sum + code.textContent.length, 0));
+  }).observe(document.body, { childList: true, subtree: true });`;
+
 async function writeNastyFile(site: Site): Promise<void> {
   await mkdir(join(site.root, 'project'));
   await writeFile(join(site.root, 'project/nasty.md'), NASTY);
@@ -119,16 +129,24 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
   });
 
-  it('of eight posts of a megabyte of code, a few thousand characters of each are highlighted, and no endless line', async () => {
+  it('of eight posts of a megabyte of code, a few thousand characters of each are highlighted, in tasks of their own, and no endless line', async () => {
     const block = `\`\`\`js\n${'const a = f(1);\n'.repeat(120)}\`\`\`\n`;
     const endless = `\`\`\`js\nconst ${'a'.repeat(1_000)}\n\`\`\`\n`;
     for (let number = 0; number < 8; number++) await post('bomb', endless + block.repeat(460));
-    const page = await stage.look('#/c/bomb');
+    const page = await stage.look();
+    await page.evaluate(COUNT_HIGHLIGHTED);
+    await page.evaluate("location.hash = '#/c/bomb'");
     const more = page.getByRole('button', { name: /Show more/ });
     await expect.poll(() => more.count()).toBeGreaterThan(1); // those near the screen
     const first = page.locator('article.by-person pre').first();
     expect(await first.locator('.hljs-keyword').count()).toBe(0); // the endless line
-    const highlighted = await page.locator('article.by-person').evaluateAll((articles) =>
+    const all = page.locator('article.by-person');
+    const withColours = all.filter({ has: page.locator('.hljs-keyword') });
+    await expect.poll(async () => (await withColours.count()) === (await all.count())).toBe(true);
+    const tasks = await page.evaluate<number[]>('window.highlighted');
+    expect(tasks.length).toBeGreaterThan(1);
+    expect(Math.max(...tasks)).toBeLessThan(4_200);
+    const highlighted = await all.evaluateAll((articles) =>
       articles.map((article) =>
         [...article.querySelectorAll('pre')]
           .filter((code) => code.querySelector('.hljs-keyword'))

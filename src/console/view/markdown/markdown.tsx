@@ -1,7 +1,7 @@
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import { toClipboard } from '../parts/copy-button.tsx';
 import { grow } from './grow.ts';
-import { codeAt, readable, render } from './render.ts';
+import { codeAt, inOwnTask, readable, render } from './render.ts';
 
 export interface MarkdownProps {
   readonly text: string;
@@ -16,20 +16,22 @@ export function Markdown({ text, isTyped = false, isGrowing = false }: MarkdownP
   const place = useRef<HTMLDivElement>(null);
   /** The blocks that no longer change: their text and their last node. */
   const finished = useRef<{ readonly text: string; readonly last: ChildNode | null }>(NOTHING);
+  const [attempt, again] = useReducer((count: number) => count + 1, 0);
   useLayoutEffect(() => {
     const div = place.current;
     if (!div) return;
     const shown = readable(text);
     const before = isGrowing && shown.startsWith(finished.current.text) ? finished.current : NOTHING;
-    const { fragment, lastBlock } = render(shown.slice(before.text.length), isTyped);
+    const { fragment, lastBlock, isLate } = render(shown.slice(before.text.length), isTyped);
     div.onclick = ({ target }) => copyCode(div, text, target);
     grow(div, fragment, before.last ? before.last.nextSibling : div.firstChild);
     const last = div.lastElementChild?.previousSibling;
     finished.current =
-      isGrowing && lastBlock > 0 && last
+      isGrowing && lastBlock > 0 && last && !isLate
         ? { text: shown.slice(0, before.text.length + lastBlock), last }
         : before;
-  }, [text, isTyped, isGrowing]);
+    return isLate ? inOwnTask(() => again(undefined)) : undefined;
+  }, [text, isTyped, isGrowing, attempt]);
   return <div class="prose" dir="auto" ref={place} />;
 }
 

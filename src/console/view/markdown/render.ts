@@ -31,19 +31,41 @@ import { withoutAnsi } from '../../model/format.ts';
 const LANGUAGES = { bash, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** Characters of all code of one text: more would block the page, which may render several texts at once. */
+/** Characters of all code of one text, and of all texts that one task renders: more would block the page. */
 const MOST_HIGHLIGHTED = 4_000;
 /** Characters. Some grammars take quadratic time for a word without an end. */
 const LONGEST_LINE = 500;
-/** What is left for the text that is rendered. */
+/** What is left for this task. */
 let toHighlight = MOST_HIGHLIGHTED;
+/** Texts that get a task of their own, in which they are rendered again. */
+const waiting = new Set<() => void>();
+let isScheduled = false;
 
 function isHighlighted(code: string, language: string): boolean {
   if (!hljs.getLanguage(language) || code.length > toHighlight) return false;
   if (code.split('\n').some((line) => line.length > LONGEST_LINE)) return false;
   toHighlight -= code.length;
+  if (!isScheduled) setTimeout(nextTask);
+  isScheduled = true;
   return true;
 }
+
+function nextTask(): void {
+  toHighlight = MOST_HIGHLIGHTED;
+  const [next] = waiting;
+  isScheduled = next !== undefined;
+  if (!next) return;
+  waiting.delete(next);
+  setTimeout(nextTask);
+  next();
+}
+
+/** Renders a text again in a task of its own. Returns the function that cancels it. */
+export function inOwnTask(again: () => void): () => void {
+  waiting.add(again);
+  return () => waiting.delete(again);
+}
+
 // MARKDOWN-4
 const OVERRIDES = /[\u202a-\u202e]/g;
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
@@ -130,12 +152,14 @@ export interface Rendered {
   readonly fragment: DocumentFragment;
   /** Where the last block of the text begins. What is added to the text changes no block before it. */
   readonly lastBlock: number;
+  /** Other texts left too little for its code: it is highlighted in a task of its own (`inOwnTask`). */
+  readonly isLate: boolean;
 }
 
 /** `isTyped`: by a person, line by line. */
 export function render(text: string, isTyped: boolean): Rendered {
   const markdown = isTyped ? typed : written;
-  toHighlight = MOST_HIGHLIGHTED;
+  const isFirst = toHighlight === MOST_HIGHLIGHTED;
   const tokens = markdown.parse(text, {});
   const html = markdown.renderer.render(tokens, markdown.options, {});
   const fragment = purify.sanitize(html, {
@@ -145,7 +169,9 @@ export function render(text: string, isTyped: boolean): Rendered {
   });
   for (const scrolling of fragment.querySelectorAll('pre, table')) makeScrollable(scrolling);
   const line = tokens.findLast(({ level, map }) => level === 0 && map !== null)?.map?.[0] ?? 0;
-  return { fragment, lastBlock: offsetOf(text, line) };
+  const isLate =
+    !isFirst && tokens.some(({ type, content }) => type === 'fence' && content.length > toHighlight);
+  return { fragment, lastBlock: offsetOf(text, line), isLate };
 }
 
 /** The text as it is rendered (MARKDOWN-4). */
