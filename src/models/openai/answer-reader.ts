@@ -1,7 +1,7 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
 import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
 import { wellFormed } from '../../kernel/index.ts';
-import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
 import { excerpt, isContent, isRecord, type JsonRecord, parse, partsOf, stringOf, usageOf } from './json.ts';
 import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
@@ -38,16 +38,23 @@ export interface AnswerReader {
 export function createAnswerReader(): AnswerReader {
   const utf8 = new TextDecoder();
   const answer = new GrowingAnswer();
-  let body:
-    | { form: 'unknown' }
-    | { form: 'document'; text: string }
-    | { form: 'events'; decoder: EventDecoder } = { form: 'unknown' };
+  let deltas: ModelDelta[] = [];
+  const events = createParser({
+    onEvent: (event) => {
+      for (const delta of answer.takeEvent(event)) deltas.push(delta);
+    },
+  });
+  let body: { form: 'unknown' | 'events' } | { form: 'document'; text: string } = { form: 'unknown' };
 
-  const takeEvents = (events: readonly ServerSentEvent[]): ModelDelta[] =>
-    events.flatMap((event) => answer.takeEvent(event));
+  function takeEvents(text: string): ModelDelta[] {
+    events.feed(text);
+    const taken = deltas;
+    deltas = [];
+    return taken;
+  }
 
   function takeText(text: string): ModelDelta[] {
-    if (body.form === 'events') return takeEvents(body.decoder.push(text));
+    if (body.form === 'events') return takeEvents(text);
     if (body.form === 'document') {
       body.text += text;
       return [];
@@ -59,22 +66,21 @@ export function createAnswerReader(): AnswerReader {
       body = { form: 'document', text: start }; // ANSWER-READER-4
       return [];
     }
-    const decoder = createEventDecoder();
-    body = { form: 'events', decoder };
-    return takeEvents(decoder.push(start));
+    body = { form: 'events' };
+    return takeEvents(start);
   }
 
   return {
     push: (bytes) => takeText(utf8.decode(bytes, { stream: true })),
     end(isCut) {
-      const deltas = takeText(utf8.decode());
+      const taken = takeText(utf8.decode());
       const rest =
         body.form === 'events'
-          ? takeEvents(body.decoder.end())
+          ? takeEvents('\n\n') // the last event may lack its empty line
           : body.form === 'document'
             ? answer.takeDocument(body.text)
             : [];
-      return { deltas: [...deltas, ...rest, ...answer.end()], result: answer.result(isCut) };
+      return { deltas: [...taken, ...rest, ...answer.end()], result: answer.result(isCut) };
     },
     isClosed: () => answer.isClosed(),
     isFinished: () => answer.isFinished(),
@@ -114,7 +120,7 @@ class GrowingAnswer {
   #isRefusal = false;
   #state: 'growing' | 'done' | 'cut' | { readonly fault: Fault } = 'growing';
 
-  takeEvent(event: ServerSentEvent): ModelDelta[] {
+  takeEvent(event: EventSourceMessage): ModelDelta[] {
     if (this.isClosed()) return [];
     if (event.data.trimStart().startsWith('[DONE]')) {
       this.#state = 'done';
@@ -127,7 +133,7 @@ class GrowingAnswer {
         `The provider sent a chunk that is not ${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(event.data, 80)}`,
       );
     }
-    return event.name === 'error' ? this.#fail(faultOfBody(chunk)) : this.#takeChunk(chunk);
+    return event.event === 'error' ? this.#fail(faultOfBody(chunk)) : this.#takeChunk(chunk);
   }
 
   takeDocument(text: string): ModelDelta[] {

@@ -1,6 +1,5 @@
-import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { urlToHttpOptions } from 'node:url';
 import { bodyLength, type ModelRequest } from '../../agents/model-port.ts';
 
 /**
@@ -23,22 +22,8 @@ const KEPT = { keepAlive: true, timeout: IDLE_MS };
 const PLAIN = { request: http.request, agent: new http.Agent(KEPT), ready: 'connect' } as const;
 const SECURE = { request: https.request, agent: new https.Agent(KEPT), ready: 'secureConnect' } as const;
 
-/** A URL that requests are sent to. */
-export interface Target {
-  readonly transport: typeof PLAIN | typeof SECURE;
-  readonly host: string;
-  readonly options: RequestOptions;
-}
-
-export function targetOf(text: string): Target {
-  const url = new URL(text);
-  const transport = url.protocol === 'https:' ? SECURE : PLAIN;
-  const { agent } = transport;
-  return { transport, host: url.host, options: { ...urlToHttpOptions(url), method: 'POST', agent } };
-}
-
 export interface HttpRequest {
-  readonly target: Target;
+  readonly url: string;
   /** By lower-case name. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: ModelRequest['body'];
@@ -46,14 +31,11 @@ export interface HttpRequest {
 
 /** Starts to send the request. Throws if it cannot be sent, for example because of a header. */
 export function post(request: HttpRequest): ClientRequest {
-  const { body, target } = request;
-  const { transport, options } = target;
-  const sent = transport.request({
-    ...options,
-    // A list is written as it is, so a header `host` does not change which name the certificate must have.
-    headers: headersOf(request),
-  });
-  limitConnecting(sent, transport.ready);
+  const { body, url } = request;
+  const { request: send, agent, ready } = url.startsWith('https:') ? SECURE : PLAIN;
+  // A list is written as it is, so a header `host` does not change which name the certificate must have.
+  const sent = send(url, { method: 'POST', agent, headers: headersOf(request) });
+  limitConnecting(sent, ready);
   for (const piece of body.slice(0, -1)) sent.write(piece);
   sent.end(body.at(-1));
   return sent;
@@ -61,8 +43,8 @@ export function post(request: HttpRequest): ClientRequest {
 
 const FIXED: ReadonlySet<string> = new Set(['accept-encoding', 'content-length']);
 
-function headersOf({ target, headers, body }: HttpRequest): string[] {
-  const list = headers.has('host') ? [] : ['host', target.host];
+function headersOf({ url, headers, body }: HttpRequest): string[] {
+  const list = headers.has('host') ? [] : ['host', new URL(url).host];
   for (const [name, value] of headers) if (!FIXED.has(name)) list.push(name, value);
   list.push('accept-encoding', 'identity'); // nothing decompresses the body
   list.push('content-length', String(bodyLength(body)));

@@ -8,20 +8,11 @@ import type {
   ModelOutcome,
   ModelRequest,
 } from '../../agents/model-port.ts';
-import { hideValues, messageOf, systemClock } from '../../kernel/index.ts';
+import { hideValues, linkedAbort, MAX_TIMER_MS, messageOf, systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
-import { createWatch, type Watch } from './call-watch.ts';
 import { createProviderClient, type ProviderOptions } from './client.ts';
 import { type Fault, faultOfResponse } from './faults.ts';
-import {
-  answerTo,
-  type HttpRequest,
-  isSuccess,
-  post,
-  type Target,
-  targetOf,
-  textOfBody,
-} from './http-post.ts';
+import { answerTo, type HttpRequest, isSuccess, post, textOfBody } from './http-post.ts';
 import { parse } from './json.ts';
 import { faultOfNetwork } from './network-faults.ts';
 
@@ -69,11 +60,33 @@ export function createOpenAiModel(options: OpenAiModelOptions): Model {
   };
 }
 
+/** Both early ends of a call: the caller's abort, which has precedence, and the timeout. */
+function createWatch(caller: AbortSignal) {
+  const link = linkedAbort(caller);
+  let timer: NodeJS.Timeout | undefined;
+  let wait = 0;
+  return {
+    state: () => (caller.aborted ? 'aborted' : link.signal.aborted ? 'expired' : 'waiting'),
+    onEarlyEnd: (stop: () => void) => link.signal.addEventListener('abort', stop),
+    /** Restarts the timeout. */
+    expectWithin(milliseconds: number) {
+      if (timer && milliseconds === wait) return void timer.refresh();
+      wait = milliseconds;
+      clearTimeout(timer);
+      timer = setTimeout(link.abort, Math.min(milliseconds, MAX_TIMER_MS));
+    },
+    release() {
+      clearTimeout(timer);
+      link.unlink();
+    },
+  } as const;
+}
+
 interface Attempt {
   readonly head: () => Promise<Head>;
   readonly options: OpenAiModelOptions;
   readonly request: ModelRequest;
-  readonly watch: Watch;
+  readonly watch: ReturnType<typeof createWatch>;
   readonly onDelta: (delta: ModelDelta) => void;
 }
 
@@ -143,7 +156,7 @@ async function send(context: Attempt): Promise<Sent> {
 
 /** What all requests of a model have in common. */
 interface Head {
-  readonly target: Target;
+  readonly url: string;
   readonly headers: readonly (readonly [string, string])[];
 }
 
@@ -151,17 +164,17 @@ interface Head {
 async function headOf(client: OpenAI): Promise<Head> {
   const { req, url } = await client.buildRequest({ method: 'post', path: '/chat/completions' });
   const headers: Iterable<[string, string]> = req.headers;
-  return { target: targetOf(url), headers: [...headers] };
+  return { url, headers: [...headers] };
 }
 
 async function requestOf({ head, request }: Attempt): Promise<HttpRequest> {
-  const { target, headers: common } = await head();
+  const { url, headers: common } = await head();
   const headers = new Map(common);
   for (const [name, value] of Object.entries(request.headers))
     headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
   headers.set('content-type', 'application/json');
   headers.set('accept', 'text/event-stream, application/json');
-  return { target, headers, body: request.body }; // OPENAI-MODEL-1
+  return { url, headers, body: request.body }; // OPENAI-MODEL-1
 }
 
 /**

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
+import { createAnswerReader } from '../../../src/models/openai/answer-reader.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
 import { OPAQUE_ANSWERS } from '../../support/provider-rules.ts';
 import { answerOf, bytesOf, call, calls, DONE, faultOf, read } from './reading.ts';
@@ -21,6 +22,13 @@ const RICH = bytesOf(
 );
 
 describe('reading a streamed answer', () => {
+  it('a chunk of several lines is delivered as soon as it is complete', () => {
+    const reader = createAnswerReader();
+    const lines = chunk({ content: 'Hi.' }).replaceAll(',', ',\ndata: ');
+    expect(reader.push(bytesOf(lines.slice(0, -1)))).toEqual([]);
+    expect(reader.push(bytesOf('\n'))).toEqual([{ type: 'text', delta: 'Hi.' }]);
+  });
+
   it('an answer is the same wherever its stream is split', () => {
     const whole = read(RICH);
     expect(whole.result).toMatchObject({
