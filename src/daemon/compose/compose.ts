@@ -17,7 +17,13 @@ import {
   type ManagedServer,
   startManagedServer,
 } from '../../bus/nats/managed/index.ts';
-import { type Config, type HttpToken, type ModelConfig, revealed } from '../../config/index.ts';
+import {
+  type Config,
+  type HttpToken,
+  type ModelConfig,
+  revealed,
+  secretValuesOf,
+} from '../../config/index.ts';
 import type { Gateway } from '../../gateway/index.ts';
 import {
   createIdSource,
@@ -200,11 +206,16 @@ function addressOf(config: Config, managed: ManagedServer | null): ComposedServe
 export async function composeModels(config: Config, given: Given): Promise<ReadonlyMap<string, Model>> {
   const models = givenModels(given, config);
   for (const [name, model] of Object.entries(config.models))
-    if (!models.has(name)) models.set(name, await composeModel(name, model));
+    if (!models.has(name)) models.set(name, await composeModel(name, model, secretValuesOf(config)));
   return models;
 }
 
-export async function composeModel(name: string, model: ModelConfig): Promise<Model> {
+/** `secrets`: what its errors do not show. */
+export async function composeModel(
+  name: string,
+  model: ModelConfig,
+  secrets: readonly string[] = [],
+): Promise<Model> {
   if (model.provider === 'scripted')
     return model.script === null ? createOfflineModel() : createScriptedModel(await loadScript(model.script));
   const { createOpenAiModel } = await import('../../models/openai/index.ts');
@@ -214,6 +225,7 @@ export async function composeModel(name: string, model: ModelConfig): Promise<Mo
     name,
     firstTokenMs: model.firstTokenMs,
     idleMs: model.idleMs,
+    secrets,
   });
 }
 

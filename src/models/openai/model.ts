@@ -22,7 +22,8 @@ import { faultOfNetwork } from './network-faults.ts';
  * OPENAI-MODEL-1 The bytes of `request.body` are sent unchanged.
  * OPENAI-MODEL-2 Every expected failure is a value. It is retryable only if no delta was delivered.
  * OPENAI-MODEL-3 Socket, timer and listeners are released at the end of the call, whatever its outcome.
- * OPENAI-MODEL-4 No message contains the key or the value of a configured header.
+ * OPENAI-MODEL-4 No message contains the key, the value of a configured header, or another of `secrets`: providers quote the URL
+ *    and the fields of a request.
  * OPENAI-MODEL-5 An answer with a finish reason counts, however its connection ends. It is whole only if its body ended.
  * OPENAI-MODEL-6 An endless answer is cut at `MAX_BYTES`, which bounds the memory. The partial answer is kept.
  */
@@ -33,6 +34,8 @@ export interface OpenAiModelOptions extends ProviderOptions {
   readonly firstTokenMs: number | null;
   /** Timeout for each next delta, and for the end after a finish reason. */
   readonly idleMs: number;
+  /** OPENAI-MODEL-4 */
+  readonly secrets?: readonly string[];
 }
 
 /** OPENAI-MODEL-6. The longest answers take about 10 MB when each token is an event. */
@@ -266,10 +269,14 @@ function failed(
   return retryable && fault.afterMs !== undefined ? { ...outcome, afterMs: fault.afterMs } : outcome;
 }
 
-/** OPENAI-MODEL-4: some providers quote the key that they refuse. */
-function redact(message: string, { apiKey = '', headers = {} }: OpenAiModelOptions, request: ModelRequest) {
+/** OPENAI-MODEL-4 */
+function redact(
+  message: string,
+  { apiKey = '', headers = {}, secrets = [] }: OpenAiModelOptions,
+  request: ModelRequest,
+) {
   const hidden = Object.values(request.headers).flatMap((value) => (isHidden(value) ? [value.reveal()] : []));
-  return hideValues([apiKey, ...Object.values(headers), ...hidden])(message);
+  return hideValues([apiKey, ...Object.values(headers), ...hidden, ...secrets])(message);
 }
 
 function isHidden(value: HeaderValue): value is HiddenValue {
