@@ -19,6 +19,7 @@ const agents = {
   lead: '---\nname: Lead\ntools: [delegate, handoff]\n---\nYou lead.',
   dev: '---\nname: Dev\ntools: [handoff]\n---\nYou build.',
   qa: '---\nname: Quinn\ntools: [ask, handoff]\n---\nYou check.',
+  critic: '---\nname: Carl\nruntime: bus\n---\nYou criticize.',
 };
 const script = `
 rules:
@@ -167,6 +168,24 @@ describe('a limit', () => {
     await post('@qa are you there?');
     const next = await followUntil(client, 'demo', finished(2));
     expect(saidBy(next, 'qa')).toEqual([['Noted.', []]]);
+    await expectSoundLog();
+  });
+
+  it('the tokens that an agent in another process reports count against that agent, and another one continues', async () => {
+    await begin({ limits: { tokensPerConversation: 30_000 } });
+    const usage = { inputTokens: 9e15, outputTokens: 9e15 };
+    await client.agent('critic', () => ({ content: 'Bad. '.repeat(8_000), usage }));
+    await post('@critic judge it');
+    await followUntil(client, 'demo', finished(1));
+    await post('@critic judge it again');
+    await followUntil(client, 'demo', finished(2));
+    await post('@lead please do something');
+    const entries = await followUntil(client, 'demo', finished(3));
+    expect(ofType(entries, 'limit-reached').map(({ agent, limit }) => [agent, limit])).toEqual([
+      ['critic', 'tokensPerConversation'],
+    ]);
+    expect(saidBy(entries, 'critic').length).toBe(1);
+    expect(saidBy(entries, 'lead')).toEqual([['Noted.', []]]);
     await expectSoundLog();
   });
 
