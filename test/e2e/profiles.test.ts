@@ -26,6 +26,9 @@ const ASK: FakeReply = {
 };
 
 /** Requests and answers of models whose profile needs another form. */
+/** What a call without a signature has for a model that checks signatures (WIRE-FORM-7). */
+const MARK = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
+
 describe('a daemon whose models have profiles', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
@@ -147,9 +150,10 @@ describe('a daemon whose models have profiles', () => {
       expect(bodies.length).toBe(3);
       for (const body of bodies.slice(1)) {
         const said = body.messages.find(({ tool_calls: calls }) => calls !== undefined);
-        expect(said).toMatchObject({ ...form.message, tool_calls: [form.call ?? {}] });
+        const call = { ...MARK, ...form.call };
+        expect(said).toMatchObject({ ...form.message, tool_calls: [call] });
         expect(Object.keys(said?.tool_calls?.[0] ?? {}).sort()).toEqual(
-          ['function', 'id', 'type', ...Object.keys(form.call ?? {})].sort(),
+          ['function', 'id', 'type', ...Object.keys(call)].sort(),
         );
       }
       const [{ messages }] = (await site.parley('explain', id, '--agent', 'signer', '--json')).json();
