@@ -69,15 +69,16 @@ interface Commands {
 export function commandsIn(text: string): Commands {
   const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
   const words = text.split(NOT_IN_A_WORD).filter((word) => word !== '');
-  const isAll = LIST.test(text) && words.length <= MOST_WORDS && !commands.some(hidesCommand);
-  const compared = words.slice(0, MOST_WORDS);
-  const possible = compared.map((_, at) => byName(compared.slice(at)).join(' '));
+  const isShort = text.length <= LONGEST && words.length <= MOST_WORDS;
+  const isAll = isShort && LIST.test(text) && !commands.some(hidesCommand);
+  const possible = isShort ? words.map((_, at) => byName(words.slice(at)).join(' ')) : [];
   return { commands: commands.flatMap((one) => [inOneForm(one), inOneForm(byName(one))]), possible, isAll };
 }
 
 /** Quotes and signs between words: `--to-command=rm`, `'1e rm x'`, `system("rm x")`. */
 const NOT_IN_A_WORD = /[^\w@%+./~-]+/;
-/** Of longer commands not all words are compared: the time is quadratic. */
+/** A longer command cannot be read: comparing it from each word on takes quadratic time. */
+const LONGEST = 4_000;
 const MOST_WORDS = 500;
 
 function simpleCommands(text: string): string[][] {

@@ -175,11 +175,11 @@ describe('a command that runs another one', () => {
     expect(commandsIn(text).possible.some((command) => /^rm x/.test(command))).toBe(true);
   });
 
-  it('a command of more words than are compared cannot be read, and takes little time', () => {
-    const start = performance.now();
-    const { isAll, possible } = commandsIn(`tool ${'a '.repeat(50_000)}`);
-    expect([isAll, possible.length < 1_000]).toEqual([false, true]);
-    expect(performance.now() - start).toBeLessThan(2_000);
+  it.each([
+    ['words', 'a '.repeat(600)],
+    ['characters', `a ${'b'.repeat(4_000)} `.repeat(20)],
+  ])('a command of more %s than are compared cannot be read, and costs no time', (_, text) => {
+    expect(commandsIn(`tool ${text}`)).toMatchObject({ isAll: false, possible: [] });
   });
 
   it.each(['ls', 'find . -name x', 'npm test', 'python3 x.py', 'git status', 'timeouts', 'grep -e rm x'])(
