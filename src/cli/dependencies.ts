@@ -64,7 +64,7 @@ export interface DaemonModule {
 }
 
 export interface Probed {
-  readonly kind: 'model' | 'server';
+  readonly kind: 'model' | 'server' | 'functions';
   readonly name: string;
   readonly ms: number;
   readonly fault: { readonly code: string; readonly message: string } | null;

@@ -5,7 +5,7 @@ import type { Probed } from '../dependencies.ts';
 import type { Check } from './check.ts';
 import { endpointFix, modelChecks } from './models.ts';
 
-/** `doctor --probe`: one line for each model and MCP server that was called. */
+/** `doctor --probe`: one line for each model and MCP server that was called, and one for the functions that were loaded. */
 export async function probeChecks({ rooms }: Context, config: Config): Promise<Check[]> {
   const scripted = Object.entries(config.models).filter(([, { provider }]) => provider === 'scripted');
   const offline = await modelChecks({ ...config, models: Object.fromEntries(scripted) }, {});
@@ -14,6 +14,12 @@ export async function probeChecks({ rooms }: Context, config: Config): Promise<C
 }
 
 function checkOf({ kind, name, ms, fault, tools }: Probed, config: Config): Check {
+  if (kind === 'functions') {
+    const title = 'functions as tools';
+    if (!fault) return { name: title, status: 'ok', message: `loaded from ${name}: ${tools.join(', ')}` };
+    const fix = 'correct that file: until then the daemon does not start, and a reload is refused';
+    return { name: title, status: 'fail', message: fault.message, fix };
+  }
   const title = kind === 'model' ? `model ${name}` : `MCP server ${name}`;
   const where = placeOf(kind, name, config);
   if (fault) {
@@ -31,8 +37,10 @@ function checkOf({ kind, name, ms, fault, tools }: Probed, config: Config): Chec
   };
 }
 
+type Called = Exclude<Probed['kind'], 'functions'>;
+
 /** Arguments and queries of addresses are not shown, because they may contain tokens. */
-function placeOf(kind: Probed['kind'], name: string, { models, tools }: Config): string {
+function placeOf(kind: Called, name: string, { models, tools }: Config): string {
   if (kind === 'model') {
     const model = models[name];
     return model?.provider === 'scripted' ? name : `${model?.model} at ${model?.baseURL}`;
@@ -43,11 +51,11 @@ function placeOf(kind: Probed['kind'], name: string, { models, tools }: Config):
   return `${origin}${pathname}`;
 }
 
-function keyOf(kind: Probed['kind'], name: string): string {
+function keyOf(kind: Called, name: string): string {
   return kind === 'model' ? `models.${name}` : `tools.mcpServers.${name}`;
 }
 
-function fixOf(kind: Probed['kind'], name: string, { code, message }: NonNullable<Probed['fault']>): string {
+function fixOf(kind: Called, name: string, { code, message }: NonNullable<Probed['fault']>): string {
   const key = keyOf(kind, name);
   if (kind === 'server')
     return message.includes(UNRESOLVED)

@@ -1,21 +1,22 @@
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ModelOutcome } from '../../agents/index.ts';
 import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
 import { messageOf, sleep } from '../../kernel/index.ts';
-import { asIs, hideFolder } from '../../tools/index.ts';
+import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
 import { modelProfile } from '../agents.ts';
 import type { Log } from '../runtime.ts';
 import { composeModel } from './compose.ts';
 
-/** Calls each configured model once, and starts each MCP server once, to see whether they work. */
+/** Calls each configured model once, starts each MCP server once, and loads the functions, to see whether they work. */
 
-/** The result for one model or MCP server. `code`: of a failed model call. No message contains a key. */
+/** The result for one model, one MCP server or all files of functions. `code`: of a failed model call. No message contains a key. */
 export interface Probed {
-  readonly kind: 'model' | 'server';
+  readonly kind: 'model' | 'server' | 'functions';
   readonly name: string;
   readonly ms: number;
   readonly fault: { readonly code: string; readonly message: string } | null;
-  /** Of an MCP server. */
+  /** Of an MCP server, or the functions. */
   readonly tools: readonly string[];
 }
 
@@ -30,6 +31,9 @@ export function probe(config: Config): Promise<Probed[]> {
     ...Object.entries(config.tools.mcpServers).map(([name, server]) =>
       timed('server', name, () => probeServer(config, name, server)),
     ),
+    ...(Object.keys(config.tools.files).length > 0
+      ? [timed('functions', join(config.directory, 'tools'), () => probeFunctions(config))]
+      : []),
   ]);
 }
 
@@ -66,6 +70,10 @@ function faultOf(outcome: ModelOutcome): Found {
 
 const TOO_LATE = `no answer within ${TIME_LIMIT_MS / 1_000} s`;
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+async function probeFunctions({ directory, tools: { files } }: Config): Promise<Found> {
+  return { tools: (await loadToolFiles(files, directory)).map(({ definition }) => definition.name) };
+}
 
 async function probeServer(config: Config, name: string, server: McpServerConfig): Promise<Found> {
   const { createMcpTools } = await import('../../tools/mcp/index.ts');

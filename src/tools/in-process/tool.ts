@@ -40,6 +40,8 @@ const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 export function tool<Input extends z.ZodObject>(spec: ToolSpec<Input>): InProcessTool {
   const { name, description, input, risk = 'risky', timeoutMs = LONGEST_CALL_MS } = spec;
   if (!NAME.test(name)) throw invalid(name, 'a name is 1 to 64 letters, digits, _ or -');
+  const fault = faultOf({ ...spec, risk });
+  if (fault) throw invalid(name, fault);
   const check = (given: unknown) => argumentsFault(name, input, given);
   return {
     definition: { name, description, risk, parameters: parametersFor(name, input) },
@@ -55,6 +57,15 @@ export function tool<Input extends z.ZodObject>(spec: ToolSpec<Input>): InProces
         { name, timeoutMs },
       ),
   };
+}
+
+/** What the types of a program refuse, and nothing refuses in a file whose types are removed. */
+function faultOf({ description, input, risk, run }: Partial<ToolSpec<z.ZodObject>>): string | null {
+  if (typeof description !== 'string') return 'it has no description';
+  if (typeof input !== 'object' || !('_zod' in input))
+    return 'its input is no z.object() of zod 4; without arguments it is z.object({})';
+  if (risk !== 'safe' && risk !== 'risky') return `its risk is ${JSON.stringify(risk)}, not safe or risky`;
+  return typeof run === 'function' ? null : 'it has no function run';
 }
 
 function parametersFor(name: string, input: z.ZodObject): ToolDefinition['parameters'] {

@@ -128,6 +128,27 @@ describe('the check of a model endpoint', () => {
   });
 });
 
+it.each([
+  [null, { status: 'ok', message: 'loaded from /conf/tools: stock' }],
+  [
+    { code: 'INTERNAL', message: '/conf/tools/stock.ts:1:9: Unexpected' },
+    {
+      status: 'fail',
+      message: '/conf/tools/stock.ts:1:9: Unexpected',
+      fix: expect.stringContaining('the daemon does not start'),
+    },
+  ],
+])('doctor --probe reports functions in files, with the fault %o', async (fault, expected) => {
+  const found = { kind: 'functions', name: '/conf/tools', ms: 1, tools: fault ? [] : ['stock'], fault };
+  const ran = await parley(['doctor', '--probe', '--json'], {
+    rooms: {
+      loadConfig: async () => config({}),
+      daemon: async () => ({ probe: async () => [found] }) as never,
+    },
+  });
+  expect(ran.json()).toContainEqual({ name: 'functions as tools', ...expected });
+});
+
 describe('doctor on remote agents', () => {
   const remote = (statuses: Record<string, string>) => {
     const agents = Object.entries(statuses).map(([slug, status]) => ({ slug, status }));

@@ -5,6 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { Toolbox } from '../../../src/agents/index.ts';
 import { loadConfig } from '../../../src/config/index.ts';
+import { probe } from '../../../src/daemon/compose/probe.ts';
 import { TeamTools } from '../../../src/daemon/compose/tools.ts';
 import { changedSettings } from '../../../src/daemon/reload/changes.ts';
 import {
@@ -238,6 +239,24 @@ describe('a tool of a file in config/tools', () => {
       { 'lookup.ts': source('lookup', 'word').replace('z.string()', 'z.date()') },
       /lookup\.ts: the tool lookup cannot be offered/,
     ],
+    ...(
+      [
+        ['input', 'input: z.object({ word: z.string() }),', '', /its input is no z\.object\(\) of zod 4/],
+        [
+          'input of JSON Schema',
+          'z.object({ word: z.string() })',
+          '{ type: "object" }',
+          /its input is no z\.obj/,
+        ],
+        ['description', "description: 'd',", '', /it has no description/],
+        ['function', 'run:', 'execute:', /it has no function run/],
+        ['known risk', "risk: 'safe'", "risk: 'none'", /its risk is "none", not safe or risky/],
+      ] as const
+    ).map(([what, is, becomes, message]): [string, Record<string, string>, RegExp] => [
+      `whose tool has no ${what}`,
+      { 'lookup.ts': source('lookup', 'word').replace(is, becomes) },
+      message,
+    ]),
   ])('a file %s prevents the start, and the error names it', async (_, files, message) => {
     const named = Object.entries(files).map(([name, text]) => [`tools/${name}`, text]);
     const config = await withFiles(Object.fromEntries(named));
@@ -246,6 +265,25 @@ describe('a tool of a file in config/tools', () => {
       (error: unknown) => error,
     );
     expect(refused).toMatchObject({ code: 'TOOL_FILE_INVALID', message: expect.stringMatching(message) });
+  });
+
+  it('`doctor --probe` loads the files and names one that prevents the start', async () => {
+    const probed = async (text: string) => {
+      const configDirectory = await withFiles({ 'tools/lookup.ts': text });
+      const models = { default: { provider: 'scripted', script: { rules: [] } } };
+      const config = await loadConfig({
+        configDirectory,
+        workingDirectory: configDirectory,
+        env: { OPENAI_API_KEY: 'x' },
+      });
+      return probe({ ...config, models: models as never });
+    };
+    expect(await probed(source('lookup', 'word'))).toMatchObject([
+      { kind: 'functions', fault: null, tools: ['lookup'] },
+    ]);
+    expect(await probed('export default 1 +;')).toMatchObject([
+      { kind: 'functions', fault: { message: expect.stringMatching(/lookup\.ts:1:19: Unexpected/) } },
+    ]);
   });
 
   it('a file cannot import one that agents may write without an approval of its path', async () => {

@@ -24,7 +24,10 @@ export function addDoctor(program: Command, act: Act): void {
     .command('doctor')
     .description('check the installation, and print how to fix each problem')
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
-    .option('--probe', 'call each model with one short request, and start each MCP server')
+    .option(
+      '--probe',
+      'call each model with one short request, start each MCP server, and load config/tools/*.ts',
+    )
     .action((options: { config?: string; probe?: boolean }, command: Command) =>
       act(command, async (context) => {
         let failed = false;
