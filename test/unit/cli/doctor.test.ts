@@ -337,7 +337,13 @@ describe('doctor on MCP servers', () => {
     );
     expect(ran).toMatchObject({
       code: 0,
-      servers: [{ status: 'warn', message: 'connected with 1 tool; left out: bad: its schema is invalid' }],
+      servers: [
+        {
+          status: 'warn',
+          message: 'connected with 1 tool; left out: bad: its schema is invalid',
+          fix: expect.stringContaining('agents do without them'),
+        },
+      ],
     });
   });
 
