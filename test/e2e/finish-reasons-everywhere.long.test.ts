@@ -17,7 +17,13 @@ const NOTICE = {
   content_filter: 'cut by the content filter of the provider (content_filter)',
   refusal: 'a refusal of the model (refusal)',
   pause: 'paused by the provider (pause)',
+  interrupted: 'cut because the provider did not send its end (interrupted)',
 } as const;
+/** A reason, and no end of the stream. */
+const HALF = [
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: BEGINNING } }] })}\n\n`,
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`,
+];
 type Reason = keyof typeof NOTICE;
 const REASONS = Object.keys(NOTICE) as Reason[];
 /** The protocol has three reasons. */
@@ -26,6 +32,7 @@ const V1_REASON = {
   content_filter: 'content_filter',
   refusal: 'content_filter',
   pause: 'length',
+  interrupted: 'length',
 } as const satisfies Record<Reason, string>;
 
 describe('a finish reason that is not the usual one', () => {
@@ -53,7 +60,10 @@ describe('a finish reason that is not the usual one', () => {
     await nats?.stop();
   });
 
-  const ends = (reason: string) => () => ({ text: BEGINNING, finishReason: reason });
+  const ends = (reason: string) => () =>
+    reason === 'interrupted'
+      ? { body: HALF, drop: 'after-text' as const }
+      : { text: BEGINNING, finishReason: reason };
 
   async function ask(conversation: string, content = 'go', turns = 1): Promise<readonly Entry[]> {
     await client.post({ conversation, publisher: 'alice', content });
@@ -199,7 +209,7 @@ describe('a finish reason that is not the usual one', () => {
     },
   );
 
-  it.each(['length', 'content_filter'])(
+  it.each(['length', 'content_filter', 'interrupted'])(
     'a turn whose answer was cut by %s is shown as cut',
     async (reason) => {
       handler = ends(reason);
