@@ -1,6 +1,7 @@
 import { clearScreenDown, cursorTo, type Interface } from 'node:readline';
 import type { Io } from '../io.ts';
 import { createSpinner } from '../output/spinner.ts';
+import { onTerminal } from '../render/text.ts';
 import { createWordWrap } from '../render/word-wrap.ts';
 
 /**
@@ -51,7 +52,7 @@ export function createScreen(io: Io, input: Interface): Screen {
   function print(text: string): void {
     if (text === '') return;
     clear();
-    io.stdout.write(wrap.add(text));
+    io.stdout.write(wrap.add(onTerminal(text)));
   }
 
   return {

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type Entry, ParleyError } from '../../../src/client/index.ts';
 import { agent, chunk, ended, fakeDaemon, person, posted, start, started } from './support.ts';
 
+/** Copies to the clipboard, clears the screen, and reverses what follows. */
+const HOSTILE = 'x\u001b]52;c;QUJD\u0007\u009b2J\u202e';
+
 /** A chat at a terminal. */
 function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
@@ -10,7 +13,7 @@ function atTerminal(log: readonly Entry[] = [], ...args: string[]) {
   const chunks: string[] = [];
   stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
   const detail = { id: 'c', length: 0, phase: 'chat', mode: 'agent', activeAgent: null, agents: {} };
-  const daemon = fakeDaemon({ stop: detail, resume: detail });
+  const daemon = fakeDaemon({ stop: detail, resume: detail, phase: { ...detail, phase: HOSTILE } });
   daemon.onPost = (message) => {
     const at = daemon.log.length;
     const turn = `t${at}`;
@@ -43,6 +46,24 @@ describe('chat on a terminal', () => {
     expect((await running.done).code).toBe(0);
     expect(daemon.posts).toMatchObject([{ content: 'hi' }]);
     expect([daemon.closed, running.listeners()]).toEqual([1, 0]);
+  });
+
+  it('a chat on a terminal lets no control character of another author or of the daemon act on it', async () => {
+    const { daemon, running, type, screen, text } = atTerminal();
+    await expect.poll(screen).toContain('> ');
+    daemon.say(
+      person(0, HOSTILE),
+      started(1, 'pm', [0]),
+      agent(2, 'pm', HOSTILE),
+      ended(3, 'pm', 'completed'),
+    );
+    await expect.poll(text).toContain('pm: x]52;c;QUJD2J');
+    type('/phase plan\r');
+    await expect.poll(screen).toContain('c: phase x');
+    type('\u0004');
+    await running.done;
+    const unsafe = ['\u001b]', '\u0007', '\u009b', '\u202e'];
+    expect(unsafe.filter((one) => screen().includes(one))).toEqual([]);
   });
 
   it('a chat on a terminal does not repeat what the person typed', async () => {
