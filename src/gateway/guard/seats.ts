@@ -22,7 +22,11 @@ const STAYING: readonly (readonly [string, string])[] = [
 ];
 
 /** SEATS-2 */
-const COMPUTED = ['/api/conversations/:conversation/view', '/api/search'];
+const COMPUTED = [
+  '/api/conversations/:conversation/view',
+  '/api/conversations/:conversation/entries',
+  '/api/search',
+];
 const MOST_COMPUTED = 2;
 
 export interface SeatOptions {

@@ -55,33 +55,39 @@ describe('a request that stays open', () => {
     second?.close();
   });
 
-  it('SEATS-2: of 20 views that one caller asks for at once, two are computed at a time, and posts and other callers do not wait', async () => {
-    await open();
-    const held: (() => void)[] = [];
-    let running = 0;
-    let most = 0;
-    const { answer } = daemon;
-    daemon.answer = (request) => {
-      if (request.endpoint !== 'view') return answer(request);
-      most = Math.max(most, ++running);
-      return new Promise((resolve) =>
-        held.push(() => {
-          running--;
-          resolve({ ok: true, body: {} });
-        }),
-      ) as unknown as ReturnType<typeof answer>;
-    };
-    const view = '/api/conversations/demo/view?agent=pm';
-    const asked = Array.from({ length: 20 }, () => ask('alice', view));
-    await expect.poll(() => held.length).toBe(2);
-    expect((await ask('alice', '/api/agents'))[0]).toBe(200);
-    for (let done = 0; done < 20; done++) {
-      await expect.poll(() => held.length).toBeGreaterThan(0);
-      held.shift()?.();
-    }
-    expect((await Promise.all(asked)).map(([status]) => status)).toEqual(Array(20).fill(200));
-    expect(most).toBe(2);
-  });
+  it.each([
+    ['view', 'view?agent=pm'],
+    ['entries', 'entries'],
+  ])(
+    'SEATS-2: of 20 times that one caller asks for %s at once, two are computed at a time, and posts and other callers do not wait',
+    async (endpoint, path) => {
+      await open();
+      const held: (() => void)[] = [];
+      let running = 0;
+      let most = 0;
+      const { answer } = daemon;
+      daemon.answer = (request) => {
+        if (request.endpoint !== endpoint) return answer(request);
+        most = Math.max(most, ++running);
+        return new Promise((resolve) =>
+          held.push(() => {
+            running--;
+            resolve({ ok: true, body: {} });
+          }),
+        ) as unknown as ReturnType<typeof answer>;
+      };
+      const view = `/api/conversations/demo/${path}`;
+      const asked = Array.from({ length: 20 }, () => ask('alice', view));
+      await expect.poll(() => held.length).toBe(2);
+      expect((await ask('alice', '/api/agents'))[0]).toBe(200);
+      for (let done = 0; done < 20; done++) {
+        await expect.poll(() => held.length).toBeGreaterThan(0);
+        held.shift()?.();
+      }
+      expect((await Promise.all(asked)).map(([status]) => status)).toEqual(Array(20).fill(200));
+      expect(most).toBe(2);
+    },
+  );
 
   it('an open request is refused when the limit of all callers is reached', async () => {
     await open({ readers: 2 });
