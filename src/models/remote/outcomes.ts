@@ -89,7 +89,7 @@ export function failure(agent: string, last: Missed, partial: string, silenceMs:
     case 'no-responder':
       return fail(
         'AGENT_NOT_CONNECTED',
-        `The agent ${agent} is not connected. Start the program that connects as this agent (docs/guides/remote-agents.md).`,
+        `The agent ${agent} is not connected. Start the program that connects as this agent (the page guides/remote-agents of Parley's documents).`,
         true,
       );
     case 'disconnected':

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { publicErrorOf } from '../../../src/gateway/problem.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
 import { openGateway } from './support.ts';
 
 describe('the HTTP server', () => {
@@ -49,6 +51,20 @@ describe('the HTTP server', () => {
     expect(await ready()).toEqual([200, { status: 'ready' }]);
     daemon.isWritable = async () => false;
     expect(await ready()).toEqual([503, { status: 'unwritable' }]);
+  });
+
+  it('an error names a page of the documents, not a path in a checkout', async () => {
+    const fault = new ParleyError('INVALID_FIELD', 'see docs/spec/wire.md', {
+      hint: 'docs/guides/status.md and /etc/docs/guides/status.md',
+    });
+    const shown = publicErrorOf(fault, () => {});
+    expect([shown.code, shown.message, shown.hint]).toEqual([
+      'INVALID_FIELD',
+      "see the page spec/wire of Parley's documents",
+      "the page guides/status of Parley's documents and /etc/docs/guides/status.md",
+    ]);
+    const plain = new ParleyError('INVALID_FIELD', 'no', { hint: 'try again' });
+    expect(publicErrorOf(plain, () => {})).toBe(plain);
   });
 
   it('an unknown path is answered with a problem document', async () => {
