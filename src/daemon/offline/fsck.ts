@@ -150,7 +150,8 @@ async function repairConversation(store: ConversationStore, conversation: string
     }
     const state = stateOf(entries);
     if (hasOutstandingWork(state)) await store.markOpen(conversation);
-    if (entries.length === 0 && tornTail === null) return; // there is no log
+    const isListed = async () => (await store.rows()).some(({ id }) => id === conversation);
+    if (entries.length === 0 && tornTail === null && !(await isListed())) return; // there is no log
     await store.saveRow(rowOf(conversation, state, entries));
     await store.saveState(conversation, { id: conversation, ...state });
   } finally {

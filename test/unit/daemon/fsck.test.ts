@@ -92,6 +92,16 @@ describe('fsck of a data directory', () => {
     expect(index.rows).toMatchObject([{ id: 'work', length: 0, title: null }]);
   });
 
+  it('a log without entries whose row and state name some is reported, and repaired once', async () => {
+    await keep(talk());
+    await writeFile(file('log.jsonl'), '');
+    expect(kinds(await run())).toEqual(['row', 'state']);
+    expect(kinds(await run(true))).toEqual(['row, repaired', 'state, repaired']);
+    expect(kinds(await run())).toEqual([]);
+    const index = JSON.parse(await readFile(join(data, 'conversations', 'index.json'), 'utf8'));
+    expect(index.rows).toMatchObject([{ id: 'work', length: 0 }]);
+  });
+
   it('finds damage in the middle by its line; a repair leaves the log as it is, and repairs the others', async () => {
     await keep(talk());
     await keep(talk(), 'other');
