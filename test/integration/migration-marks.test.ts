@@ -33,6 +33,17 @@ async function aSource(): Promise<MigrationSource> {
   return source;
 }
 
+it('BACKUP-7: a store in streams tells where each append of a log ended', async () => {
+  const { store, archive } = await aTarget((await aServer()).url);
+  const { log } = await store.open('demo');
+  await log.append(0, batch(0, 2));
+  await log.append(2, batch(2, 1));
+  expect(await archive.appendEnds?.('demo')).toEqual([2, 3]);
+  expect(await archive.entries('demo')).toEqual(batch(0, 3));
+  await log.close();
+  await store.close();
+});
+
 describe('two migrations from one source into one target', () => {
   it('a migration that is frozen before its mark until the other ended writes nothing and leaves the target open', async () => {
     const { url } = await aServer();

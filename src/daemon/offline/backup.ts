@@ -31,7 +31,7 @@ import {
  * BACKUP-5  A conversation that cannot be read does not prevent the copy of the others. The report names it.
  * BACKUP-6  The copy proves nothing about calls that may run after it is made (RESTORED-2). It is another store than the
  *           original: it has no id.
- * BACKUP-7  A log in files keeps its appends, those above `GROUP_BYTES` excepted: a cut of the copy loses its last append alone.
+ * BACKUP-7  A log keeps its appends: a cut of the copy loses its last append alone.
  */
 
 export interface BackupReport {
@@ -126,7 +126,8 @@ class Copying {
       const found = await contentOf(this.#source, id);
       const { entries, outputs } = found;
       if (entries.length === 0) return;
-      await copy(this.#target, id, { ...found, audit: recordsOfBackup(entries, found.audit) }); // BACKUP-6
+      const audit = recordsOfBackup(entries, found.audit); // BACKUP-6
+      await copy(this.#target, id, { ...found, audit }, { divides: false }); // BACKUP-7
       await list(this.#target, id, entries);
       this.copied.set(id, { entries: entries.length, outputs: outputs.length });
     } catch (error) {

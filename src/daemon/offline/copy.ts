@@ -46,18 +46,28 @@ export function isSame(left: Content, right: Content): boolean {
   return one === other;
 }
 
-/** Writes a conversation that the target does not have, and compares it with what was read. */
-export async function copy(target: MigrationTarget, id: string, content: Content): Promise<void> {
-  await write(target, id, content);
+/** Writes a conversation that the target does not have, and compares it with what was read. `divides`: its large appends too. */
+export async function copy(
+  target: MigrationTarget,
+  id: string,
+  content: Content,
+  { divides }: { readonly divides: boolean },
+): Promise<void> {
+  await write(target, id, content, divides);
   await verify(target.archive, id, content);
 }
 
-async function write({ store }: MigrationTarget, id: string, content: Content): Promise<void> {
+async function write(
+  { store }: MigrationTarget,
+  id: string,
+  content: Content,
+  divides: boolean,
+): Promise<void> {
   for (const [entryId, output] of content.outputs) await store.toolRecords.saveOutput(id, entryId, output);
   for (const records of groups(content.audit)) await store.toolRecords.append(id, records);
   const { log } = await store.open(id);
   try {
-    const batches = appendsOf(content);
+    const batches = appendsOf(content).flatMap((entries) => (divides ? [...groups(entries)] : [entries]));
     await Promise.all(batches.map((entries) => log.append(entries[0]?.index ?? 0, entries)));
   } catch (cause) {
     throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
@@ -69,15 +79,11 @@ async function write({ store }: MigrationTarget, id: string, content: Content): 
   }
 }
 
-/** A cut of the copy loses what a cut of the source would lose: its last append. A large append is divided. */
+/** A cut of the copy loses what a cut of the source would lose: its last append. */
 function appendsOf({ entries, ends = [] }: Content): Entry[][] {
-  const appends: Entry[][] = [];
-  let from = 0;
-  for (const end of [...ends.filter((one) => one < entries.length), entries.length]) {
-    appends.push(...groups(entries.slice(from, end)));
-    from = end;
-  }
-  return ends.length > 0 ? appends : [...groups(entries)];
+  if (ends.length === 0) return [...groups(entries)];
+  const within = ends.filter((end) => end < entries.length);
+  return [...within, entries.length].map((end, at) => entries.slice(within[at - 1] ?? 0, end));
 }
 
 /** A large item is a group of its own: an append must fit one message. */

@@ -67,7 +67,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
     const isThere = there.has(id) && isSame(content, await contentOf(archive, id));
     if (!isThere) {
       if (isResumed) await store.delete(id); // MIGRATE-2: tool records may exist without a log
-      await copy(target, id, content);
+      await copy(target, id, content, { divides: true }); // an append of a file may exceed a message
       totals.copied += 1;
     }
     const state = await list(target, id, content.entries);

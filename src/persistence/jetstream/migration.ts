@@ -68,27 +68,24 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
 function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreArchive {
   const deletions = new Deletions(documents);
   const definitions = createDefinitions(broker, documents);
+  const appendsOf = async (conversation: string) => {
+    const appends: (readonly Entry[])[] = [];
+    const subject = names.log(conversation);
+    const stream = names.logStream;
+    const source = { broker, conversation, stream, subject, isFenced: true, onForeign: () => undefined };
+    await follow(source, new Placement(), (_, entries) => void appends.push(entries));
+    return appends;
+  };
   return {
     name: `jetstream:${names.logStream}`,
     async conversations() {
       const gone = new Set(await deletions.unfinished());
       return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
     },
-    async entries(conversation) {
-      const entries: Entry[] = [];
-      const subject = names.log(conversation);
-      const source = {
-        broker,
-        conversation,
-        stream: names.logStream,
-        subject,
-        isFenced: true,
-        onForeign: () => undefined,
-      };
-      await follow(source, new Placement(), (_, found) => {
-        for (const entry of found) entries.push(entry);
-      });
-      return entries;
+    entries: async (conversation) => (await appendsOf(conversation)).flat(),
+    async appendEnds(conversation) {
+      let end = 0;
+      return (await appendsOf(conversation)).map((entries) => (end += entries.length));
     },
     audit: async (conversation) => (await toolRecords.read(conversation)).records,
     outputs: (conversation) => toolRecords.outputs(conversation),
