@@ -39,7 +39,9 @@ function heading(entry: MessageEntry, palette: Palette): string {
   const who = kind === 'agent' ? voiceOf(id, palette)(oneLine(name)) : palette.bold(oneLine(name));
   const whom = entry.to?.length ? palette.dim(` → ${entry.to.join(', ')}`) : '';
   const mark = entry.includeInContext === false ? 'shown to no agent' : entry.isCollapsed ? 'collapsed' : '';
-  const aside = mark && palette.dim(` (${mark})`);
+  const hasNoEffect = kind !== 'agent' && entry.sessionId !== undefined && !entry.setsSession;
+  const marks = [mark, hasNoEffect ? 'its sessionId has no effect' : ''].filter((one) => one !== '');
+  const aside = marks.length > 0 ? palette.dim(` (${marks.join('; ')})`) : '';
   return who + whom + aside;
 }
 

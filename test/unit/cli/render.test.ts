@@ -31,6 +31,13 @@ describe('an entry of the log, rendered for people', () => {
     expect(shown(person(0, 'x', { isCollapsed: true }))).toContain('Alice (collapsed)');
   });
 
+  it('a post whose session has no effect, since its sender lacks the right, is marked', () => {
+    const named = { sessionId: 's-1' };
+    expect(shown(person(0, 'x', named))).toContain('Alice (its sessionId has no effect)');
+    expect(shown(person(0, 'x', { ...named, setsSession: true }))).not.toContain('sessionId');
+    expect(shown(agent(0, 'pm', 'x', named))).not.toContain('sessionId');
+  });
+
   it('a tool call and its result are one line each', () => {
     const call = {
       id: 'c',
