@@ -4,26 +4,27 @@ import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
 import { addFork } from './commands/conversations/fork.ts';
-import { addDismiss, addHire } from './commands/conversations/hire.ts';
 import { addLs } from './commands/conversations/ls.ts';
-import { addMode } from './commands/conversations/mode.ts';
-import { addPhase } from './commands/conversations/phase.ts';
 import { addRecord } from './commands/conversations/record.ts';
 import { addRm } from './commands/conversations/rm.ts';
-import { addRun } from './commands/conversations/run.ts';
-import { addSay } from './commands/conversations/say.ts';
+import { addRun, addSay } from './commands/conversations/say.ts';
 import { addSearch } from './commands/conversations/search.ts';
-import { addShow } from './commands/conversations/show.ts';
-import { addResume, addStop } from './commands/conversations/stop.ts';
-import { addTail } from './commands/conversations/tail.ts';
+import { addShow, addTail } from './commands/conversations/show.ts';
+import {
+  addDismiss,
+  addHire,
+  addMode,
+  addPhase,
+  addResume,
+  addStop,
+} from './commands/conversations/steer.ts';
 import { addTraces } from './commands/conversations/traces.ts';
 import { addWhatIf } from './commands/conversations/what-if.ts';
-import { addAgents } from './commands/daemon/agents.ts';
 import { addContext } from './commands/daemon/context.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
 import { addReload } from './commands/daemon/reload.ts';
-import { addStatus } from './commands/daemon/status.ts';
+import { addAgents, addStatus } from './commands/daemon/status.ts';
 import { addToken } from './commands/daemon/token.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addBackup } from './commands/offline/backup.ts';
@@ -46,9 +47,9 @@ import { type Failure, renderFailure } from './render/failure.ts';
  * The command line.
  *
  * main.ts      the process; program.ts the parser and the exit codes; io.ts, context.ts, dependencies.ts the input of a command
- * commands/    one file per command: conversations/ (of one conversation or their list), daemon/ (start, state and dead letters of
- *              a daemon), offline/ (without a running daemon: new projects, logs, server
- *              configuration, fault injection)
+ * commands/    one file per command; short ones of one kind share a file (steer.ts). conversations/: of one conversation or their
+ *              list; daemon/: start, state and dead letters of a daemon; offline/: without a running daemon (new projects, logs,
+ *              server configuration, fault injection)
  * chat/        the interactive chat: lines, paste, screen, session, and the outbox of its messages
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals

@@ -3,6 +3,7 @@ import {
   createTurnWatch,
   type Entry,
   type FollowEvent,
+  MODES,
   type ParleyClient,
   ParleyError,
   type PostMessage,
@@ -13,11 +14,13 @@ import type { Context } from '../context.ts';
 import { thoseThatMayAnswer } from '../follow/post-and-follow.ts';
 import { createWaitingApprovals, type WaitingApprovals } from '../follow/waiting-approvals.ts';
 import type { Actor } from '../options/publisher.ts';
+import { renderAgents } from '../render/agents.ts';
+import { renderState } from '../render/conversation.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { type ChatLine, looksLikeAnAnswer, parseChatLine } from './commands.ts';
-import { execute } from './execute.ts';
+import { renderView } from '../render/view.ts';
+import { CHAT_HELP, type ChatLine, looksLikeAnAnswer, parseChatLine } from './commands.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 
 /**
@@ -173,9 +176,42 @@ class Session implements ChatSession {
     return this.#watch.quiet || (this.#seen >= this.#wanted && this.#watch.held);
   }
 
-  #execute(line: Parameters<typeof execute>[0]): Promise<void> {
+  /** Executes a `/` command. */
+  async #execute(
+    line: Exclude<ChatLine, { kind: 'message' | 'quit' | 'decide' | 'answer' | 'run' }>,
+  ): Promise<void> {
+    const { conversation, actor, print } = this.#options;
     const { palette } = this.#context;
-    return execute(line, { ...this.#options, client: this.#client, palette });
+    const client = this.#client;
+    switch (line.kind) {
+      case 'nothing':
+        return;
+      case 'help':
+        return print(`${CHAT_HELP}\n`);
+      case 'agents':
+        return print(`${renderAgents((await client.request('agents', {})).agents, palette)}\n`);
+      case 'phase':
+        return print(
+          `${renderState(await client.request('phase', { conversation, phase: line.phase, ...actor }))}\n`,
+        );
+      case 'mode':
+        return print(`${renderState(await this.#enterMode(line))}\n`);
+      case 'explain':
+        return print(
+          `${renderView(await client.request('view', { conversation, agent: line.agent }), palette)}\n`,
+        );
+      case 'wrong':
+        throw new ParleyError('USAGE', line.say);
+    }
+  }
+
+  #enterMode(line: ChatLine & { kind: 'mode' }) {
+    const { conversation, actor } = this.#options;
+    const mode = MODES.find((one) => one === line.mode);
+    if (mode === undefined) {
+      throw new ParleyError('USAGE', `there is no mode ${line.mode}`, { hint: 'chat, agent or run' });
+    }
+    return this.#client.request('mode', { conversation, mode, agent: line.agent, ...actor });
   }
 
   #tell(failure: Failure): void {

@@ -1,6 +1,8 @@
 import {
   adviceOn,
   createTurnWatch,
+  cutBy,
+  type Entry,
   type EntryOf,
   emptyAnswerFailure,
   type FollowEvent,
@@ -10,6 +12,7 @@ import {
   type PostAnswer,
   type PostMessage,
   type PostOptions,
+  splitMessage,
   type TurnWatch,
   unknownMentionsText,
 } from '../../client/index.ts';
@@ -17,7 +20,8 @@ import type { Context } from '../context.ts';
 import { createSpinner } from '../output/spinner.ts';
 import { questions } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
-import { jsonLines, type Show, spokenWords } from './answer-output.ts';
+import { voiceOf } from '../render/palette.ts';
+import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { logEntries } from './log-pages.ts';
 import { postAndFollow, thoseThatMayAnswer } from './post-and-follow.ts';
 import { createWaitingApprovals } from './waiting-approvals.ts';
@@ -242,4 +246,70 @@ function afterLimit(limit: string | undefined, resume: string, reload: string): 
   return isOfConversation(limit)
     ? `raise limits.${limit} in parley.yaml, then \`${reload}\` and \`${resume}\``
     : `\`${resume}\` begins another`;
+}
+
+/** How `say --wait` prints the answer to a message while it arrives. */
+
+interface Show {
+  event(event: FollowEvent): void;
+  end(): void;
+}
+
+function jsonLines(context: Context): Show {
+  return {
+    event: (event) => {
+      if (event.kind === 'entry') context.value(event.entry);
+    },
+    end: () => {},
+  };
+}
+
+/** The text of the agents, with their names if there are several. */
+function spokenWords(
+  context: Context,
+  answer: PostAnswer,
+  waiting: { show(t: string): void; hide(): void },
+): Show {
+  const [first] = answer.agents;
+  const several = answer.agents.length > 1;
+  const label = (agent: string) =>
+    several || agent !== first ? voiceOf(agent, context.palette)(`[${agent}] `) : '';
+  const { palette, io } = context;
+  const verbatim = io.stdout.isTTY !== true;
+  const transcript: Transcript = createTranscript({ palette, label, details: false, verbatim });
+  waiting.show(first === undefined ? '' : `${answer.agents.join(', ')} …`);
+  const notes: string[] = [];
+  const write = (text: string) => {
+    if (text === '') return;
+    waiting.hide();
+    context.write(text);
+  };
+  return {
+    event(event) {
+      if (event.kind === 'live') write(transcript.live(event.agent, event.chunk));
+      else if (isCutBeforeWords(event.entry))
+        return; // `outcome` reports it
+      else if (event.entry.type !== 'message' || event.entry.author.kind === 'agent') {
+        write(transcript.entry(event.entry));
+        notes.push(...endNote(event.entry));
+      }
+    },
+    end() {
+      write(transcript.close());
+      for (const note of notes) context.note(note);
+    },
+  };
+}
+
+/** An answer that is whole, but ended for an unusual reason; `outcome` reports one that was cut. */
+function endNote(entry: Entry): string[] {
+  if (entry.type !== 'message' || cutBy(entry.finishReason)) return [];
+  const notice = finishNotice(entry.finishReason);
+  return notice === null ? [] : [`parley: the answer of ${entry.author.id} was ${notice}`];
+}
+
+function isCutBeforeWords(entry: Entry): boolean {
+  if (entry.type !== 'message' || !cutBy(entry.finishReason)) return false;
+  const { text, failure } = splitMessage(entry);
+  return failure !== null && text === '';
 }

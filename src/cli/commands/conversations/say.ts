@@ -1,6 +1,12 @@
 import { type Command, Option } from 'commander';
-import { type DeliveryMode, type ParleyClient, ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
-import { decodeUtf8, hasVisible, nearest } from '../../../kernel/index.ts';
+import {
+  type DeliveryMode,
+  type ParleyClient,
+  ParleyError,
+  type PostMessage,
+  SLUG_PATTERN,
+} from '../../../client/index.ts';
+import { createIdSource, decodeUtf8, hasVisible, nearest } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';
@@ -47,7 +53,7 @@ export function addSay(program: Command, act: Act): void {
 }
 
 /** The words, or with `-` the text on stdin. */
-export async function textOf({ io }: Context, words: readonly string[], usage: string): Promise<string> {
+async function textOf({ io }: Context, words: readonly string[], usage: string): Promise<string> {
   const text = words.length === 1 && words[0] === '-' ? await everythingOn(io.stdin, usage) : words.join(' ');
   if (hasVisible(text)) return text;
   throw new ParleyError('USAGE_EMPTY_MESSAGE', 'the message is empty', {
@@ -74,4 +80,49 @@ async function everythingOn(stream: AsyncIterable<unknown>, usage: string): Prom
   throw new ParleyError('USAGE_INVALID_UTF8', 'the text on stdin is not UTF-8', {
     hint: `convert it first: \`iconv -f ENCODING -t UTF-8 FILE | parley ${usage} -\``,
   });
+}
+
+interface RunOptions extends ActorOptions {
+  readonly conversation?: string;
+  readonly id?: string;
+  readonly wait?: boolean;
+  readonly operator?: boolean;
+}
+
+export function addRun(program: Command, act: Act): void {
+  const added = program
+    .command('run')
+    .description('start a workflow with its input; with --wait until the run ends')
+    .argument('<workflow>', 'its id: the name of its file')
+    .argument('<input...>', 'the text for the agent of the first node; - reads it from stdin')
+    .option('--conversation <id>', 'where it runs (default: a new conversation)', conversationId)
+    .option('--id <id>', 'a run with the same id and conversation is started only once')
+    .option(
+      '--wait',
+      'stream the answers until no turn runs; exit code 0 if a node ended the run, 1 if it waits for a person',
+    )
+    .option('--operator', 'start it as an operator, who may start any workflow');
+  addActorOptions(added).action((workflow: string, words: string[], options: RunOptions, command: Command) =>
+    act(command, async (context) => {
+      const content = await textOf(context, words, 'run WORKFLOW');
+      const { conversation = createIdSource()(), id, wait, operator } = options;
+      const message: PostMessage = { conversation, content, workflow, id, ...actorOf(context, options) };
+      return withDaemon(context, async (client) => {
+        if (wait) context.note(`conversation ${conversation}`);
+        const start = wait ? postAndWait : postOnly;
+        return start(context, client, message, operator ? { asOperator: true } : {}).catch(
+          (error: unknown) => {
+            throw withOperator(error);
+          },
+        );
+      });
+    }),
+  );
+}
+
+/** Adds an option of this CLI to the hint of a refusal. */
+function withOperator(error: unknown): unknown {
+  if (!(error instanceof ParleyError) || error.code !== 'FORBIDDEN') return error;
+  const hint = `${error.hint}\nwith the credentials of an operator: --operator`;
+  return new ParleyError(error.code, error.message, { hint, cause: error });
 }

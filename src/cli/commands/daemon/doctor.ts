@@ -2,16 +2,14 @@ import type { Command } from 'commander';
 import { type Config, namesServer, secretValuesOf, withoutCredentials } from '../../../config/index.ts';
 import { escapeHidden, hideValues } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import type { Check } from '../../doctor/check.ts';
-import { nodeCheck } from '../../doctor/check.ts';
-import { daemonCheck } from '../../doctor/daemon.ts';
+import { type Check, nodeCheck } from '../../doctor/check.ts';
 import { dataCheck } from '../../doctor/data.ts';
 import { agentChecks, modelChecks } from '../../doctor/models.ts';
 import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
 import { probeChecks } from '../../doctor/probe.ts';
 import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
-import { joinedServers, natsOptions, type Servers } from '../../find-daemon.ts';
+import { joinedServers, natsOptions, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
 import { loadConfig } from '../../load-config.ts';
 import { configFlags } from '../../options/options.ts';
@@ -116,4 +114,19 @@ export function renderCheck({ name, status, message, fix }: Check, palette: Pale
   const lines = [`${mark}  ${palette.bold(name)}: ${first}`, ...rest.map((line) => `      ${line}`)];
   if (fix !== undefined) lines.push(indent(`→ ${escapeHidden(fix)}`, '      '));
   return lines.join('\n');
+}
+
+/** A daemon that does not run is a warning, not a failure. */
+async function daemonCheck(context: Context): Promise<Check> {
+  const name = 'daemon';
+  try {
+    return await withDaemon(context, async (client) => {
+      const { agents } = await client.request('agents', {});
+      return { name, status: 'ok', message: `answers on ${client.url}, ${plural(agents.length, 'agent')}` };
+    });
+  } catch (error) {
+    const { code, message, hint } = context.failure(error);
+    const status = code === 'DAEMON_NOT_RUNNING' ? 'warn' : 'fail';
+    return { name, status, message, ...(hint === undefined ? {} : { fix: hint }) };
+  }
 }

@@ -3,6 +3,7 @@ import { type ParleyClient, ParleyError } from '../../../client/index.ts';
 import { sleep } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
+import { renderAgents } from '../../render/agents.ts';
 import { renderFailure } from '../../render/failure.ts';
 import { renderStatus } from '../../render/status.ts';
 
@@ -58,4 +59,20 @@ async function watch(context: Context, client: ParleyClient): Promise<void> {
   } finally {
     release();
   }
+}
+
+export function addAgents(program: Command, act: Act): void {
+  program
+    .command('agents')
+    .description('list the agents')
+    .action((_options: object, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          const { agents } = await client.request('agents', {});
+          if (context.json) for (const agent of agents) context.value(agent);
+          else context.line(renderAgents(agents, context.palette));
+          return 0;
+        }),
+      ),
+    );
 }

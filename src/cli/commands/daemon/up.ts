@@ -1,3 +1,4 @@
+import { watch } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { type Config, FAULT_VARIABLES, secretValuesOf } from '../../../config/index.ts';
@@ -15,7 +16,6 @@ import { createConsoleTelemetry } from '../../output/telemetry.ts';
 import { type Palette, voiceOf, wantsColour } from '../../render/palette.ts';
 import { offerProject } from '../offline/init.ts';
 import { consoleUrl } from './token.ts';
-import { watchFolder } from './watch.ts';
 
 interface UpOptions {
   readonly config?: string;
@@ -203,4 +203,21 @@ export function renderBanner(facts: BannerFacts, palette: Palette): string {
     palette.dim('Ctrl-C stops it.'),
     '',
   ].join('\n');
+}
+
+/** Editors write a file in several steps. */
+const QUIET_MS = 200;
+
+/** Calls back after files below the folder changed and none has for a moment. Returns how to stop. */
+function watchFolder(folder: string, onChange: () => void, onFault: (error: Error) => void): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const watcher = watch(folder, { recursive: true }, () => {
+    clearTimeout(timer);
+    timer = setTimeout(onChange, QUIET_MS);
+  });
+  watcher.on('error', onFault);
+  return () => {
+    clearTimeout(timer);
+    watcher.close();
+  };
 }
