@@ -36,7 +36,7 @@ import { gaugesOf, serve, startRetention } from './serve.ts';
 import { finish, Grace } from './shutdown.ts';
 import { absentMsOf } from './team.ts';
 import type { TelemetrySink } from './telemetry.ts';
-import { openTraces, startTraces } from './traces/open-traces.ts';
+import { openTraces, startTraces } from './traces/exporter.ts';
 
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.

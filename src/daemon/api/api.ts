@@ -1,3 +1,4 @@
+import { type Explanation, explainStored, type RequestSources } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -13,6 +14,7 @@ import {
   type Author,
   type Command,
   conversationOfApproval,
+  type Entry,
   isApprover,
   refusalOfApproval,
 } from '../../conversation/index.ts';
@@ -20,6 +22,7 @@ import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/inde
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Definitions } from '../definitions.ts';
 import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Reloader } from '../reload/reloader.ts';
@@ -36,20 +39,11 @@ import {
 } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
-import { explainRequest } from './explain.ts';
 import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { collectStatus, type StatusParts } from './status.ts';
-import {
-  dismissCommand,
-  hireCommand,
-  labelCommand,
-  resumeCommand,
-  type SteeringVerb,
-  stopCommand,
-} from './steering.ts';
 import { pageOf } from './watchers.ts';
 import { whatIfHandlers } from './what-if.ts';
 
@@ -337,4 +331,64 @@ async function isKnown(store: Runtime['store'], id: string): Promise<boolean> {
 
 function asError(refused: Refusal): ParleyError {
   return new ParleyError(refused.code, refused.message, refused);
+}
+
+/** The commands of an operator on a conversation that exists. */
+
+type SteeringVerb = 'label' | 'hire' | 'dismiss' | 'stop' | 'resume';
+
+function labelCommand({ title, archived }: RequestOf<'label'>, by: Author): Command {
+  return { type: 'label', title, archived, by };
+}
+
+function hireCommand(
+  { conversation: _, publisher: __, author: ___, ...agent }: RequestOf<'hire'>,
+  by: Author,
+): Command {
+  return { type: 'hire', agent, by };
+}
+
+function dismissCommand({ agent, reason }: RequestOf<'dismiss'>, by: Author): Command {
+  return { type: 'dismiss', agent, reason, by };
+}
+
+function stopCommand({ agent = null }: RequestOf<'stop'>, by: Author): Command {
+  return { type: 'stop', agent, by };
+}
+
+function resumeCommand({ agent = null, stop }: RequestOf<'resume'>, by: Author): Command {
+  return { type: 'resume', agent, stop, by };
+}
+
+/** The verb `view`. `room`: the largest answer, in bytes; texts of the definition that do not fit are left out. */
+export async function explainRequest(
+  entries: readonly Entry[],
+  { conversation, agent, at, texts }: RequestOf<'view'>,
+  { sources, definitions }: { readonly sources: RequestSources; readonly definitions: Definitions },
+  room: number,
+): ReturnType<typeof explainStored> {
+  const read = (hash: string) => definitions.read(hash);
+  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
+  return explained.ok ? { ...explained, explanation: within(explained.explanation, room) } : explained;
+}
+
+function within({ messages, report }: Explanation, room: number): Explanation {
+  const { texts, ...definition } = report.definition;
+  if (!texts) return { messages, report };
+  const others = { messages, report: { ...report, definition } };
+  let left = room - sizeOf(others);
+  const fitting = Object.entries(texts).filter((one) => {
+    const size = sizeOf(one);
+    if (size > left) return false;
+    left -= size;
+    return true;
+  });
+  return {
+    messages,
+    report: { ...report, definition: { ...definition, texts: Object.fromEntries(fitting) } },
+  };
+}
+
+function sizeOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }

@@ -1,12 +1,12 @@
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
+import { isComplete } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
 import type { Claimant } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
-import { repairRows } from './row-repair.ts';
 
 /**
  * Takes over conversations with outstanding work that no daemon works on.
@@ -288,4 +288,36 @@ function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
   return value >>> 0;
+}
+
+/**
+ * Repairs the conversation list.
+ *
+ * ROW-REPAIR-1  A daemon saves the row of a conversation when it releases it; a killed daemon does not. So a row is
+ *               written again if no daemon has the conversation open and its length differs from the log's, or if an
+ *               older version wrote it.
+ * ROW-REPAIR-2  A row without a log is removed: the conversation was deleted while another daemon had it open.
+ */
+async function repairRows(
+  { logs, workers, log }: ReconcilerParts,
+  /** Must be read before the rows. */
+  all: ReadonlyMap<string, NewestAppend>,
+  /** Of these, those that no daemon has open and that this daemon should repair. */
+  unheldOf: (lagging: readonly string[]) => Promise<readonly string[]>,
+  stopping: AbortSignal,
+): Promise<void> {
+  try {
+    const stored = await workers.storedRows();
+    const lengths = new Map(stored.map((row) => [row.id, isComplete(row) ? row.length : null]));
+    const lagging = [...all].filter(([id, { length }]) => length !== null && lengths.get(id) !== length);
+    for (const id of await unheldOf(lagging.map(([id]) => id))) {
+      if (stopping.aborted) return;
+      await workers.refreshRow(id);
+    }
+    for (const id of lengths.keys()) {
+      if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id); // ROW-REPAIR-2
+    }
+  } catch (error) {
+    log.warn({ error: messageOf(error) }, 'the conversation list could not be repaired');
+  }
 }

@@ -11,13 +11,12 @@ import {
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { listConversations, rebuildRows } from './conversation-list.ts';
-import { type Deleted, type KeepCheck, nothingDeleted } from './deletion.ts';
+import { runningActivity } from './activity.ts';
+import { type Deleted, deleteConversation, isSpared, type KeepCheck, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted, noConversation } from './post-refusals.ts';
-import type { ListedRow } from './projections.ts';
+import { isComplete, type ListedRow, listedRow, rowOf } from './projections.ts';
 import { ConversationWorker } from './worker/worker.ts';
-import { deleteWithWorker } from './worker-deletion.ts';
 
 /**
  * The conversations in memory.
@@ -255,16 +254,44 @@ export class Workers {
   async delete(id: string, upTo?: StreamPosition, keep?: KeepCheck): Promise<Deleted> {
     const asked = upTo ?? (await this.#runtime.lastPost(id));
     if (keep && (await this.#runtime.store.exists(id))) await this.current(id, true);
-    const [runtime, open, marked] = [this.#runtime, this.#open, this.#marked];
     let deleted = nothingDeleted(asked);
     const deletion = this.#exclusively(id, async () => {
-      deleted = await deleteWithWorker(id, { runtime, open, marked }, asked, keep);
+      deleted = await this.#deleteWithWorker(id, asked, keep);
     });
     this.#deleting.set(id, deletion);
     await deletion.finally(() => {
       if (this.#deleting.get(id) === deletion) this.#deleting.delete(id);
     });
     return deleted;
+  }
+
+  /** Deletes a conversation that may be in memory. Nothing else may open or close it meanwhile (WORKERS-1). */
+  async #deleteWithWorker(id: string, asked: StreamPosition, keep?: KeepCheck): Promise<Deleted> {
+    const known = (await this.#open.opening(id)?.catch(() => null)) ?? null;
+    while (known?.settling) await known.settling;
+    if (isSpared(known, asked)) return nothingDeleted(asked);
+    let kept = keep?.(known?.state, asked) ?? null;
+    const worker = kept === null ? await this.#takeOut(id, known) : null;
+    if (worker !== known) kept ??= keep?.(worker?.state, asked) ?? null; // it was read again
+    if (kept !== null) {
+      if (worker !== known) await worker?.abandon();
+      return { ...nothingDeleted(asked), existed: true, kept };
+    }
+    const deleted = await deleteConversation(id, this.#runtime, asked, worker);
+    this.#marked.delete(id);
+    return deleted;
+  }
+
+  /**
+   * Removes the worker from memory. With shared logs, a log that other daemons may have appended to is read again: it may be
+   * a later one.
+   */
+  async #takeOut(id: string, known: ConversationWorker | null): Promise<ConversationWorker | null> {
+    this.#open.delete(id);
+    known?.retire();
+    if (this.#runtime.store.shared === null || known?.isOurs) return known;
+    await known?.abandon();
+    return ConversationWorker.open(id, this.#runtime, false).catch(() => null); // a damaged log can be deleted
   }
 
   /** DELETE-4 */
@@ -319,5 +346,58 @@ export class Workers {
     });
     this.#closing.set(id, running);
     return running;
+  }
+}
+
+/** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */
+async function listConversations(
+  runtime: Pick<Runtime, 'store' | 'remote' | 'retries'>,
+  open: OpenWorkers,
+  since: string | null = null,
+): Promise<ListedRow[]> {
+  const rows = new Map(
+    (await runtime.store.rows()).map((row) => [
+      row.id,
+      since === null ? atRest(row) : listedRow(row, [], since),
+    ]),
+  );
+  for (const worker of await open.all()) {
+    // The memory of a conversation that another daemon owns or deleted is stale.
+    if (worker.isOurs && worker.state.length > 0) {
+      const { id, state } = worker;
+      const entries = worker.entries();
+      const current = runningActivity(state, entries, runtime);
+      rows.set(id, listedRow(rowOf(id, state, entries), current, since));
+    }
+  }
+  return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Of a stored row that has not changed, the same object: readers see at once that it is the same. */
+const known = new WeakMap<ConversationRow, ListedRow>();
+
+function atRest(row: ConversationRow): ListedRow {
+  const before = known.get(row);
+  if (before) return before;
+  const listed = listedRow(row);
+  known.set(row, listed);
+  return listed;
+}
+
+/**
+ * Rebuilds missing rows, and rows of an older version, from the logs (L1). Logs in mode run are opened too: the
+ * configuration may lack what their run needs. `save` opens a conversation, saves its row and closes it.
+ */
+async function rebuildRows(
+  { store, shutdown, log }: Pick<Runtime, 'store' | 'shutdown' | 'log'>,
+  save: (id: string) => Promise<void>,
+): Promise<void> {
+  const rows = await store.rows();
+  const known = new Set(rows.filter((row) => isComplete(row) && row.mode !== 'run').map((row) => row.id));
+  for (const id of await store.conversations()) {
+    if (known.has(id) || shutdown.aborted) continue;
+    await save(id).catch((error: unknown) =>
+      log.error({ conversation: id, error: messageOf(error) }, 'a conversation cannot be listed'),
+    );
   }
 }

@@ -10,7 +10,7 @@ import {
   textsOf,
 } from '../../../src/agents/index.ts';
 import { Conversation, DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index.ts';
-import { explainRequest } from '../../../src/daemon/api/explain.ts';
+import { explainRequest } from '../../../src/daemon/api/api.ts';
 import { Definitions } from '../../../src/daemon/definitions.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
