@@ -1,6 +1,6 @@
+import { createParser } from 'eventsource-parser';
 import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
-import { createEventParser, type ServerEvent } from './event-stream.ts';
 
 /**
  * One event stream (`GET /api/events`) for several tabs: in a SharedWorker, or in the page where there is none.
@@ -302,4 +302,23 @@ async function refusedBy(response: Response): Promise<Connection> {
     code: said.code ?? `HTTP_${response.status}`,
     message: said.detail ?? response.statusText,
   };
+}
+
+/** Server-sent events, read from a stream of text that may be cut anywhere. */
+export interface ServerEvent {
+  readonly id: string | null;
+  readonly event: string;
+  readonly data: string;
+}
+
+interface EventParser {
+  /** Calls back for each event that is whole by now. */
+  push(text: string): void;
+}
+
+export function createEventParser(onEvent: (event: ServerEvent) => void): EventParser {
+  const parser = createParser({
+    onEvent: ({ id = null, event = 'message', data }) => onEvent({ id, event, data }),
+  });
+  return { push: (text) => parser.feed(text) };
 }

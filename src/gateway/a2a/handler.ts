@@ -14,10 +14,18 @@ import {
   type Task,
   type TaskPushNotificationConfig,
 } from '@a2a-js/sdk';
-import { PushNotificationNotSupportedError } from '@a2a-js/sdk/errors';
+import {
+  A2AError,
+  ContentTypeNotSupportedError,
+  PushNotificationNotSupportedError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { cut, ParleyError } from '../../kernel/index.ts';
-import { faultOf } from './faults.ts';
+import { publicErrorOf } from '../problem.ts';
 import type { Followed, Tasks } from './tasks.ts';
 
 /** The requests of the SDK's transports, answered from the log. */
@@ -185,4 +193,41 @@ function checkTenant(tenant: string): void {
 function checkHistoryLength(length: number | undefined): void {
   if (length === undefined || (Number.isInteger(length) && length >= 0)) return;
   throw new ParleyError('BAD_REQUEST', 'historyLength must be an integer that is not negative');
+}
+
+/** Maps refusals to the protocol's errors. The message keeps the documented code. */
+
+type ErrorClass = new (options: {
+  message: string;
+  cause: unknown;
+  metadata: Record<string, string>;
+}) => A2AError;
+
+const CLASSES: Readonly<Record<string, ErrorClass>> = {
+  TASK_NOT_FOUND: TaskNotFoundError,
+  TASK_NOT_CANCELABLE: TaskNotCancelableError,
+  TASK_TAKES_NO_INPUT: UnsupportedOperationError,
+  UNSUPPORTED_OPERATION: UnsupportedOperationError,
+  CONTENT_NOT_SUPPORTED: ContentTypeNotSupportedError,
+  PUSH_NOT_SUPPORTED: PushNotificationNotSupportedError,
+};
+
+/** Errors that another request cannot avoid. */
+const OURS = new Set([
+  'INTERNAL',
+  'NOT_READY',
+  'STOPPING',
+  'BUS_CLOSED',
+  'BROKER_UNAVAILABLE',
+  'POST_WAITS',
+  'TOO_SLOW',
+]);
+
+function faultOf(error: unknown, onFault: (error: unknown) => void): Error {
+  if (error instanceof A2AError) return error;
+  const shown = publicErrorOf(error, onFault);
+  const { code, hint } = shown;
+  const message = `${code}: ${shown.message}${hint ? ` (${hint})` : ''}`;
+  const Fault = CLASSES[code] ?? (OURS.has(code) ? A2AError : RequestMalformedError);
+  return new Fault({ message, cause: error, metadata: { code } });
 }

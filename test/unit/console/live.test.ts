@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createEventParser, type ServerEvent } from '../../../src/console/api/event-stream.ts';
+import { createEventParser, type ServerEvent } from '../../../src/console/api/hub.ts';
 import {
   type Chunk,
   interrupted,

@@ -12,8 +12,8 @@ import { Why } from './why.tsx';
 /**
  * The panel beside the thread about one entry.
  *
- * why.tsx          the request of an answer: request.tsx, changes.tsx (messages), definition.tsx (changed lines)
- * what-if.tsx      sends the request again with a change: what-if-form.tsx, what-if-result.tsx
+ * why.tsx          the request of an answer: request.tsx, changed messages, definition.tsx (changed lines)
+ * what-if.tsx      sends the request again with a change; what-if-result.tsx
  * fork.tsx         continues a copy of the conversation from the entry
  * entry-links.tsx  links to entries
  */

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import type { WhatIf } from '../../api/what-if.ts';
+import type { WhatIf, WhatIfStart } from '../../api/what-if.ts';
 import { when } from '../../model/format.ts';
-import { isOperator } from '../../state/session.ts';
-import { WhatIfForm } from './what-if-form.tsx';
+import { isOperator, models, sender } from '../../state/session.ts';
+import { PanelForm } from './panel-form.tsx';
 import { changeOf, WhatIfProgress } from './what-if-result.tsx';
 
 interface WhatIfsProps {
@@ -59,4 +59,105 @@ export function WhatIfs({ id, agent, index }: WhatIfsProps) {
       )}
     </div>
   );
+}
+
+interface FormProps {
+  readonly id: string;
+  readonly agent: string;
+  readonly index: number;
+  readonly onStart: (whatIf: string) => void;
+}
+
+const MOST_RUNS = 20;
+
+function WhatIfForm({ id, agent, index, onStart }: FormProps) {
+  const recorded = useRecorded({ id, agent, index });
+  const [model, setModel] = useState('');
+  const [persona, setPersona] = useState<string | null>(null);
+  const [runs, setRuns] = useState(1);
+  const [start, setStart] = useState<WhatIfStart['start']>('turn');
+  const isEdited = persona !== null && persona !== recorded.persona;
+  const submit = async () => {
+    const change = { ...(model !== '' && { model }), ...(isEdited && { persona }) };
+    onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
+  };
+  const isUnchanged = model === '' && !isEdited;
+  return (
+    <PanelForm class="panel-form" action="Start" isDisabled={isUnchanged} onSubmit={submit}>
+      <p>
+        What would another model or another persona have answered? The conversation does not change, and no
+        tool runs.
+      </p>
+      <label>
+        Model
+        <select value={model} onChange={(event) => setModel(event.currentTarget.value)}>
+          <option value="">unchanged{recorded.model && ` (${recorded.model})`}</option>
+          {models.value
+            .filter((name) => name !== recorded.model)
+            .map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+        </select>
+      </label>
+      <label>
+        Persona{isEdited && ' (edited)'}
+        <textarea
+          rows={8}
+          disabled={recorded.persona === null}
+          value={persona ?? recorded.persona ?? ''}
+          onInput={(event) => setPersona(event.currentTarget.value)}
+        />
+      </label>
+      <div class="pair">
+        <label>
+          Begin at
+          <select
+            value={start}
+            onChange={(event) => setStart(event.currentTarget.value as WhatIfStart['start'])}
+          >
+            <option value="turn">the first request of the turn</option>
+            <option value="answer">the request of this answer</option>
+          </select>
+        </label>
+        <label>
+          Runs of each side
+          <input
+            type="number"
+            min={1}
+            max={MOST_RUNS}
+            required
+            value={runs}
+            onInput={(event) => setRuns(event.currentTarget.valueAsNumber || 1)}
+          />
+        </label>
+      </div>
+      <p class="muted">
+        {runs === 1 ? '1 run' : `${runs} runs`} with the change and as many without it, for comparison. Each
+        model call is paid.
+      </p>
+    </PanelForm>
+  );
+}
+
+interface Recorded {
+  readonly model: string;
+  /** Null: not known yet. */
+  readonly persona: string | null;
+}
+
+/** The model and the persona of the turn. */
+function useRecorded({ id, agent, index }: Omit<FormProps, 'onStart'>): Recorded {
+  const [recorded, setRecorded] = useState<Recorded>({ model: '', persona: null });
+  useEffect(() => {
+    requests.view(id, agent, index, ['persona']).then(
+      ({ report }) => {
+        const text = report.definition.texts?.persona;
+        setRecorded({ model: report.model, persona: text === undefined ? '' : String(JSON.parse(text)) });
+      },
+      () => undefined, // starting shows why
+    );
+  }, [id, agent, index]);
+  return recorded;
 }

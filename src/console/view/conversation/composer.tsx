@@ -3,13 +3,13 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt } from '../../model/mention.ts';
+import { recipientsOf } from '../../model/recipients.ts';
 import type { Workflow } from '../../model/thread/runs.ts';
-import { ownMessages, useThread } from '../../state/conversation.ts';
+import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
-import { agents, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
+import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
 import { NameFault, NameField } from '../parts/name-field.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
-import { To, ToWorkflow } from './recipients.tsx';
 
 /** What happens to a message to an agent at work. */
 const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
@@ -276,5 +276,33 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
         </div>
       ))}
     </div>
+  );
+}
+
+/** Who gets the message. */
+function To({ content, place }: { readonly content: string; readonly place: string }) {
+  const thread = useThread()?.thread ?? null;
+  if (defaultAgent.value === null) return null;
+  const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
+  const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
+  return (
+    <p id="recipients" class="muted">
+      {to.isAnswer ? 'Answers the question of ' : 'To '}
+      <bdi class="names">{names(to.slugs)}</bdi>
+      {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
+      {to.unknown.length > 0 && (
+        <span class="unknown">There is no agent {to.unknown.map((word) => `@${word}`).join(', ')}.</span>
+      )}
+    </p>
+  );
+}
+
+/** Who gets the message that starts a workflow. */
+function ToWorkflow({ id, start, nodes }: Workflow) {
+  const agent = nodes.find(({ node }) => node === start)?.agent ?? '';
+  return (
+    <p id="recipients" class="muted">
+      Starts the workflow {id}: to <bdi class="names">{nameOf(agent)}</bdi> at {start}
+    </p>
   );
 }

@@ -1,16 +1,18 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { MessageEntry } from '../../../conversation/index.ts';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { count, duration } from '../../model/format.ts';
+import type { Activity } from '../../model/list/inbox.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
 import { type Unread, unreadBy } from '../../model/thread/unread.ts';
 import { nameOf, nameOfAuthor, useThread } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
+import { useConversation } from '../../state/kept.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { me, nameOfMe } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
@@ -18,7 +20,6 @@ import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { CallRow } from './call-row.tsx';
 import { EntryTime, MessageActions } from './entry-meta.tsx';
 import { FailureText } from './failure-view.tsx';
-import { Working } from './working.tsx';
 
 /**
  * A message while it is written, while it is sent, and in the log. All three have the same elements, so that a message keeps
@@ -216,4 +217,41 @@ function UnreadBy({ entry }: { readonly entry: MessageEntry }) {
       <bdi>{nameOf(agent)}</bdi> reads this {UNTIL[until]}.
     </p>
   ));
+}
+
+/** The words of an agent that works and shows no text yet: that it works, or why its model is called again. */
+function Working({ agent, since }: { readonly agent: string; readonly since: string }) {
+  const now = useSeconds();
+  const activity = activityOf(useConversation(), agent);
+  if (activity?.for === 'program') return <span class="muted">waits: its program is not connected</span>;
+  return (
+    <>
+      <span class="pulse" aria-hidden="true" />
+      <span class="muted">{wordsOf(activity, since, now)}</span>
+    </>
+  );
+}
+
+function wordsOf(activity: Activity | undefined, since: string, now: number): string {
+  const { retry } = activity ?? {};
+  if (!retry) {
+    const worked = now - Date.parse(since);
+    return worked < LONG_MS ? 'is working' : `is working, ${duration(worked)}`;
+  }
+  const wait = Math.ceil((Date.parse(retry.at) - now) / 1_000);
+  const when = wait > 0 ? `in ${wait} s` : 'runs';
+  const reason = escapeHidden(`${retry.message} (${retry.code})`);
+  return `calls its model again: attempt ${retry.attempt} of ${retry.attempts} ${when}. ${reason}`;
+}
+
+/** A turn that takes longer shows for how long. */
+const LONG_MS = 5_000;
+
+function useSeconds(): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
 }

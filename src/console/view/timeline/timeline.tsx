@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { count, duration, money } from '../../model/format.ts';
 import type { Thread } from '../../model/thread/thread.ts';
-import { GrowingLanes, type Lanes, PEOPLE, type Span } from '../../model/timeline/lanes.ts';
+import { GrowingLanes, type Lanes, PEOPLE, type Span, type Spending } from '../../model/timeline/lanes.ts';
 import { LANE, TOP } from '../../model/timeline/shapes.ts';
 import { timeScale } from '../../model/timeline/time-scale.ts';
 import { connection, useThread } from '../../state/conversation.ts';
 import { Avatar, Name } from '../parts/parts.tsx';
 import { describe, LanePicture } from './scroller.tsx';
-import { SpendingTable } from './spending.tsx';
 
 const GROWS_EVERY_MS = 250;
 
@@ -122,5 +122,52 @@ function Legend() {
         </li>
       ))}
     </ul>
+  );
+}
+
+function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
+  const rows = [...lanes.spending];
+  const sum = (key: keyof Spending) => rows.reduce((total, [, spent]) => total + spent[key], 0);
+  return (
+    <table class="spending">
+      <caption>Usage by agent</caption>
+      <thead>
+        <tr>
+          <th scope="col">Agent</th>
+          <th scope="col">Calls</th>
+          <th scope="col">Tokens in</th>
+          <th scope="col">out</th>
+          <th scope="col">Cost</th>
+          <th scope="col">Model</th>
+          <th scope="col">Tools</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([slug, spent]) => (
+          <tr key={slug}>
+            <th scope="row">
+              <Name id={slug} />
+            </th>
+            <td>{count(spent.calls)}</td>
+            <td>{count(spent.inputTokens)}</td>
+            <td>{count(spent.outputTokens)}</td>
+            <td>{money(spent.usd, spent.unpricedCalls)}</td>
+            <td>{duration(spent.modelMs)}</td>
+            <td>{duration(spent.toolMs)}</td>
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">All</th>
+          <td>{count(sum('calls'))}</td>
+          <td>{count(sum('inputTokens'))}</td>
+          <td>{count(sum('outputTokens'))}</td>
+          <td>{money(sum('usd'), sum('unpricedCalls'))}</td>
+          <td>{duration(sum('modelMs'))}</td>
+          <td>{duration(sum('toolMs'))}</td>
+        </tr>
+      </tfoot>
+    </table>
   );
 }
