@@ -20,12 +20,7 @@ const FROM_DISK = /^(?:esbuild|fs-native-extensions|node-sqlite3-wasm)(?:\/|$)/;
  * Modules below `src` that do more than define their exports when they are loaded. Others are left out where nothing of them
  * is used, even if an `index.ts` exports them: so a command loads what it needs.
  */
-export const HAVE_EFFECTS = [
-  'cli/main.ts',
-  'search/thread.ts',
-  'bus/nats/connection/native-signatures.ts',
-  'bus/nats/connection/received-headers.ts',
-];
+export const HAVE_EFFECTS = ['cli/main.ts', 'search/thread.ts', 'bus/nats/connection/client-patches.ts'];
 
 export function bundleProgram(options) {
   return bundle({ ...options, entries: PROGRAM, extension: 'cjs' });

@@ -16,8 +16,8 @@ import {
 } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import type { AgentHandler, RunningAgent } from './agent.ts';
 import { runAgent } from './agent.ts';
-import type { AgentHandler, RunningAgent } from './agent-turn.ts';
 import {
   type Arrival,
   type FollowEvent,

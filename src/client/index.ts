@@ -5,7 +5,7 @@
  * verbs.ts            names for the requests and answers of `src/bus/contract.ts`
  * requests.ts         one request with its retries
  * follow.ts           each entry of a conversation once, in order, and the live text; unreachable.ts: which errors it waits out
- * agent.ts            a program as an agent; agent-turn.ts: its types; offered-turn.ts: one turn
+ * agent.ts            a program as an agent: its types, its turns
  * connection-file.ts  the address that a daemon leaves in its data directory
  *
  * Everything exported here is public. Every failure is a `ParleyError`.
@@ -52,7 +52,7 @@ export type {
   AgentToolCall,
   AgentTurn,
   RunningAgent,
-} from './agent-turn.ts';
+} from './agent.ts';
 export type { ClientOptions, ParleyClient, PostOptions } from './client.ts';
 export { connect } from './connect.ts';
 export {

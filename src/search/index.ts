@@ -2,7 +2,6 @@
  * The search index: a projection of the messages of all logs, which can be deleted at any time.
  *
  *   documents.ts     which entries are searched, and by which fields; pure
- *   query.ts         the words of a person as an expression of FTS5; pure
  *   sqlite-index.ts  the index as an SQLite database; the only file that imports SQLite
  *   thread.ts        runs the index in a worker thread
  *   thread-index.ts  its port for the daemon: one message for each call

@@ -1,8 +1,8 @@
 /**
  * `parleyd/testing`: a team of agents in memory, for the tests of its authors. Works in every test runner.
  *
- *   test-team        `testTeam`: starts the daemon on the store and the bus in memory; posts, approves, moves the clock
- *   configuration    the configuration of the team, without its keys, servers and MCP servers
+ *   test-team        `testTeam`: starts the daemon on the store and the bus in memory; posts, approves, moves the
+ *                    clock; its configuration is without keys, servers and MCP servers
  *   stand-ins        models and tools that are functions of a test, with the requests that they got
  *   simulated-time   the clock of the team
  *   expectations     assertions that throw `AssertionError`

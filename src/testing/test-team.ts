@@ -1,16 +1,18 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import type { ModelRequest } from '../agents/index.ts';
+import type { ModelRequest, WireMessage } from '../agents/index.ts';
 import type { AnswerOf, RequestOf, Verb } from '../bus/index.ts';
 import { createMemoryBus, type MemoryBus } from '../bus/memory/index.ts';
+import { type Config, loadConfig } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { type Activity, createDaemon, type Daemon, type Log } from '../daemon/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
 import type { InProcessTool } from '../tools/index.ts';
-import { type ConfigurationOptions, testConfiguration } from './configuration.ts';
 import { listedCalls } from './expectations.ts';
-import { requestText } from './request-text.ts';
 import { SimulatedTime } from './simulated-time.ts';
 import { type FakeTool, type ModelSource, StandIns } from './stand-ins.ts';
 import { askingIn, isAnswer } from './turns.ts';
@@ -249,4 +251,80 @@ function nothingAsked(what: string, conversation: string = CONVERSATION, instead
   return new ParleyError('NOT_FOUND', `${what} in the conversation ${conversation}${instead}`, {
     hint: `team.entries('${conversation}') has what happened`,
   });
+}
+
+/** A request as text: each message unchanged under its role, then the names of the tools. */
+function requestText({ messages, tools }: ModelRequest): string {
+  const names = tools.map((tool) => tool.function.name).join(', ');
+  return [...messages.map(messageText), `── tools ──\n${names}`].join('\n\n');
+}
+
+function messageText({ role, content, tool_calls = [], tool_call_id }: WireMessage): string {
+  const heading = `── ${[role, tool_call_id].filter(Boolean).join(' ')} ──`;
+  const calls = tool_calls.map(({ id, function: called }) => `⚙ ${id} ${called.name} ${called.arguments}`);
+  return [heading, ...(content ? [content] : []), ...calls].join('\n');
+}
+
+/** The configuration of a team under test. */
+
+interface ConfigurationOptions {
+  /** The folder of the configuration, or a loaded one; default: `config`, else the shipped team. */
+  readonly config?: string | Config | undefined;
+  /** The base of relative paths; default: the working directory of the process. */
+  readonly workingDirectory?: string | undefined;
+  /** The folder of the file tools; default: `tools.project`. */
+  readonly project?: string | undefined;
+  /**
+   * Variables of `${NAME}`; one that is missing gets a placeholder. The environment of the process is not read: an MCP server
+   * that is started by name needs `PATH`.
+   */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Starts the configured MCP servers, all or these; default: none. */
+  readonly mcp?: boolean | readonly string[] | undefined;
+}
+
+/** With what no test needs replaced: HTTP, traces, retention, MCP servers, the data directory. */
+async function testConfiguration(options: ConfigurationOptions): Promise<Config> {
+  const config = typeof options.config === 'object' ? options.config : await load(options);
+  const { mcp = false, project = config.tools.project } = options;
+  const isStarted = (name: string) => (typeof mcp === 'boolean' ? mcp : mcp.includes(name));
+  const servers = Object.entries(config.tools.mcpServers).filter(([name]) => isStarted(name));
+  return {
+    ...config,
+    tools: { ...config.tools, project: resolve(project), mcpServers: Object.fromEntries(servers) },
+    shutdown: { graceMs: 0 },
+    traces: null,
+    retention: { conversations: null, deadLetters: null },
+    daemon: {
+      ...config.daemon,
+      http: null,
+      data: join(tmpdir(), `parley-test-${process.pid}`), // only named: nothing creates it
+    },
+  };
+}
+
+async function load({ config, workingDirectory, env }: ConfigurationOptions): Promise<Config> {
+  const base = workingDirectory ?? process.cwd();
+  const directory = typeof config === 'string' ? resolve(base, config) : undefined;
+  return loadConfig({
+    configDirectory: directory,
+    workingDirectory: base,
+    env: { ...(await placeholders(directory ?? join(base, 'config'))), ...env },
+  });
+}
+
+/** Long enough for a token. Not a secret: no provider and no server is called. */
+const PLACEHOLDER = 'placeholder-of-parleyd-testing-for-';
+
+/** A value for each variable that the files name, and for the key of the default model. */
+async function placeholders(directory: string): Promise<Record<string, string>> {
+  const names = new Set(['OPENAI_API_KEY']);
+  for (const folder of [directory, join(directory, 'agents')]) {
+    for (const file of await readdir(folder).catch(() => [])) {
+      if (!/\.(ya?ml|md)$/.test(file)) continue;
+      const text = await readFile(join(folder, file), 'utf8').catch(() => '');
+      for (const [, name] of text.matchAll(/\$\{([A-Za-z_]\w*)\}/g)) if (name) names.add(name);
+    }
+  }
+  return Object.fromEntries([...names].map((name) => [name, `${PLACEHOLDER}${name}`]));
 }

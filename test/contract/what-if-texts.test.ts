@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WhatIfTexts } from '../../src/persistence/index.ts';
 import { openWhatIfFiles } from '../../src/persistence/jsonl/index.ts';
-import { createWhatIfTexts } from '../../src/persistence/memory/what-if-texts.ts';
+import { createWhatIfTexts } from '../../src/persistence/memory/memory-store.ts';
 
 let root: string;
 beforeEach(async () => {

@@ -6,7 +6,7 @@ import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { HttpTransport } from '../../src/tools/mcp/transport/http-transport.ts';
-import { MessageTooLarge } from '../../src/tools/mcp/transport/too-large.ts';
+import { MessageTooLarge } from '../../src/tools/mcp/transport/messages.ts';
 import { followUntil, openSite, providerSettings, type Site } from '../support/daemon.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { finished, ofType } from '../support/team.ts';

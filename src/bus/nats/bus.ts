@@ -21,8 +21,12 @@ import { NatsSharing, originHeaders } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
 import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
 import { CapacityGuard, capacityIn } from './ingress/capacity-guard.ts';
-import { createDeadLetters } from './ingress/dead-letter-box.ts';
-import { type DeadLetterOptions, publishDead, publishRefusedRuns } from './ingress/dead-letters.ts';
+import {
+  createDeadLetters,
+  type DeadLetterOptions,
+  publishDead,
+  publishRefusedRuns,
+} from './ingress/dead-letters.ts';
 import { DeadShare } from './ingress/dead-share.ts';
 import { Ingress } from './ingress/ingress.ts';
 import type { IngressSources } from './ingress/ingress-sources.ts';

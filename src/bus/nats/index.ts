@@ -16,7 +16,7 @@ export { createNatsBus, type NatsBusOptions } from './bus.ts';
 export { type NatsOptions, openNats } from './connection/connection.ts';
 export { closeConnection, watchConnection } from './connection/connection-life.ts';
 export { CredentialMonitor, refusedCredentials } from './connection/credential-monitor.ts';
-export { transferSettledRecord } from './ingress/settled-owner.ts';
+export { transferSettledRecord } from './ingress/settled-keeper.ts';
 export { newInbox } from './ingress/stream-consumer.ts';
 export { reserveSubjects } from './serving/service.ts';
 export { checkJetStream } from './streams/jetstream-state.ts';

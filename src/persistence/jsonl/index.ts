@@ -2,8 +2,8 @@
  * The store in a directory of one machine: `--store file`.
  *
  *   file-store        the store; opens and deletes conversations
- *   log/              one log file: line (format), scan and recovery (reading), log-writer (group commit), file-log (one
- *                     open log), log-file (file operations), durable (syncs)
+ *   log/              one log file: line (format), recovery (reading), file-log (one open log and its group
+ *                     commit), log-file (file operations), durable (syncs)
  *   directory/        the data directory: lock and take-directory (ownership), paths (names), format and
  *                     identity (versions), marks (conversations to read at start), inspect (reading without the lock),
  *                     migration, migration-mark and backup-mark

@@ -1,12 +1,17 @@
 /**
  * Tools that are functions in the process of the daemon: of the program which contains it, or of files of the configuration.
  *
- *   tool      `tool({ name, input, run })`: one tool, its schema and its results
+ *   tool      `tool({ name, input, run })`: one tool, its schema and its results; the tools of one daemon
  *   files     loads tools from the files `config/tools/*.ts`
- *   toolbox   the tools of one daemon
  *
  * Policy, approvals, audit and crash rules are those of every other tool: nothing here decides whether a call runs.
  */
 export { loadToolFiles } from './files.ts';
-export { type InProcessTool, type ToolCall, type ToolSpec, textOf, tool } from './tool.ts';
-export { createInProcessTools } from './toolbox.ts';
+export {
+  createInProcessTools,
+  type InProcessTool,
+  type ToolCall,
+  type ToolSpec,
+  textOf,
+  tool,
+} from './tool.ts';

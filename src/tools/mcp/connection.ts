@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { cut, type HideValues, hideInside, inOneLine, linkedAbort, VERSION } from '../../kernel/index.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
 import type { McpTimes } from './settings.ts';
-import { LONGEST_MESSAGE, MessageTooLarge } from './transport/too-large.ts';
+import { LONGEST_MESSAGE, MessageTooLarge } from './transport/messages.ts';
 
 /**
  * One connection to a server, from its start to its end.

@@ -2,7 +2,7 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
-import { MessageTooLarge } from './transport/too-large.ts';
+import { MessageTooLarge } from './transport/messages.ts';
 
 type Failed = Extract<ToolOutcome, { kind: 'failed' }>;
 

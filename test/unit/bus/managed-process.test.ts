@@ -11,9 +11,8 @@ import {
   type ServerFiles,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
-import { endServer } from '../../../src/bus/nats/managed/end.ts';
 import { type Host, systemHost } from '../../../src/bus/nats/managed/host.ts';
-import { restartPause } from '../../../src/bus/nats/managed/launch/supervisor.ts';
+import { endServer, restartPause } from '../../../src/bus/nats/managed/launch/supervisor.ts';
 import { startSyncLoop } from '../../../src/bus/nats/managed/launch/sync-loop.ts';
 import { isLockFree, takeLock } from '../../../src/bus/nats/managed/lock.ts';
 import { choosePort, isPortFree } from '../../../src/bus/nats/managed/port.ts';

@@ -1,7 +1,7 @@
 import { nkeys } from 'nats';
 import { getEd25519Helper } from 'nkeys.js/lib/helper.js';
 import { describe, expect, it } from 'vitest';
-import '../../../src/bus/nats/connection/native-signatures.ts';
+import '../../../src/bus/nats/connection/client-patches.ts';
 
 const { fromSeed, sign } = getEd25519Helper();
 const bytes = (hex: string) => new Uint8Array(Buffer.from(hex, 'hex'));

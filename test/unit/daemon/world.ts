@@ -42,7 +42,7 @@ import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import type { AuditRecord, ConversationStore, IngressAttempts } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { createWhatIfTexts } from '../../../src/persistence/memory/what-if-texts.ts';
+import { createWhatIfTexts } from '../../../src/persistence/memory/memory-store.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
 import { type Fault, faultyStore } from './faulty-store.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { scanLog } from '../../../src/persistence/jsonl/log/scan.ts';
+import { scanLog } from '../../../src/persistence/jsonl/log/recovery.ts';
 import { runs } from '../../support/runs.ts';
 import { batch, entry, logBytes } from './support.ts';
 

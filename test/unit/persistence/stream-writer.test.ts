@@ -2,7 +2,7 @@ import { NatsError } from 'nats';
 import { describe, expect, it } from 'vitest';
 import type { Broker } from '../../../src/persistence/jetstream/broker.ts';
 import { Placement } from '../../../src/persistence/jetstream/log-reader.ts';
-import { StreamLogWriter } from '../../../src/persistence/jetstream/log-writer.ts';
+import { StreamLogWriter } from '../../../src/persistence/jetstream/stream-log.ts';
 
 function apiError(code: number): NatsError {
   const error = new NatsError('refused', '400');

@@ -6,8 +6,7 @@ import { ANY } from '../../subjects.ts';
 import type { IngressSources } from '../ingress/ingress-sources.ts';
 import { ORIGIN_HEADER } from '../ingress/stream-message.ts';
 import { NatsPeers } from './peers.ts';
-import { sharedLag } from './shared-consumer.ts';
-import { NatsSharedIngress } from './shared-ingress.ts';
+import { NatsSharedIngress, sharedLag } from './shared-ingress.ts';
 
 /** Daemons set it on appends; messages without it are not from a daemon. */
 const APPEND_HEADER = 'Parley-Append';

@@ -10,7 +10,7 @@ import { EXPIRES_MS } from './token-pulls.ts';
  *    one to that pull, loses it until `ack_wait`, and delivers its newest message again.
  */
 
-/** Tokens that wait. Three daemons reach the limit of the consumer (`shared-consumer.ts`). */
+/** Tokens that wait. Three daemons reach the limit of the consumer (`MOST_PENDING` in `shared-ingress.ts`). */
 const MOST_WAITING = 16_000;
 /** Of `maxInFlight`. */
 const SHARE_OF_PUBLISHER = 0.75;

@@ -4,8 +4,7 @@ import { messageOf, ParleyError, sleep, UNRESOLVED } from '../../../kernel/index
 import { CredentialMonitor, monitorCredentials, refusedCredentials } from './credential-monitor.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { type NamedServer, namedServers, ServerPool } from './servers.ts';
-import './native-signatures.ts';
-import './received-headers.ts';
+import './client-patches.ts';
 
 /**
  * Connects to a server, or to one of several, for the daemon, its commands and the client library.

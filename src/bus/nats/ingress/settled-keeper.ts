@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { StreamInfo } from 'nats';
+import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import {
   isAhead,
@@ -9,15 +9,17 @@ import {
   type Settled,
   type SettledRecord,
 } from '../../settled.ts';
+import type { Subjects } from '../../subjects.ts';
 import {
   apiErrorCode,
   brokerError,
+  CONSUMER_NOT_FOUND,
   isForbidden,
   MESSAGE_NOT_FOUND,
   STREAM_NOT_FOUND,
   WRONG_LAST_SEQUENCE,
 } from '../streams/broker-error.ts';
-import type { IngressSources } from './ingress-sources.ts';
+import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
 import { timeOf } from './stored-posts.ts';
 
 /**
@@ -225,4 +227,62 @@ async function isIntact(
   if (Math.max(settled.upTo, last?.sequence ?? 0) > state.last_seq) return false;
   const time = last && (await timeOf(manager, subjects.ingressStream, last.sequence));
   return last === null || time === null || `${time}` === last.time; // null: purged
+}
+
+const MOST_TRANSFER_TRIES = 5;
+
+/**
+ * Transfers the record of settled posts (`../settled.ts`) from `from` to `to` after a migration of the logs, by
+ * compare-and-set. Without it the posts of these logs would count as settled elsewhere.
+ */
+export async function transferSettledRecord(
+  connection: NatsConnection,
+  subjects: Subjects,
+  from: string,
+  to: Owner,
+): Promise<void> {
+  try {
+    const manager = await connection.jetstreamManager({ checkAPI: false });
+    await renameConsumer(manager, subjects, from, to.id);
+    for (let tries = 1; ; tries++) {
+      const found = await newest(manager, subjects);
+      const record = found && parseSettledRecord(Buffer.from(found.data).toString());
+      if (record?.by.id !== from) return;
+      const expect = { lastSubjectSequence: found?.seq ?? 0 };
+      try {
+        const next = JSON.stringify({ ...record, by: to });
+        await connection.jetstream().publish(subjects.settled, next, { expect });
+        return;
+      } catch (error) {
+        if (!WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0) || tries === MOST_TRANSFER_TRIES) throw error;
+      }
+    }
+  } catch (error) {
+    throw brokerError(error, `write to stream ${subjects.settledStream}`);
+  }
+}
+
+/** KEEPER-3: the description of the consumer is the id of the logs that it reads for. */
+async function renameConsumer(
+  manager: JetStreamManager,
+  { ingressStream }: Subjects,
+  from: string,
+  to: string,
+): Promise<void> {
+  try {
+    const { config } = await manager.consumers.info(ingressStream, SHARED_CONSUMER);
+    if (config.description === from)
+      await manager.consumers.update(ingressStream, SHARED_CONSUMER, { description: to });
+  } catch (error) {
+    if (![CONSUMER_NOT_FOUND, STREAM_NOT_FOUND].includes(apiErrorCode(error) ?? 0)) throw error;
+  }
+}
+
+async function newest(manager: JetStreamManager, { settled, settledStream }: Subjects) {
+  try {
+    return await manager.streams.getMessage(settledStream, { last_by_subj: settled });
+  } catch (error) {
+    if ([MESSAGE_NOT_FOUND, STREAM_NOT_FOUND].includes(apiErrorCode(error) ?? 0)) return null;
+    throw error;
+  }
 }

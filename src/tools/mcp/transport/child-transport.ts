@@ -5,8 +5,7 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { sleep } from '../../../kernel/index.ts';
 import { asIs, type Enclose } from '../../hide-folder.ts';
 import { OrphanWatch } from '../../orphan-watch.ts';
-import { readMessage } from './messages.ts';
-import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
+import { LONGEST_MESSAGE, MessageTooLarge, readMessage } from './messages.ts';
 
 /**
  * A server that runs as a child process, over its standard streams.

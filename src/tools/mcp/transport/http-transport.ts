@@ -9,8 +9,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { monotonicClock, sleep } from '../../../kernel/index.ts';
 import { STREAM_ENDED } from '../failure.ts';
-import { withReadableAnswers } from './messages.ts';
-import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
+import { EventSize, LONGEST_MESSAGE, MessageTooLarge, withReadableAnswers } from './messages.ts';
 
 /**
  * Streamable HTTP: the SDK's transport, with the guarantees that it lacks.

@@ -1,11 +1,16 @@
+import { rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FULL_DISK_BYTES, messageOf } from '../../../../kernel/index.ts';
+import { FULL_DISK_BYTES, messageOf, ParleyError } from '../../../../kernel/index.ts';
 import type { RunningServer, ServerContext } from '../context.ts';
-import { endServer } from '../end.ts';
-import { knowsSyncAlways } from '../install/version.ts';
-import { isLockFree } from '../lock.ts';
-import { seemsToRun } from '../process.ts';
+import { prepareDirectory } from '../directory.ts';
+import { type Host, type ManagedLog, systemHost } from '../host.ts';
+import { knowsSyncAlways, type LocatedServer } from '../install/version.ts';
+import { isLockFree, takeLock } from '../lock.ts';
+import { findServerProcess, isServerProcess, seemsToRun, signalProcess } from '../process.ts';
 import { bringUp } from './bring-up.ts';
+import { DEFAULT_MAX_PAYLOAD } from './configuration.ts';
+import { locateNatsServer } from './locate.ts';
 import { urlOf } from './probe.ts';
 import { pruneRotatedLogs } from './server-log.ts';
 import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
@@ -68,7 +73,7 @@ export function restartPause(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 20), LONGEST_PAUSE_MS);
 }
 
-export class SupervisedServer implements ManagedServer {
+class SupervisedServer implements ManagedServer {
   readonly #context: ServerContext;
   /** The controller of the context's signal. */
   readonly #stopping: AbortController;
@@ -208,6 +213,127 @@ export class SupervisedServer implements ManagedServer {
   }
 }
 
-export function durabilityOf(server: Pick<RunningServer, 'version'>): Durability {
+function durabilityOf(server: Pick<RunningServer, 'version'>): Durability {
   return knowsSyncAlways(server.version) ? 'always' : 'periodic';
+}
+
+const PAUSE_MS = 25;
+
+interface EndPatience {
+  /** From SIGTERM to SIGKILL. */
+  readonly gracefulMs: number;
+  /** From SIGKILL to giving up. */
+  readonly forcedMs: number;
+}
+const END_PATIENCE: EndPatience = { gracefulMs: 5_000, forcedMs: 5_000 };
+
+/**
+ * Ends the server of the directory, first gracefully, then by SIGKILL; resolves when its lock is free. Only a process that was
+ * just verified to be this server gets a signal. A server that another daemon starts meanwhile is left running.
+ * Throws `NATS_SERVER_STUCK`.
+ */
+export async function endServer(context: ServerContext, patience: EndPatience = END_PATIENCE): Promise<void> {
+  const { files, host, log } = context;
+  const started = performance.now();
+  let target: number | null = null;
+  let forced = false;
+  for (;;) {
+    const lock = await takeLock(files.lock);
+    if (lock) {
+      await rm(files.record, { force: true });
+      await rm(files.pidFile, { force: true });
+      return lock.release();
+    }
+    const elapsed = performance.now() - started;
+    if (target === null) {
+      target = await findServerProcess(files, host, log);
+      if (target !== null) signalProcess(target, 'SIGTERM');
+    } else if (!(await isServerProcess(target, files.configuration, host))) {
+      // It has ended. If the lock is still held, another daemon has started a server.
+      const other = await findServerProcess(files, host, log);
+      if (other !== null && other !== target) return;
+    } else if (!forced && elapsed > patience.gracefulMs) {
+      forced = true;
+      log('warn', `the nats-server (process ${target}) did not stop in time; killing it`, { pid: target });
+      signalProcess(target, 'SIGKILL');
+    }
+    if (elapsed > patience.gracefulMs + patience.forcedMs) throw stuck(context, target);
+    await sleep(PAUSE_MS);
+  }
+}
+
+function stuck(context: ServerContext, pid: number | null): ParleyError {
+  const { directory, lock } = context.files;
+  const who = pid === null ? 'its process is not known' : `process ${pid}`;
+  return new ParleyError(
+    'NATS_SERVER_STUCK',
+    `the nats-server of ${directory} does not stop (${who}); its directory stays locked`,
+    { hint: `find the process that holds ${lock} (lsof ${lock}) and end it` },
+  );
+}
+
+export interface ManagedServerOptions {
+  /** The server's own directory; created if it is missing. */
+  readonly directory: string;
+  readonly log: ManagedLog;
+  /** Path of the nats-server. */
+  readonly binary?: string;
+  /** What `locateNatsServer` found; default, without `binary`: what it finds in the usual places. */
+  readonly located?: LocatedServer;
+  /** Bytes; default 1 MiB. */
+  readonly maxPayload?: number;
+  /** Limit for an empty server to answer; default 15 s. */
+  readonly startTimeoutMs?: number;
+  readonly host?: Host;
+}
+
+const START_TIMEOUT_MS = 15_000;
+
+/**
+ * Adopts the server that runs on this directory, or starts a new one.
+ * Throws `ParleyError`: `NATS_DIRECTORY_UNWRITABLE`, `NATS_DIRECTORY_IN_USE`, `NATS_PORT_IN_USE`,
+ * `NATS_SERVER_MISSING`, `NATS_SERVER_UNUSABLE`, `NATS_SERVER_FAILED`, `NATS_SERVER_NOT_READY`, `NATS_NO_FREE_PORT`.
+ */
+export async function startManagedServer(options: ManagedServerOptions): Promise<ManagedServer> {
+  const { log } = options;
+  const host = options.host ?? systemHost();
+  const files = await prepareDirectory(options.directory);
+  const stopping = new AbortController();
+  const located = options.binary
+    ? { path: resolve(options.binary) }
+    : (options.located ?? (await locateNatsServer({ env: {}, log, host })));
+  const context: ServerContext = {
+    files,
+    host,
+    log,
+    binary: located.path,
+    maxPayload: options.maxPayload ?? DEFAULT_MAX_PAYLOAD,
+    startTimeoutMs: options.startTimeoutMs ?? START_TIMEOUT_MS,
+    signal: stopping.signal,
+  };
+  const version = 'version' in located ? located.version : undefined;
+  const server = await bringUp({ ...context, version });
+  logServer(log, server);
+  return new SupervisedServer(context, server, stopping);
+}
+
+function logServer(log: ManagedLog, server: RunningServer): void {
+  const durability = durabilityOf(server);
+  const verb = server.adopted ? 'adopted the running' : 'started a';
+  log('info', `${verb} nats-server ${server.version} at ${urlOf(server.endpoint)} (process ${server.pid})`, {
+    pid: server.pid,
+    version: server.version,
+    adopted: server.adopted,
+    durability,
+  });
+  if (durability === 'always') {
+    log('info', 'every acknowledged message is on disk (sync_interval: always)');
+    return;
+  }
+  log(
+    'warn',
+    `nats-server ${server.version} cannot sync each message: its files are synced about once a second while this ` +
+      'daemon runs. A killed process loses nothing; a power loss can lose the last two seconds of acknowledged messages, ' +
+      'or the last two minutes if no daemon was running. Use nats-server 2.10 or newer to avoid this.',
+  );
 }
