@@ -6,9 +6,9 @@ import { createSubjects } from '../../../src/bus/subjects.ts';
 import { storeError } from '../../../src/persistence/jetstream/broker.ts';
 import * as store from '../../../src/persistence/jetstream/streams.ts';
 
-function apiFailure(errorCode: number): NatsError {
+function apiFailure(errorCode: number, description = 'refused'): NatsError {
   const error = new NatsError('refused', '400');
-  error.api_error = { code: 400, err_code: errorCode, description: 'refused' };
+  error.api_error = { code: 400, err_code: errorCode, description };
   return error;
 }
 
@@ -94,7 +94,9 @@ describe('creating a stream that another daemon creates at the same time', () =>
 
 describe('refusals of the NATS server', () => {
   it.each([
-    [10077, 'INGRESS_FULL'],
+    [10077, 'INGRESS_FULL', 'maximum messages exceeded'],
+    [10077, 'INGRESS_FULL', 'maximum bytes exceeded'],
+    [10077, 'BROKER_OUT_OF_SPACE', 'write /js/streams/A/msgs/1.blk: no space left on device'],
     [10023, 'BROKER_OUT_OF_SPACE'],
     [10047, 'BROKER_OUT_OF_SPACE'],
     [10039, 'JETSTREAM_UNAVAILABLE'],
@@ -103,8 +105,8 @@ describe('refusals of the NATS server', () => {
     [10054, 'INGRESS_FULL'],
     [10001, 'BROKER_UNAVAILABLE'],
     [10008, 'BROKER_UNAVAILABLE'],
-  ])('the server error %i is reported as %s, with cause and remedy', (number, code) => {
-    const cause = apiFailure(number);
+  ])('the server error %i is reported as %s, with cause and remedy', (number, code, description?: string) => {
+    const cause = apiFailure(number, description);
     expect(brokerError(cause, 'post')).toMatchObject({
       code,
       cause,

@@ -8,8 +8,12 @@ export const CONSUMER_NOT_FOUND = 10014;
 /** Compare-and-set failed. 10164 since 2.11 on streams with replicas. */
 export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 const SUBJECTS_OVERLAP = 10065;
-/** `maximum bytes exceeded`, `maximum messages exceeded` and the like: a stream with discard `new` is full. */
+/**
+ * A stream could not store a message: with discard `new` it is full (`maximum messages exceeded`, `maximum bytes exceeded`), or
+ * its disk is (`write …: no space left on device`; 2.10 and later). Only the description tells them apart.
+ */
 const STREAM_STORE_FAILED = 10077;
+const STREAM_IS_FULL = /^maximum /;
 /** The answer of a stream that is closed because it is full (CAPACITY-GUARD-2). */
 const MESSAGE_TOO_LARGE = 10054;
 /** The account or the server has no storage left. */
@@ -28,7 +32,14 @@ const UNANSWERED_HINT =
   'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then try again';
 
 export function isOutOfSpace(error: unknown): boolean {
-  return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
+  const number = apiErrorCode(error) ?? 0;
+  return (
+    OUT_OF_SPACE.has(number) || (number === STREAM_STORE_FAILED && !STREAM_IS_FULL.test(descriptionOf(error)))
+  );
+}
+
+function descriptionOf(error: unknown): string {
+  return (error instanceof NatsError && error.api_error?.description) || messageOf(error);
 }
 
 export function apiErrorCode(error: unknown): number | null {
@@ -50,18 +61,22 @@ export function isForbidden(error: unknown): boolean {
 export function brokerError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const number = apiErrorCode(error);
-  const message = `could not ${doing}: ${messageOf(error)}`;
-  if (number === STREAM_STORE_FAILED || number === MESSAGE_TOO_LARGE) {
-    return new ParleyError('INGRESS_FULL', `could not ${doing}: the stream is full (${messageOf(error)})`, {
-      hint: 'check that a daemon is running and processing posts; if it is, raise ingress.maxBytes in parley.yaml or the max_msgs of the stream; then post again',
-      cause: error,
-    });
-  }
-  if (number !== null && OUT_OF_SPACE.has(number)) {
+  const message = `could not ${doing}: ${descriptionOf(error)}`;
+  if (isOutOfSpace(error)) {
     return new ParleyError('BROKER_OUT_OF_SPACE', message, {
       hint: 'free disk space on the server, raise its JetStream limits, or configure smaller streams',
       cause: error,
     });
+  }
+  if (number === STREAM_STORE_FAILED || number === MESSAGE_TOO_LARGE) {
+    return new ParleyError(
+      'INGRESS_FULL',
+      `could not ${doing}: the stream is full (${descriptionOf(error)})`,
+      {
+        hint: 'check that a daemon is running and processing posts; if it is, raise ingress.maxBytes in parley.yaml or the max_msgs of the stream; then post again',
+        cause: error,
+      },
+    );
   }
   if (number !== null && NO_JETSTREAM.has(number)) {
     return new ParleyError('JETSTREAM_UNAVAILABLE', message, {
