@@ -25,11 +25,13 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await write(page, 'hello there');
     await expect.poll(() => page.url()).toMatch(/#\/c\//);
     await message(page, 'hello there').first().waitFor();
+    const focused = () => page.evaluate('document.activeElement.id');
+    await expect.poll(focused).toBe('composer');
     await typeOn(page, 'and also');
     expect(await draft(page)).toBe('and also');
     await page.locator('.row').filter({ hasText: 'elsewhere' }).click();
     await message(page, 'hello from elsewhere').first().waitFor();
-    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
+    await expect.poll(focused).toBe('composer');
     await typeOn(page, 'nice');
     expect(await draft(page)).toBe('nice');
   });
