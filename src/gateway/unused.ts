@@ -1,4 +1,4 @@
-/** Names what a client sent and the answer does not depend on, so that nobody believes that it took effect. */
+/** Names the fields of a request that have no effect on its answer, so that the client learns of it. */
 
 export const UNUSED_HEADER = 'x-parley-unused';
 

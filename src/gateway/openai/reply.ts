@@ -62,7 +62,7 @@ export class Reply {
   #cut: Refusal | null = null;
   /** By turn: the newest limit that it reached. */
   readonly #limits = new Map<string, string>();
-  /** What is said if no agent says anything. */
+  /** The text of an answer for which no agent wrote a message. */
   #silence = 'The turn ended without a text.';
   #reason: Reason = 'stop';
   readonly #stopped: Stopped | null;

@@ -10,7 +10,7 @@ import { isEmpty } from '../unused.ts';
  * REQUEST-1  The last message, a user's, is posted. The ones before it are the history: they say which conversation is
  *            continued (`pick.ts`), and a new one begins with them.
  * REQUEST-2  Reasoning is not part of it. System messages are instructions of the caller: they follow its text in the post
- *            (`pick.ts`), as a quotation, so they come after the agent's own and mention nobody.
+ *            (`pick.ts`), as a quotation, so they come after the agent's own and mention no agent.
  * REQUEST-3  A setting that would change what the answer is, and cannot be honoured, is refused. Every other one, such as
  *            those of sampling, is the agents' own: it is not used, and named in a header of the answer. Keys of a text part
  *            but its text (`cache_control`) are ignored.
