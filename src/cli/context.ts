@@ -12,7 +12,7 @@ import { onTerminal } from './render/text.ts';
 /** The input and output of one command. Results go to stdout, everything else to stderr. */
 export interface Context {
   readonly io: Io;
-  readonly rooms: CliDependencies;
+  readonly dependencies: CliDependencies;
   readonly options: GlobalOptions;
   readonly json: boolean;
   /** For stdout. */
@@ -33,13 +33,13 @@ export interface Context {
   failure(error: unknown): Failure;
 }
 
-export function createContext(io: Io, rooms: CliDependencies, options: GlobalOptions): Context {
+export function createContext(io: Io, dependencies: CliDependencies, options: GlobalOptions): Context {
   const write = (text: string) => {
     if (text !== '') io.stdout.write(io.stdout.isTTY ? onTerminal(text) : text);
   };
   return {
     io,
-    rooms,
+    dependencies,
     options,
     json: options.json === true,
     palette: createPalette(wantsColour(io.stdout, io.env)),

@@ -83,7 +83,7 @@ export async function withDaemon<T>(
 /** Reports an unreachable server as a daemon that does not run. */
 async function open(context: Context, address: ClientOptions): Promise<ParleyClient> {
   try {
-    return await context.rooms.connect({ ...address, name: 'parley-cli' });
+    return await context.dependencies.connect({ ...address, name: 'parley-cli' });
   } catch (error) {
     if (!(error instanceof ParleyError) || error.code !== 'NATS_UNREACHABLE') throw error;
     throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon is reachable: ${error.message}`, {

@@ -4,11 +4,11 @@ import { configFlags } from './options/options.ts';
 
 /** Loads the configuration as `up` does. `directory`: the value of `--config`. */
 export function loadConfig(
-  { io, rooms, options }: Context,
+  { io, dependencies, options }: Context,
   directory: string | undefined,
   further: ConfigFlags = {},
 ): Promise<Config> {
-  return rooms.loadConfig({
+  return dependencies.loadConfig({
     configDirectory: directory,
     env: io.env,
     flags: { ...configFlags(options), ...further },

@@ -69,14 +69,14 @@ const MISUSED = 2;
 export async function run(
   argv: readonly string[],
   io: Io,
-  rooms: CliDependencies = realDependencies(),
+  dependencies: CliDependencies = realDependencies(),
 ): Promise<number> {
   let exitCode = DONE;
   const act: Act = async (command, work) => {
     refuseIgnored(command, io);
     const given = command.optsWithGlobals<GlobalOptions>();
     const options = takesContext(command) ? await withContext(given, io) : given;
-    const context = createContext(io, rooms, options);
+    const context = createContext(io, dependencies, options);
     exitCode = await work(context);
   };
   const program = createProgram(io, act);
@@ -85,7 +85,7 @@ export async function run(
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return usageOutcome(error, program, argv, io);
-    const context = createContext(io, rooms, program.opts<GlobalOptions>());
+    const context = createContext(io, dependencies, program.opts<GlobalOptions>());
     tell(context.failure(error), argv, io);
     if (argv.includes('--verbose') && error instanceof Error)
       io.stderr.write(`${escapeHidden(error.stack ?? '')}\n`);

@@ -18,6 +18,7 @@
  */
 
 export type { SkipUntil } from '../bus/index.ts';
+export type { ExportFormat } from '../conversation/index.ts';
 export { type BackupOptions, backup } from './compose/backup.ts';
 export { checkJetStream, recordedScript } from './compose/compose.ts';
 export { type CrashPoint, type Faults, faultsFrom, type ReachCrashPoint } from './compose/faults.ts';
@@ -33,6 +34,6 @@ export { type FsckOptions, type FsckReport, fsck } from './offline/fsck.ts';
 export type { MigrationReport } from './offline/migrate.ts';
 export { natsConfig } from './offline/nats-config.ts';
 export { type ExportTracesOptions, exportTraces } from './offline/traces.ts';
-export { exportConversation, importConversation } from './offline/transfer.ts';
+export { exportConversation, type ImportOptions, importConversation } from './offline/transfer.ts';
 export type { Log } from './runtime.ts';
 export type { TelemetryEvent, TelemetrySink } from './telemetry.ts';

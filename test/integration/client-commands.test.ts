@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 const options = () => ({
-  rooms: realDependencies(),
+  dependencies: realDependencies(),
   env: { PARLEY_NATS_URL: '', NATS_BIN: process.env.NATS_BIN ?? '', PATH: process.env.PATH },
   workingDirectory: directory,
 });

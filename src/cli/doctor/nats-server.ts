@@ -72,7 +72,7 @@ function isOlder(version: string, than: readonly [number, number, number]): bool
 /** Checks each external server. An unusable one is a failure only if no other is usable. */
 export async function natsServersChecks(context: Context, { shown, options }: Servers): Promise<Check[]> {
   const urls = splitUrls(options.url);
-  const { checkJetStream } = await context.rooms.daemon();
+  const { checkJetStream } = await context.dependencies.daemon();
   const checks = await Promise.all(
     splitUrls(shown).map(async (url, place): Promise<Check> => {
       const name = `server ${url}`;

@@ -1,15 +1,15 @@
 import type { Config } from '../../config/index.ts';
+import type { Probed } from '../../daemon/index.ts';
 import { UNRESOLVED } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
-import type { Probed } from '../dependencies.ts';
 import type { Check } from './check.ts';
 import { endpointFix, modelChecks } from './models.ts';
 
 /** `doctor --probe`: one line for each model and MCP server that was called, and one for the functions that were loaded. */
-export async function probeChecks({ rooms }: Context, config: Config): Promise<Check[]> {
+export async function probeChecks({ dependencies }: Context, config: Config): Promise<Check[]> {
   const scripted = Object.entries(config.models).filter(([, { provider }]) => provider === 'scripted');
   const offline = await modelChecks({ ...config, models: Object.fromEntries(scripted) }, {});
-  const probed = await (await rooms.daemon()).probe(config);
+  const probed = await (await dependencies.daemon()).probe(config);
   return [...offline, ...probed.map((one) => checkOf(one, config))];
 }
 

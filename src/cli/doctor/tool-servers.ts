@@ -126,8 +126,8 @@ function count(tools: number): string {
 }
 
 /** Whether programs that tools start can read the daemon's data, or do not start because they could. */
-export async function enclosureChecks({ rooms }: Context, config: Config): Promise<Check[]> {
-  const fault = await (await rooms.daemon()).enclosureFault(config);
+export async function enclosureChecks({ dependencies }: Context, config: Config): Promise<Check[]> {
+  const fault = await (await dependencies.daemon()).enclosureFault(config);
   if (fault === null) return [];
   const guide = 'docs/guides/protect-the-machine.md, "Tools and the daemon"';
   const name = 'programs of tools';

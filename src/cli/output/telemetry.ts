@@ -1,5 +1,5 @@
+import type { TelemetryEvent } from '../../daemon/index.ts';
 import { escapeHidden, sleep } from '../../kernel/index.ts';
-import type { TelemetryEvent } from '../dependencies.ts';
 import type { Io } from '../io.ts';
 
 /**

@@ -21,10 +21,10 @@ async function run(argv: readonly string[], env: Record<string, string> = {}) {
   const stop = async (): Promise<never> => {
     throw new ParleyError('STOPPED', 'this test goes no further');
   };
-  const rooms = { connect, loadConfig: stop, daemon: stop };
+  const dependencies = { connect, loadConfig: stop, daemon: stop };
   return {
     ...(await parley([...argv], {
-      rooms,
+      dependencies,
       env: { XDG_CONFIG_HOME: home, PARLEY_NATS: '', PARLEY_NATS_URL: '', ...env },
     })),
     url: () => url,

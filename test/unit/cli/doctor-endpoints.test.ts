@@ -102,7 +102,7 @@ describe('the check of a model endpoint', () => {
     const mcp = Object.assign(new Error('getaddrinfo EAI_AGAIN tools.invalid'), { code: 'EAI_AGAIN' });
     const fault = { code: 'FAILED', message: `fetch failed: ${messageOf(mcp)}` };
     const ran = await parley(['doctor', '--probe', '--json'], {
-      rooms: {
+      dependencies: {
         loadConfig: async () =>
           ({
             ...config({}),
@@ -141,7 +141,7 @@ it.each([
 ])('doctor --probe reports functions in files, with the fault %o', async (fault, expected) => {
   const found = { kind: 'functions', name: '/conf/tools', ms: 1, tools: fault ? [] : ['stock'], fault };
   const ran = await parley(['doctor', '--probe', '--json'], {
-    rooms: {
+    dependencies: {
       loadConfig: async () => config({}),
       daemon: async () => ({ probe: async () => [found] }) as never,
     },
@@ -161,7 +161,7 @@ describe('doctor on remote agents', () => {
     };
     return parley(['doctor', '--json'], {
       daemon: fakeDaemon({ agents: { agents } }),
-      rooms: { loadConfig: async () => configured as unknown as Config },
+      dependencies: { loadConfig: async () => configured as unknown as Config },
     });
   };
 

@@ -34,8 +34,11 @@ async function doctor(name: 'configuration' | 'data directory') {
     ...{ models: { default: await reachable() }, daemon: { nats: { kind: 'managed' } } },
     tools: { project: root, mcpServers: {} },
   } as unknown as Config;
-  const rooms = { loadConfig: async () => config };
-  const ran = await parley(['doctor', '--json', '--data', at('up/data')], { rooms, workingDirectory: root });
+  const dependencies = { loadConfig: async () => config };
+  const ran = await parley(['doctor', '--json', '--data', at('up/data')], {
+    dependencies,
+    workingDirectory: root,
+  });
   return ran.json().find((check) => (check as { name: string }).name === name);
 }
 

@@ -109,7 +109,10 @@ describe('the doctor command', () => {
       workingDirectory: directory,
       ...options,
       env: { NATS_BIN: await fakeServer('2.10.27'), ...options.env },
-      rooms: { loadConfig: async () => config({ default: await reachable() }), ...options.rooms },
+      dependencies: {
+        loadConfig: async () => config({ default: await reachable() }),
+        ...options.dependencies,
+      },
     });
 
   it('doctor exits with 0 if everything passes, and prints one value per line with --json', async () => {
@@ -146,8 +149,8 @@ describe('the doctor command', () => {
         agents: [{ ...given.agents[0], tools: ['shell'] }] as never,
       });
       const ran = await doctor([], {
-        rooms: { loadConfig },
-        daemonRoom: { enclosureFault: async () => 'unshare failed' },
+        dependencies: { loadConfig },
+        daemonModule: { enclosureFault: async () => 'unshare failed' },
       });
       expect(ran.code).toBe(code);
       expect(ran.out).toContain(found);
@@ -159,7 +162,7 @@ describe('the doctor command', () => {
     const loadConfig = async () => {
       throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- x', { hint: 'correct it' });
     };
-    const ran = await doctor([], { rooms: { loadConfig } });
+    const ran = await doctor([], { dependencies: { loadConfig } });
     expect(ran.code).toBe(1);
     expect(ran.out).toContain(
       'fail  configuration: the configuration has 1 problem\n      - x\n      → correct it',
@@ -239,9 +242,9 @@ describe('the doctor command', () => {
       const nats = { kind: 'url', url: 'nats://evil:1' };
       return { ...config({ default: await reachable() }), daemon: { nats } } as unknown as Config;
     };
-    const { out } = await doctor([], { env: password, rooms: { loadConfig } });
+    const { out } = await doctor([], { env: password, dependencies: { loadConfig } });
     expect(out).toContain('PARLEY_NATS_PASSWORD of the environment was not sent to nats://evil:1');
-    await doctor([], { env: { ...password, PARLEY_NATS: 'nats://evil:1' }, rooms: { loadConfig } });
+    await doctor([], { env: { ...password, PARLEY_NATS: 'nats://evil:1' }, dependencies: { loadConfig } });
     expect(seen).toEqual([undefined, 'mine']);
   });
 
@@ -272,7 +275,7 @@ describe('doctor on MCP servers', () => {
       workingDirectory: directory,
       ...options,
       env: { NATS_BIN: await fakeServer('2.10.27'), PATH: process.env.PATH, ...options?.env },
-      rooms: { loadConfig: async () => config({ default: await reachable() }, configured) },
+      dependencies: { loadConfig: async () => config({ default: await reachable() }, configured) },
     });
     expect(ran.out).not.toContain('sk-');
     const found = ran.json() as { name: string; status: string; message: string; fix?: string }[];

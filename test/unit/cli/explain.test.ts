@@ -133,11 +133,15 @@ describe('explain', () => {
     };
     const explainOffline = async (options: unknown) => {
       asked.push(options);
-      return view;
+      return view as never;
     };
     const daemon = fakeDaemon();
     const argv = ['explain', 'c', '--agent', 'pm', '--data', 'data', '--config', 'conf', '--json'];
-    const ran = await parley(argv, { daemon, rooms: { loadConfig }, daemonRoom: { explainOffline } });
+    const ran = await parley(argv, {
+      daemon,
+      dependencies: { loadConfig },
+      daemonModule: { explainOffline },
+    });
     expect(ran.json()).toEqual([view]);
     expect(ran.err).toContain('configuration: /some/conf');
     expect(asked).toMatchObject([

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { renderFsck } from '../../../src/cli/commands/offline/fsck.ts';
-import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/cli/dependencies.ts';
 import { createPalette } from '../../../src/cli/render/palette.ts';
 import { ParleyError } from '../../../src/client/index.ts';
+import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/daemon/index.ts';
 import { parley } from './support.ts';
 
 /** The commands that work on files without a daemon: `fsck`, `export`, `import`. */
@@ -79,17 +79,17 @@ describe('the report of fsck for people', () => {
 });
 
 describe('fsck', () => {
-  function room(...reports: FsckReport[]) {
+  function inspecting(...reports: FsckReport[]) {
     const asked: FsckOptions[] = [];
     const fsck = async (options: FsckOptions) => {
       asked.push(options);
       return reports;
     };
-    return { asked, options: { daemonRoom: { fsck }, workingDirectory: '/work' } };
+    return { asked, options: { daemonModule: { fsck }, workingDirectory: '/work' } };
   }
 
   it('fsck checks every conversation of the data directory and changes nothing', async () => {
-    const { asked, options } = room(report('work'));
+    const { asked, options } = inspecting(report('work'));
     expect(await parley(['fsck'], options)).toMatchObject({ code: 0, out: '1 conversation: sound\n' });
     await parley(['fsck', 'work'], { ...options, env: { PARLEY_DATA: 'other' } });
     await parley(['--data', '/elsewhere', 'fsck'], options);
@@ -101,7 +101,7 @@ describe('fsck', () => {
   });
 
   it('fsck repairs with --repair, and only reports the repairs with --dry-run', async () => {
-    const { asked, options } = room(report('work', torn()));
+    const { asked, options } = inspecting(report('work', torn()));
     expect((await parley(['fsck', '--repair'], options)).out).not.toContain('a repair cuts');
     expect((await parley(['fsck', '--repair', '--dry-run'], options)).out).toContain(
       'a repair cuts them off',
@@ -111,22 +111,23 @@ describe('fsck', () => {
 
   it('fsck exits with 1 while a finding remains, and with 0 if all were repaired', async () => {
     const repaired = torn({ repaired: true });
-    expect((await parley(['fsck'], room(report('work', torn())).options)).code).toBe(1);
+    expect((await parley(['fsck'], inspecting(report('work', torn())).options)).code).toBe(1);
     expect(
-      (await parley(['fsck', '--repair'], room(report('a', repaired), report('b', broken)).options)).code,
+      (await parley(['fsck', '--repair'], inspecting(report('a', repaired), report('b', broken)).options))
+        .code,
     ).toBe(1);
-    expect((await parley(['fsck', '--repair'], room(report('work', repaired)).options)).code).toBe(0);
+    expect((await parley(['fsck', '--repair'], inspecting(report('work', repaired)).options)).code).toBe(0);
   });
 
   it('fsck prints one report per line for programs', async () => {
     const reports = [report('home'), report('work', torn())];
-    const ran = await parley(['--json', 'fsck'], room(...reports).options);
+    const ran = await parley(['--json', 'fsck'], inspecting(...reports).options);
     expect(ran.json()).toEqual(reports);
     expect(ran.code).toBe(1);
   });
 
   it('fsck refuses --dry-run without --repair, and an invalid id, before it reads anything', async () => {
-    const { asked, options } = room();
+    const { asked, options } = inspecting();
     const dry = await parley(['fsck', '--dry-run'], options);
     expect(dry).toMatchObject({ code: 2, out: '' });
     expect(dry.err).toContain('--dry-run requires --repair\n  give both, or neither');
@@ -137,7 +138,7 @@ describe('fsck', () => {
   });
 
   it('fsck reports why it cannot read, and what to do', async () => {
-    const options = { daemonRoom: { fsck: () => Promise.reject(inUse) } };
+    const options = { daemonModule: { fsck: () => Promise.reject(inUse) } };
     const ran = await parley(['fsck', '--repair'], options);
     expect(ran).toMatchObject({ code: 1, out: '' });
     expect(ran.err).toBe('parley: the directory is in use by process 7\n  stop that daemon\n');
@@ -145,12 +146,12 @@ describe('fsck', () => {
 });
 
 describe('export', () => {
-  const daemonRoom = {
+  const daemonModule = {
     exportConversation: async (...asked: string[]) => asked.join(' '),
   };
 
   it('export prints the messages, or all entries, of one conversation', async () => {
-    const options = { daemonRoom, workingDirectory: '/work' };
+    const options = { daemonModule, workingDirectory: '/work' };
     const data = resolve('/work/data');
     expect(await parley(['export', 'demo'], options)).toMatchObject({
       code: 0,
@@ -162,12 +163,12 @@ describe('export', () => {
 
   it('export lets no control character of a message act on a terminal, and keeps it in a file', async () => {
     const text = 'copied \u001b]52;c;cm0gLXJm\u0007 \u009b2J \u202e\n\ttab';
-    const daemonRoom = {
+    const daemonModule = {
       exportConversation: async (_: string, __: string, format: string) =>
         format === 'markdown' ? text : JSON.stringify({ text }),
     };
     const exported = async (format: string, isTerminal: boolean) =>
-      (await parley(['export', 'demo', '--format', format], { daemonRoom, isTerminal })).out;
+      (await parley(['export', 'demo', '--format', format], { daemonModule, isTerminal })).out;
     expect(await exported('markdown', true)).toBe(
       'copied \\u001b]52;c;cm0gLXJm\\u0007 \\u009b2J \\u202e\n\ttab\n',
     );
@@ -184,14 +185,14 @@ describe('export', () => {
     [['export', 'a b'], 'A conversation id is 1 to 128 letters'],
     [['export', 'demo', '--format', 'xml'], 'Allowed choices are openai, markdown, jsonl'],
   ])('export refuses %j', async (argv, why) => {
-    const ran = await parley(argv, { daemonRoom });
+    const ran = await parley(argv, { daemonModule });
     expect(ran).toMatchObject({ code: 2, out: '' });
     expect(ran.err).toContain(why);
   });
 
   it('export reports a missing conversation to people and to programs', async () => {
     const missing = new ParleyError('NOT_FOUND', 'there is no conversation demo', { hint: '`parley ls`' });
-    const options = { daemonRoom: { exportConversation: () => Promise.reject(missing) } };
+    const options = { daemonModule: { exportConversation: () => Promise.reject(missing) } };
     const told = await parley(['export', 'demo'], options);
     expect(told).toMatchObject({ code: 1, out: '' });
     expect(told.err).toBe('parley: there is no conversation demo\n  `parley ls`\n');
@@ -202,18 +203,18 @@ describe('export', () => {
 });
 
 describe('import', () => {
-  function room(duplicate = false, work: readonly string[] = []) {
+  function importing(duplicate = false, work: readonly string[] = []) {
     const asked: ImportOptions[] = [];
     const importConversation = async (options: ImportOptions) => {
       asked.push(options);
       if (options.resume && !(await options.resume(work))) return null;
       return { conversation: options.conversation, entries: 3, duplicate, work };
     };
-    return { asked, options: { daemonRoom: { importConversation }, workingDirectory: '/work' } };
+    return { asked, options: { daemonModule: { importConversation }, workingDirectory: '/work' } };
   }
 
   it('import reports how much it imported, and resolves the file from the working directory', async () => {
-    const { asked, options } = room();
+    const { asked, options } = importing();
     const ran = await parley(['import', 'old/messages.json', '--conversation', 'demo'], options);
     expect(ran).toMatchObject({ code: 0, out: 'demo: 3 entries imported\n', err: '' });
     await parley(['import', '/a.jsonl', '--conversation', 'demo', '--agent', 'pm'], options);
@@ -229,7 +230,7 @@ describe('import', () => {
   });
 
   it('import reports that the conversation was imported before', async () => {
-    const { options } = room(true);
+    const { options } = importing(true);
     const argv = ['import', 'a.json', '--conversation', 'demo'];
     expect(await parley(argv, options)).toMatchObject({ code: 0, out: 'demo already has these 3 entries\n' });
     expect((await parley(['--json', ...argv], options)).json()).toEqual([
@@ -238,7 +239,7 @@ describe('import', () => {
   });
 
   it('import names what it ended; --resume lists what will run, and needs --yes without a terminal', async () => {
-    const { options } = room(false, ['pm called shell {}: it was approved, and runs']);
+    const { options } = importing(false, ['pm called shell {}: it was approved, and runs']);
     const argv = ['import', 'a.jsonl', '--conversation', 'demo'];
     const plain = await parley(argv, options);
     expect(plain.code).toBe(0);
@@ -260,7 +261,7 @@ describe('import', () => {
     [['export', 'demo', '--nats', 'nats://x'], '--nats has no effect here'],
     [['fsck', '--prefix', 'team'], '--prefix has no effect here'],
   ])('import refuses %j and reads nothing', async (argv, why) => {
-    const { asked, options } = room();
+    const { asked, options } = importing();
     const ran = await parley(argv, options);
     expect(ran).toMatchObject({ code: 2, out: '' });
     expect(ran.err).toContain(why);
@@ -273,7 +274,7 @@ describe('import', () => {
     [new ParleyError('CONVERSATION_EXISTS', 'the conversation demo exists', { hint: 'another id' }), 1],
     [inUse, 1],
   ])('import reports why nothing was imported: $code', async (failure, code) => {
-    const options = { daemonRoom: { importConversation: () => Promise.reject(failure) } };
+    const options = { daemonModule: { importConversation: () => Promise.reject(failure) } };
     const ran = await parley(['import', 'a.json', '--conversation', 'demo'], options);
     expect(ran).toMatchObject({ code, out: '' });
     expect(ran.err).toBe(`parley: ${failure.message}\n  ${failure.hint}\n`);

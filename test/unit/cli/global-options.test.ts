@@ -89,8 +89,8 @@ async function tried(
   const room = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : stop) }) as DaemonModule;
   const configured = async () => ({ replicas: null }) as Config;
   const loadConfig = argv[0] === 'migrate' ? configured : stop;
-  const rooms = { connect: stop, loadConfig, daemon: async () => room };
-  const ran = await parley([...argv], { rooms, env: { XDG_CONFIG_HOME: directory, ...env } });
+  const dependencies = { connect: stop, loadConfig, daemon: async () => room };
+  const ran = await parley([...argv], { dependencies, env: { XDG_CONFIG_HOME: directory, ...env } });
   return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
 }
 

@@ -240,7 +240,7 @@ describe('locating the daemon', () => {
     const connect = async () => {
       throw new ParleyError('NATS_UNREACHABLE', 'cannot connect to NATS at nats://x');
     };
-    const ran = await parley(['ls', '--json'], { rooms: { connect } });
+    const ran = await parley(['ls', '--json'], { dependencies: { connect } });
     expect(ran.json()).toMatchObject([{ error: { code: 'DAEMON_NOT_RUNNING' } }]);
   });
 

@@ -321,6 +321,7 @@ describe('the banner and the checks', () => {
         http: null,
         agents: ['pm', 'dev'],
         store: 'file',
+        daemon: null,
         data: '/d',
         chat: 'npx parley chat --data /d',
       },
@@ -332,7 +333,7 @@ describe('the banner and the checks', () => {
   });
 
   it('the banner names the daemon if it shares its logs', () => {
-    const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm'], store: 'jetstream' };
+    const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm'], store: 'jetstream' } as const;
     const banner = renderBanner({ ...facts, data: '/d', chat: 'parley chat', daemon: '01M81N' }, plain);
     expect(banner).toContain('daemon  01M81N');
   });

@@ -149,8 +149,8 @@ export interface Ran {
 
 export interface RunOptions {
   readonly daemon?: FakeDaemon;
-  readonly rooms?: Partial<CliDependencies>;
-  readonly daemonRoom?: Partial<DaemonModule>;
+  readonly dependencies?: Partial<CliDependencies>;
+  readonly daemonModule?: Partial<DaemonModule>;
   readonly env?: Io['env'];
   readonly stdin?: string;
   readonly io?: Partial<Io>;
@@ -170,7 +170,7 @@ export interface Running {
 }
 
 export function start(argv: string[], options: RunOptions = {}): Running {
-  const { daemon = fakeDaemon(), rooms = {}, daemonRoom = {} } = options;
+  const { daemon = fakeDaemon(), dependencies = {}, daemonModule = {} } = options;
   const stdout = collector();
   const stderr = collector();
   const handlers = new Set<(signal: EndSignal) => void>();
@@ -195,7 +195,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
     exitNow: (code) => exits.push(code),
     ...options.io,
   };
-  const allRooms: CliDependencies = {
+  const allDependencies: CliDependencies = {
     async connect(to) {
       daemon.connections.push(to);
       return daemon.client;
@@ -208,11 +208,11 @@ export function start(argv: string[], options: RunOptions = {}): Running {
         daemon.connections.push(to);
         return null;
       };
-      return { enclosureFault: async () => null, checkJetStream, ...daemonRoom } as DaemonModule;
+      return { enclosureFault: async () => null, checkJetStream, ...daemonModule } as DaemonModule;
     },
-    ...rooms,
+    ...dependencies,
   };
-  const done = run(argv, io, allRooms).then((code) => ({
+  const done = run(argv, io, allDependencies).then((code) => ({
     code,
     out: stdout.text(),
     err: stderr.text(),

@@ -1,12 +1,14 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
-import type { TelemetryEvent } from '../../../src/cli/dependencies.ts';
 import type { Io } from '../../../src/cli/io.ts';
 import { createConsoleTelemetry } from '../../../src/cli/output/telemetry.ts';
+import type { TelemetryEvent } from '../../../src/daemon/index.ts';
 import { start } from './support.ts';
 
-const READY = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
-const event = (type: string, more: object = {}): TelemetryEvent => ({ ts: 'now', type, ...more });
+const TOLD = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' } as const;
+const READY = { ...TOLD, codeKey: null, daemon: null };
+const event = (type: string, more: object = {}): TelemetryEvent =>
+  ({ ts: 'now', type, ...more }) as TelemetryEvent;
 
 /** A stdout whose reader reads nothing until the test allows it. */
 function slowReader() {
@@ -39,8 +41,8 @@ describe('telemetry on stdout', () => {
     let tell = (_: TelemetryEvent) => {};
     let stopped = false;
     const running = start(['up', '--json'], {
-      rooms: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'console' }) as never },
-      daemonRoom: {
+      dependencies: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'console' }) as never },
+      daemonModule: {
         createDaemon: ({ telemetry }) => ({
           start: async () => {
             if (telemetry) tell = telemetry;
@@ -60,20 +62,15 @@ describe('telemetry on stdout', () => {
     running.signal('SIGTERM');
     const ran = await running.done;
     expect(ran.code).toBe(0);
-    expect(ran.json()).toEqual([
-      { event: 'ready', ...READY },
-      event('before'),
-      event('after'),
-      event('last'),
-    ]);
+    expect(ran.json()).toEqual([{ event: 'ready', ...TOLD }, event('before'), event('after'), event('last')]);
     expect(running.exits).toEqual([]);
   });
 
   it('telemetry is not created unless it is enabled', async () => {
     let told: unknown = 'nothing yet';
     const running = start(['up', '--json'], {
-      rooms: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'off' }) as never },
-      daemonRoom: {
+      dependencies: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'off' }) as never },
+      daemonModule: {
         createDaemon: ({ telemetry }) => {
           told = telemetry;
           return { start: async () => READY, stop: async () => undefined, reload: async () => undefined };
@@ -142,8 +139,8 @@ describe('telemetry on stdout', () => {
     let tell = (_: TelemetryEvent) => {};
     const running = start(['up', '--json'], {
       io: { stdout: stream },
-      rooms: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'console' }) as never },
-      daemonRoom: {
+      dependencies: { loadConfig: async () => ({ notices: [], daemon: {}, telemetry: 'console' }) as never },
+      daemonModule: {
         createDaemon: ({ telemetry }) => {
           if (telemetry) tell = telemetry;
           return { start: async () => READY, stop: async () => undefined, reload: async () => undefined };

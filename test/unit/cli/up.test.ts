@@ -1,13 +1,14 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { Readiness } from '../../../src/cli/dependencies.ts';
 import { createLog } from '../../../src/cli/output/logging.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { Secret } from '../../../src/config/index.ts';
 import { faultsFrom } from '../../../src/daemon/compose/faults.ts';
+import type { Readiness } from '../../../src/daemon/index.ts';
 import { start } from './support.ts';
 
-const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
+const TOLD = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' } as const;
+const READY: Readiness = { ...TOLD, codeKey: null, daemon: null };
 
 /** A daemon whose start and stop the test controls. */
 function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => Promise<void> } = {}) {
@@ -22,14 +23,14 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
   return {
     played,
     options: {
-      rooms: {
+      dependencies: {
         loadConfig: async (asked: { flags?: unknown; configDirectory?: unknown }) => {
           played.flags = asked.flags;
           played.configDirectory = asked.configDirectory;
           return config as never;
         },
       },
-      daemonRoom: {
+      daemonModule: {
         faultsFrom,
         createDaemon: (asked: { faults?: unknown }) => {
           played.faults = asked.faults;
@@ -69,7 +70,7 @@ describe('up', () => {
     running.signal('SIGTERM');
     const ran = await running.done;
     expect(ran.code).toBe(0);
-    expect(ran.json()).toEqual([{ event: 'ready', ...READY }]);
+    expect(ran.json()).toEqual([{ event: 'ready', ...TOLD }]);
     expect(played.stops).toBeGreaterThan(0);
     expect(played.flags).toEqual({ data: 'd', nats: 'managed', store: 'file', http: 'off' });
     expect(played.configDirectory).toBe('conf');
@@ -211,7 +212,7 @@ describe('up', () => {
     const loadConfig = async () => {
       throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- parley.yaml: x');
     };
-    const ran = await start(['up'], { rooms: { loadConfig } }).done;
+    const ran = await start(['up'], { dependencies: { loadConfig } }).done;
     expect([ran.code, ran.out, ran.err]).toEqual([
       2,
       '',

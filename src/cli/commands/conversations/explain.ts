@@ -134,7 +134,7 @@ async function viewReader(
   }
   const config = await loadConfig(context, folder);
   context.note(`configuration: ${config.directory}`); // the request depends on it
-  const { explainOffline } = await context.rooms.daemon();
+  const { explainOffline } = await context.dependencies.daemon();
   const dataDirectory = config.daemon.data;
   return (request) => explainOffline({ dataDirectory, config, conversation, ...request });
 }

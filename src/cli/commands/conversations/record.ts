@@ -19,7 +19,7 @@ export function addRecord(program: Command, act: Act): void {
           await client.request('conversation', { conversation }); // one that does not exist is an error
           const entries: Entry[] = [];
           for await (const entry of logEntries(client, conversation, 0)) entries.push(entry);
-          const { recordedScript } = await context.rooms.daemon();
+          const { recordedScript } = await context.dependencies.daemon();
           const script = recordedScript(conversation, entries);
           if (out === undefined) {
             context.line(script.trimEnd());

@@ -36,7 +36,7 @@ async function traces(
   const url = tracesUrl(context.io.env, endpoint);
   const service = context.io.env.OTEL_SERVICE_NAME || 'parleyd';
   const log = await logOf(context, conversation);
-  const { exportTraces } = await context.rooms.daemon();
+  const { exportTraces } = await context.dependencies.daemon();
   const spans = await exportTraces({ conversation, log, url, service, content });
   const count = new Set(spans.map(({ traceId }) => traceId)).size;
   if (url === null) for (const span of spans) context.value(span);

@@ -2,10 +2,9 @@ import { watch } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { type Config, FAULT_VARIABLES, secretValuesOf } from '../../../config/index.ts';
-import type { Faults, SkipUntil } from '../../../daemon/index.ts';
+import type { Faults, Readiness, SkipUntil } from '../../../daemon/index.ts';
 import { hideValues } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import type { Readiness, RunningDaemon } from '../../dependencies.ts';
 import { startWarnings } from '../../doctor/permissions.ts';
 import type { Io } from '../../io.ts';
 import { loadConfig } from '../../load-config.ts';
@@ -70,7 +69,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     return loaded;
   };
   const config = await load();
-  const faults = allowCrashPoints ? (await context.rooms.daemon()).faultsFrom(io.env) : undefined;
+  const faults = allowCrashPoints ? (await context.dependencies.daemon()).faultsFrom(io.env) : undefined;
   const log = await createLog({
     stream: io.stderr,
     readable: io.stderr.isTTY === true,
@@ -81,7 +80,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   for (const notice of [...config.notices, ...ignoredFaults(io.env, faults)]) log.warn({}, notice);
   if (shown !== null && config.tools.unhidden)
     log.warn({ fault: shown }, 'programs that tools start can read the variables of this daemon');
-  const { createDaemon } = await context.rooms.daemon();
+  const { createDaemon } = await context.dependencies.daemon();
   const telemetry =
     config.telemetry === 'console'
       ? createConsoleTelemetry(io, () => log.warn({}, 'stdout was closed: telemetry ends'))
@@ -154,11 +153,7 @@ function watchSignals(io: Io, onHangup: () => void, onFirst: (signal: string) =>
   return signals;
 }
 
-function announce(
-  context: Context,
-  config: Config,
-  ready: Awaited<ReturnType<RunningDaemon['start']>>,
-): void {
+function announce(context: Context, config: Config, ready: Readiness): void {
   const { io } = context;
   if (context.json) {
     const { pid, nats, http, agents, store, daemon } = ready;
@@ -176,7 +171,7 @@ function announce(
   }
 }
 
-export interface BannerFacts extends Readiness {
+export interface BannerFacts extends Omit<Readiness, 'codeKey'> {
   readonly data: string;
   /** The command to chat with the agents. */
   readonly chat: string;

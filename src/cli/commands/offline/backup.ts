@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import type { BackupOptions, BackupReport } from '../../../daemon/index.ts';
 import type { Act, Context } from '../../context.ts';
-import type { BackupOptions, BackupReport } from '../../dependencies.ts';
 import { daemonAddress, dataDirectoryOf, isOnServer } from '../../find-daemon.ts';
 import { noEffect } from '../../options/taken-options.ts';
 import { createLog } from '../../output/logging.ts';
@@ -24,7 +24,7 @@ export function addBackup(program: Command, act: Act): void {
     )
     .action((dir: string, options: BackupCommandOptions, command: Command) =>
       act(command, async (context) => {
-        const { backup } = await context.rooms.daemon();
+        const { backup } = await context.dependencies.daemon();
         const report = await backup(await backupOptions(context, dir, options));
         if (context.json) context.value(report);
         else context.line(describe(report));

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
+import type { FsckReport } from '../../../daemon/index.ts';
 import type { Act, Context } from '../../context.ts';
-import type { FsckReport } from '../../dependencies.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
 import type { Palette } from '../../render/palette.ts';
@@ -37,8 +37,8 @@ async function fsck(
     });
   }
   const dataDirectory = dataDirectoryOf(context);
-  const room = await context.rooms.daemon();
-  const reports = await room.fsck({
+  const { fsck } = await context.dependencies.daemon();
+  const reports = await fsck({
     dataDirectory,
     repair: repair && !dryRun,
     ...(views ? { views } : {}),

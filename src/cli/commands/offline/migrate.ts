@@ -2,8 +2,8 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
 import { resolveDaemonAddress } from '../../../config/index.ts';
+import type { MigrateOptions, MigrationReport } from '../../../daemon/index.ts';
 import type { Act, Context } from '../../context.ts';
-import type { MigrateOptions, MigrationReport } from '../../dependencies.ts';
 import { natsOptions } from '../../find-daemon.ts';
 import { loadConfig } from '../../load-config.ts';
 import { configFlags } from '../../options/options.ts';
@@ -34,7 +34,7 @@ export function addMigrate(program: Command, act: Act): void {
     )
     .action((options: MigrateCommandOptions, command: Command) =>
       act(command, async (context) => {
-        const { migrate } = await context.rooms.daemon();
+        const { migrate } = await context.dependencies.daemon();
         const report = await migrate(await migrateOptions(context, options));
         if (context.json) context.value(report);
         else context.line(describe(report));

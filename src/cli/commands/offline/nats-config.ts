@@ -10,7 +10,7 @@ export function addNatsConfig(program: Command, act: Act): void {
     .option('--nsc', 'print nsc commands instead, for a server with JWT users')
     .action((file: string, { nsc = false }: { nsc?: boolean }, command: Command) =>
       act(command, async (context) => {
-        const { natsConfig } = await context.rooms.daemon();
+        const { natsConfig } = await context.dependencies.daemon();
         const config = await natsConfig(resolve(context.io.workingDirectory, file), nsc);
         if (context.json) context.value({ config });
         else context.line(config);

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
+import type { ExportFormat } from '../../../daemon/index.ts';
 import { escapeHidden } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import type { ExportFormat } from '../../dependencies.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
 import { ask } from '../../output/question.ts';
@@ -22,7 +22,7 @@ export function addExport(program: Command, act: Act): void {
     )
     .action((conversation: string, { format }: { format: ExportFormat }, command: Command) =>
       act(command, async (context) => {
-        const { exportConversation } = await context.rooms.daemon();
+        const { exportConversation } = await context.dependencies.daemon();
         const text = await exportConversation(dataDirectoryOf(context), conversation, format);
         // On a terminal, control characters of a message would act; in JSON an escape is the same text.
         const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
@@ -45,7 +45,7 @@ export function addImport(program: Command, act: Act): void {
     .option('--yes', 'with --resume: do not ask')
     .action((file: string, options: ImportCommandOptions, command: Command) =>
       act(command, async (context) => {
-        const { importConversation } = await context.rooms.daemon();
+        const { importConversation } = await context.dependencies.daemon();
         const outcome = await importConversation({
           dataDirectory: dataDirectoryOf(context),
           file: resolve(context.io.workingDirectory, file),
