@@ -94,7 +94,7 @@ export async function runAgent(
   const running = new Set<Promise<void>>();
 
   const take = (offer: TurnOffer, traceparent: string | undefined): void => {
-    turns.get(offer.turnId)?.abort('the turn was offered again'); // CLIENT-AGENT-3
+    turns.get(offer.turnId)?.abort('the turn was offered again');
     const turn = new OfferedTurn(at, offer, newId, traceparent);
     turns.set(offer.turnId, turn);
     const work: Promise<void> = turn.run(handler).finally(() => {
@@ -104,7 +104,7 @@ export async function runAgent(
     running.add(work);
   };
   const subscription = at.connection.subscribe(subject, {
-    queue: slug, // CLIENT-AGENT-1
+    queue: slug,
     callback: (error, message) => {
       if (error) return;
       const decoded = decodeOffer(message.data);
@@ -203,7 +203,7 @@ class OfferedTurn {
       const last = await this.#outcomeOf(handler);
       if (!this.#over.signal.aborted) await this.#sendOutcome(last);
     } finally {
-      for (const release of this.#releases) release(); // OFFERED-TURN-4
+      for (const release of this.#releases) release();
       this.abort('the turn has ended');
     }
   }
@@ -291,7 +291,7 @@ class OfferedTurn {
           end(() => (results ? resolve(results) : reject(notUnderstood(subjects.prefix))));
         },
       });
-      reconnections.add(send); // OFFERED-TURN-3
+      reconnections.add(send);
       signal.addEventListener('abort', onAbort, { once: true });
       send();
     });
@@ -311,7 +311,6 @@ class OfferedTurn {
     );
   }
 
-  /** OFFERED-TURN-1 */
   async #beat(): Promise<void> {
     const outcome = await this.#request({ type: 'heartbeat' }, this.#offer.heartbeatMs);
     if (outcome === 'received') this.#missedBeats = 0;
@@ -319,7 +318,6 @@ class OfferedTurn {
     if (this.#missedBeats >= MAX_MISSED_BEATS) this.abort('no daemon receives the heartbeats of the turn');
   }
 
-  /** OFFERED-TURN-2 */
   async #sendOutcome(body: object): Promise<void> {
     const limit = this.#at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const size = Buffer.byteLength(JSON.stringify(this.#addressed(body)));

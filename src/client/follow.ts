@@ -62,12 +62,12 @@ export async function* followConversation(
       if (signal.aborted) return null; // it ends
       if (hasRead && isUnreachable(error)) {
         onReachable?.(false);
-        return null; // CLIENT-FOLLOW-4
+        return null;
       }
       if (!NOT_THERE.has(code)) throw error;
       hasRead = true;
       onReachable?.(true);
-      return { length: 0, entries: [] }; // CLIENT-FOLLOW-3
+      return { length: 0, entries: [] };
     }
   };
   const subscribe = (onArrival: (arrival: Arrival) => void) => source.subscribe(live, onArrival);

@@ -57,7 +57,7 @@ export async function sendRequest(
     const waitMs = waitOf(request, policy, attempt);
     const outcome = await abortable(attemptOnce(connection, request, payload, policy, waitMs), signal);
     if (outcome.kind === 'answered') return outcome.body;
-    if (!outcome.again || attempt >= policy.attempts) throw outcome.error; // CLIENT-REQUESTS-1
+    if (!outcome.again || attempt >= policy.attempts) throw outcome.error;
     await sleep(Math.min(policy.pauseMs * 2 ** (attempt - 1), LONGEST_PAUSE_MS), undefined, { signal });
   }
 }

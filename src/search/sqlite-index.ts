@@ -15,7 +15,6 @@ import type { FoundEntry, IndexCalls, IndexedConversation, IndexQuery } from './
 
 /** Raise it when `documents.ts` changes what is searched. */
 const VERSION = 2;
-/** SQLITE-INDEX-2 */
 const MOST_RANKED = 10_000;
 /** Ids of one millisecond. The largest id is then a safe integer for centuries. */
 const IDS_OF_A_MILLISECOND = 1_024;
@@ -46,7 +45,7 @@ export function openSqliteIndex(path: string | null): IndexCalls {
   try {
     return new SqliteIndex(prepared(new sqlite.Database(path)));
   } catch {
-    for (const file of [path, `${path}-journal`]) rmSync(file, { force: true }); // SQLITE-INDEX-3
+    for (const file of [path, `${path}-journal`]) rmSync(file, { force: true });
     rmSync(`${path}.lock`, { recursive: true, force: true });
     return new SqliteIndex(prepared(new sqlite.Database(path)));
   }
@@ -158,7 +157,6 @@ class SqliteIndex implements IndexCalls {
     this.#insertWords.run([id, clean, tags]);
   }
 
-  /** SQLITE-INDEX-1 */
   #freeId(time: number): number {
     for (let first = time * IDS_OF_A_MILLISECOND; ; first += IDS_OF_A_MILLISECOND) {
       const last = first + IDS_OF_A_MILLISECOND - 1;

@@ -31,7 +31,7 @@ export class SimulatedTime {
       return () => void this.#timers.delete(timer);
     },
     sleep: async (ms, signal) => {
-      if (!signal?.aborted) await this.advance(ms, async () => undefined); // SIMULATED-TIME-1
+      if (!signal?.aborted) await this.advance(ms, async () => undefined);
     },
   };
 
@@ -41,7 +41,7 @@ export class SimulatedTime {
     const end = this.#passed + ms;
     for (let timer = this.#next(end); timer; timer = this.#next(end)) {
       this.#timers.delete(timer);
-      this.#passed = Math.max(this.#passed, timer.due); // SIMULATED-TIME-2
+      this.#passed = Math.max(this.#passed, timer.due);
       timer.run();
       await settle();
     }

@@ -41,17 +41,16 @@ export async function runGuarded(
     inner.signal.addEventListener('abort', wait, { once: true });
   });
   try {
-    const outcome = await Promise.race([outcomeOf(work, inner.signal, options.name), gaveUp]); // GUARDED-1
+    const outcome = await Promise.race([outcomeOf(work, inner.signal, options.name), gaveUp]);
     if (outcome.kind !== 'aborted' || !expired) return outcome;
     return failed('TIMEOUT', `${options.name} did not end within ${options.timeoutMs / 1_000} seconds`);
   } finally {
-    clearTimeout(deadline); // GUARDED-4
+    clearTimeout(deadline);
     clearTimeout(graceTimer);
     inner.unlink();
   }
 }
 
-/** GUARDED-2, GUARDED-3 */
 async function outcomeOf(work: Work, signal: AbortSignal, name: string): Promise<ToolOutcome> {
   try {
     const outcome: unknown = await work(signal);

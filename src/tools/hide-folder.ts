@@ -60,7 +60,6 @@ export async function hideFolder(folder: string, unhidden = false): Promise<Hidi
   return { enclose: unhidden ? asIs : refusing, fault };
 }
 
-/** HIDE-3 */
 const refusing: Enclose = () => {
   throw new ParleyError(
     'DATA_NOT_HIDDEN',

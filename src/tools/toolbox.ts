@@ -56,7 +56,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     for (const part of parts) {
       for (const [name, definition] of part.definitions()) {
         if (!all.has(name)) {
-          all.set(name, { definition: withRisk(name, definition, options.risk), part }); // TOOLS-TOOLBOX-1
+          all.set(name, { definition: withRisk(name, definition, options.risk), part });
         } else if (!clashes.has(name)) {
           clashes.add(name);
           log.warn({ tool: name }, `two toolboxes offer a tool ${name}; the first one counts`);
@@ -83,7 +83,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     const results = await Promise.allSettled(parts.map(async (part) => part.close()));
     for (const result of results) {
       if (result.status === 'rejected') {
-        log.error({ err: result.reason }, `tools did not close: ${messageOf(result.reason)}`); // TOOLS-TOOLBOX-4
+        log.error({ err: result.reason }, `tools did not close: ${messageOf(result.reason)}`);
       }
     }
   }
@@ -105,7 +105,6 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
   };
 }
 
-/** TOOLS-TOOLBOX-2 */
 function withRisk(
   name: string,
   definition: ToolDefinition,

@@ -58,7 +58,6 @@ export class LogTraces {
     return this.#entries.slice(from).flatMap((entry) => (entry.copiedFrom ? [] : this.#endedBy(entry)));
   }
 
-  /** LOG-TRACES-1 */
   #endedBy(entry: Entry): Span[] {
     switch (entry.type) {
       case 'message':
@@ -80,7 +79,7 @@ export class LogTraces {
   #turn(end: EntryOf<'turn-ended'>): Span[] {
     const { turnId, outcome, agent } = end;
     const started = this.lineage.start(turnId);
-    if (!started || started.copiedFrom) return []; // LOG-TRACES-2
+    if (!started || started.copiedFrom) return [];
     const span = this.#span(started, end, this.lineage.turn(turnId), {
       kind: 'internal',
       name: `${SPAN_NAMES.turn} ${agent}`,
@@ -133,7 +132,7 @@ export class LogTraces {
   #tool(entry: MessageEntry): Span[] {
     const { turnId, call, toolName = 'unknown' } = entry;
     const asked = this.#entries[call?.index ?? -1];
-    if (turnId === undefined || !call || asked?.type !== 'message' || asked.copiedFrom) return []; // LOG-TRACES-2
+    if (turnId === undefined || !call || asked?.type !== 'message' || asked.copiedFrom) return [];
     const started = this.lineage.toolStart(call);
     const span = this.#span(started ?? asked, entry, this.lineage.toolCall(turnId, call), {
       kind: 'internal',
@@ -211,7 +210,6 @@ export class LogTraces {
     };
   }
 
-  /** LOG-TRACES-3 */
   #text(value: unknown): string | undefined {
     if (!this.#content || value === undefined || value === null) return undefined;
     return cut(typeof value === 'string' ? value : JSON.stringify(value), MOST_CONTENT);

@@ -60,7 +60,7 @@ export async function callWithRetries(
         onDelta(delta);
       },
     });
-    if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome; // RETRY-1
+    if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome;
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };
     tries += outcome.tries ?? 1;
     if (attempt >= policy.attempts) return withAdvice(outcome, triedText(tries));
@@ -80,11 +80,10 @@ export async function callWithRetries(
       ...{ code, message },
     });
     await options.sleep(wait, signal);
-    if (signal.aborted) return { kind: 'aborted', partial: outcome.partial }; // RETRY-4
+    if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };
   }
 }
 
-/** RETRY-2 */
 function backoff(attempt: number, policy: RetryPolicy, random: () => number): number {
   const bound = Math.min(policy.maxMs, policy.baseMs * 2 ** (attempt - 1), LONGEST_WAIT_MS);
   return Math.floor(random() * bound);

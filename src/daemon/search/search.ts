@@ -27,7 +27,6 @@ import type { Runtime } from '../runtime.ts';
  *    has its newest messages: `shared-api.ts` merges their answers.
  */
 
-/** MESSAGE-SEARCH-1 */
 const WAIT_MS = 1_500;
 const SWEEP_MS = 3_600_000;
 /** Documents of one message to the thread. */
@@ -73,7 +72,6 @@ export class Search {
     }
   }
 
-  /** MESSAGE-SEARCH-3 */
   async forget(conversation: string): Promise<void> {
     this.#forgotten.add(conversation);
     if (!this.#exists) return;
@@ -201,7 +199,6 @@ export class Search {
     for (const id of gone) this.#known.delete(id);
   }
 
-  /** MESSAGE-SEARCH-3 */
   #sweepHourly(): void {
     this.#sweeper ??= setInterval(() => void this.#sweep(), SWEEP_MS).unref();
   }

@@ -63,7 +63,7 @@ export function createAnswerReader(): AnswerReader {
     const first = start.charAt(0);
     if (first === '') return [];
     if (first === '{' || first === '[' || first === '<') {
-      body = { form: 'document', text: start }; // ANSWER-READER-4
+      body = { form: 'document', text: start };
       return [];
     }
     body = { form: 'events' };

@@ -69,7 +69,7 @@ export function faultOfResponse(response: ErrorResponse, now: number): Fault {
   const { status, body, headers } = response;
   if (status >= 300 && status < 400) return faultOfRedirect(response);
   const error = errorTextOf(body, now);
-  const afterMs = retryAfter(headers, now) ?? error.afterMs ?? resetAfter(headers, now); // FAULTS-3
+  const afterMs = retryAfter(headers, now) ?? error.afterMs ?? resetAfter(headers, now);
   const fault = faultOf(status, { ...error, afterMs });
   if (headers.get('x-should-retry') !== 'false') return fault;
   return { code: fault.code, message: fault.message, retryable: false };

@@ -57,7 +57,7 @@ export async function answerTo(sent: ClientRequest): Promise<IncomingMessage> {
   const answer = await headOf(sent);
   if (!isCompressed(answer)) return answer;
   answer.destroy();
-  if (isSuccess(answer)) throw withCode('COMPRESSED', 'the answer is compressed'); // HTTP-POST-4
+  if (isSuccess(answer)) throw withCode('COMPRESSED', 'the answer is compressed');
   return answer;
 }
 

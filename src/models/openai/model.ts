@@ -57,7 +57,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): Model {
       try {
         return await attempt({ head, options, request, watch, onDelta });
       } finally {
-        watch.release(); // OPENAI-MODEL-3
+        watch.release();
       }
     },
   };
@@ -117,7 +117,7 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
   if (ending !== null && !reader.isFinished() && !reader.isClosed()) {
     return fail(watch.state() === 'expired' ? timeout(options, gaveDelta) : ending, gaveDelta);
   }
-  const { deltas, result } = reader.end(ending !== null); // OPENAI-MODEL-5
+  const { deltas, result } = reader.end(ending !== null);
   give(deltas);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
   return result.kind === 'whole'
@@ -177,7 +177,7 @@ async function requestOf({ head, request }: Attempt): Promise<HttpRequest> {
     headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
   headers.set('content-type', 'application/json');
   headers.set('accept', 'text/event-stream, application/json');
-  return { url, headers, body: request.body }; // OPENAI-MODEL-1
+  return { url, headers, body: request.body };
 }
 
 /**
@@ -209,7 +209,7 @@ function readBody(
   return new Promise((resolve, reject) => {
     const cut = () => {
       stage = 'cut';
-      body.destroy(); // OPENAI-MODEL-3
+      body.destroy();
     };
     body.on('data', (piece: Uint8Array) => {
       if (stage === 'cut') return;
@@ -258,7 +258,7 @@ function failed(
   fault: Fault,
   gaveDelta: boolean,
 ): ModelOutcome {
-  const retryable = fault.retryable && !gaveDelta; // OPENAI-MODEL-2
+  const retryable = fault.retryable && !gaveDelta;
   const outcome = {
     kind: 'failed',
     code: fault.code,

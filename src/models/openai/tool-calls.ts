@@ -56,7 +56,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
   function isRepetition(piece: Piece): boolean {
     return calls.some(
       (call) =>
-        call.chunk < chunk && // TOOL-CALLS-4
+        call.chunk < chunk &&
         (piece.index === null || call.index === null || piece.index === call.index) &&
         (piece.id === '' || call.id === '' || piece.id === call.id) &&
         (piece.name === '' || piece.name === call.name) &&
@@ -77,11 +77,11 @@ export function createToolCallAssembler(): ToolCallAssembler {
     const otherId = piece.id !== '' && owner.id !== '' && piece.id !== owner.id;
     // A server that repeats id and name in every piece may end with an empty piece, which starts no call.
     const addsNothing = piece.arguments === '' && piece.name === owner.name;
-    return otherId || (isWhole(owner.arguments) && !addsNothing); // TOOL-CALLS-3
+    return otherId || (isWhole(owner.arguments) && !addsNothing);
   }
 
   function take(piece: Piece): ModelDelta[] {
-    if (calls.length > MAX_TOOL_CALLS || isRepetition(piece)) return []; // TOOL-CALLS-7
+    if (calls.length > MAX_TOOL_CALLS || isRepetition(piece)) return [];
     const owner = ownerOf(piece);
     const call = owner === undefined || startsNewCall(piece, owner) ? begin(piece) : owner;
     if (call.id === '') call.id = piece.id;
@@ -91,7 +91,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
     call.arguments += piece.arguments;
     if (!isNamed && piece.arguments === '') return [];
     const delta = { type: 'tool_call_delta', position: call.position, delta: piece.arguments } as const;
-    return [isNamed ? { ...delta, name: call.name } : delta]; // TOOL-CALLS-5
+    return [isNamed ? { ...delta, name: call.name } : delta];
   }
 
   return {
@@ -114,7 +114,6 @@ export function createToolCallAssembler(): ToolCallAssembler {
   };
 }
 
-/** TOOL-CALLS-6 */
 function isFirstReport(call: Growing, at: number, calls: readonly Growing[]): boolean {
   const isReported = (before: Growing) =>
     before.id !== '' &&

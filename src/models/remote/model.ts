@@ -74,7 +74,7 @@ class OfferedTurns implements RemoteModel {
   }
 
   async call(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): Promise<ModelOutcome> {
-    const continued = this.#continued(request); // REMOTE-MODEL-3
+    const continued = this.#continued(request);
     const lowest = this.#now();
     let partial = '';
     let tries = 0;
@@ -97,7 +97,7 @@ class OfferedTurns implements RemoteModel {
         if (outcome !== 'silent') return outcome;
         partial = offered.session.partial || partial;
         last = 'silent';
-        this.#drop(request.turnId); // REMOTE-MODEL-1
+        this.#drop(request.turnId);
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
     const failed = failure(request.agent, last, partial, this.#options.silenceMs);
@@ -111,7 +111,7 @@ class OfferedTurns implements RemoteModel {
   }
 
   turnOver(turnId: string): void {
-    this.#drop(turnId); // REMOTE-MODEL-5
+    this.#drop(turnId);
   }
 
   close(): void {
@@ -157,7 +157,7 @@ class OfferedTurns implements RemoteModel {
   }
 
   async #offer(request: ModelRequest, lowest: number, signal: AbortSignal): Promise<Offered> {
-    const epoch = Math.max(this.#lastEpoch + 1, lowest); // REMOTE-MODEL-1
+    const epoch = Math.max(this.#lastEpoch + 1, lowest);
     this.#lastEpoch = epoch;
     const { conversation, turnId, messages, tools, headers } = request;
     const { heartbeatMs, silenceMs } = this.#options;
@@ -195,7 +195,7 @@ class OfferedTurns implements RemoteModel {
         session.expectResults(event);
         return toolCalls(event, request);
       case 'final':
-        this.#end(request.turnId); // REMOTE-MODEL-2
+        this.#end(request.turnId);
         return final(event, request);
       case 'failed':
       case 'invalid': {

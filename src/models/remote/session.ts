@@ -116,7 +116,6 @@ export class RemoteSession {
     }
   }
 
-  /** REMOTE-SESSION-2 */
   #receiveCall(event: ToolCallEvent): void {
     const key = keyOf(event);
     const answered = key === null ? undefined : this.#answered.get(key);
@@ -130,15 +129,15 @@ export class RemoteSession {
 
   #addText(call: string, delta: string): void {
     const before = this.#text.call === call ? this.#text.content : '';
-    this.#text = { call, content: before.length < MAX_TEXT ? before + delta : before }; // REMOTE-SESSION-4
+    this.#text = { call, content: before.length < MAX_TEXT ? before + delta : before };
   }
 
   #put(event: SessionEvent): void {
     if (this.#queue.length === 0) this.#queuedText = 0;
     if (this.#queue.length > MAX_QUEUED || this.#queuedText > MAX_TEXT) return;
     this.#queuedText += JSON.stringify(event).length;
-    const isFull = this.#queue.length === MAX_QUEUED || this.#queuedText > MAX_TEXT; // REMOTE-SESSION-4
-    this.#queue.push(isFull ? { type: 'invalid', reason: TOO_MANY } : event); // REMOTE-SESSION-1
+    const isFull = this.#queue.length === MAX_QUEUED || this.#queuedText > MAX_TEXT;
+    this.#queue.push(isFull ? { type: 'invalid', reason: TOO_MANY } : event);
     this.#wake?.();
   }
 

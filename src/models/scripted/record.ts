@@ -38,7 +38,6 @@ function callOf({ name, arguments: text }: { readonly name: string; readonly arg
   return { name, arguments: asObject(text) ?? text };
 }
 
-/** RECORD-2 */
 function asObject(text: string): object | null {
   try {
     const compact = text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');

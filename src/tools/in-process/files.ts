@@ -108,7 +108,7 @@ function imports(folder: string): Plugin {
         contents: `export const tool = globalThis[Symbol.for(${JSON.stringify(KEY)})];`,
       }));
       build.onLoad({ filter: /.*/ }, ({ path }) => {
-        if (path.startsWith(folder + sep)) return undefined; // FUNCTION-FILES-1
+        if (path.startsWith(folder + sep)) return undefined;
         const text = `${path} is not in ${folder}: move it there, since agents may write files elsewhere`;
         return { errors: [{ text }] };
       });
@@ -118,7 +118,7 @@ function imports(folder: string): Plugin {
 
 async function evaluate(name: string, file: string, text: string): Promise<InProcessTool> {
   loads += 1;
-  const url = `data:text/javascript,${encodeURIComponent(`${text}\n// ${loads}`)}`; // FUNCTION-FILES-3
+  const url = `data:text/javascript,${encodeURIComponent(`${text}\n// ${loads}`)}`;
   const loaded = await inTime(importModule(url)).catch((error: unknown) => {
     throw invalid(`${file}: ${messageOf(error)}`);
   });

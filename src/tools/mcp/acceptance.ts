@@ -73,7 +73,6 @@ export class Acceptance {
   }
 }
 
-/** ACCEPTANCE-2 */
 function digestOf({ name, title, description, annotations, inputSchema }: Tool): string {
   const text = JSON.stringify({ name, title, description, annotations, inputSchema }, inOrder);
   return createHash('sha256').update(text).digest('hex').slice(0, 32);

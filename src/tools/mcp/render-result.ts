@@ -204,7 +204,6 @@ function textWithoutBlob(text: string, known: ReadonlyMap<string, string>): stri
   return isBase64(text) ? notShown(typeFrom(text), text) : text;
 }
 
-/** BLOB-2 */
 function isBase64(text: string): boolean {
   if (text.length < LONG || !(UNBROKEN.test(text) || IN_LINES.test(text))) return false;
   return MIXED.every((kind) => kind.test(text));

@@ -132,7 +132,6 @@ export class ServerTools implements McpToolbox {
     const wrong = offered.check(call.arguments);
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
     if (this.#unacceptedOf(offered).unaccepted)
-      // MCP-TOOLBOX-4
       return failed(
         'TOOL_CHANGED',
         `${call.name} changed since the call was allowed. Nothing was done: call it again.`,

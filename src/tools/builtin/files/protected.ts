@@ -159,12 +159,10 @@ const SECRET_NAMES = folded(SECRETS);
 const PROGRAM_NAMES = folded(PROGRAMS);
 const HARMLESS_NAMES = HARMLESS.map(foldPath);
 
-/** PROTECTED-1 */
 function isSecret(name: string): boolean {
   return !fitsOne(HARMLESS_NAMES, name) && fitsOne(SECRET_NAMES, name);
 }
 
-/** PROTECTED-2 */
 function isProtected(name: string): boolean {
   if (fitsOne(HARMLESS_NAMES, name)) return false;
   return foldPath(name).startsWith('.') || fitsOne(SECRET_NAMES, name) || fitsOne(PROGRAM_NAMES, name);

@@ -99,12 +99,12 @@ async function page(handle: FileHandle, given: z.infer<typeof schema>, signal: A
   const notes: string[] = [];
   if (length < bytes.length) {
     const next = offset === undefined && count > 0 ? `from: ${from + count}` : `offset: ${start + length}`;
-    notes.push(`[there is more: continue with ${next}]`); // BUILTIN-READ-2
+    notes.push(`[there is more: continue with ${next}]`);
   }
   if (text.includes('\ufffd') && !shown.includes('\ufffd')) {
     notes.push('[bytes that are not UTF-8 are shown as \ufffd]');
   }
-  if (notes.length === 0) return text; // BUILTIN-READ-1
+  if (notes.length === 0) return text;
   return `${text}${text.endsWith('\n') ? '' : '\n'}${notes.join('\n')}`;
 }
 

@@ -35,19 +35,19 @@ export async function replaceFile(replacement: Replacement): Promise<{ readonly 
     await fill(handle, replacement.content, before);
     signal.throwIfAborted();
     existing(replacement);
-    renameSync(temporary, folder.at(name)); // REPLACE-1, REPLACE-4
+    renameSync(temporary, folder.at(name));
   } catch (error) {
     await unlink(temporary).catch(() => {}); // the first error is reported
     throw error;
   }
-  await folder.handle.sync(); // REPLACE-2
+  await folder.handle.sync();
   return { created: before === null };
 }
 
 async function fill(handle: FileHandle, content: Buffer, before: BigIntStats | null): Promise<void> {
   try {
     await handle.writeFile(content);
-    if (before !== null) await handle.chmod(Number(before.mode & 0o777n)); // REPLACE-3
+    if (before !== null) await handle.chmod(Number(before.mode & 0o777n));
     await handle.sync();
   } finally {
     await handle.close();

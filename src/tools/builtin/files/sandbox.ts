@@ -77,7 +77,6 @@ function realOrNull(path: string): string | null {
   return valueOrNull(() => realpathSync.native(path));
 }
 
-/** SANDBOX-1, SANDBOX-4 */
 export function isOpenTo(sandbox: Sandbox, real: string): boolean {
   return isInside(sandbox.root, real) && !sandbox.closed.some((folder) => isInsideFolded(folder, real));
 }
@@ -132,9 +131,9 @@ export function locate(sandbox: Sandbox, names: readonly string[]): Location {
   for (let existing = names.length; ; existing -= 1) {
     const real = realOrNull(join(sandbox.root, ...names.slice(0, existing)));
     if (real === null && existing > 0) continue;
-    if (real === null || !isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-1, SANDBOX-5
+    if (real === null || !isOpenTo(sandbox, real)) throw outside(names);
     const missing = names.slice(existing);
-    if (!isOpenTo(sandbox, join(real, ...missing))) throw outside(names); // SANDBOX-4
+    if (!isOpenTo(sandbox, join(real, ...missing))) throw outside(names);
     if (isLink(real, missing[0])) throw outside(names); // SANDBOX-5: a dangling link
     return { real, missing };
   }
@@ -168,14 +167,14 @@ async function openChecked(
   names: readonly string[],
   how: { isBelow?: true },
 ): Promise<FileHandle> {
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); // SANDBOX-3
+  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   return orClose(handle, async () => {
     const real = await realPathOf(sandbox, handle, path);
-    if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
+    if (!isOpenTo(sandbox, real)) throw outside(names);
     permit(sandbox, real, names, how);
     const found = await handle.stat({ bigint: true });
     requireFile(found, aliasOf(names));
-    if (sandbox.closedFiles.has(`${found.dev}:${found.ino}`)) throw outside(names); // SANDBOX-4
+    if (sandbox.closedFiles.has(`${found.dev}:${found.ino}`)) throw outside(names);
     return handle;
   });
 }
@@ -210,7 +209,7 @@ export async function openFolderAt(
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return orClose(handle, async () => {
     const real = await realPathOf(sandbox, handle, path);
-    if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
+    if (!isOpenTo(sandbox, real)) throw outside(names);
     const base = sandbox.descriptors === null ? real : `${sandbox.descriptors}/${handle.fd}`;
     return { handle, real, at: (name: string) => `${base}/${name}` };
   });

@@ -86,7 +86,7 @@ class Search {
       this.#unread > 0 ? `${this.#unread} that could not be read left out` : null,
     ].filter((note) => note !== null);
     const found = this.#lines.length > 0 ? this.#lines.join('\n') : `no hits in ${this.#files} files`;
-    return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found; // SEARCH-3
+    return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found;
   }
 
   /** Null if it is a file. */
@@ -127,7 +127,7 @@ class Search {
   }
 
   #mayEnter(folder: Folder, entry: Dirent): boolean {
-    if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // SEARCH-2
+    if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false;
     return isOpenTo(this.#sandbox, `${folder.real}/${entry.name}`);
   }
 

@@ -48,7 +48,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   const watch = new OrphanWatch();
   const child = spawn(wrapped.command, wrapped.args, {
     cwd: given.directory,
-    env: { ...given.environment }, // PROCESS-GROUP-4
+    env: { ...given.environment },
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
   });
@@ -62,7 +62,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     throw pid === undefined ? (await exited).error : await watch.failure;
   }
   watch.guard(pid);
-  stdin.end('go\n'); // PROCESS-GROUP-5
+  stdin.end('go\n');
   const output = new CapturedOutput();
   const drained = new Promise<void>((resolve) => void stdout.once('close', resolve));
   const ending: { by: EndedBy | null; done: Promise<void> | null } = { by: null, done: null };
@@ -72,7 +72,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     return ending.done;
   };
   const aborted = () => void end('abort');
-  const timer = setTimeout(() => void end('timeout'), given.timeoutMs); // PROCESS-GROUP-1
+  const timer = setTimeout(() => void end('timeout'), given.timeoutMs);
   signal.addEventListener('abort', aborted, { once: true });
   if (signal.aborted) aborted();
   stdout.on('error', () => {}); // a broken pipe has no more output
@@ -83,13 +83,13 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   try {
     const { code, signal: exitSignal } = await exited;
     const leftBehind = ending.done === null && (await groupLives(pid));
-    await end(null); // PROCESS-GROUP-2
+    await end(null);
     await atMost(DRAIN_MS, drained);
     return { code, signal: exitSignal, endedBy: ending.by, leftBehind, output };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', aborted);
-    stdout.destroy(); // PROCESS-GROUP-3
+    stdout.destroy();
     watch.over();
   }
 }

@@ -84,7 +84,7 @@ export class ChildTransport implements Transport {
     const input = this.#child?.stdin;
     if (!input?.writable) throw new Error('the server does not run');
     if (input.writableLength > LONGEST_MESSAGE) {
-      void this.close(); // CHILD-TRANSPORT-7
+      void this.close();
       throw new Error('the server does not read what it is sent');
     }
     await new Promise<void>((resolve, reject) => {
@@ -123,7 +123,6 @@ export class ChildTransport implements Transport {
     });
   }
 
-  /** CHILD-TRANSPORT-5 */
   #watch(child: ChildProcess, pid: number): void {
     const watch = new OrphanWatch();
     void watch.failure.then((error) => this.onerror?.(error));
@@ -144,7 +143,6 @@ export class ChildTransport implements Transport {
     if (start < chunk.length) this.#keep(chunk.subarray(start));
   }
 
-  /** CHILD-TRANSPORT-6 */
   #keep(part: Buffer): void {
     if (this.#isTooLong) return;
     const bytes = this.#lineBytes + part.length;

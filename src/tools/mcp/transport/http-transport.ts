@@ -35,7 +35,6 @@ export interface HttpSettings {
 const LEAST_ANSWER_BYTES = 16 * 1024;
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
-/** HTTP-TRANSPORT-7 */
 const LEAST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -116,7 +115,6 @@ export class HttpTransport implements Transport {
     }
   }
 
-  /** HTTP-TRANSPORT-6 */
   async #answer(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     const bytes = Math.max(JSON.stringify(message).length, LEAST_ANSWER_BYTES);
     if (this.#answerBytes + bytes > MOST_ANSWER_BYTES) {
@@ -174,11 +172,10 @@ export class HttpTransport implements Transport {
       },
       onEnd: () => id !== null && response.ok && isStream && this.#streamEnded(id),
     });
-    const readable = isStream && response.ok ? withReadableAnswers(body) : body; // HTTP-TRANSPORT-5
+    const readable = isStream && response.ok ? withReadableAnswers(body) : body;
     return new Response(readable, { status, statusText, headers: response.headers });
   }
 
-  /** HTTP-TRANSPORT-7 */
   async #pause(signal: AbortSignal | undefined): Promise<void> {
     const now = monotonicClock();
     const at = Math.max(now, this.#nextStreamAt);
