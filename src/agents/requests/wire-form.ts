@@ -171,8 +171,15 @@ function wireCall(call: WireCall, at: number, form: WireForm, opaque?: OpaqueFie
   };
 }
 
-const MESSAGE_FIELDS = new Set(['role', 'content', 'reasoning_content', 'tool_calls', 'tool_call_id']);
-const CALL_FIELDS = new Set(['id', 'type', 'function', 'name', 'arguments']);
+/** Fields that the protocol names; others are opaque. */
+export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  'role',
+  'content',
+  'reasoning_content',
+  'tool_calls',
+  'tool_call_id',
+]);
+export const CALL_FIELDS: ReadonlySet<string> = new Set(['id', 'type', 'function', 'name', 'arguments']);
 
 /** WIRE-FORM-6: a log that was imported can contain any. */
 function outside(known: ReadonlySet<string>, fields: OpaqueFields | null = null): OpaqueFields {

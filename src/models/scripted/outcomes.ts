@@ -1,4 +1,5 @@
 import type { AnsweredCall, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
+import { estimateTokens } from '../../conversation/index.ts';
 
 /** The outcomes of calls that no provider answers. */
 
@@ -16,22 +17,11 @@ export function answered(
     answer: {
       content: text === '' ? null : text,
       toolCalls,
-      usage: { inputTokens: estimateTokens(inputs), outputTokens: estimateTokens(outputs) },
+      usage: { inputTokens: estimateTokens(inputs.join('')), outputTokens: estimateTokens(outputs.join('')) },
       model: 'scripted',
       finishReason,
     },
   };
-}
-
-/** About four ASCII characters per token; any other character is one token. */
-function estimateTokens(texts: readonly string[]): number {
-  let ascii = 0;
-  let others = 0;
-  for (const character of texts.join('')) {
-    if (character.charCodeAt(0) < 128) ascii += 1;
-    else others += 1;
-  }
-  return Math.ceil(ascii / 4) + others;
 }
 
 export function failed(code: string, message: string, retryable: boolean, text = ''): ModelOutcome {
