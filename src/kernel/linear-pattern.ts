@@ -6,16 +6,26 @@ import { RE2JS } from 're2js';
  *
  * LINEAR-PATTERN-1 A pattern means what JavaScript's flag `u` means, or is refused: lookahead, backreferences and repeats
  *    above 1000 have no linear form. One difference: with `i`, `\b` does not count `ſ` and the Kelvin sign as letters.
+ * LINEAR-PATTERN-2 The time is the length of the text times the size of the compiled pattern, which repeats multiply: a larger one is
+ *    refused. At the limit, the worst pattern takes about half a second for 100,000 characters.
  */
 export interface LinearPattern {
   test(text: string): boolean;
 }
+
+/** LINEAR-PATTERN-2, in instructions of RE2. */
+const MOST_STEPS = 300;
 
 /** Throws an Error that says what the pattern must not contain. */
 export function linearPattern(source: string, { ignoreCase = false } = {}): LinearPattern {
   new RegExp(source, 'u'); // RE2 has forms of its own, such as `(?i)` and `\Q`
   const flags = RE2JS.LOOKBEHINDS | (ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
   const pattern = RE2JS.compile(RE2JS.translateRegExp(asInJavaScript(source)), flags);
+  const steps = pattern.programSize();
+  if (steps > MOST_STEPS)
+    throw new RangeError(
+      `it has ${steps} steps with its repeats, and at most ${MOST_STEPS} are matched: use smaller repeats, or * and +`,
+    );
   return { test: (text) => pattern.matcher(text).find() };
 }
 

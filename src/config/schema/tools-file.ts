@@ -132,8 +132,8 @@ function patternFault(source: string): string | null {
     linearPattern(source);
     return null;
   } catch (error) {
-    const isLinear = error instanceof SyntaxError; // of JavaScript: no regular expression at all
-    return isLinear
+    if (error instanceof RangeError) return `that is smaller (${messageOf(error)})`;
+    return error instanceof SyntaxError // of JavaScript: no regular expression at all
       ? `(${messageOf(error)})`
       : `without lookahead, backreferences and repeats above 1000 (${messageOf(error)})`;
   }

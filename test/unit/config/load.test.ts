@@ -202,6 +202,11 @@ describe('problems of a configuration', () => {
       'without lookahead, backreferences and repeats above 1000',
     ],
     [
+      'tools: { policy: [ { tool: shell, allow: false, match: { command: "(.*){500}" } } ] }',
+      'tools.policy[0].match.command',
+      'a regular expression that is smaller (it has 2002 steps with its repeats, and at most 300 are matched: use smaller repeats, or * and +)',
+    ],
+    [
       'tools: { policy: [ { tool: handoff, allow: false } ] }',
       'tools.policy[0].tool',
       'a tool that acts on the world',

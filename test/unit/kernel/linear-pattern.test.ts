@@ -29,6 +29,20 @@ describe('linearPattern', () => {
     expect(() => linearPattern(source)).toThrow();
   });
 
+  it.each(['(.*){500}', '(a|b)*a(a|b){200}$', '((a{1,20}){1,20})x', '(x*){999}'])(
+    'a pattern that repeats multiply is refused: %s',
+    (source) => {
+      expect(() => linearPattern(source)).toThrow(RangeError);
+    },
+  );
+
+  it.each([
+    '^git (status|log|diff|show)( .*)?$',
+    '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$',
+  ])('a pattern with usual repeats is accepted: %s', (source) => {
+    expect(linearPattern(source).test('git status'.slice(0, source.startsWith('^git') ? 10 : 3))).toBe(true);
+  });
+
   const atoms = fc.constantFrom(
     ...['a', 'k', '\\.', '.', '\\d', '\\w', '\\W', '\\s', '\\S', '\\b', '[^a]', '[a-c\\s]', '[\\]a.]', '\\/'],
     ...[
