@@ -61,7 +61,7 @@ export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/redu
 export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
 export { transcript } from './reduction/transcript.ts';
 export { sizeOf } from './reduction/view-groups.ts';
-export { mentions, unknownMentionsText } from './state/answering.ts';
+export { agentNamed, mentions, unknownMentionsText } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
 export { accountsOf, type HireAccount } from './state/hired.ts';

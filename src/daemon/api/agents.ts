@@ -1,6 +1,7 @@
 import { shownParameters } from '../../agents/index.ts';
 import type { AnswerOf, Bus, RequestOf } from '../../bus/index.ts';
 import type { AgentCard } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Team } from '../team.ts';
@@ -12,7 +13,13 @@ export async function listAgents(
   bus: Pick<Bus, 'isAgentConnected'>,
   { persona }: RequestOf<'agents'> = {},
 ): Promise<AnswerOf<'agents'>> {
-  const agents = [...team.rules.roster.agents.values()].map(async (card) => {
+  const known = team.rules.roster.agents;
+  if (persona !== undefined && !known.has(persona)) {
+    throw new ParleyError('UNKNOWN_AGENT', `there is no agent ${persona}`, {
+      hint: `known agents: ${[...known.keys()].join(', ')}`,
+    });
+  }
+  const agents = [...known.values()].map(async (card) => {
     const connected = card.runtime === 'local' ? undefined : await bus.isAgentConnected(card.slug);
     return {
       slug: card.slug,

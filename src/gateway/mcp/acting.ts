@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
-import { type OwnPublisher, unknownMentionsText } from '../../conversation/index.ts';
+import { agentNamed, type OwnPublisher, unknownMentionsText } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import { actingAs } from '../guard/access.ts';
+import type { GatewayPort } from '../port.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
 import { readUntilQuiet } from './log.ts';
 import { pageOf } from './page.ts';
@@ -25,7 +27,7 @@ const post = tool({
     to: z
       .array(z.string())
       .optional()
-      .describe('Slugs of agents; by default the conversation decides who answers'),
+      .describe('Agents, by slug or name; by default the conversation decides who answers'),
     name: z.string().optional().describe('Who says it, where the token does not say so'),
     id: z.string().optional().describe('Makes it safe to try again'),
     replyTo: z.string().optional().describe('The id of the message that this one answers'),
@@ -37,6 +39,7 @@ const post = tool({
     const message = {
       ...given,
       conversation: given.conversation ?? newId(),
+      ...(given.to && { to: await slugsOf(daemon, given.to, given.conversation) }),
       ...(name !== undefined && { author: { name } }),
     };
     const body = actingAs(identity, message, ANONYMOUS);
@@ -63,6 +66,36 @@ const post = tool({
     return { ...page, text: [where, page.text, ...last, ...waiting].join('\n') };
   },
 });
+
+/** As `delegate` takes them. */
+async function slugsOf(
+  daemon: GatewayPort,
+  named: readonly string[],
+  conversation: string | undefined,
+): Promise<readonly string[]> {
+  const { agents } = await ask(daemon, 'agents', {});
+  const known = new Map(agents.map(({ slug, name }) => [slug, { slug, name }]));
+  for (const [slug, hired] of await hiredIn(daemon, conversation)) known.set(slug, { slug, name: hired });
+  return named.map((text) => {
+    const slug = agentNamed(text, known);
+    if (slug !== undefined) return slug;
+    throw new ParleyError('UNKNOWN_AGENT', `there is no agent ${JSON.stringify(text)}`, {
+      hint: `known agents: ${[...known.keys()].join(', ')}`,
+    });
+  });
+}
+
+/** Slugs and names of the agents that were hired in a conversation, if it exists. */
+async function hiredIn(daemon: GatewayPort, conversation: string | undefined): Promise<[string, string][]> {
+  if (conversation === undefined) return [];
+  const found = await ask(daemon, 'conversation', { conversation }).catch((error: unknown) => {
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
+    throw error;
+  });
+  return Object.entries(found?.agents ?? {}).flatMap(([slug, { hired }]) =>
+    hired && !hired.dismissed ? [[slug, hired.name]] : [],
+  );
+}
 
 const { shape: word } = CONTRACT.answer.request;
 

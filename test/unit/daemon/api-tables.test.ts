@@ -43,6 +43,13 @@ describe('what a person can choose from', () => {
     expect(JSON.stringify(await world.request('agents', {}))).not.toContain('Persona of');
   });
 
+  it('a persona is asked of an agent that exists', async () => {
+    expect(await world.request('agents', { persona: 'nobody' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'UNKNOWN_AGENT', hint: expect.stringContaining('dev') },
+    });
+  });
+
   it.each(['phases', 'workflows'])('the tables are requested without fields: %s', async (endpoint) => {
     expect(await world.request(endpoint, { more: 1 })).toMatchObject({
       ok: false,

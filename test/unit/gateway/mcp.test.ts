@@ -102,6 +102,36 @@ describe('an MCP client at /mcp', () => {
     expect(told).toMatchObject({ structuredContent: { conversation: conversationOf('case 17'), length: 1 } });
   });
 
+  it('an MCP client addresses agents by slug or name, as delegate does, also those hired in the conversation', async () => {
+    const agents = [
+      { slug: 'lead', name: 'Team Lead' },
+      { slug: 'dev', name: 'Dev' },
+    ];
+    const hired = { name: 'Rita (hired)', dismissed: false };
+    const posted: unknown[] = [];
+    const { client } = await join(({ endpoint, body }) => {
+      if (endpoint === 'agents') return { ok: true, body: { agents } };
+      if (endpoint === 'conversation') {
+        const isKnown = (body as { conversation: string }).conversation === 'demo';
+        if (!isKnown) return { ok: false, refusal: { code: 'NOT_FOUND', message: 'none' } };
+        return { ok: true, body: { agents: { 'rita-1': { status: 'idle', hired } } } };
+      }
+      posted.push((body as { to?: unknown }).to);
+      return { ok: true, body: { conversation: 'demo', id: 'x', index: 0, duplicate: false, agents: [] } };
+    });
+    const post = (conversation: string, to: string[]) =>
+      client.callTool({ name: 'post', arguments: { conversation, content: 'x', to } });
+    await post('demo', ['team lead', '@DEV', 'rita-1', 'rita']);
+    await post('new', ['Dev']);
+    expect(posted).toEqual([['lead', 'dev', 'rita-1', 'rita-1'], ['dev']]);
+    for (const stranger of ['Nobody Here', 'rita'])
+      expect(await post('new', [stranger])).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringMatching(/^UNKNOWN_AGENT: .*known agents: lead, dev/s) }],
+      });
+    expect(posted).toHaveLength(2);
+  });
+
   it('the MCP server declares no notifications, since it has no stream for them', async () => {
     const { client } = await join();
     const { tools, resources } = client.getServerCapabilities() ?? {};
