@@ -10,6 +10,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  * I4 A package is imported in one folder, except those that two adapters need.
  * I5 No cycles, type imports included.
  * I6 The conversation core imports no Node module: no clock, no randomness, no files. Nor does the console.
+ * I7 The console imports types alone of the contract of the verbs.
  */
 
 interface Module {
@@ -24,6 +25,9 @@ const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-
 
 /** I2: the gateway follows conversations as clients do. */
 const FOLLOWER = String.raw`bus/follower\.ts$`;
+
+/** I7 */
+const CONTRACT = String.raw`bus/contract\.ts$`;
 
 /** I2 */
 const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|text/look-alikes|text/confusables|tools/shell-command|view/(?:definition|view)-diff|log/approval-answer|log/call-id|log/finish-reason|log/model-failure|log/team-change|state/answering|state/usage)|kernel/(?:hidden|text))\.ts$`;
@@ -64,7 +68,7 @@ const MODULES: Readonly<Record<string, Module>> = {
       ...['models', 'tools', 'config', 'daemon'],
     ],
   },
-  console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
+  console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`, CONTRACT] },
   cli: { modules: ['kernel', 'config', 'daemon', 'client'] },
 };
 
@@ -238,6 +242,13 @@ export const RULES: readonly IForbiddenRuleType[] = [
     comment: 'I6: a browser has no Node modules',
     from: { path: '^src/console/' },
     to: { dependencyTypes: ['core'] },
+  },
+  {
+    name: 'console-takes-types-of-the-contract',
+    severity: 'error',
+    comment: 'I7: a browser sends requests that the daemon checks',
+    from: { path: '^src/console/' },
+    to: { path: `^src/${CONTRACT}`, dependencyTypesNot: ['type-only'] },
   },
   {
     name: 'core-without-node',

@@ -1,20 +1,7 @@
-import type { DeliveryMode, Entry, ExplainedRequest, Mode } from '../../conversation/index.ts';
-import type { DeadLetter, McpServer, Status, TeamAgent } from '../model/system/system.ts';
-import type { Workflow } from '../model/thread/runs.ts';
+import type { AnswerOf, RequestOf, Verb } from '../../bus/contract.ts';
 import { readToken } from './session.ts';
-import type { WhatIf, WhatIfResult, WhatIfStart } from './what-if.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
-
-export interface AgentCard {
-  readonly slug: string;
-  readonly name: string;
-  readonly description: string;
-  readonly phases: readonly string[];
-  readonly modes: readonly Mode[];
-  /** Its key in `models`; absent: its program calls one. */
-  readonly model?: string;
-}
 
 export interface Identity {
   readonly role: string;
@@ -24,32 +11,15 @@ export interface Identity {
   readonly name: string | null;
 }
 
-export interface FoundMessage {
-  readonly conversation: string;
-  readonly title: string | null;
-  readonly index: number;
-  readonly at: string;
-  readonly author: { readonly kind: string; readonly id: string; readonly name: string };
-  readonly snippet: string;
-  /** Start and end of each found word in the snippet. */
-  readonly marks: readonly (readonly [number, number])[];
-}
-
 /** The actor, in addition to the token. */
-export interface Sender {
-  readonly publisher?: string;
-  readonly author?: { readonly name: string };
-}
+export type Sender = Pick<RequestOf<'stop'>, 'publisher' | 'author'>;
 
-export interface Post extends Sender {
-  readonly id: string;
-  readonly content: string;
-  readonly delivery?: DeliveryMode;
-  readonly to?: readonly string[];
-  readonly replyTo?: string;
-  /** The workflow that the message starts. */
-  readonly workflow?: string;
-}
+export type ApprovalAnswer = Body<'answer'>;
+
+export type Post = Body<'post'> & { readonly id: string };
+
+/** A request without what its path names. */
+type Body<V extends Verb> = Omit<RequestOf<V>, 'conversation' | 'approvalId' | 'sequence'>;
 
 /** A refusal of the daemon. */
 export class RequestError extends Error {
@@ -151,81 +121,63 @@ const POST_TIMEOUT_MS = 30_000;
 
 const of = (conversation: string) => `conversations/${encodeURIComponent(conversation)}`;
 
+const get = <V extends Verb>(path: string) => ask<AnswerOf<V>>('GET', path);
+
+/** What a person changes in a conversation. */
+const step =
+  <V extends Verb>(path: string) =>
+  (conversation: string, body: Body<V>) =>
+    ask<AnswerOf<V>>('POST', `${of(conversation)}/${path}`, body);
+
 export const requests = {
   identity: () => ask<Identity>('GET', 'identity'),
-  /** `models`: names for a what-if; absent from an older daemon. */
-  agents: () => ask<{ agents: AgentCard[]; models?: string[]; default?: string }>('GET', 'agents'),
-  phases: () => ask<{ phases: { phase: string; description: string }[] }>('GET', 'phases'),
-  workflows: () => ask<{ workflows: Workflow[] }>('GET', 'workflows'),
+  /** `persona`: the agent whose persona the answer contains. */
+  agents: (persona?: string) =>
+    get<'agents'>(persona === undefined ? 'agents' : `agents?${new URLSearchParams({ persona })}`),
+  phases: () => get<'phases'>('phases'),
+  workflows: () => get<'workflows'>('workflows'),
   entries: (conversation: string, from: number, limit: number) =>
-    ask<{ entries: Entry[] }>('GET', `${of(conversation)}/entries?from=${from}&limit=${limit}`),
+    get<'entries'>(`${of(conversation)}/entries?from=${from}&limit=${limit}`),
   /** `days`: with what model calls used on each of them. */
   status: (days?: number) =>
-    ask<Status>(
-      'GET',
-      `status?limit=${days === undefined ? 1 : 20}${days === undefined ? '' : `&days=${days}`}`,
-    ),
-  /** `persona`: the agent whose persona the answer contains. */
-  team: (persona?: string) =>
-    ask<{ agents: (TeamAgent & { persona?: string })[] }>(
-      'GET',
-      persona === undefined ? 'agents' : `agents?persona=${encodeURIComponent(persona)}`,
-    ),
-  tools: () => ask<{ servers: McpServer[] }>('GET', 'tools'),
-  deadLetters: (limit: number) => ask<{ letters: DeadLetter[] }>('GET', `dead-letters?limit=${limit}`),
+    get<'status'>(days === undefined ? 'status?limit=1' : `status?limit=20&days=${days}`),
+  tools: () => get<'tools'>('tools'),
+  deadLetters: (limit: number) => get<'dead'>(`dead-letters?limit=${limit}`),
   deadLettersOf: (conversation: string, publisher: string) =>
-    ask<{ letters: DeadLetter[] }>(
-      'GET',
-      `dead-letters?${new URLSearchParams({ conversation, publisher, limit: '20' })}`,
-    ),
-  deadLetter: (sequence: number) => ask<DeadLetter & { original: string }>('GET', `dead-letters/${sequence}`),
+    get<'dead'>(`dead-letters?${new URLSearchParams({ conversation, publisher, limit: '20' })}`),
+  deadLetter: (sequence: number) => get<'dead-letter'>(`dead-letters/${sequence}`),
   retryLetter: (sequence: number) => ask('POST', `dead-letters/${sequence}/retry`),
   discardLetter: (sequence: number) => ask('DELETE', `dead-letters/${sequence}`),
   search: (q: string, more: Readonly<Record<string, string>>) =>
-    ask<{ hits: FoundMessage[]; pending: number }>('GET', `search?${new URLSearchParams({ q, ...more })}`),
+    get<'search'>(`search?${new URLSearchParams({ q, ...more })}`),
   /** A post without an answer may be sent again with its id. */
   post: (conversation: string, post: Post) =>
-    ask<{ index: number }>(
-      'POST',
-      `${of(conversation)}/messages`,
-      post,
-      AbortSignal.timeout(POST_TIMEOUT_MS),
-    ),
+    ask<AnswerOf<'post'>>('POST', `${of(conversation)}/messages`, post, AbortSignal.timeout(POST_TIMEOUT_MS)),
   /** `at`: as of this entry; null: now. `texts`: the parts of the definition whose texts the answer contains. */
   view(conversation: string, agent: string, at: number | null, texts: readonly string[] = []) {
     const query = new URLSearchParams({ agent, ...(at !== null && { at: String(at) }) });
     if (texts.length > 0) query.set('texts', texts.join(','));
-    return ask<ExplainedRequest>('GET', `${of(conversation)}/view?${query}`);
+    return get<'view'>(`${of(conversation)}/view?${query}`);
   },
-  fork: (conversation: string, step: Sender & { as: string; at: number }) =>
-    ask('POST', `${of(conversation)}/fork`, step),
-  whatIf: (conversation: string, start: Sender & WhatIfStart) =>
-    ask<WhatIf>('POST', `${of(conversation)}/what-if`, start),
-  whatIfs: (conversation: string) => ask<{ whatIfs: WhatIf[] }>('GET', `${of(conversation)}/what-ifs`),
-  whatIfResult: (conversation: string, id: string, limit?: number) =>
-    ask<WhatIfResult>(
-      'GET',
-      `${of(conversation)}/what-ifs/${id}${limit === undefined ? '' : `?limit=${limit}`}`,
-    ),
+  fork: step<'fork'>('fork'),
+  whatIf: step<'what-if'>('what-if'),
+  whatIfs: (conversation: string) => get<'what-ifs'>(`${of(conversation)}/what-ifs`),
+  whatIfResult: (conversation: string, id: string) =>
+    get<'what-if-result'>(`${of(conversation)}/what-ifs/${id}`),
   whatIfStop: (conversation: string, id: string) =>
-    ask<WhatIf>('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
+    ask('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
   /** As a file; `format`: `markdown` or `openai`. */
   async exported(conversation: string, format: string) {
     const response = await reach(`api/${of(conversation)}/export?format=${format}`, { headers: headers() });
     if (!response.ok) throw await refusalOf(response);
     return { name: fileNameIn(response), content: await response.blob() };
   },
-  label: (conversation: string, step: Sender & { title?: string; archived?: boolean }) =>
-    ask('POST', `${of(conversation)}/label`, step),
-  phase: (conversation: string, step: Sender & { phase: string }) =>
-    ask('POST', `${of(conversation)}/phase`, step),
-  mode: (conversation: string, step: Sender & { mode: Mode; agent?: string; workflow?: string }) =>
-    ask('POST', `${of(conversation)}/mode`, step),
-  stop: (conversation: string, step: Sender & { agent?: string }) =>
-    ask('POST', `${of(conversation)}/stop`, step),
-  resume: (conversation: string, step: Sender & { agent?: string }) =>
-    ask('POST', `${of(conversation)}/resume`, step),
+  label: step<'label'>('label'),
+  phase: step<'phase'>('phase'),
+  mode: step<'mode'>('mode'),
+  stop: step<'stop'>('stop'),
+  resume: step<'resume'>('resume'),
   delete: (conversation: string) => ask('DELETE', of(conversation)),
-  answer: (approvalId: string, answer: string, more: Sender & { reason?: string; result?: string }) =>
-    ask('POST', `approvals/${encodeURIComponent(approvalId)}`, { answer, ...more }),
+  answer: (approvalId: string, body: ApprovalAnswer) =>
+    ask('POST', `approvals/${encodeURIComponent(approvalId)}`, body),
 };

@@ -1,7 +1,7 @@
 import { answeredFirst } from '../../conversation/log/approval-answer.ts';
 import { wireCallId } from '../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
-import { RequestError, requests } from '../api/requests.ts';
+import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
 import type { Approval, Question } from '../model/thread/calls.ts';
 import { attempt, report, sender } from './session.ts';
 
@@ -12,13 +12,12 @@ export type AnswerOutcome = 'answered' | 'over' | 'refused';
 export async function answerApproval(
   conversation: string,
   { approvalId, index }: Approval,
-  answer: string,
-  more: { readonly reason?: string; readonly result?: string },
+  answer: ApprovalAnswer,
 ): Promise<AnswerOutcome> {
   let isOver = false;
   const isDone = await attempt(async () => {
     try {
-      await requests.answer(approvalId, answer, { ...more, ...sender() });
+      await requests.answer(approvalId, { ...answer, ...sender() });
     } catch (error) {
       if (!(error instanceof RequestError) || !OVER.includes(error.code)) throw error;
       isOver = true;

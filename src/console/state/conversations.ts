@@ -1,9 +1,8 @@
 import { batch, computed, signal } from '@preact/signals';
 import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
+import type { Activity, ConversationRow } from '../model/answers.ts';
 import { oneLine, withoutAnsi } from '../model/format.ts';
-import type { Activity } from '../model/list/inbox.ts';
-import type { ConversationRow } from '../model/list/list.ts';
 import { Rows } from '../model/list/rows.ts';
 import { firstPosts, forgetAccepted } from './outbox.ts';
 import { access, isAway } from './session.ts';
@@ -27,7 +26,7 @@ export const begun = computed<readonly ConversationRow[]>(() => {
 /** As the daemon's. */
 const TITLE_LENGTH = 60;
 const NEW_ROW = {
-  ...{ phase: '', mode: 'chat', length: 0, updatedAt: '', activeAgent: null },
+  ...{ phase: '', mode: 'chat' as const, length: 0, updatedAt: '', activeAgent: null },
   ...{ running: [], waiting: [], limited: [], stopped: [] },
 };
 

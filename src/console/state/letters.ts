@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import { keepValue, readList } from '../api/session.ts';
-import type { DeadLetter } from '../model/system/system.ts';
+import type { DeadLetter } from '../model/answers.ts';
 import { keyOf, type RefusedPost, refusedFor, refusedPostOf } from '../model/thread/letters.ts';
 import { opened, version } from './conversation.ts';
 import { outbox, returned } from './outbox.ts';

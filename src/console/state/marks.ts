@@ -1,6 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import { keepValue, readList, readValue } from '../api/session.ts';
-import { type ConversationRow, isUnread, newsOf, type Seen, withSeen } from '../model/list/list.ts';
+import type { ConversationRow } from '../model/answers.ts';
+import { isUnread, newsOf, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
 
 /** What this browser keeps about conversations: pins, and how far they were read. All tabs share it. */

@@ -1,5 +1,6 @@
 import { batch, computed, effect, signal } from '@preact/signals';
-import { type FoundMessage, requests } from '../api/requests.ts';
+import { requests } from '../api/requests.ts';
+import type { FoundMessage } from '../model/answers.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
 import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { opened } from './conversation.ts';

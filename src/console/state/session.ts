@@ -1,7 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
 import {
-  type AgentCard,
   type Identity,
   RequestError,
   requests,
@@ -10,7 +9,7 @@ import {
   Unreachable,
 } from '../api/requests.ts';
 import { keepName, keepToken, keepValue, readList, readName, readToken } from '../api/session.ts';
-import type { Workflow } from '../model/thread/runs.ts';
+import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
 
@@ -20,9 +19,9 @@ export const access = signal<Access>('asking');
 export const identity = signal<Identity | null>(null);
 export const agents = signal<readonly AgentCard[]>([]);
 export const models = signal<readonly string[]>([]);
-/** It answers if no other rule decides; null: a daemon of an older version. */
-export const defaultAgent = signal<string | null>(null);
-export const phases = signal<readonly { readonly phase: string; readonly description: string }[]>([]);
+/** It answers if no other rule decides. */
+export const defaultAgent = signal('');
+export const phases = signal<readonly Phase[]>([]);
 export const workflows = signal<readonly Workflow[]>([]);
 /** The person's name on messages; empty: the publisher. */
 export const signature = signal(readName());
@@ -55,7 +54,7 @@ export async function enter(): Promise<void> {
     ]);
     agents.value = roster.agents;
     models.value = roster.models ?? [];
-    defaultAgent.value = roster.default ?? null;
+    defaultAgent.value = roster.default ?? '';
     phases.value = table.phases;
     workflows.value = runs.workflows;
     access.value = 'granted';

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
+import type { AgentCard, DeadLetter, McpServer, Status } from '../model/answers.ts';
 import { awayProblem, type Problem, problemsOf } from '../model/system/health.ts';
-import type { DeadLetter, McpServer, Status, TeamAgent } from '../model/system/system.ts';
 import { route } from './route.ts';
 import { isAway } from './session.ts';
 
@@ -9,7 +9,7 @@ import { isAway } from './session.ts';
 
 export interface System {
   readonly status: Status;
-  readonly agents: readonly TeamAgent[];
+  readonly agents: readonly AgentCard[];
   readonly servers: readonly McpServer[];
   readonly letters: readonly DeadLetter[];
 }
@@ -42,7 +42,7 @@ export const problems = computed<readonly Problem[]>(() => {
 export async function refresh(): Promise<void> {
   const [now, { agents }, { servers }, { letters }] = await Promise.all([
     requests.status(DAYS),
-    requests.team(),
+    requests.agents(),
     requests.tools(),
     requests.deadLetters(MOST_LETTERS),
   ]);

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { keyOf, refusedFor, refusedPostOf } from '../../../src/console/model/thread/letters.ts';
 
-const LETTER = { publisher: 'console', conversation: 'demo', code: 'UNKNOWN_AGENT', reason: 'no such agent' };
+const LETTER = {
+  ...{ publisher: 'console', conversation: 'demo', code: 'UNKNOWN_AGENT', reason: 'no such agent' },
+  size: 20,
+};
 const refused = (sequence: number, original: string | object, more: object = {}) =>
   refusedPostOf({
     ...LETTER,

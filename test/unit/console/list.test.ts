@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type ConversationRow,
-  isUnread,
-  listed,
-  waitOf,
-  withSeen,
-} from '../../../src/console/model/list/list.ts';
+import type { Activity, ConversationRow } from '../../../src/console/model/answers.ts';
+import { isUnread, listed, waitOf, withSeen } from '../../../src/console/model/list/list.ts';
 
 const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`;
 const row = (id: string, minute: number, more: Partial<ConversationRow> = {}): ConversationRow => ({
@@ -17,7 +12,7 @@ const NOTHING = { mine: new Set(['ann']), pins: new Set<string>(), isUnread: () 
 const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
 
 describe('what a conversation of the list waits for', () => {
-  it.each([
+  it.each<[Activity['for'][], string]>([
     [['agent', 'approval'], 'approval needed'],
     [['outcome'], 'outcome unknown'],
     [['agent', 'question'], 'answer needed'],
@@ -25,7 +20,8 @@ describe('what a conversation of the list waits for', () => {
     [['agent'], 'waits for an agent'],
     [[], 'waits'],
   ])('agents that wait for %j: %s', (kinds, words) => {
-    const activity = kinds.map((kind) => ({ agent: kind, status: 'waiting', since: null, for: kind }));
+    const waiting = { agent: 'pm', status: 'waiting', since: null } as const;
+    const activity = kinds.map((kind) => ({ ...waiting, for: kind }));
     expect(waitOf({ activity })).toBe(words);
   });
 });
@@ -33,7 +29,11 @@ describe('what a conversation of the list waits for', () => {
 describe('the list of conversations', () => {
   const rows = [
     row('old', 1, { running: ['pm'], people: ['ann', 'bob'] }),
-    row('new', 3, { phase: 'execute', activity: [{ agent: 'dev', status: 'failed', since: null }] }),
+    row('new', 3, {
+      phase: 'execute',
+      agents: ['dev'],
+      activity: [{ agent: 'dev', status: 'failed', since: null }],
+    }),
     row('mid', 2, { title: 'Quokka', waiting: ['pm'], agents: ['qa'] }),
   ];
 

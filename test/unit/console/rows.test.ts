@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ConversationRow } from '../../../src/console/model/list/list.ts';
+import type { ConversationRow } from '../../../src/console/model/answers.ts';
 import { Rows } from '../../../src/console/model/list/rows.ts';
 
 const row = (id: string, second: number, title: string | null): ConversationRow => ({

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pathOf, type Run, runsWith, type Workflow } from '../../../src/console/model/thread/runs.ts';
+import type { Workflow } from '../../../src/console/model/answers.ts';
+import { pathOf, type Run, runsWith } from '../../../src/console/model/thread/runs.ts';
 
 type Given = Parameters<typeof runsWith>[1];
 

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { awayProblem, problemsOf } from '../../../src/console/model/system/health.ts';
 import { chartOf, sumsOf } from '../../../src/console/model/system/spending.ts';
-import type { Status } from '../../../src/console/model/system/system.ts';
 import type { Spent } from '../../../src/conversation/index.ts';
 
-const WELL: Status = {
+type Checked = Parameters<typeof problemsOf>[0];
+const WELL: Checked = {
   at: '2026-01-10T12:00:00.000Z',
   deadLetters: 0,
   queue: { posts: 1, oldestAt: '2026-01-10T11:59:55.000Z' },
   daemons: [{ daemon: null, servers: [{ server: 'files', state: 'ready' }] }],
   agents: [{ agent: 'critic', connected: true, absent: 'fail' }],
 };
-const textsOf = (change: Partial<Status>) =>
+const textsOf = (change: Partial<Checked>) =>
   problemsOf({ ...WELL, ...change }).map(({ text, detail }) => (detail ? `${text}: ${detail}` : text));
 
 describe('the health of a system', () => {
@@ -28,7 +28,7 @@ describe('the health of a system', () => {
     expect(awayProblem(null, 0).detail).toBe('this page is filled when it does');
   });
 
-  it.each<[string, Partial<Status>, string]>([
+  it.each<[string, Partial<Checked>, string]>([
     ['a silent daemon', { daemons: [{ daemon: 'b', error: 'late' }] }, 'Daemon b does not answer: late'],
     ['a silent server', { queue: null }, 'The nats-server did not answer'],
     [
@@ -53,7 +53,7 @@ describe('the health of a system', () => {
 
   it('names a model whose newest call failed, and not one that has answered since', () => {
     const failure = { at: '2026-01-10T11:00:00.000Z', code: 'TIMEOUT' };
-    const model = (answeredAt?: string): Partial<Status> => ({
+    const model = (answeredAt?: string): Partial<Checked> => ({
       daemons: [
         {
           daemon: null,

@@ -1,37 +1,11 @@
 import type { Entry } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import type { Activity, ConversationRow } from '../answers.ts';
 import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
-export interface Activity {
-  readonly agent: string;
-  readonly status: string;
-  readonly since: string | null;
-  readonly for?: string;
-  readonly of?: string;
-  readonly entry?: number;
-  readonly position?: number;
-  /** Of a running turn whose model call failed and is repeated. */
-  readonly retry?: Retry;
-}
-
-export interface Retry {
-  /** Of the next attempt, or of the one that runs. */
-  readonly attempt: number;
-  readonly attempts: number;
-  /** When that begins, or began. */
-  readonly at: string;
-  readonly code: string;
-  readonly message: string;
-}
-
-interface Row {
-  readonly id: string;
-  readonly title: string | null;
-  readonly activity?: readonly Activity[];
-}
-
+type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'>;
 type Kind = 'approval' | 'outcome' | 'question' | 'failed' | 'limited';
 
 export interface InboxItem {
@@ -42,7 +16,7 @@ export interface InboxItem {
   readonly title: string;
   readonly agent: string;
   readonly since: string;
-  /** Null: the list is of an older daemon. */
+  /** Null: the list names none. */
   readonly entry: number | null;
   readonly position: number;
 }
@@ -96,7 +70,7 @@ export function contentOf({ agent, position }: InboxItem, entry: Entry | undefin
   return question ? { kind: 'question', question } : { kind: 'elsewhere' };
 }
 
-/** Entries of older daemons name neither tool nor arguments. */
+/** Entries of old logs name neither tool nor arguments. */
 function approvalOf(entry: Extract<Entry, { type: 'approval-requested' }>): InboxContent {
   const { approvalId, index, risk, mayHaveRun, why = null, tool, arguments: given, call: place } = entry;
   if (tool === undefined || given === undefined) return { kind: 'elsewhere' };

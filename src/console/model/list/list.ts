@@ -1,31 +1,6 @@
-import type { Activity } from './inbox.ts';
+import type { ConversationRow } from '../answers.ts';
 
 /** Which conversations the list shows, and in which order. */
-
-/** Of `GET /api/conversations`. */
-export interface ConversationRow {
-  readonly id: string;
-  readonly title: string | null;
-  readonly phase: string;
-  readonly mode: string;
-  readonly length: number;
-  readonly updatedAt: string;
-  /** Of the newest entry that is news, and the number of entries up to it; absent from an older daemon. */
-  readonly activeAt?: string;
-  readonly activeLength?: number;
-  readonly running: readonly string[];
-  readonly waiting: readonly string[];
-  readonly limited: readonly string[];
-  readonly stopped: readonly string[];
-  readonly activeAgent: string | null;
-  readonly activity?: readonly Activity[];
-  /** Those that took part; absent from an older daemon. */
-  readonly agents?: readonly string[];
-  readonly people?: readonly string[];
-  readonly archived?: boolean;
-  readonly usd?: number;
-  readonly unpricedCalls?: number;
-}
 
 export const SHOWN = {
   all: 'All',
@@ -96,7 +71,7 @@ export function listed(
     (row.archived === true) === (filter.shown === 'archived') &&
     isShown(row, filter.shown, known) &&
     (filter.phase === '' || row.phase === filter.phase) &&
-    (filter.agent === '' || agentsOf(row).includes(filter.agent)) &&
+    (filter.agent === '' || row.agents?.includes(filter.agent) === true) &&
     (wanted === '' || `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted));
   const found = rows.filter(fits).sort(newestFirst);
   const isPinned = ({ id }: ConversationRow) => known.pins.has(id);
@@ -121,11 +96,6 @@ function isShown(row: ConversationRow, shown: Shown, known: Known): boolean {
     case 'failed':
       return hasFailed(row);
   }
-}
-
-/** Those that took part; of an older daemon, those that do something now. */
-function agentsOf({ agents, activity = [], running, activeAgent }: ConversationRow): readonly string[] {
-  return agents ?? [...activity.map(({ agent }) => agent), ...running, activeAgent ?? ''];
 }
 
 /** The entries that a person has seen of each conversation, and since when they are counted. */

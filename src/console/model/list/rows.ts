@@ -1,4 +1,5 @@
-import { type ConversationRow, newestFirst } from './list.ts';
+import type { ConversationRow } from '../answers.ts';
+import { newestFirst } from './list.ts';
 
 /**
  * All rows in the order of the list.

@@ -1,5 +1,5 @@
+import type { DaemonStatus, ModelStatus, ProgramStatus, Status } from '../answers.ts';
 import { clockTimeOf, dayOf, fullTime, roughly } from '../format.ts';
-import type { DaemonStatus, ModelStatus, ProgramStatus, Status } from './system.ts';
 
 /** What is wrong with the daemons and what they are connected to; empty: nothing. */
 
@@ -12,7 +12,9 @@ export interface Problem {
 /** Posts are usually in a log within a second. */
 const OLD_POST_MS = 30_000;
 
-export function problemsOf(status: Status): readonly Problem[] {
+export function problemsOf(
+  status: Pick<Status, 'at' | 'daemons' | 'queue' | 'deadLetters' | 'agents'>,
+): readonly Problem[] {
   const { daemons, queue, deadLetters, agents } = status;
   const isConnected = new Map(agents.map(({ agent, connected }) => [agent, connected]));
   return [

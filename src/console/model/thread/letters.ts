@@ -1,4 +1,4 @@
-import type { DeadLetter } from '../system/system.ts';
+import type { DeadLetter } from '../answers.ts';
 
 /** Refused posts that the page shows to the person who wrote them. Pure. */
 

@@ -1,19 +1,8 @@
 import type { EntryOf } from '../../../conversation/index.ts';
 import { agentOfNode } from '../../../conversation/state/answering.ts';
+import type { Workflow } from '../answers.ts';
 
 /** The runs of a conversation, from its log, and the path of one through its workflow. */
-
-/** Of `GET /api/workflows`. */
-export interface Workflow {
-  readonly id: string;
-  readonly start: string;
-  readonly nodes: readonly {
-    readonly node: string;
-    readonly agent: string;
-    /** The next node, or `end`. */
-    readonly outcomes: Readonly<Record<string, string>>;
-  }[];
-}
 
 /** A node that a run entered. */
 export interface Step {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
-import type { WhatIf, WhatIfOutcome, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../api/what-if.ts';
+import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
 import { argumentsBlock, count, duration, money } from '../../model/format.ts';
 import { attempt } from '../../state/session.ts';
 import { EntryLinks } from './entry-links.tsx';
@@ -118,7 +118,13 @@ const VERDICTS: Readonly<Record<WhatIfRun['verdict'], string>> = {
   interrupted: 'interrupted',
 };
 
-function Outcome({ outcome, run }: { readonly outcome: WhatIfOutcome; readonly run?: WhatIfRun }) {
+function Outcome({
+  outcome,
+  run,
+}: {
+  readonly outcome: WhatIfTurn['recorded'] | WhatIfRun;
+  readonly run?: WhatIfRun;
+}) {
   const { content, toolCalls, used } = outcome;
   return (
     <div class="outcome">
@@ -138,7 +144,7 @@ function Outcome({ outcome, run }: { readonly outcome: WhatIfOutcome; readonly r
   );
 }
 
-function costOf({ usd, unpricedCalls }: WhatIfOutcome['used']): string {
+function costOf({ usd, unpricedCalls }: WhatIfRun['used']): string {
   const cost = money(usd, unpricedCalls);
   return cost === 'unknown' ? 'cost unknown' : cost === '-' ? 'no cost' : cost;
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
-import type { WhatIf, WhatIfStart } from '../../api/what-if.ts';
+import type { WhatIf } from '../../model/answers.ts';
 import { when } from '../../model/format.ts';
 import { isOperator, models, sender } from '../../state/session.ts';
 import { PanelForm } from './panel-form.tsx';
@@ -75,7 +75,7 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
   const [model, setModel] = useState('');
   const [persona, setPersona] = useState<string | null>(null);
   const [runs, setRuns] = useState(1);
-  const [start, setStart] = useState<WhatIfStart['start']>('turn');
+  const [start, setStart] = useState<WhatIf['start']>('turn');
   const isEdited = persona !== null && persona !== recorded.persona;
   const submit = async () => {
     const change = { ...(model !== '' && { model }), ...(isEdited && { persona }) };
@@ -113,10 +113,7 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
       <div class="pair">
         <label>
           Begin at
-          <select
-            value={start}
-            onChange={(event) => setStart(event.currentTarget.value as WhatIfStart['start'])}
-          >
+          <select value={start} onChange={(event) => setStart(event.currentTarget.value as WhatIf['start'])}>
             <option value="turn">the first request of the turn</option>
             <option value="answer">the request of this answer</option>
           </select>

@@ -2,9 +2,9 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
+import type { Workflow } from '../../model/answers.ts';
 import { candidates, completed, mentionAt } from '../../model/mention.ts';
 import { recipientsOf } from '../../model/recipients.ts';
-import type { Workflow } from '../../model/thread/runs.ts';
 import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
 import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
@@ -282,7 +282,6 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
 /** Who gets the message. */
 function To({ content, place }: { readonly content: string; readonly place: string }) {
   const thread = useThread()?.thread ?? null;
-  if (defaultAgent.value === null) return null;
   const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
   const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
   return (

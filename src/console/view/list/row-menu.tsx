@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
+import type { ConversationRow } from '../../model/answers.ts';
 import { withoutAnsi } from '../../model/format.ts';
-import type { ConversationRow } from '../../model/list/list.ts';
 import { rows } from '../../state/conversations.ts';
 import { isNew, markRead, markUnread, pin, pins } from '../../state/marks.ts';
 import { attempt, isOperator, notice, sender } from '../../state/session.ts';

@@ -1,5 +1,6 @@
+import type { ConversationRow } from '../../model/answers.ts';
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
-import { type ConversationRow, hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
+import { hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
 import { sharedTitles } from '../../state/conversations.ts';
 import { openToWrite } from '../../state/jump.ts';
 import { unsent } from '../../state/kept.ts';

@@ -1,7 +1,7 @@
 import { Fragment } from 'preact';
+import type { DaemonStatus, McpServer, ModelStatus } from '../../model/answers.ts';
 import { count, duration, roughly, when } from '../../model/format.ts';
 import { isFailing } from '../../model/system/health.ts';
-import type { DaemonStatus, McpServer, ModelStatus } from '../../model/system/system.ts';
 import { linkTo } from '../../state/route.ts';
 import type { System } from '../../state/system.ts';
 import { Fold } from '../parts/parts.tsx';

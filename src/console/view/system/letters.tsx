@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { RequestError, requests } from '../../api/requests.ts';
+import type { DeadLetter } from '../../model/answers.ts';
 import { when } from '../../model/format.ts';
-import type { DeadLetter } from '../../model/system/system.ts';
 import { linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { MOST_LETTERS, refresh, type System } from '../../state/system.ts';

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
+import type { AgentCard, ProgramStatus } from '../../model/answers.ts';
 import { count, money, when } from '../../model/format.ts';
 import { sumsOf } from '../../model/system/spending.ts';
-import type { ProgramStatus, TeamAgent } from '../../model/system/system.ts';
 import { attempt } from '../../state/session.ts';
 import { DAYS, type System } from '../../state/system.ts';
 import { Avatar, Icon, Name } from '../parts/parts.tsx';
@@ -27,14 +27,14 @@ export function Team({ agents, status }: System) {
 }
 
 interface MemberProps {
-  readonly agent: TeamAgent;
+  readonly agent: AgentCard;
   readonly cost: string;
   /** By each daemon; empty: it is called through a model. */
   readonly called: readonly ProgramStatus[];
 }
 
 function Member({ agent, cost, called }: MemberProps) {
-  const { slug, name, description, model, tools = [], runtime } = agent;
+  const { slug, name, description, model, tools, runtime } = agent;
   return (
     <li>
       <details class="member">
@@ -101,7 +101,7 @@ function Calls({ called }: Pick<MemberProps, 'called'>) {
   );
 }
 
-function State({ agent: { status, connected } }: { readonly agent: TeamAgent }) {
+function State({ agent: { status, connected } }: { readonly agent: AgentCard }) {
   if (connected === false) return <span class="state wrong">not connected</span>;
   if (status === 'running')
     return (
@@ -117,7 +117,7 @@ function Persona({ slug }: { readonly slug: string }) {
   const [text, setText] = useState<string | null>(null);
   const read = () =>
     attempt(async () => {
-      const { agents } = await requests.team(slug);
+      const { agents } = await requests.agents(slug);
       setText(agents.find((one) => one.slug === slug)?.persona ?? '');
     });
   if (text === null)

@@ -1,6 +1,7 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
+import type { ApprovalAnswer } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, pretty } from '../../model/format.ts';
 import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.ts';
@@ -46,9 +47,9 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval.approvalId));
   const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId));
   const [field, edit] = useFocusOnChange(edited !== '');
-  const say = async (given: string, more: { reason?: string; result?: string }) => {
+  const say = async (given: ApprovalAnswer) => {
     setBusy(true);
-    const outcome = await answer(id, call, () => answerApproval(id, approval, given, more));
+    const outcome = await answer(id, call, () => answerApproval(id, approval, given));
     setBusy(false);
     if (outcome === 'refused') return;
     if (outcome === 'answered') {
@@ -57,8 +58,8 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
     }
     (onDone ?? writeNext)();
   };
-  const withReason = (given: string) =>
-    say(given, given === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason });
+  const withReason = (given: ApprovalAnswer['answer']) =>
+    say({ answer: given, ...(given === 'result' ? { result: reason } : reason.trim() !== '' && { reason }) });
   return (
     <>
       {edited === '' ? (
@@ -75,7 +76,7 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
       ) : (
         <EditArguments
           {...{ field, edited, setEdited }}
-          onRequest={() => void say('deny', { reason: requestOf(call.tool, edited) })}
+          onRequest={() => void say({ answer: 'deny', reason: requestOf(call.tool, edited) })}
         />
       )}
       {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
@@ -100,7 +101,7 @@ interface ChoicesProps {
   readonly isBusy: boolean;
   readonly reason: string;
   readonly setReason: (text: string) => void;
-  readonly onAnswer: (answer: string) => Promise<void>;
+  readonly onAnswer: (answer: ApprovalAnswer['answer']) => Promise<void>;
   /** More buttons, for a call that did not run. */
   readonly children: ComponentChildren;
 }
@@ -135,12 +136,12 @@ function Choices({ approval: { mayHaveRun }, isBusy, reason, setReason, onAnswer
 const BEFORE_IT_RUNS = [
   { answer: 'approve', label: 'Approve', key: 'a' },
   { answer: 'deny', label: 'Deny', key: 'd' },
-];
+] as const;
 const AFTER_A_CRASH = [
   { answer: 'rerun', label: 'Run it again', key: undefined },
   { answer: 'failed', label: 'It failed', key: undefined },
   { answer: 'result', label: 'It returned this', key: undefined },
-];
+] as const;
 
 function WholeCall({ call }: { readonly call: Call }) {
   const given = argumentsOf(call);
