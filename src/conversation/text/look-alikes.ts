@@ -6,20 +6,54 @@ import { CONFUSABLES } from './confusables.ts';
  * with the signs that it lacks, without case, marks and invisible characters.
  */
 
-/** What UTS 39 leaves apart or compares with other signs, and a reader confuses. */
+/**
+ * What UTS 39 leaves apart or compares with other characters, and a reader confuses. A row with one shape gives it to each.
+ * No letter is here that a living alphabet tells from another one of this shape: `Λ` is no `A`, since a Greek name may have both.
+ */
 const MORE_SHAPES: readonly (readonly [from: string, to: string])[] = [
   ['ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢĸʍ', 'ABCDEFGHIJKLMNOPQRSTUVWYZKM'],
   ['ⲀⲁꞒꞓχ', 'AaEex'],
   ['ԼլԱՐղ', 'LlUPn'],
-  ['꞊═≡〓⚌🟰', '======'],
-  ['ঃះ፡᠄꛴⦂⁝', ':::::::'],
-  ['⁅⟦〚【〖〔〘❲⟬⦋⦍⦏⦗⌈⌊⎡⎣⸢⸤⌜⌞⹕⹗', '[[[[[[[[[[[[[[[[[[[[[[['],
-  ['⁆⟧〛】〗〕〙❳⟭⦌⦎⦐⦘⌉⌋⎤⎦⸣⸥⌝⌟⹖⹘', ']]]]]]]]]]]]]]]]]]]]]]]'],
-  ['ー', '-'],
+  // Latin letters that are turned, hooked, barred or of phonetics.
+  ['Ⱥɐᶏẚⱥ', 'A'],
+  ['ᴃᵬᶀꞖꞗ', 'B'],
+  ['ƇƈɕↄꞔꟄ', 'C'],
+  ['ȡᵭᶁᶑꝹꝺꟇꟈ', 'D'],
+  ['ƎɘɝɞʚᴈᶒᶓᶔⱸⱻꞫꬳꬴ', 'E'],
+  ['ᶂꝻꝼ', 'F'],
+  ['ʛᵷᵹꝽꝾꝿꞠꞡꟐꟑꬶ', 'G'],
+  ['ɥʮʯⱨⱶꞍꞕꟵꟶ', 'H'],
+  ['ᴉᶖ', 'I'],
+  ['ɟʄʝ', 'J'],
+  ['ʞᶄⱪꝁꝂꝃꝄꝅꞢꞣꞰ', 'K'],
+  ['ĿŀȴɬᴌᶅⱠⱡꝆꝇꝈꝉꞀꞁꞎꞭꬷꬸꬹ', 'L'],
+  ['ᶆꬺ', 'M'],
+  ['ȵɲᶇꞐꞑꞤꞥꬻ', 'N'],
+  ['ᴒᴓᶗⱺꝌꝍꬿ', 'O'],
+  ['ᵱᶈꝐꝑꝒꝓꝔꝕ', 'P'],
+  ['ɋꝖꝗꝘꝙ', 'Q'],
+  ['ɹɺɻɾɿʁᴚᵳᶉⱹꝚꝛꞂꞃꞦꞧꭅꭆꭉꭋꭌ', 'R'],
+  ['ȿᶊẜẝⱾꞄꞅꞨꞩꟉꟊ', 'S'],
+  ['ƫȶʇʈⱦꞆꞇꞱ', 'T'],
+  ['ᴝᴞᶙꞸꞹ', 'U'],
+  ['ƲʋᶌỼỽⱱⱴꝞꝟ', 'V'],
+  ['ƜɯᴟⱲⱳꟺ', 'W'],
+  ['ᶍꭖꭗꭘꭙ', 'X'],
+  ['ʎ', 'Y'],
+  ['ɀʑᶎⱫⱬⱿꝢꝣꟆ', 'Z'],
+  // Cherokee and Georgian
+  ['ᎣᎤᎻᎾᏌᏭᎶᏣᏟᏋᎬᏐᏏᏧᏙᏬᏩ', 'OOHOUUGGCEEFbdVUU'],
+  ['ძხჩჯო', 'dbhxm'],
+  // Circles, and digits zero
+  ['○◯◦◌◎●⚪⚫⚬⭕⭘❍☉∘°⊕⊖⊗⊘⊙⊚⊛⊜⊝⨀⌾⦾⦿⬤ⴰⵙᄋ', 'O'],
+  ['෦႐០᠐᥆᧐᪀᪐᭐᮰᱀᱐꘠꣐꤀꧐꧰꩐꯰', 'O'],
 ];
 
 /** Letters in dark circles and squares, and those of flags, which normalization does not map: the first code point of each. */
 const ALPHABETS = [0x1f150, 0x1f170, 0x1f1e6];
+
+/** Signs that a reader takes for a letter within a name. */
+const LETTER_SIGNS = new Map([...'!¡¦$§€£@¢'].map((sign, place) => [sign, [...'lllSSELac'][place] ?? sign]));
 
 interface Shapes {
   readonly of: ReadonlyMap<string, string>;
@@ -37,7 +71,7 @@ function allShapes(): Shapes {
     for (const one of characters) of.set(one, shape);
   }
   for (const [from, to] of MORE_SHAPES)
-    for (const [place, one] of [...from].entries()) of.set(one, to[place] ?? one);
+    for (const [place, one] of [...from].entries()) of.set(one, to.length === 1 ? to : (to[place] ?? one));
   for (const first of ALPHABETS)
     for (let place = 0; place < 26; place++)
       of.set(String.fromCodePoint(first + place), String.fromCharCode(0x41 + place));
@@ -54,58 +88,82 @@ export function shapeOf(text: string): string {
   return text.normalize('NFKD').replace(pattern, (one) => of.get(one) ?? one);
 }
 
-/** One line without brackets of any width (MARKER-2 of `text.ts`). */
+/** Brackets of any kind but round ones, which ordinary text often begins with, and low quotation marks. */
+const OPENING = '(?![(（⁽₍﹙‚„〝])[\\p{Ps}⌜⌞⎡⎣]';
+const CLOSING = '(?![)）⁾₎﹚〞〟])[\\p{Pe}⌝⌟⎤⎦]';
+/** What a reader confuses with the sign of a marker. Not in names: some of these are letters there. */
+const MARKER_SIGNS: readonly (readonly [sign: string, pattern: RegExp])[] = [
+  ['[', new RegExp(OPENING, 'gu')],
+  [']', new RegExp(CLOSING, 'gu')],
+  [':', /[︰︙⁝⁞⋮∷⫶⦂⸬⸽፡፥፦᠄᭝៖ះঃ꛴𐄑ⵂⵓⵗ⠃⠅⠆⠘⠨⠰⡁⡂⡄⢈⢐⢠]/gu],
+  ['=', /[꞊═━┅┉╍≡≣≒≓≖≘≛≜≝≟〓⚊-⚏☰-☷䷀-䷿🟰⸗二三▀-▄▔▬▭‗‾¯￣﹉-﹎]/gu],
+  ['-', /ー/gu],
+];
+
+/** `shapeOf`, and the signs of markers. */
+export function markerShapeOf(text: string): string {
+  const signs = (given: string) =>
+    MARKER_SIGNS.reduce((changed, [sign, pattern]) => changed.replace(pattern, sign), given);
+  return signs(shapeOf(signs(text)));
+}
+
+const NOT_OF_A_LINE = new RegExp(`${OPENING}|${CLOSING}|[\\p{Cc}\\u2028\\u2029]`, 'gu');
+
+/** One line without brackets that could end an attribution (MARKER-2 of `text.ts`). */
 export function plainName(name: string): string {
-  return name.replace(/[[\]［］﹇﹈⁅⁆⟦⟧〚〛\p{Cc}\u2028\u2029]/gu, ' ').trim();
+  return name.replace(NOT_OF_A_LINE, ' ').trim();
 }
 
 /** Marks on letters of any alphabet, and any marks on plain Latin letters. Others, such as vowels of Indic scripts, make names differ. */
 const MARKS = /[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+|(?<=[!-~])\p{M}+/gu;
+/** Signs do not tell names apart, but `C`, `C++` and `C#` are three. */
+const SIGN = '[^\\p{L}\\p{N}\\p{M}+#]';
+const SIGNS = new RegExp(`${SIGN}+`, 'gu');
+const OUTER_SIGNS = new RegExp(`^${SIGN}+|${SIGN}+$`, 'gu');
 
-/** What a name looks like: as it is written, and in lower case, in which some letters look like others. */
-function formsOf(name: string): readonly string[] {
+/**
+ * What a name looks like: with signs read as letters (`Deve!oper`), only those inside, and none; and as it is written, in
+ * lower case and in upper case, in which some letters look like others.
+ */
+function readingsOf(name: string): string[] {
   const seen = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
-  return [seen, shapeOf(seen)].map((one) => {
-    const plain = plainName(one).replace(/\s+/gu, ' ').toLowerCase();
-    return shapeOf(plain).replace(MARKS, '').toLowerCase().replaceAll('i', 'l');
-  });
+  const lettered = [...seen].map((one) => LETTER_SIGNS.get(one) ?? one).join('');
+  const read = new Set([lettered, seen.replace(OUTER_SIGNS, ''), seen.replace(SIGNS, ' ')]);
+  return [...read]
+    .flatMap((one) => [one, shapeOf(one), shapeOf(one.toUpperCase())])
+    .map((one) => shapeOf(one.toLowerCase()).replace(MARKS, '').toLowerCase().replaceAll('i', 'l'));
 }
 
+/** The letters and digits of each reading. A name of signs alone is its own form. */
+function formsOf(name: string): readonly string[] {
+  const forms = readingsOf(name).map((one) => one.replace(SIGNS, ''));
+  const written = [...new Set(forms)].filter((one) => one !== '');
+  return written.length > 0 ? written : [name.normalize('NFKC').replace(/[\s\p{Cf}\p{DI}\u2800]/gu, '')];
+}
 /** Whether a reader may confuse two names. */
 export function looksLike(name: string, other: string): boolean {
-  return new NamesLike([other]).has(name);
-}
-
-/** Names that a reader may confuse with others. */
-class NamesLike {
-  readonly #forms: ReadonlySet<string>;
-
-  constructor(names: readonly string[]) {
-    this.#forms = new Set(names.flatMap(formsOf));
-  }
-
-  has(name: string): boolean {
-    return formsOf(name).some((form) => this.#forms.has(form));
-  }
+  const forms = formsOf(other);
+  return formsOf(name).some((form) => forms.includes(form));
 }
 
 /** The names that no person may have: names and slugs of agents, what attributes a message to one (V16), names of hired ones. */
-export function namesOfAgents(names: readonly string[]): Pick<NamesLike, 'has'> {
-  const taken = new NamesLike(names.flatMap((name) => [name, `agent ${name}`]));
-  return { has: (name) => taken.has(name) || isHiredName(name) };
+export function namesOfAgents(names: readonly string[]): { readonly has: (name: string) => boolean } {
+  const forms = names.flatMap(formsOf);
+  const taken = new Set([...forms, ...forms.map((form) => `agent${form}`)]);
+  return { has: (name) => formsOf(name).some((form) => taken.has(form)) || isHiredName(name) };
 }
 
 const HIRED = ' (hired)';
-const HIRED_FORMS = formsOf(HIRED);
+/** The word at the end of a name, in a reading of it, with any signs around and inside. */
+const HIRED_END = new RegExp(`${SIGN}+${[...'hlred'].join(`${SIGN}*`)}${SIGN}*$`, 'u');
 
 /** Hired agents have names of their own, so that none keeps a person from posting. */
 export function hiredName(name: string): string {
   return isHiredName(name) ? name : name + HIRED;
 }
 
-/** Also with parentheses or letters that look like these. */
 function isHiredName(name: string): boolean {
-  return formsOf(name).some((form) => HIRED_FORMS.some((end) => form.endsWith(end.trim())));
+  return readingsOf(name).some((one) => HIRED_END.test(one));
 }
 
 /** Control characters, line breaks, lone surrogates, brackets, and marks that change the reading direction (POST-4). */

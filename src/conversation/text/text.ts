@@ -1,5 +1,5 @@
 import type { Author } from '../log/entry.ts';
-import { plainName, shapeOf } from './look-alikes.ts';
+import { markerShapeOf, plainName, shapeOf } from './look-alikes.ts';
 
 /**
  * Text of views: escaping, attribution, token estimates.
@@ -16,13 +16,18 @@ export const NEW_INTERACTION_MARKER = '=== NEW INTERACTION ===';
 const SEPARATORS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
 /** A line break, for `split`. */
 export const LINE_BREAK = new RegExp(`\\r\\n|[${SEPARATORS}]`, 'u');
-const LINE = new RegExp(`[^${SEPARATORS}]+`, 'g'); // without `v`, which halves the speed
+/** A line that begins, after spaces, like a marker or with what is not in ASCII. Without `v`, which halves the speed. */
+const DOUBTFUL_LINE = new RegExp(
+  `(^|[${SEPARATORS}])( *[^${SEPARATORS} !-,.-<>-MOPQT-Z\\\\-z|}~][^${SEPARATORS}]*)`,
+  'g',
+);
 /** Invisible or blank characters within one line: without line breaks, so that many blank lines take linear time. */
 const BLANK = `[[\\s\\p{Cc}\\p{Cf}\\p{DI}\\u2800]--[${SEPARATORS}]]`;
 /** Between the characters of a marker: what a reader does not see, and marks on them. */
 const UNSEEN = '[\\p{Cf}\\p{DI}\\p{M}]*';
 /** A word in look-alike characters, with anything unseen inside. */
-const spelled = (word: string) => [...shapeOf(word)].map((one) => one.replace('(', '\\(') + UNSEEN).join('');
+const spelled = (word: string) =>
+  [...shapeOf(word)].map((one) => one.replace('(', '[\\(\\[]') + UNSEEN).join('');
 const START = `^[${BLANK}\\p{M}]*`;
 /** `=== X` and the headings of the run context, in shapes; attributions are another matter. */
 const HEADING = new RegExp(
@@ -31,10 +36,11 @@ const HEADING = new RegExp(
 );
 const BRACKET = new RegExp(`${START}\\[`, 'v');
 const GAP = new RegExp(`[${BLANK}\\p{M}]`, 'v');
+const ENDING = new RegExp(`\\][${BLANK}\\p{M}]*:`, 'v');
 
-/** `[Name]:`, also with brackets inside or around the name, or blanks before the colon. */
+/** `[Name]:` in any but round brackets, also with more of them inside or around the name, or blanks before the colon. */
 function beginsLikeAttribution(shape: string): boolean {
-  const start = BRACKET.exec(shape)?.[0].length;
+  const start = ENDING.test(shape) ? BRACKET.exec(shape)?.[0].length : undefined;
   if (start === undefined) return false;
   let depth = 1;
   let isClosed = false;
@@ -90,7 +96,7 @@ export function quotedLines(text: string): string[] {
 
 /** `--- entry …`, `--- entries …`, `--- recall …`: lines that only `recall` itself writes. */
 const RECALL_LINE = new RegExp(
-  `${START}${spelled('---')}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
+  `${START}(?:[=\\-]${UNSEEN}){3}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
   'iv',
 );
 
@@ -99,15 +105,10 @@ export function escapeRecalled(text: string): string {
   return escapeLines(text, (shape) => RECALL_LINE.test(shape));
 }
 
-/** The first character that is seen, if a marker may begin with it. Most lines end here, without a normalized copy. */
+/** The first character that is seen, if a marker may begin with it. Most doubtful lines end here, without a normalized copy. */
 const MAY_BE_FORGED = new RegExp(
-  `${START}(?:[=\\-](?:[=\\-]|\\P{ASCII})|\\[|([RNS])(?:[UO0T]|\\P{ASCII})|(\\P{ASCII}))`,
+  `${START}(?:[=\\-](?:[=\\-]|\\P{ASCII})|[\\[\\{]|([RNS])(?:[UO0T]|\\P{ASCII})|(\\P{ASCII}))`,
   'v',
-);
-/** The same for lines whose first two characters are in ASCII, without a regular expression. */
-const PLAIN_STARTS: readonly boolean[] = Array.from(
-  { length: 0x7f },
-  (_, code) => code > 0x20 && !'=[-RNS'.includes(String.fromCharCode(code)),
 );
 const beginnings = new Map<string, boolean>();
 
@@ -115,20 +116,22 @@ const beginnings = new Map<string, boolean>();
 function mayBegin(character: string): boolean {
   const known = beginnings.get(character);
   if (known !== undefined) return known;
-  const may = /^[\p{M}]*(?:$|[=[\-RNS])/u.test(shapeOf(character));
+  const may = /^[\p{M}]*(?:$|[=[\-RNS])/u.test(markerShapeOf(character));
   beginnings.set(character, may);
   return may;
 }
 
 const isAscii = (text: string) => /^[ -~]*$/.test(text);
+const withSquareBrackets = (text: string) => text.replaceAll('{', '[').replaceAll('}', ']');
 
 function escapeLines(text: string, isForged: (shape: string) => boolean): string {
-  return text.replace(LINE, (line) => {
-    const found = PLAIN_STARTS[line.charCodeAt(0)] ? null : MAY_BE_FORGED.exec(line);
-    if (!found) return line;
+  return text.replace(DOUBTFUL_LINE, (whole: string, before: string, line: string) => {
+    const found = MAY_BE_FORGED.exec(line);
+    if (!found) return whole;
     const [, letter, other] = found;
-    if (other !== undefined && !mayBegin(other)) return line;
-    return isForged(letter === undefined && isAscii(line) ? line : shapeOf(line)) ? `\\${line}` : line;
+    if (other !== undefined && !mayBegin(other)) return whole;
+    const shape = letter === undefined && isAscii(line) ? withSquareBrackets(line) : markerShapeOf(line);
+    return isForged(shape) ? `${before}\\${line}` : whole;
   });
 }
 
