@@ -107,10 +107,13 @@ describe('the files of a daemon', () => {
     expect(open(await modesOf(site.data))).toEqual([]);
   });
 
-  it('files are closed and checked under every name in docs/reference/data-directory.md, with the folder that contains them', async () => {
+  it('files are closed and checked under every name in docs/spec/storage.md, with the folder that contains them', async () => {
     await (await site.up()).stop();
-    const table = await readFile(new URL('../../docs/reference/data-directory.md', import.meta.url), 'utf8');
-    const [, files = ''] = table.split(/^## /m);
+    const table = await readFile(new URL('../../docs/spec/storage.md', import.meta.url), 'utf8');
+    const files = table
+      .split(/^## /m)
+      .filter((section) => /^(?:Files|Other files of the daemon)\n/.test(section))
+      .join('');
     const names = [...files.matchAll(/^\| `([\w.-]+)`(?:, | \|)/gm)].map(([, name = '']) => name);
     expect(names).toEqual(expect.arrayContaining(['http-token', 'accepted-tools.json']));
     for (const name of names) {
