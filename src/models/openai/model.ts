@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type OpenAI from 'openai';
 import type {
   HeaderValue,
   HiddenValue,
@@ -10,11 +9,10 @@ import type {
 } from '../../agents/model-port.ts';
 import { hideValues, linkedAbort, MAX_TIMER_MS, messageOf, systemClock } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
-import { createProviderClient, type ProviderOptions } from './client.ts';
-import { type Fault, faultOfResponse } from './faults.ts';
+import { type Endpoint, endpointOf, type ProviderOptions } from './endpoint.ts';
+import { type Fault, faultOfNetwork, faultOfResponse } from './faults.ts';
 import { answerTo, type HttpRequest, isSuccess, post, textOfBody } from './http-post.ts';
 import { parse } from './json.ts';
-import { faultOfNetwork } from './network-faults.ts';
 
 /**
  * One attempt at a chat completion with any compatible endpoint.
@@ -45,17 +43,12 @@ const CLOSE_WAIT_MS = 100;
 
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
 export function createOpenAiModel(options: OpenAiModelOptions): Model {
-  const client = createProviderClient(options);
-  let made: Promise<Head> | undefined;
-  const head = () => {
-    made ??= headOf(client);
-    return made;
-  };
+  const endpoint = endpointOf(options, '/chat/completions');
   return {
     async call(request, { signal, onDelta }) {
       const watch = createWatch(signal);
       try {
-        return await attempt({ head, options, request, watch, onDelta });
+        return await attempt({ endpoint, options, request, watch, onDelta });
       } finally {
         watch.release();
       }
@@ -86,7 +79,7 @@ function createWatch(caller: AbortSignal) {
 }
 
 interface Attempt {
-  readonly head: () => Promise<Head>;
+  readonly endpoint: Endpoint;
   readonly options: OpenAiModelOptions;
   readonly request: ModelRequest;
   readonly watch: ReturnType<typeof createWatch>;
@@ -115,7 +108,7 @@ async function attempt(context: Attempt): Promise<ModelOutcome> {
   const ending = await readBody(response.body, reader, context, give);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
   if (ending !== null && !reader.isFinished() && !reader.isClosed()) {
-    return fail(watch.state() === 'expired' ? timeout(options, gaveDelta) : ending, gaveDelta);
+    return fail(watch.state() === 'expired' ? timeout(context, gaveDelta) : ending, gaveDelta);
   }
   const { deltas, result } = reader.end(ending !== null);
   give(deltas);
@@ -130,12 +123,10 @@ type Sent =
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 async function send(context: Attempt): Promise<Sent> {
-  const { options, watch } = context;
+  const { endpoint, watch } = context;
   let sent: ReturnType<typeof post>;
   try {
-    const made = await requestOf(context);
-    if (watch.state() !== 'waiting') return { kind: 'fault', fault: timeout(options, false) };
-    sent = post(made);
+    sent = post(requestOf(context));
   } catch (error) {
     const message = `The request could not be made: ${messageOf(error)}.`;
     return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
@@ -152,32 +143,18 @@ async function send(context: Attempt): Promise<Sent> {
     const body = parse(text) ?? text;
     return { kind: 'fault', fault: faultOfResponse({ status, body, headers }, systemClock()) };
   } catch (error) {
-    if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(options, false) };
-    return { kind: 'fault', fault: faultOfNetwork(error, shownUrl(options)) };
+    if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(context, false) };
+    return { kind: 'fault', fault: faultOfNetwork(error, endpoint.shown) };
   }
 }
 
-/** What all requests of a model have in common. */
-interface Head {
-  readonly url: string;
-  readonly headers: readonly (readonly [string, string])[];
-}
-
-/** The package makes it once: for each request that would take longer than sending it. */
-async function headOf(client: OpenAI): Promise<Head> {
-  const { req, url } = await client.buildRequest({ method: 'post', path: '/chat/completions' });
-  const headers: Iterable<[string, string]> = req.headers;
-  return { url, headers: [...headers] };
-}
-
-async function requestOf({ head, request }: Attempt): Promise<HttpRequest> {
-  const { url, headers: common } = await head();
-  const headers = new Map(common);
+function requestOf({ endpoint, request }: Attempt): HttpRequest {
+  const headers = new Map(endpoint.headers);
   for (const [name, value] of Object.entries(request.headers))
     headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
   headers.set('content-type', 'application/json');
   headers.set('accept', 'text/event-stream, application/json');
-  return { url, headers, body: request.body };
+  return { url: endpoint.url, headers, body: request.body };
 }
 
 /**
@@ -241,11 +218,11 @@ const TOO_LARGE: Fault = {
   retryable: false,
 };
 
-function timeout(options: OpenAiModelOptions, gaveDelta: boolean): Fault {
+function timeout({ endpoint, options }: Attempt, gaveDelta: boolean): Fault {
   const [what, key] = gaveDelta
     ? [`The provider fell silent for ${options.idleMs / 1000} s in the middle of its answer.`, 'idleSeconds']
     : [
-        `${shownUrl(options)} gave no answer within ${Number(options.firstTokenMs) / 1000} s.`,
+        `${endpoint.shown} gave no answer within ${Number(options.firstTokenMs) / 1000} s.`,
         'firstTokenSeconds',
       ];
   const message = `${what} Try again, or raise models.${options.name}.${key}.`;
@@ -281,9 +258,4 @@ function redact(
 
 function isHidden(value: HeaderValue): value is HiddenValue {
   return typeof value !== 'string';
-}
-
-function shownUrl(options: OpenAiModelOptions): string {
-  const url = new URL(options.baseURL);
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }

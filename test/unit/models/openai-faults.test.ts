@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
-import { faultOfBody, faultOfResponse } from '../../../src/models/openai/faults.ts';
+import { faultOfBody, faultOfNetwork, faultOfResponse } from '../../../src/models/openai/faults.ts';
 import { createOpenAiModel } from '../../../src/models/openai/index.ts';
-import { faultOfNetwork } from '../../../src/models/openai/network-faults.ts';
 import { TOO_LONG } from '../../support/too-long.ts';
 
 const NOW = Date.parse('2026-11-21T20:00:00Z');
