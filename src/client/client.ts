@@ -15,7 +15,14 @@ import {
   refusedCredentials,
 } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import {
+  createIdSource,
+  isRecord,
+  type JsonRecord,
+  messageOf,
+  ParleyError,
+  parseJson,
+} from '../kernel/index.ts';
 import type { AgentHandler, RunningAgent } from './agent.ts';
 import { runAgent } from './agent.ts';
 import {
@@ -235,11 +242,7 @@ function chunkOf(data: Uint8Array): LiveChunk | null {
   return body as unknown as LiveChunk; // clients skip unknown types
 }
 
-function parse(data: Uint8Array): Record<string, unknown> | null {
-  try {
-    const body: unknown = JSON.parse(Buffer.from(data).toString());
-    return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
+function parse(data: Uint8Array): JsonRecord | null {
+  const body = parseJson(Buffer.from(data).toString());
+  return isRecord(body) ? body : null;
 }

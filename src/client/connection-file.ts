@@ -1,6 +1,14 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, ParleyError, splitUrls, writePrivateFile } from '../kernel/index.ts';
+import {
+  isRecord,
+  type JsonRecord,
+  messageOf,
+  ParleyError,
+  parseJson,
+  splitUrls,
+  writePrivateFile,
+} from '../kernel/index.ts';
 
 /**
  * `<data>/connection.json`: the address that a running daemon leaves for the commands. It holds credentials: its mode is
@@ -90,14 +98,9 @@ export async function removeConnectionFile(dataDirectory: string, pid: number): 
 }
 
 function parse(text: string): ConnectionFile | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  if (typeof value !== 'object' || value === null) return null;
-  const { url: first, urls, prefix, pid, managed, store, tls } = value as Record<string, unknown>;
+  const value = parseJson(text);
+  if (!isRecord(value)) return null;
+  const { url: first, urls, prefix, pid, managed, store, tls } = value;
   const url = Array.isArray(urls) ? urls.join(',') : first;
   if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
   return {
@@ -107,7 +110,7 @@ function parse(text: string): ConnectionFile | null {
     ...texts(value, HOW),
     ...(managed === true && { managed }),
     ...(store === 'jetstream' && { store }),
-    ...(isObject(tls) && { tls: texts(tls, TLS_FILES) }),
+    ...(isRecord(tls) && { tls: texts(tls, TLS_FILES) }),
   };
 }
 
@@ -126,16 +129,11 @@ const HOW = [
 ] as const;
 const TLS_FILES = ['ca', 'cert', 'key'] as const;
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
-}
-
 /** The fields that are present and strings. */
-function texts<Key extends string>(from: object, keys: readonly Key[]): { readonly [K in Key]?: string } {
-  const fields = from as Readonly<Record<string, unknown>>;
+function texts<Key extends string>(from: JsonRecord, keys: readonly Key[]): { readonly [K in Key]?: string } {
   const found: { [K in Key]?: string } = {};
   for (const key of keys) {
-    const value = fields[key];
+    const value = from[key];
     if (typeof value === 'string') found[key] = value;
   }
   return found;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPEATABLE_VERBS } from '../bus/index.ts';
 import type { NatsConnection } from '../bus/nats/index.ts';
-import { messageOf, ParleyError } from '../kernel/index.ts';
+import { abortable, isRecord, messageOf, ParleyError, parseJson } from '../kernel/index.ts';
 
 /**
  * One request to the daemon's service, with its retries.
@@ -72,21 +72,6 @@ function waitOf(
   return Math.max(Math.min(SHORTEST_WAIT_MS, timeoutMs), timeoutMs / 2 ** (attempts - attempt));
 }
 
-/** The answer or the signal's reason, whichever is first. The request itself cannot be canceled. */
-async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
 function encode(connection: NatsConnection, { endpoint, body }: OutgoingRequest): Uint8Array {
   const payload = Buffer.from(JSON.stringify(body));
   const limit = connection.info?.max_payload;
@@ -134,13 +119,8 @@ function decode(endpoint: string, text: string): unknown {
 /** CLIENT-REQUESTS-2. A service that is not Parley's may answer with the headers alone. */
 function refusalOf(endpoint: string, code: string, header: string | undefined, text: string): ParleyError {
   const fallback = header || `the daemon refused ${endpoint} with error ${code}`;
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    body = null;
-  }
-  const fields = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
+  const body = parseJson(text);
+  const fields = isRecord(body) ? body : {};
   return new ParleyError(
     typeof fields.code === 'string' ? fields.code : `SERVICE_ERROR_${code}`,
     typeof fields.message === 'string' ? fields.message : fallback,

@@ -62,6 +62,33 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** The result; null if it takes longer. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([work, sleep(ms, over.signal).then(() => null)]);
+  } finally {
+    over.abort();
+  }
+}
+
+/** The result, or the reason of the signal as an error. The work itself goes on. */
+export async function abortable<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
+  if (!signal) return work;
+  const link = linkedAbort(signal);
+  try {
+    return await Promise.race([
+      work,
+      new Promise<never>((_, reject) => {
+        if (signal.aborted) reject(signal.reason);
+        link.signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      }),
+    ]);
+  } finally {
+    link.unlink();
+  }
+}
+
 /** Releases resources in reverse order of acquisition. A release that fails does not prevent the others. */
 export class Releasers {
   readonly #stack: { readonly name: string; readonly release: () => unknown }[] = [];

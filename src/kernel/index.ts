@@ -13,7 +13,7 @@
  *   one-time-code             proof of knowledge of a key, accepted once
  *   traceparent               the trace context that messages carry
  */
-export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
+export { abortable, type LinkedAbort, linkedAbort, Releasers, sleep, within } from './abort.ts';
 export { messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
 export {
   FULL_DISK_BYTES,
@@ -36,7 +36,17 @@ export {
 } from './hidden.ts';
 export { type HideValues, hideInside, hideValues } from './hide-values.ts';
 export { createIdSource, type NewId } from './ids.ts';
-export { infinityAt, isJson, isShallow, jsonFault, MAX_DEPTH, readArguments } from './json.ts';
+export {
+  infinityAt,
+  isJson,
+  isRecord,
+  isShallow,
+  type JsonRecord,
+  jsonFault,
+  MAX_DEPTH,
+  parseJson,
+  readArguments,
+} from './json.ts';
 export { type LinearPattern, linearPattern } from './linear-pattern.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
 export { isBareServer, refuseOtherPrefix, splitUrls, urlWithoutSecrets } from './nats-names.ts';

@@ -10,13 +10,24 @@ export function jsonFault(error: unknown): string {
   return position === undefined ? 'a character is not expected' : `character ${position} is not expected`;
 }
 
-export function isJson(text: string): boolean {
+/** Undefined: it is not JSON. */
+export function parseJson(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+export function isJson(text: string): boolean {
+  return parseJson(text) !== undefined;
+}
+
+/** JSON of unknown shape. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+export function isRecord(value: unknown): value is JsonRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Model, ModelRequest, Toolbox, ToolDefinition, ToolOutcome } from '../agents/index.ts';
 import { type Config, didYouMean } from '../config/index.ts';
-import { messageOf, nearest, ParleyError } from '../kernel/index.ts';
+import { abortable, messageOf, nearest, ParleyError } from '../kernel/index.ts';
 import {
   createFunctionModel,
   createScriptedModel,
@@ -112,9 +112,6 @@ async function outcomeOf(
   { name, arguments: input, ...call }: Parameters<Toolbox['run']>[0],
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
-  const aborted = new Promise<ToolOutcome>((resolve) => {
-    signal.addEventListener('abort', () => resolve({ kind: 'aborted' }), { once: true });
-  });
   const run = async (): Promise<ToolOutcome> => {
     try {
       return { kind: 'completed', content: toolText(await fake({ ...input }, { ...call, signal })) };
@@ -122,7 +119,7 @@ async function outcomeOf(
       return failed('TOOL_FAILED', `${name}: ${messageOf(error)}`);
     }
   };
-  return Promise.race([run(), aborted]);
+  return abortable(run(), signal).catch((): ToolOutcome => ({ kind: 'aborted' }));
 }
 
 /** A tool of a server that is not started. */

@@ -1,4 +1,5 @@
 import { createTurnWatch, type Entry, type MessageEntry, type TurnOutcome } from '../conversation/index.ts';
+import { parseJson } from '../kernel/index.ts';
 
 /** What happened in a conversation, as tests describe it. */
 
@@ -48,7 +49,7 @@ export function toolCallsOf(entries: readonly Entry[]): ToolCallSeen[] {
       return {
         agent: message.author.id,
         tool: call.function.name,
-        arguments: parsed(call.function.arguments),
+        arguments: parseJson(call.function.arguments) ?? call.function.arguments,
         ...(result && { result: result.content ?? '' }),
       };
     }),
@@ -60,12 +61,4 @@ export function askingIn(entries: readonly Entry[]): readonly string[] {
   const watch = createTurnWatch();
   for (const entry of entries) watch.observe(entry);
   return watch.asking;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -6,7 +6,7 @@ import {
   type Usage,
   wireCallId,
 } from '../conversation/index.ts';
-import { cut, type TraceContext } from '../kernel/index.ts';
+import { cut, parseJson, type TraceContext } from '../kernel/index.ts';
 import { spanIdOf } from './ids.ts';
 import { isPost, Lineage, type Placed } from './lineage.ts';
 import { ATTRIBUTES as A, SPAN_NAMES } from './names.ts';
@@ -243,10 +243,6 @@ function ownCode(code: unknown): string | undefined {
 /** The code in `{"error":{"code":…}}`; undefined: the text is no error. */
 function errorCode(content: string | null): string | undefined {
   if (!content?.includes('"code"')) return undefined;
-  try {
-    const value = JSON.parse(content) as { error?: { code?: unknown } } | null;
-    return ownCode(value?.error?.code);
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(content) as { error?: { code?: unknown } } | null | undefined;
+  return ownCode(value?.error?.code);
 }

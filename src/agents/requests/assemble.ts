@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { View, ViewPart } from '../../conversation/index.ts';
-import type { Refusal } from '../../kernel/index.ts';
+import { isRecord, type Refusal } from '../../kernel/index.ts';
 import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-port.ts';
 import type { Price } from './cost.ts';
 import { messageTokens, toolTokens } from './estimate.ts';
@@ -239,10 +239,6 @@ function isStrict(schema: unknown): boolean {
   const named = new Set(Array.isArray(required) ? required : []);
   const isClosed = additionalProperties === false && Object.keys(known).every((key) => named.has(key));
   return isClosed && Object.values(known).every(isStrict);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Of a full buffer. While a history grows, each of its bytes is copied twice on average. */

@@ -1,5 +1,5 @@
 import type { PartKind, ViewMessage, ViewPart } from '../../conversation/index.ts';
-import { readArguments, wellFormed } from '../../kernel/index.ts';
+import { isRecord, readArguments, wellFormed } from '../../kernel/index.ts';
 import type { OpaqueFields, WireMessage } from '../model-port.ts';
 
 /**
@@ -159,7 +159,7 @@ type WireCall = NonNullable<WireMessage['tool_calls']>[number];
 /** WIRE-FORM-5, WIRE-FORM-7 */
 function wireCall(call: WireCall, at: number, form: WireForm, opaque?: OpaqueFields | null): WireCall {
   const { name, arguments: given } = call.function;
-  const more = isFields(opaque?.function) ? outside(CALL_FIELDS, opaque.function) : {};
+  const more = isRecord(opaque?.function) ? outside(CALL_FIELDS, opaque.function) : {};
   const accepted = { ...more, name: wireName(name), arguments: wireArguments(given) };
   const unsigned = form.unsignedCalls === 'marked' && at === 0 ? FOREIGN_CALL : {};
   return {
@@ -184,10 +184,6 @@ export const CALL_FIELDS: ReadonlySet<string> = new Set(['id', 'type', 'function
 /** WIRE-FORM-6: a log that was imported can contain any. */
 function outside(known: ReadonlySet<string>, fields: OpaqueFields | null = null): OpaqueFields {
   return Object.fromEntries(Object.entries(fields ?? {}).filter(([name]) => !known.has(name)));
-}
-
-function isFields(value: unknown): value is OpaqueFields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Some providers want a letter or `_` first. */

@@ -9,6 +9,7 @@ import {
   usedTogether,
   type ViewPolicy,
 } from '../../conversation/index.ts';
+import { parseJson } from '../../kernel/index.ts';
 import { buildRequest } from '../explain/explain.ts';
 import type { Assembled, ModelProfile } from '../requests/assemble.ts';
 import type { RequestSources } from '../requests/requests.ts';
@@ -204,15 +205,8 @@ function recordedOrder(entry: Entry | undefined, { toolCalls }: Answer): Answer[
 
 /** The order of keys and white space do not matter. */
 function isSameCall(one: WantedCall, other: WantedCall): boolean {
-  return one.name === other.name && isDeepStrictEqual(parsed(one.arguments), parsed(other.arguments));
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return { invalid: text };
-  }
+  const [ours, others] = [one, other].map(({ arguments: text }) => parseJson(text) ?? { invalid: text });
+  return one.name === other.name && isDeepStrictEqual(ours, others);
 }
 
 /** The sources of a recorded definition with the change. Its other parts are as recorded. */

@@ -8,7 +8,7 @@ import {
   type StatusGroups,
 } from '../../bus/index.ts';
 import { spentTogether } from '../../conversation/index.ts';
-import { sleep } from '../../kernel/index.ts';
+import { within } from '../../kernel/index.ts';
 import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
@@ -80,15 +80,8 @@ export async function collectStatus(
 }
 
 /** Null if the server does not answer: the status names what the daemon itself knows. */
-async function soon<T>(lookedUp: Promise<T>): Promise<T | null> {
-  const done = new AbortController();
-  try {
-    return await Promise.race([lookedUp, sleep(SERVER_MS, done.signal).then(() => null)]);
-  } catch {
-    return null;
-  } finally {
-    done.abort();
-  }
+function soon<T>(lookedUp: Promise<T>): Promise<T | null> {
+  return within(SERVER_MS, lookedUp).catch(() => null);
 }
 
 /** The answer from what the daemon knows. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelOutcome } from '../../agents/index.ts';
 import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
-import { messageOf, sleep } from '../../kernel/index.ts';
+import { messageOf, within } from '../../kernel/index.ts';
 import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
 import { modelProfile } from '../agents.ts';
 import type { Log } from '../runtime.ts';
@@ -87,14 +87,12 @@ async function probeServer(config: Config, name: string, server: McpServerConfig
     secrets: secretValuesOf(config),
     log: SILENT,
   });
-  const late = new AbortController();
   try {
-    await Promise.race([toolbox.settled(), sleep(TIME_LIMIT_MS, late.signal)]);
+    await within(TIME_LIMIT_MS, toolbox.settled());
     const found = toolbox.servers?.()[0];
     if (found?.state === 'ready') return { tools: found.tools };
     return failed('FAILED', found?.error ?? TOO_LATE);
   } finally {
-    late.abort();
     await toolbox.close();
   }
 }

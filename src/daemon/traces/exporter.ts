@@ -8,6 +8,7 @@ import {
   type Releasers,
   sleep,
   systemClock,
+  within,
   writePrivateFile,
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
@@ -108,14 +109,12 @@ export class TraceExporter implements TraceFollower {
   /** Sends what is in memory, for two seconds at most; the next start sends the rest. */
   async stop(): Promise<void> {
     this.readNoMore();
-    const ended = new AbortController();
     const finish = async () => {
       await this.#running;
       await this.#flush();
       await this.#parts.sender.close();
     };
-    await Promise.race([finish(), sleep(STOP_MS, ended.signal)]);
-    ended.abort();
+    await within(STOP_MS, finish());
   }
 
   #add(conversation: string, { from, since, entries }: Unsent): void {

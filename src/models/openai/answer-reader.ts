@@ -1,9 +1,9 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
 import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
-import { wellFormed } from '../../kernel/index.ts';
+import { isRecord, type JsonRecord, parseJson, wellFormed } from '../../kernel/index.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
-import { excerpt, isContent, isRecord, type JsonRecord, parse, partsOf, stringOf, usageOf } from './json.ts';
+import { excerpt, stringOf } from './json.ts';
 import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
@@ -126,7 +126,7 @@ class GrowingAnswer {
       this.#state = 'done';
       return [];
     }
-    const chunk = parse(event.data);
+    const chunk = parseJson(event.data);
     if (!isRecord(chunk)) {
       return this.#breakOff(
         'STREAM_BROKEN',
@@ -137,7 +137,7 @@ class GrowingAnswer {
   }
 
   takeDocument(text: string): ModelDelta[] {
-    const document = parse(text);
+    const document = parseJson(text);
     const first = Array.isArray(document) ? document[0] : document;
     if (!isRecord(first)) {
       return this.#breakOff(
@@ -321,4 +321,44 @@ class WholeCharacters {
     this.#held = '';
     return wellFormed(held);
   }
+}
+
+/** A message with tool calls may have no content, or null. */
+function isContent(content: unknown): boolean {
+  return (content ?? null) === null || typeof content === 'string' || Array.isArray(content);
+}
+
+/** Content is a string or a list of parts, some of them reasoning. */
+function partsOf(content: unknown): { text: string; reasoning: string } {
+  if (!Array.isArray(content)) return { text: stringOf(content), reasoning: '' };
+  const parts = content.filter(isRecord);
+  const thoughts = parts.flatMap((part) =>
+    Array.isArray(part.thinking) ? part.thinking.filter(isRecord) : [],
+  );
+  return {
+    text: parts.map((part) => stringOf(part.text)).join(''),
+    reasoning: thoughts.map((thought) => stringOf(thought.text)).join(''),
+  };
+}
+
+/** Drops impossible counts: they would corrupt the sums and limits of the conversation. */
+function usageOf(usage: unknown): Usage | undefined {
+  if (!isRecord(usage)) return undefined;
+  const { prompt_tokens: input, completion_tokens: said, total_tokens: total } = usage;
+  const { prompt_tokens_details: details } = usage;
+  const completion = isCount(said) ? said : 0;
+  // Servers that do not count report zero; no request is empty.
+  if (!isCount(input) || (input === 0 && completion === 0)) return undefined;
+  // Some providers leave the tokens of the reasoning out of the completion, and charge them.
+  const output = isCount(total) ? Math.max(completion, total - input) : completion;
+  const cached = isRecord(details) ? details.cached_tokens : undefined;
+  return {
+    inputTokens: input,
+    ...(isCount(cached) ? { cachedInputTokens: Math.min(cached, input) } : {}),
+    outputTokens: output,
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

@@ -1,5 +1,5 @@
-import { systemClock, UNRESOLVED } from '../../kernel/index.ts';
-import { excerpt, isRecord, type JsonRecord, LONGEST_SEARCHED, parse, stringOf } from './json.ts';
+import { isRecord, type JsonRecord, parseJson, systemClock, UNRESOLVED } from '../../kernel/index.ts';
+import { excerpt, LONGEST_SEARCHED, stringOf } from './json.ts';
 
 /**
  * Maps an error of a provider, or of the network, to a code. Error texts differ between providers; the codes do not.
@@ -155,7 +155,7 @@ function errorTextOf(body: unknown, now: number): ErrorText {
     stringOf(error.message) || stringOf(whole.error) || stringOf(whole.message) || detailOf(whole.detail);
   // OpenRouter: what the provider that it asked has answered, as JSON or text.
   const cause =
-    raw === undefined ? null : errorTextOf(typeof raw === 'string' ? (parse(raw) ?? raw) : raw, now);
+    raw === undefined ? null : errorTextOf(typeof raw === 'string' ? (parseJson(raw) ?? raw) : raw, now);
   const text = `${said}${cause && cause.text !== '' ? ` (${stringOf(provider) || 'provider'}: ${cause.text})` : ''}`;
   const codes = [error.code, error.type, error.status].filter((code) => typeof code === 'string').join(' ');
   const details = Array.isArray(error.details) ? error.details.filter(isRecord) : [];

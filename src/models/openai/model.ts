@@ -7,12 +7,18 @@ import type {
   ModelOutcome,
   ModelRequest,
 } from '../../agents/model-port.ts';
-import { hideValues, linkedAbort, MAX_TIMER_MS, messageOf, systemClock } from '../../kernel/index.ts';
+import {
+  hideValues,
+  linkedAbort,
+  MAX_TIMER_MS,
+  messageOf,
+  parseJson,
+  systemClock,
+} from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
 import { type Endpoint, endpointOf, type ProviderOptions } from './endpoint.ts';
 import { type Fault, faultOfNetwork, faultOfResponse } from './faults.ts';
 import { answerTo, type HttpRequest, isSuccess, post, textOfBody } from './http-post.ts';
-import { parse } from './json.ts';
 
 /**
  * One attempt at a chat completion with any compatible endpoint.
@@ -140,7 +146,7 @@ async function send(context: Attempt): Promise<Sent> {
       Object.entries(answer.headers).map(([name, value]) => [name, value?.toString() ?? '']),
     );
     const text = await textOfBody(answer).catch(() => ''); // broken off or aborted: the status is known
-    const body = parse(text) ?? text;
+    const body = parseJson(text) ?? text;
     return { kind: 'fault', fault: faultOfResponse({ status, body, headers }, systemClock()) };
   } catch (error) {
     if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(context, false) };

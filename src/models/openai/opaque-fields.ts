@@ -1,6 +1,5 @@
 import type { OpaqueFields } from '../../agents/model-port.ts';
-import { infinityAt, isShallow } from '../../kernel/index.ts';
-import { isRecord, type JsonRecord } from './json.ts';
+import { infinityAt, isRecord, isShallow, type JsonRecord } from '../../kernel/index.ts';
 
 /**
  * Collects the fields of a message or a call that the protocol does not name: signatures, encrypted reasoning.

@@ -1,6 +1,6 @@
 import { type AnsweredCall, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
-import { isShallow, MAX_DEPTH } from '../../kernel/index.ts';
-import { isRecord, type JsonRecord, parse, stringOf } from './json.ts';
+import { isRecord, isShallow, type JsonRecord, MAX_DEPTH, parseJson } from '../../kernel/index.ts';
+import { stringOf } from './json.ts';
 import { CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 
 /**
@@ -148,5 +148,5 @@ function jsonOf(value: JsonRecord): string {
 
 /** Arguments are one JSON object: once it is closed, they are complete. */
 function isWhole(argumentsJson: string): boolean {
-  return argumentsJson.trimEnd().endsWith('}') && isRecord(parse(argumentsJson));
+  return argumentsJson.trimEnd().endsWith('}') && isRecord(parseJson(argumentsJson));
 }

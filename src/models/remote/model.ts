@@ -6,8 +6,8 @@ import {
   type WireMessage,
 } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
-import { type Clock, sleep, systemClock } from '../../kernel/index.ts';
-import type { OpenRemoteChannel, RemoteCall, RemoteChannel, RemoteOutcome, RemoteResults } from './port.ts';
+import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
+import type { OpenRemoteChannel, RemoteCall, RemoteOutcome, RemoteResults } from './port.ts';
 import { RemoteSession, type SessionEvent } from './session.ts';
 
 /**
@@ -171,7 +171,7 @@ class OfferedTurns implements RemoteModel {
       (event) => session.receive(event),
       ...(typeof traceparent === 'string' ? [traceparent] : []),
     );
-    const outcome = await untilAborted(offering, signal, channel);
+    const outcome = await abortable(offering, signal).catch((): RemoteOutcome => ({ kind: 'unanswered' }));
     if (outcome.kind === 'accepted') {
       this.#sessions.set(turnId, session);
       return { kind: 'session', session };
@@ -217,28 +217,6 @@ class OfferedTurns implements RemoteModel {
   #end(turnId: string, how: 'done' | 'abort' = 'done'): void {
     this.#sessions.get(turnId)?.close(how);
     this.#sessions.delete(turnId);
-  }
-}
-
-/** The outcome of the offer. An abort withdraws the offer at once. */
-async function untilAborted(
-  offering: Promise<RemoteOutcome>,
-  signal: AbortSignal,
-  channel: RemoteChannel,
-): Promise<RemoteOutcome> {
-  let withdraw = () => {};
-  const aborted = new Promise<RemoteOutcome>((resolve) => {
-    withdraw = () => {
-      channel.close('abort');
-      resolve({ kind: 'unanswered' });
-    };
-    if (signal.aborted) withdraw();
-    else signal.addEventListener('abort', withdraw, { once: true });
-  });
-  try {
-    return await Promise.race([offering, aborted]);
-  } finally {
-    signal.removeEventListener('abort', withdraw);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Model, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { abortable, messageOf } from '../../kernel/index.ts';
 import { textOf } from './choose.ts';
 import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
 
@@ -32,10 +32,9 @@ export type ModelFunction = (request: FunctionRequest) => FunctionReply | Promis
 export function createFunctionModel(answer: ModelFunction): Model {
   return {
     async call(request, { signal, onDelta }) {
-      const aborted = new Promise<null>((resolve) => {
-        signal.addEventListener('abort', () => resolve(null), { once: true });
-      });
-      const reply = signal.aborted ? null : await Promise.race([replyTo(request, answer), aborted]);
+      const reply = signal.aborted
+        ? null
+        : await abortable(replyTo(request, answer), signal).catch(() => null);
       if (reply === null) return { kind: 'aborted', partial: { content: '', reasoning: '' } };
       const outcome = outcomeOf(reply, request);
       if (outcome.kind === 'answered' && outcome.answer.content !== null)

@@ -3,7 +3,7 @@ import { createRequire, isBuiltin } from 'node:module';
 import { join, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { BuildFailure, BuildOptions, Message, OnResolveResult, Plugin } from 'esbuild';
-import { messageOf, PACKAGE, ParleyError, sleep } from '../../kernel/index.ts';
+import { messageOf, PACKAGE, ParleyError, within } from '../../kernel/index.ts';
 import { type InProcessTool, tool } from './tool.ts';
 
 /**
@@ -119,26 +119,14 @@ function imports(folder: string): Plugin {
 async function evaluate(name: string, file: string, text: string): Promise<InProcessTool> {
   loads += 1;
   const url = `data:text/javascript,${encodeURIComponent(`${text}\n// ${loads}`)}`;
-  const loaded = await inTime(importModule(url)).catch((error: unknown) => {
+  const loaded = await within(LOAD_MS, importModule(url)).catch((error: unknown) => {
     throw invalid(`${file}: ${messageOf(error)}`);
   });
+  if (loaded === null) throw invalid(`${file}: it is not loaded after ${LOAD_MS / 1_000} s`);
   const found = loaded.default;
   if (!isTool(found)) throw invalid(`${file}: its default export was not made by tool() of ${OWN}`);
   if (found.definition.name === name) return found;
   throw invalid(`${file}: its tool has the name ${found.definition.name}, but the file is named ${name}.ts`);
-}
-
-async function inTime<T>(loading: Promise<T>): Promise<T> {
-  const late = new AbortController();
-  const limit = sleep(LOAD_MS, late.signal).then(() => {
-    throw new Error(`it is not loaded after ${LOAD_MS / 1_000} s`);
-  });
-  try {
-    return await Promise.race([loading, limit]);
-  } finally {
-    late.abort();
-    limit.catch(() => undefined);
-  }
 }
 
 function isTool(value: unknown): value is InProcessTool {

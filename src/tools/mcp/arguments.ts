@@ -7,6 +7,7 @@ import {
   hasLoneSurrogate,
   inOneLine,
   inTime,
+  isRecord,
   isShallow,
   linearPattern,
   MAX_DEPTH,
@@ -181,7 +182,7 @@ function inOurWords(message: string): string {
  */
 export function wireParameters(schema: Schema): Schema {
   const { $schema, anyOf, oneOf, allOf, not, enum: values, ...rest } = schema;
-  const branches = [anyOf, oneOf, allOf].flat().filter(isSchema);
+  const branches = [anyOf, oneOf, allOf].flat().filter(isRecord);
   const inBranches = Object.assign({}, ...branches.map(({ properties }) => properties));
   return withItems({ ...rest, type: 'object', properties: { ...inBranches, ...Object(rest.properties) } });
 }
@@ -197,7 +198,7 @@ function withItems(schema: Schema): Schema {
   const kept = Object.entries(schema).map(([key, value]): [string, unknown] => {
     if (VALUES.has(key)) return [key, value];
     if (TEXTS.has(key) && typeof value === 'string') return [key, escapeTokens(value)];
-    if (NAMED.has(key) && isSchema(value))
+    if (NAMED.has(key) && isRecord(value))
       return [key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, inSchema(inner)]))];
     return [key, Array.isArray(value) ? value.map(inSchema) : inSchema(value)];
   });
@@ -211,9 +212,5 @@ function withItems(schema: Schema): Schema {
 }
 
 function inSchema(value: unknown): unknown {
-  return isSchema(value) ? withItems(value) : value;
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isRecord(value) ? withItems(value) : value;
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { cut } from '../../kernel/index.ts';
+import { cut, parseJson } from '../../kernel/index.ts';
 
 /**
  * Renders the result of a tool as text for a model.
@@ -79,11 +79,8 @@ function isSaid({ content, structuredContent }: ToolResult): boolean {
 
 /** The value that a text is as JSON; none: it is no JSON. */
 function jsonIn(text: string): unknown[] {
-  try {
-    return [JSON.parse(text)];
-  } catch {
-    return [];
-  }
+  const value = parseJson(text);
+  return value === undefined ? [] : [value];
 }
 
 /** Null: no structured content. */

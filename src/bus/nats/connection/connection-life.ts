@@ -1,5 +1,5 @@
 import { Events, type NatsConnection } from 'nats';
-import { messageOf } from '../../../kernel/index.ts';
+import { messageOf, within } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import { CredentialMonitor } from './credential-monitor.ts';
 
@@ -99,19 +99,9 @@ export async function closeConnection(
   const drain = async () => {
     if (!connection.isClosed()) await connection.drain();
   };
-  await withinDeadline(
-    last()
-      .catch(() => undefined) // drained and closed all the same
-      .then(drain),
-  );
+  const work = last()
+    .catch(() => undefined) // drained and closed all the same
+    .then(drain);
+  await within(CLOSE_DEADLINE_MS, work).catch(() => undefined); // closed next, however it ended
   await connection.close();
-}
-
-async function withinDeadline(work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, CLOSE_DEADLINE_MS);
-  });
-  await Promise.race([work.catch(() => undefined), deadline]); // closed next, however it ended
-  clearTimeout(timer);
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { sleep } from '../../../kernel/index.ts';
+import { sleep, within } from '../../../kernel/index.ts';
 import { asIs, type Enclose } from '../../hide-folder.ts';
 import { OrphanWatch } from '../../orphan-watch.ts';
 import { errnoOf } from '../errors.ts';
@@ -84,7 +84,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     const { code, signal: exitSignal } = await exited;
     const leftBehind = ending.done === null && (await groupLives(pid));
     await end(null);
-    await atMost(DRAIN_MS, drained);
+    await within(DRAIN_MS, drained);
     return { code, signal: exitSignal, endedBy: ending.by, leftBehind, output };
   } finally {
     clearTimeout(timer);
@@ -106,12 +106,6 @@ function exitOf(child: ChildProcess): Promise<Exit> {
     child.once('exit', (code, signal) => resolve({ code, signal }));
     child.once('error', (error) => resolve({ code: null, signal: null, error }));
   });
-}
-
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  const over = new AbortController();
-  await Promise.race([work, sleep(ms, over.signal)]);
-  over.abort();
 }
 
 /**
