@@ -15,7 +15,7 @@ import {
 import type { PartKind, View, ViewMessage, ViewPart, ViewPolicy } from './view-parts.ts';
 
 /**
- * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/proofs.md lists their tests.
+ * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/laws.md lists their tests.
  * `Knowledge` determines which entries appear and where; this file words them from the agent's perspective.
  *
  * VIEW-1 A pure function of the entries, the agent, the trigger and the policy (L6); its caches depend on nothing else.
