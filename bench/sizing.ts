@@ -13,7 +13,7 @@ import { report, rounded, timed } from './support/report.ts';
 import { openWorkplace, writeHistory } from './support/turns.ts';
 
 /**
- * What docs/guides/sizing.md reckons with, on the jetstream store: bytes of the streams, whole turns a second of one daemon
+ * What docs/guides/several-daemons.md reckons with, on the jetstream store: bytes of the streams, whole turns a second of one daemon
  * (its model answers at once), memory of the daemon per open conversation and of the server per conversation, and how
  * long it takes to open one, to read the list, and to look whose each conversation is.
  *

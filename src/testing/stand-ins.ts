@@ -10,7 +10,7 @@ import {
 } from '../models/index.ts';
 import { failed, type InProcessTool, type ToolCall, toolText } from '../tools/index.ts';
 
-/** A function, or the path of a script (docs/reference/scripted-models.md). */
+/** A function, or the path of a script (docs/guides/model-providers.md). */
 export type ModelSource = ModelFunction | string;
 
 /** Replaces what a tool does; its name, schema, risk and policy stay. */

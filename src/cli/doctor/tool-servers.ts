@@ -55,7 +55,7 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
         return check(
           'warn',
           `connected with ${count(seen.tools.length)}; left out: ${seen.leftOut.join('; ')}`,
-          'agents do without them until the server changes what the reason names: docs/guides/mcp-tools.md',
+          'agents do without them until the server changes what the reason names: docs/guides/tools-and-approvals.md',
         );
       return seen.tools.length === 0
         ? check('warn', 'connected; it offers no tools', `check that ${key} is the right server`)

@@ -141,7 +141,7 @@ const teamFields = {
   'agent-hired': {
     ...commonFields,
     type: z.literal('agent-hired'),
-    /** Its slug. It answers in this conversation only (docs/guides/hire-agents.md). */
+    /** Its slug. It answers in this conversation only (docs/guides/work-with-conversations.md). */
     agent: z.string(),
     name: z.string(),
     description: z.string(),
@@ -162,7 +162,7 @@ const teamFields = {
     by: z.string(),
     reason: z.string().optional(),
   },
-  /** The configuration of these agents was replaced (docs/guides/change-a-running-team.md). */
+  /** The configuration of these agents was replaced (docs/guides/configure-agents.md). */
   'team-changed': {
     ...commonFields,
     type: z.literal('team-changed'),
@@ -418,7 +418,7 @@ const fields = {
     /** Id of the ingress stream whose sequences the entries from here on contain. */
     ingress: z.string().optional(),
   },
-  /** The entries before it are a copy of `from` up to and including index `at` (docs/guides/fork-a-conversation.md). */
+  /** The entries before it are a copy of `from` up to and including index `at` (docs/guides/work-with-conversations.md). */
   forked: {
     ...commonFields,
     type: z.literal('forked'),

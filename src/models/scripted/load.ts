@@ -68,7 +68,7 @@ function describe(issue: z.core.$ZodIssue, data: unknown): Problem[] {
     return issue.keys.map((key) => ({
       path: [...issue.path, key],
       seen: 'a key that is not known here',
-      expected: 'see the rules of a scripted model in docs/reference/scripted-models.md',
+      expected: 'see the rules of a scripted model in docs/guides/model-providers.md',
     }));
   }
   return [{ path: issue.path, seen: show(valueAt(data, issue.path)), expected: expectedBy(issue) }];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The script of a scripted model: a list of rules, the first match answers (docs/reference/scripted-models.md). */
+/** The script of a scripted model: a list of rules, the first match answers (docs/guides/model-providers.md). */
 
 const condition = z.strictObject({
   /** Slug of the agent that is asked. */

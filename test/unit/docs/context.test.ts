@@ -9,7 +9,7 @@ import { EMPTY_STATE, type Entry, evolve, summaryEntry } from '../../../src/conv
 import { diffViews } from '../../../src/conversation/view/view-diff.ts';
 import { Log, sourcesOf } from '../agents/support.ts';
 
-/** The worked example of docs/reference/explain.md: the page shows what this prints, to the letter. */
+/** The worked example of docs/guides/explain.md: the page shows what this prints, to the letter. */
 
 const WINDOW = { contextTokens: 1_200, maxOutputTokens: 100 };
 
@@ -67,10 +67,10 @@ const block = (text: string) =>
     .map((line) => (line === '' ? '' : `    ${line}`))
     .join('\n');
 
-describe('docs/reference/explain.md', () => {
-  const page = readFile(new URL('../../../docs/reference/explain.md', import.meta.url), 'utf8');
+describe('docs/guides/explain.md', () => {
+  const page = readFile(new URL('../../../docs/guides/explain.md', import.meta.url), 'utf8');
 
-  it('docs/reference/explain.md shows the real log of its example', async () => {
+  it('docs/guides/explain.md shows the real log of its example', async () => {
     const lines = story().entries.map((entry) => {
       const said = entry.type === 'message' ? `${entry.author.name}: ${entry.content?.split('\n')[0]}` : '';
       const lines = entry.type === 'message' ? (entry.content?.split('\n').length ?? 1) : 1;
@@ -83,12 +83,12 @@ describe('docs/reference/explain.md', () => {
     expect(await page).toContain(block(lines.join('\n')));
   });
 
-  it('docs/reference/explain.md shows the whole explanation of the last answer', async () => {
+  it('docs/guides/explain.md shows the whole explanation of the last answer', async () => {
     const { entries, answer } = story();
     expect(await page).toContain(block(renderView(viewOf(entries, answer), plain)));
   });
 
-  it('docs/reference/explain.md shows the difference between two requests', async () => {
+  it('docs/guides/explain.md shows the difference between two requests', async () => {
     const { entries, answer } = story();
     const views = [viewOf(entries, 2), viewOf(entries, answer)] as const;
     const text = renderDiff(diffViews(...views), views, ['pm at 2', `pm at ${answer}`], plain);

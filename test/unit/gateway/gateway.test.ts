@@ -55,13 +55,13 @@ describe('the HTTP server', () => {
 
   it('an error names a page of the documents, not a path in a checkout', async () => {
     const fault = new ParleyError('INVALID_FIELD', 'see docs/spec/wire.md', {
-      hint: 'docs/guides/status.md and /etc/docs/guides/status.md',
+      hint: 'docs/guides/observe.md and /etc/docs/guides/observe.md',
     });
     const shown = publicErrorOf(fault, () => {});
     expect([shown.code, shown.message, shown.hint]).toEqual([
       'INVALID_FIELD',
       "see the page spec/wire of Parley's documents",
-      "the page guides/status of Parley's documents and /etc/docs/guides/status.md",
+      "the page guides/observe of Parley's documents and /etc/docs/guides/observe.md",
     ]);
     const plain = new ParleyError('INVALID_FIELD', 'no', { hint: 'try again' });
     expect(publicErrorOf(plain, () => {})).toBe(plain);

@@ -45,7 +45,7 @@ describe('a script of the scripted model', () => {
       'rules: [{ reply: { txet: hi } }]',
       'rules[0].reply.txet',
       'not known',
-      'docs/reference/scripted-models.md',
+      'docs/guides/model-providers.md',
     ],
     ['rules: [{ reply: {} }]', 'rules[0].reply', '{}', 'a text, tool_calls, an error or a finishReason'],
     ['rules: [{ when: { n: -1 }, reply: { text: x } }]', 'rules[0].when.n', '-1', '>=0'],
