@@ -12,7 +12,7 @@ export async function referencePages(root: URL): Promise<Map<string, string>> {
     'docs/reference/cli.md': commandsPart(),
     'docs/reference/configuration.md': keysPart((await editorSchemas())['parley.schema.json'] as Schema),
     'docs/reference/errors.md': errorsPart(sourcesOf(root)),
-    'docs/reference/protected-names.md': protectedNamesPart(),
+    'docs/guides/security.md': protectedNamesPart(),
   };
   return new Map(
     Object.entries(parts).map(([path, part]) => [

@@ -167,7 +167,7 @@ function failureOf(error: unknown, subject: string, endpoint: string, policy: Re
           false,
           'NATS_FORBIDDEN',
           `these credentials may not receive answers on ${inbox}`,
-          'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/shared-server.md)',
+          'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/security.md)',
         );
       }
       return failed(

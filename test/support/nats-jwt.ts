@@ -114,7 +114,7 @@ const UNLIMITED = {
   leaf: -1,
 };
 
-/** The values of `nsc edit account` in docs/guides/shared-server.md: no memory. */
+/** The values of `nsc edit account` in docs/guides/security.md: no memory. */
 const JETSTREAM = {
   mem_storage: 0,
   disk_storage: 1024 ** 3,
@@ -125,7 +125,7 @@ const JETSTREAM = {
   max_ack_pending: -1,
 };
 
-/** The claims of `nsc add export` and `nsc add import` in docs/guides/shared-server.md. */
+/** The claims of `nsc add export` and `nsc add import` in docs/guides/security.md. */
 function exchangesOf({ exports, imports }: Account, keys: ReadonlyMap<string, KeyPair>): object {
   return {
     exports: exports.map(({ kind, subject, isAnsweredByMany }) => ({

@@ -129,7 +129,7 @@ function count(tools: number): string {
 export async function enclosureChecks({ dependencies }: Context, config: Config): Promise<Check[]> {
   const fault = await (await dependencies.daemon()).enclosureFault(config);
   if (fault === null) return [];
-  const guide = 'docs/guides/protect-the-machine.md, "Tools and the daemon"';
+  const guide = 'docs/guides/security.md, "Tools and the daemon"';
   const name = 'programs of tools';
   const { unhidden, mcpServers } = config.tools;
   const servers = Object.values(mcpServers).filter((server) => server.transport === 'command');

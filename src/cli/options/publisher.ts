@@ -4,7 +4,7 @@ import { resolveDaemonAddress } from '../../config/index.ts';
 import type { Context } from '../context.ts';
 import { configFlags, publisherName } from './options.ts';
 
-/** The options of every command that acts for a person. `docs/reference/people-and-rights.md` defines the rule. */
+/** The options of every command that acts for a person. `docs/guides/security.md` defines the rule. */
 
 export interface ActorOptions {
   readonly as?: string;

@@ -17,10 +17,7 @@ const user = z
     role: z.enum(['daemon', 'operator', 'publisher', 'agent']),
     password: z
       .string()
-      .regex(
-        BCRYPT,
-        'a bcrypt hash, not the password itself (docs/guides/shared-server.md says how to make one)',
-      )
+      .regex(BCRYPT, 'a bcrypt hash, not the password itself (docs/guides/security.md says how to make one)')
       .optional(),
     nkey: z
       .string()
@@ -75,7 +72,7 @@ export type NatsUser = NatsUsers['tenants'][string]['users'][string];
 
 /** Throws `CONFIG_INVALID` with everything that is wrong. */
 export async function loadNatsUsers(file: string): Promise<NatsUsers> {
-  const problems = new Problems('docs/guides/shared-server.md');
+  const problems = new Problems('docs/guides/security.md');
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     problems.add({
       source: file,

@@ -4,7 +4,7 @@ import { namesOfAgents } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
 /**
- * Who a person is: a publisher, and the name that the person signs with. See docs/reference/people-and-rights.md.
+ * Who a person is: a publisher, and the name that the person signs with. See docs/guides/security.md.
  *
  * PERSON-1  Rights belong to the publisher. A name is a signature and gives none.
  * PERSON-2  Credentials bind a publisher: their owner acts as no other publisher.

@@ -236,7 +236,7 @@ function refuseFailed(toolbox: Toolbox): void {
 /** Hides the data directory from programs that tools start. */
 async function hideData(config: Config, unhidden: boolean, log: Log): Promise<Enclose> {
   const { enclose, fault } = await hideFolder(config.daemon.data, unhidden);
-  const found = { fault, fix: 'docs/guides/protect-the-machine.md, "Tools and the daemon"' };
+  const found = { fault, fix: 'docs/guides/security.md, "Tools and the daemon"' };
   if (fault !== null && unhidden)
     log.warn(found, 'programs that tools start can read the data directory and operate this daemon');
   else if (fault !== null)

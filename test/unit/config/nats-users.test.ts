@@ -8,7 +8,7 @@ it('an error in the users of a nats-server names the document that explains thei
   for (const file of ['users.yaml', 'missing.yaml'])
     await expect(loadNatsUsers(join(folder, file))).rejects.toMatchObject({
       code: 'CONFIG_INVALID',
-      hint: 'correct what is listed and try again; every key is explained in docs/guides/shared-server.md',
+      hint: 'correct what is listed and try again; every key is explained in docs/guides/security.md',
     });
 });
 

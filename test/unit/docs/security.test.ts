@@ -12,7 +12,7 @@ let directory: string;
 let users: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'parley-docs-'));
-  const blocks = blocksOf(await readPage('docs/guides/shared-server.md'));
+  const blocks = blocksOf(await readPage('docs/guides/security.md'));
   const described = blocks.find(
     ({ language, text }) => language === 'yaml' && text.includes('tenants:'),
   )?.text;
@@ -72,7 +72,7 @@ async function inCommands(): Promise<Facts> {
   });
 }
 
-describe('the users of docs/guides/shared-server.md', () => {
+describe('the users of docs/guides/security.md', () => {
   it('users get the same rights from the documented nsc commands as from the documented server configuration', async () => {
     const expected = await inConfiguration();
     expect(expected.length).toBeGreaterThan(30);

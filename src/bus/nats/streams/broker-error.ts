@@ -104,7 +104,7 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   }
   if (isForbidden(error)) {
     return new ParleyError('NATS_FORBIDDEN', message, {
-      hint: 'render the permissions again with parley nats-config (docs/guides/shared-server.md), reload the server and start again',
+      hint: 'render the permissions again with parley nats-config (docs/guides/security.md), reload the server and start again',
       cause: error,
     });
   }

@@ -6,7 +6,7 @@ export function addNatsConfig(program: Command, act: Act): void {
   program
     .command('nats-config')
     .description('print the configuration of a nats-server: accounts, users and their permissions')
-    .argument('<file>', 'tenants and their users, as YAML (docs/guides/shared-server.md)')
+    .argument('<file>', 'tenants and their users, as YAML (docs/guides/security.md)')
     .option('--nsc', 'print nsc commands instead, for a server with JWT users')
     .action((file: string, { nsc = false }: { nsc?: boolean }, command: Command) =>
       act(command, async (context) => {

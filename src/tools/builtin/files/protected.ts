@@ -3,7 +3,7 @@ import { basename, sep } from 'node:path';
 import { foldPath } from '../../../kernel/index.ts';
 
 /**
- * The table of protected names (`docs/reference/protected-names.md` is generated from it). A name matches any component
+ * The table of protected names (`docs/guides/security.md` is generated from it). A name matches any component
  * of a path, in any case and Unicode form; one `*` in it matches any text.
  *
  * PROTECTED-1  Reading or writing a name of `secrets` needs a person, whatever the configuration says about the tool.
