@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { sleep } from '../../src/kernel/index.ts';
-import { HttpTransport } from '../../src/tools/mcp/transport/http-transport.ts';
+import { HttpTransport } from '../../src/tools/mcp/http-transport.ts';
 
 const over: (() => void)[] = [];
 afterEach(() => {

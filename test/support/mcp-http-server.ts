@@ -14,8 +14,8 @@ const FORGETFUL: EventStore = {
 };
 
 /**
- * An MCP server over HTTP on loopback in this process, with faults on demand. Tools: `echo`, `hang` (never
- * answers), `nothing` (answers null and keeps the stream open) and `drop` (ends the stream without an answer).
+ * An MCP server over HTTP on loopback in this process, with faults on demand. Tools: `echo`, `hang` (never answers) and `drop`
+ * (ends the stream without an answer).
  */
 export interface McpHttpServer {
   readonly url: string;
@@ -54,12 +54,6 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
     if (open.every(({ headersSent }) => headersSent)) for (const answer of open) answer.end();
     else setImmediate(drop);
   };
-  const nothing = (id: unknown) => {
-    const open = [...answers].filter(({ req }) => req.method === 'POST');
-    const event = `event: message\ndata: {"jsonrpc":"2.0","id":${id},"result":null}\n\n`;
-    if (open.every(({ headersSent }) => headersSent)) for (const answer of open) answer.write(event);
-    else setImmediate(() => nothing(id));
-  };
   const http = createServer((request, response) => {
     headers.push(request.headers);
     answers.add(response);
@@ -84,7 +78,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   }
 
   async function open(): Promise<Session> {
-    const server = serverWith(marks, drop, nothing);
+    const server = serverWith(marks, drop);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       ...(options.forgetsEvents ? { eventStore: FORGETFUL } : {}),
@@ -119,7 +113,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   };
 }
 
-function serverWith(marks: string[], drop: () => void, nothing: (id: unknown) => void): McpServer {
+function serverWith(marks: string[], drop: () => void): McpServer {
   const server = new McpServer({ name: 'web', version: '1.0.0' });
   server.registerTool('echo', {}, () => text('echo'));
   server.registerTool('hang', {}, ({ signal }) => {
@@ -129,10 +123,6 @@ function serverWith(marks: string[], drop: () => void, nothing: (id: unknown) =>
   });
   server.registerTool('drop', {}, () => {
     drop();
-    return new Promise(() => undefined);
-  });
-  server.registerTool('nothing', {}, ({ requestId }) => {
-    nothing(requestId);
     return new Promise(() => undefined);
   });
   return server;

@@ -37,11 +37,6 @@ server.registerTool('chatter', {}, () => {
   process.stdout.write('this line is no message\n');
   return text('said');
 });
-/** Answers with a result that is none. */
-server.registerTool('nothing', {}, ({ requestId }) => {
-  process.stdout.write(`{"jsonrpc":"2.0","id":${requestId},"result":null}\n`);
-  return new Promise(() => undefined);
-});
 server.registerTool('picture', { annotations: { readOnlyHint: true } }, () => ({
   content: [
     { type: 'image', data: Buffer.alloc(3_000_000).toString('base64'), mimeType: 'image/png' },

@@ -3,9 +3,9 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Tool, ToolListChangedNotificationSchema, ToolSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { cut, type HideValues, hideInside, inOneLine, linkedAbort, VERSION } from '../../kernel/index.ts';
+import { LONGEST_MESSAGE, MessageTooLarge } from './failure.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
 import type { McpTimes } from './settings.ts';
-import { LONGEST_MESSAGE, MessageTooLarge } from './transport/messages.ts';
 
 /**
  * One connection to a server, from its start to its end.

@@ -5,8 +5,8 @@
  *               names.ts: their wire names; arguments.ts: schema checks
  * server.ts     keeps one server running; connection.ts: one connection to it
  * acceptance.ts which tools a person has accepted
- * render-result.ts   results as text; failure.ts, reason.ts: failures without secrets
- * transport/    child process and streamable HTTP, with the limits that the SDK lacks
+ * render-result.ts   results as text; failure.ts: failures, without secrets
+ * child-transport.ts, http-transport.ts   a child process and streamable HTTP, with the limits that the SDK lacks
  *
  * Only this folder imports the MCP client SDK. A call is never sent twice.
  */

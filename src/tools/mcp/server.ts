@@ -3,8 +3,7 @@ import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
 import { CheckBudget, toolFault } from './arguments.ts';
 import { Connection, type Link, MOST_PAGES } from './connection.ts';
-import { callFailure, unavailable } from './failure.ts';
-import type { Reason } from './reason.ts';
+import { callFailure, type Reason, unavailable } from './failure.ts';
 import { renderResult } from './render-result.ts';
 import type { McpLog, McpTimes } from './settings.ts';
 

@@ -5,10 +5,11 @@ import { cut, hideValues, messageOf, monotonicClock } from '../../kernel/index.t
 import type { Enclose } from '../hide-folder.ts';
 import { Acceptance, type AcceptedTools } from './acceptance.ts';
 import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
+import { ChildTransport } from './child-transport.ts';
 import type { Link } from './connection.ts';
-import { failed, unavailable } from './failure.ts';
+import { failed, reasonFor, unavailable } from './failure.ts';
+import { HttpTransport } from './http-transport.ts';
 import { isOfServer, wireNames } from './names.ts';
-import { reasonFor } from './reason.ts';
 import { McpServer, type ServerStatus } from './server.ts';
 import {
   DEFAULT_TIMES,
@@ -17,8 +18,6 @@ import {
   type McpTimes,
   type SecretValue,
 } from './settings.ts';
-import { ChildTransport } from './transport/child-transport.ts';
-import { HttpTransport } from './transport/http-transport.ts';
 
 /**
  * The tools of all servers, as one toolbox.

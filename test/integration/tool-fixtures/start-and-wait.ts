@@ -1,5 +1,5 @@
 import { runInGroup } from '../../../src/tools/builtin/process/process-group.ts';
-import { ChildTransport } from '../../../src/tools/mcp/transport/child-transport.ts';
+import { ChildTransport } from '../../../src/tools/mcp/child-transport.ts';
 
 /** Starts a command and a program over standard streams, both of which refuse to end when asked, and waits to be killed. */
 const directory = process.cwd();

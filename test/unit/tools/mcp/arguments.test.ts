@@ -5,7 +5,7 @@ import {
   argumentsCheck as checkOf,
   wireParameters,
 } from '../../../../src/tools/mcp/arguments.ts';
-import { reasonFor } from '../../../../src/tools/mcp/reason.ts';
+import { reasonFor } from '../../../../src/tools/mcp/failure.ts';
 
 const argumentsCheck = (
   schema: Readonly<Record<string, unknown>>,

@@ -2,8 +2,7 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import { ErrorCode, McpError, UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
 import { hideValues } from '../../../../src/kernel/index.ts';
-import { callFailure } from '../../../../src/tools/mcp/failure.ts';
-import { reasonFor } from '../../../../src/tools/mcp/reason.ts';
+import { callFailure, reasonFor } from '../../../../src/tools/mcp/failure.ts';
 import { toolResult } from '../../../../src/tools/mcp/render-result.ts';
 
 function told(error: Error): [code: string, message: string] {

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
+import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import { sleep } from '../../../kernel/index.ts';
-import { asIs, type Enclose } from '../../hide-folder.ts';
-import { OrphanWatch } from '../../orphan-watch.ts';
-import { LONGEST_MESSAGE, MessageTooLarge, readMessage } from './messages.ts';
+import { within } from '../../kernel/index.ts';
+import { asIs, type Enclose } from '../hide-folder.ts';
+import { OrphanWatch } from '../orphan-watch.ts';
+import { LONGEST_MESSAGE, MessageTooLarge } from './failure.ts';
 
 /**
  * A server that runs as a child process, over its standard streams.
@@ -39,10 +39,7 @@ export class ChildTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
   readonly #settings: ChildSettings;
-  /** The incomplete current line. */
-  #line = Buffer.alloc(0);
-  #lineBytes = 0;
-  #isTooLong = false;
+  readonly #buffer = new ReadBuffer({ maxBufferSize: LONGEST_MESSAGE });
   #child: ChildProcess | null = null;
   #ended: Promise<void> = Promise.resolve();
   #closing: Promise<void> | null = null;
@@ -100,7 +97,6 @@ export class ChildTransport implements Transport {
   #listen(child: ChildProcess): void {
     this.#ended = new Promise((resolve) => {
       const over = () => {
-        this.#line = Buffer.alloc(0);
         this.onclose?.();
         resolve();
       };
@@ -131,44 +127,25 @@ export class ChildTransport implements Transport {
   }
 
   #read(chunk: Buffer): void {
-    let start = 0;
-    for (let end = chunk.indexOf('\n'); end !== -1 && !this.#isTooLong; end = chunk.indexOf('\n', start)) {
-      this.#keep(chunk.subarray(start, end));
-      start = end + 1;
-      const text = this.#line.toString('utf8', 0, this.#lineBytes);
-      this.#line = Buffer.alloc(0);
-      this.#lineBytes = 0;
-      if (!this.#isTooLong) this.#take(text);
-    }
-    if (start < chunk.length) this.#keep(chunk.subarray(start));
-  }
-
-  #keep(part: Buffer): void {
-    if (this.#isTooLong) return;
-    const bytes = this.#lineBytes + part.length;
-    if (bytes > LONGEST_MESSAGE) {
-      this.#isTooLong = true;
-      this.#line = Buffer.alloc(0);
-      this.onerror?.(new MessageTooLarge());
-      void this.close();
-      return;
-    }
-    if (bytes > this.#line.length) {
-      const grown = Buffer.alloc(Math.max(bytes, 2 * this.#line.length));
-      this.#line.copy(grown, 0, 0, this.#lineBytes);
-      this.#line = grown;
-    }
-    part.copy(this.#line, this.#lineBytes);
-    this.#lineBytes = bytes;
-  }
-
-  /** Invalid lines are reported and skipped: many programs print a greeting. */
-  #take(text: string): void {
+    if (this.#closing) return;
     try {
-      const given: unknown = JSON.parse(text);
-      this.onmessage?.(readMessage(given));
+      this.#buffer.append(chunk);
+    } catch {
+      this.onerror?.(new MessageTooLarge()); // CHILD-TRANSPORT-6
+      void this.close();
+    }
+    while (this.#take());
+  }
+
+  /** False: there is no whole line. Invalid lines are reported and skipped: many programs print a greeting. */
+  #take(): boolean {
+    try {
+      const message = this.#buffer.readMessage();
+      if (message !== null) this.onmessage?.(message);
+      return message !== null;
     } catch (error) {
       this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+      return true;
     }
   }
 
@@ -178,18 +155,10 @@ export class ChildTransport implements Transport {
     if (child?.pid === undefined) return;
     child.stdin?.end();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      if (await this.#endsWithin(this.#settings.endMs)) return;
+      if ((await within(this.#settings.endMs, this.#ended)) !== null) return;
       signalGroup(child, signal);
     }
     await this.#ended;
-  }
-
-  async #endsWithin(ms: number): Promise<boolean> {
-    const waiting = new AbortController();
-    const ended = this.#ended.then(() => true);
-    const first = await Promise.race([ended, sleep(ms, waiting.signal).then(() => false)]);
-    waiting.abort();
-    return first;
   }
 }
 
