@@ -1,6 +1,12 @@
-import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../conversation/index.ts';
+import {
+  type Entry,
+  FollowedLog,
+  type LiveArrival,
+  type LogPage,
+  READ_AGAIN_MS,
+  type Received,
+} from '../conversation/index.ts';
 import { ParleyError, sleep } from '../kernel/index.ts';
-import type { LiveChunk } from './remote-turns.ts';
 
 /**
  * Follows one conversation for one reader: each entry once, in order, and the live text. The live feed is best effort; the
@@ -25,17 +31,8 @@ const WEIGHT = 200;
 /** A message of the feed; its entries may be known already. */
 export type Arrival =
   | { readonly kind: 'entries'; readonly entries: readonly Entry[] }
-  | { readonly kind: 'live'; readonly agent: string; readonly chunk: LiveChunk }
+  | LiveArrival
   | { readonly kind: 'reconnected' };
-
-export type Received =
-  | {
-      readonly kind: 'entries';
-      readonly entries: readonly Entry[];
-      /** These entries reach the end of the log: what they leave open is open. */
-      readonly isCurrent: boolean;
-    }
-  | Extract<Arrival, { kind: 'live' }>;
 
 /** The feed and the log of one conversation. */
 export interface FollowSource {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Reply } from '../conversation/index.ts';
+import type { LiveChunk, Reply } from '../conversation/index.ts';
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { ApiAnswer, ApiRequest } from './port.ts';
-import { type LiveChunk, liveChunkShape } from './remote-turns.ts';
+import { liveChunkShape } from './remote-turns.ts';
 import type { Token } from './sharing.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Entry } from '../conversation/index.ts';
+import type { Entry, LiveChunk } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
 import type {
   Delivery,
@@ -12,7 +12,7 @@ import type {
   StreamPosition,
   UnreadPosts,
 } from './deliveries.ts';
-import type { AgentMessage, LiveChunk, OfferBody, ToolResults } from './remote-turns.ts';
+import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 import type { Sharing } from './sharing.ts';
 import type { PostMarks } from './subjects.ts';

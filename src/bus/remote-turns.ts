@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
+import { type LiveChunk, reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
 import { fieldFault } from '../kernel/index.ts';
 import { sessionShape } from './post.ts';
 
@@ -196,21 +196,6 @@ function parseObject(data: Uint8Array): Record<string, unknown> | null {
 function reasonOf(error: z.ZodError, value: unknown): string {
   const [issue] = error.issues;
   return issue ? fieldFault(issue, value) : 'not understood';
-}
-
-/** A piece of a model's answer. */
-export interface LiveChunk {
-  readonly turnId: string;
-  /** One attempt of a model call. */
-  readonly call: string;
-  /** Numbers the chunks of that call, from 0. */
-  readonly n: number;
-  /** Of text that was streamed before: it has the chunks `from` to `n`. */
-  readonly from?: number;
-  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
 }
 
 /** Of the live text. */

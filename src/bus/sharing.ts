@@ -1,6 +1,5 @@
-import type { Entry } from '../conversation/index.ts';
+import type { Entry, LiveChunk } from '../conversation/index.ts';
 import type { Delivery, StreamPosition } from './deliveries.ts';
-import type { LiveChunk } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 
 /**

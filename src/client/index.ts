@@ -14,6 +14,7 @@ export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export type { NatsOptions } from '../bus/nats/index.ts';
 export {
   adviceOn,
+  askedIn,
   createTurnWatch,
   cutBy,
   type DeliveryMode,

@@ -12,7 +12,7 @@
  * recall/      reading and searching a log as one agent may see it
  * laws/        an independent checker of logs; it may use `state` and `decide`, no other folder here uses it
  * exchange/    import from and export to arrays of messages
- * progress/    whether a message still has outstanding turns
+ * progress/    what follows a post, for readers: open turns and calls, live text, steps (progress.ts) that each protocol renders
  * text/        markers, escaping, look-alike characters, token estimates, differences of lines
  */
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
@@ -54,7 +54,20 @@ export {
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { teamChangeText } from './log/team-change.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
+export type { Rest } from './progress/incremental-text.ts';
+export {
+  type LiveArrival,
+  type LiveChunk,
+  type LiveText,
+  liveTextWith,
+  type Received,
+  saidBy,
+} from './progress/live-text.ts';
+export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
+export { type Ending, Progress, type RootedCall, type Step, type Stopped } from './progress/progress.ts';
+export { Roots } from './progress/roots.ts';
 export { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './progress/turn-watch.ts';
+export { failureOf, Utterances } from './progress/utterances.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';
 export { planNextReduction, planReduction } from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';

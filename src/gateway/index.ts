@@ -6,7 +6,7 @@
  * console.ts                   the console's files; conversation-id.ts: conversations for clients' ids
  * guard/     tokens, roles, hosts and origins, rate, size of bodies, open requests
  * rest/      `/api` and its OpenAPI; events/: `/api/conversations/<id>/events`
- * progress/  the effects of posts as steps, shared by ag-ui/ and a2a/; open calls, reading logs, event streams
+ * progress/  requests to the daemon, following a conversation, reading logs, event streams
  * ag-ui/, a2a/, openai/, mcp/  the standard protocols
  *
  * No route touches the bus, a store or a conversation's decisions. Every route has a row in guard/roles.ts.

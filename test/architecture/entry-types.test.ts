@@ -18,7 +18,7 @@ const OTHERS = [
   'src/conversation/progress/turn-watch.ts',
   'src/cli/render/events.ts',
   'src/gateway/mcp/render.ts',
-  'src/gateway/progress/progress.ts',
+  'src/conversation/progress/progress.ts',
   'src/daemon/telemetry.ts',
   'test/chaos/checks/views.ts',
   'src/console/model/thread/blocks.ts',

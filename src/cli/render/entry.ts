@@ -1,4 +1,5 @@
 import {
+  askedIn,
   type Entry,
   finishNotice,
   type MessageEntry,
@@ -84,15 +85,8 @@ export function questions(entry: MessageEntry, palette: Palette): string[] {
 }
 
 /** Null for a call that is none, or whose arguments a model got wrong: then it is shown as any other call. */
-function questionOf({ function: tool }: ToolCall): { question: string; options: string[] } | null {
-  if (tool.name !== 'ask') return null;
-  try {
-    const { question, options } = JSON.parse(tool.arguments) as { question?: unknown; options?: unknown };
-    if (typeof question !== 'string' || question === '') return null;
-    return { question, options: Array.isArray(options) ? options.map(String) : [] };
-  } catch {
-    return null;
-  }
+function questionOf({ function: tool }: ToolCall): ReturnType<typeof askedIn> {
+  return tool.name === 'ask' ? askedIn(tool.arguments) : null;
 }
 
 function toolResult(entry: MessageEntry): string {

@@ -1,6 +1,7 @@
 import type { Entry, EntryOf, MessageEntry, TurnOutcome } from '../log/entry.ts';
 import { routedTo } from '../log/entry-traits.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
+import { OpenCalls } from './open-calls.ts';
 
 /**
  * Tells from a log's entries alone whether a message still has outstanding turns.
@@ -59,9 +60,9 @@ export function turnInputOf(entry: Entry): TurnInput | null {
   return { agent: entry.author.id, turnId: entry.turnId, messages: entry.answers };
 }
 
-export function createTurnWatch(): TurnWatch {
+/** `calls`: observes what the watch observes. */
+export function createTurnWatch(calls: OpenCalls = new OpenCalls()): TurnWatch {
   const outstanding = createOutstanding();
-  const calls = createPendingCalls();
   const turns = createOpenTurns(calls);
   const endings = createEndings();
 
@@ -92,7 +93,7 @@ export function createTurnWatch(): TurnWatch {
 
 interface Parts {
   readonly outstanding: ReturnType<typeof createOutstanding>;
-  readonly calls: PendingCalls;
+  readonly calls: OpenCalls;
   readonly turns: ReturnType<typeof createOpenTurns>;
   readonly endings: ReturnType<typeof createEndings>;
 }
@@ -104,10 +105,10 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     if (entry.type !== 'message' || !turns.has(taken.turnId)) turns.begin(taken.agent, taken.turnId);
     outstanding.accept(taken.agent, taken.messages);
   }
+  turns.resume(calls.observe(entry));
   switch (entry.type) {
     case 'message':
       endings.message(entry);
-      turns.resume(calls.message(entry));
       break;
     case 'turn-ended':
       turns.end(entry);
@@ -118,18 +119,11 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
       break;
     case 'handoff':
     case 'node-entered':
-      outstanding.add(entry.index, routedTo(entry)); // TURN-WATCH-2
-      break;
     case 'delegation-requested':
-      outstanding.add(entry.index, routedTo(entry));
-      calls.add(entry.call, entry.to);
-      break;
-    case 'approval-requested':
-      calls.add(entry.call, null);
+      outstanding.add(entry.index, routedTo(entry)); // TURN-WATCH-2
       break;
     case 'agent-stopped':
       outstanding.release(entry.agent);
-      calls.release(entry.agent);
       break;
     case 'agent-resumed':
       outstanding.resume(entry.agent);
@@ -140,6 +134,7 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     case 'mode-entered':
     case 'delegation-answered':
     case 'tool-started':
+    case 'approval-requested':
     case 'approval-answered': // TURN-WATCH-5
     case 'summary':
     case 'run-started':
@@ -159,7 +154,7 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
 }
 
 /** TURN-WATCH-3, by turn id. */
-function createOpenTurns(calls: PendingCalls) {
+function createOpenTurns(calls: OpenCalls) {
   const open = new Map<string, 'runs' | 'waits'>();
   const agents = new Map<string, string>();
   return {
@@ -183,7 +178,7 @@ function createOpenTurns(calls: PendingCalls) {
     /** TURN-WATCH-5: the agents whose turns wait for a person; null: a turn runs or will continue by itself. */
     held(): ReadonlySet<string> | null {
       const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
-      const isHeld = (id: string) => calls.awaited(id).every((agent) => busy.has(agent));
+      const isHeld = (id: string) => calls.workersOf(id).every((agent) => busy.has(agent));
       return [...open].every(([id, state]) => state === 'waits' && isHeld(id)) ? busy : null;
     },
   };
@@ -258,70 +253,6 @@ function createOutstanding() {
     /** TURN-WATCH-4: drops everything outstanding of one agent, or of all. */
     release(agent: string | null): void {
       for (const [key, slug] of waiting) if (agent === null || slug === agent) waiting.delete(key);
-    },
-  };
-}
-
-/** The tool calls of a log that wait for a person (a question, an approval) or for another agent. */
-interface PendingCalls {
-  /** Registers callers and questions; returns the turn whose last open call got its result. */
-  message(entry: EntryOf<'message'>): string | null;
-  add(place: CallPlace, agent: string | null): void;
-  /** Drops the calls that a stopped agent works on (null: every agent). */
-  release(agent: string | null): void;
-  /** The agents that work on calls of this turn. */
-  awaited(turnId: string): string[];
-  /** The agents with an open question, in order, of the turns that `fits` accepts. */
-  asking(fits: (turnId: string) => boolean): string[];
-}
-
-type CallPlace = EntryOf<'delegation-requested'>['call'];
-
-interface Pending {
-  readonly turnId: string;
-  /** The agent that works on it; null: a person must answer. */
-  readonly agent: string | null;
-  /** The agent that asked, if it is a question. */
-  readonly asker?: string;
-}
-
-function createPendingCalls(): PendingCalls {
-  const pending = new Map<string, Pending>();
-  /** The turn of each message with tool calls, by index. */
-  const callers = new Map<number, string>();
-  const keyOf = ({ index, position }: CallPlace) => `${index}:${position}`;
-
-  function add(place: CallPlace, agent: string | null, asker?: string): void {
-    const turnId = callers.get(place.index);
-    if (turnId !== undefined) pending.set(keyOf(place), { turnId, agent, asker });
-  }
-
-  function message(entry: EntryOf<'message'>): string | null {
-    if (entry.turnId !== undefined && entry.tool_calls) callers.set(entry.index, entry.turnId);
-    for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
-      if (tool.name === 'ask') add({ index: entry.index, position }, null, entry.author.id);
-    }
-    const key = entry.call && keyOf(entry.call);
-    const answered = key === undefined ? undefined : pending.get(key);
-    if (key === undefined || answered === undefined) return null;
-    pending.delete(key);
-    const isLast = [...pending.values()].every(({ turnId }) => turnId !== answered.turnId);
-    return isLast ? answered.turnId : null;
-  }
-
-  return {
-    message,
-    add,
-    release(agent) {
-      for (const [key, one] of pending) {
-        if (one.agent !== null && (agent === null || one.agent === agent)) pending.delete(key);
-      }
-    },
-    awaited: (id) =>
-      [...pending.values()].flatMap(({ turnId, agent }) => (turnId === id && agent !== null ? [agent] : [])),
-    asking(fits) {
-      const asked = [...pending.values()].filter(({ turnId }) => fits(turnId));
-      return [...new Set(asked.flatMap(({ asker }) => asker ?? []))];
     },
   };
 }

@@ -1,6 +1,6 @@
-import type { Entry } from '../../conversation/index.ts';
+import { type Entry, type LiveArrival, saidBy } from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
-import { type LiveArrival, RunningTexts, saidBy } from './running-texts.ts';
+import { RunningTexts } from './running-texts.ts';
 
 type Watcher = (arrival: Arrival) => void;
 
@@ -123,7 +123,7 @@ function contains({ chunk: { call, n } }: LiveArrival, { chunk }: LiveArrival): 
   return call === chunk.call && n >= chunk.n;
 }
 
-/** Each attempt of a turn is a call of its own; the newest one counts (RUNNING-TEXT-1). */
+/** Each attempt of a turn is a call of its own; the newest one counts (DRAFT-TEXT-1). */
 function replaces(later: LiveArrival, earlier: LiveArrival): boolean {
   return later.chunk.turnId === earlier.chunk.turnId && later.chunk.call !== earlier.chunk.call;
 }

@@ -1,6 +1,6 @@
 import { type Bus, handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
+import type { LiveArrival } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { LiveArrival } from '../api/running-texts.ts';
 import type { Watchers } from '../api/watchers.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';

@@ -1,8 +1,7 @@
 import { A2A_PROTOCOL_VERSION, type AgentCard, type Message } from '@a2a-js/sdk';
 import { duplicateInterfacesForLegacy } from '@a2a-js/sdk/compat/v0_3';
-import { wireCallId } from '../../conversation/index.ts';
+import { type OpenCall, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { OpenCall } from '../progress/open-calls.ts';
 import { contentOf } from './parts.ts';
 
 /**

@@ -6,19 +6,23 @@ import {
   TaskState,
   type TaskStatus,
 } from '@a2a-js/sdk';
-import type { Received } from '../../bus/follower.ts';
 import {
+  type Ending,
   type Entry,
   finishNotice,
   type MessageEntry,
   NAME_PATTERN,
+  type OpenCall,
+  OpenCalls,
+  Progress,
   publisherOfPost,
+  questionText,
+  type Received,
+  type Step,
+  type Stopped,
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import type { Stopped } from '../progress/ask.ts';
-import { type OpenCall, OpenCalls, questionOf } from '../progress/open-calls.ts';
-import { type Ending, Progress, type Step } from '../progress/progress.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
 
 /**
@@ -186,7 +190,7 @@ export class AgentTask {
   #addMessage({ entry, message, text }: Extract<Step, { kind: 'said' }>): Update[] {
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
       const call = wireCallId({ index: entry.index, position });
-      if (tool.name === 'ask') this.#questions.set(call, questionOf(tool.arguments));
+      if (tool.name === 'ask') this.#questions.set(call, questionText(tool.arguments));
     }
     const isTold = this.#artifacts.has(message);
     if (text.words === '' && !isTold) return [];

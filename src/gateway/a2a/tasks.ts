@@ -1,12 +1,18 @@
 import type { ListTasksRequest, ListTasksResponse, Message } from '@a2a-js/sdk';
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
-import { type Entry, type MessageEntry, type OwnPublisher, wireCallId } from '../../conversation/index.ts';
+import {
+  type Entry,
+  type MessageEntry,
+  type OwnPublisher,
+  type Stopped,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { actingAs, hasRole, type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, type Posted, type Stopped, stoppedOf } from '../progress/ask.ts';
+import { ask, type Posted, stoppedOf } from '../progress/ask.ts';
 import { readLog, readTail } from '../progress/log.ts';
 import { replyOf } from './answer.ts';
 import { listTasks } from './listing.ts';
@@ -52,10 +58,11 @@ export class Tasks {
     const { daemon, newId } = this.#options;
     if (message.taskId) return await this.#reply(message);
     const conversation = message.contextId ? conversationOf(message.contextId) : newId();
-    return await this.#subscribed(conversation, async () => {
+    return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
       const posted = await this.#begin(message, conversation);
       const stopped = await stoppedOf(daemon, conversation, posted.agents);
-      return await openTask(daemon, conversation, posted.index, this.#options.agent, stopped);
+      const task = await openTask(daemon, conversation, posted.index, this.#options.agent, stopped);
+      return { task, arrivals };
     });
   }
 
@@ -83,22 +90,12 @@ export class Tasks {
     { task, arrivals }: Followed,
     signal: AbortSignal,
   ): AsyncGenerator<ReturnType<AgentTask['accept']>> {
-    const leave = () => arrivals.close();
-    signal.addEventListener('abort', leave, { once: true });
-    if (signal.aborted) leave();
-    try {
-      arrivals.begin(task.post.index);
-      let isCurrent = false;
-      while (!task.progress.isOver) {
-        const received = await arrivals.take();
-        if (received === null) return;
-        const updates = task.accept(received);
-        isCurrent ||= received.kind === 'entries' && received.isCurrent;
-        if (isCurrent || task.progress.isOver) yield updates;
-      }
-    } finally {
-      signal.removeEventListener('abort', leave);
-      leave();
+    let isCurrent = false;
+    for await (const received of arrivals.from(task.post.index, signal)) {
+      const updates = task.accept(received);
+      isCurrent ||= received.kind === 'entries' && received.isCurrent;
+      if (isCurrent || task.progress.isOver) yield updates;
+      if (task.progress.isOver) return;
     }
   }
 
@@ -108,22 +105,12 @@ export class Tasks {
     const mayAnswer = task.open.some(({ approval }) => hasRole(identity, approval ? 'approve' : 'post'));
     if (!task.needsInput || mayAnswer) return null;
     const arrivals = new Arrivals(daemon, task.conversation);
-    const leave = () => arrivals.close();
-    signal.addEventListener('abort', leave, { once: true });
-    if (signal.aborted) leave();
-    try {
-      arrivals.begin(task.post.index);
-      for (;;) {
-        const received = await arrivals.take();
-        if (received === null) return null;
-        if (received.kind !== 'entries' || !received.isCurrent) continue;
-        const now = await this.load(task.id);
-        if (callsIn(now) !== callsIn(task)) return this.again(now);
-      }
-    } finally {
-      signal.removeEventListener('abort', leave);
-      leave();
+    for await (const received of arrivals.from(task.post.index, signal)) {
+      if (received.kind !== 'entries' || !received.isCurrent) continue;
+      const now = await this.load(task.id);
+      if (callsIn(now) !== callsIn(task)) return this.again(now);
     }
+    return null;
   }
 
   /** TASKS-3 */
@@ -159,17 +146,6 @@ export class Tasks {
     return new AgentTask(conversation, post, this.#options.agent, before);
   }
 
-  /** TASKS-2 */
-  async #subscribed(conversation: string, work: () => Promise<AgentTask>): Promise<Followed> {
-    const arrivals = new Arrivals(this.#options.daemon, conversation);
-    try {
-      return { task: await work(), arrivals };
-    } catch (error) {
-      arrivals.close();
-      throw error;
-    }
-  }
-
   #begin(message: Message, conversation: string): Promise<Posted> {
     const { agent, identity } = this.#options;
     requireRole(identity, 'post');
@@ -195,9 +171,9 @@ export class Tasks {
         hint: 'send the message without a task: it is a new one in the same context',
       });
     }
-    return await this.#subscribed(task.conversation, async () => {
+    return Arrivals.subscribed(this.#options.daemon, task.conversation, async (arrivals) => {
       await this.#answer(message, task);
-      return this.#restarted(task);
+      return { task: this.#restarted(task), arrivals };
     });
   }
 

@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto';
-import { type Entry, type EntryOf, type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import {
+  type Entry,
+  type EntryOf,
+  type MessageEntry,
+  Progress,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, type Caller, type Posted, stoppedOf } from '../progress/ask.ts';
 import { readLog, readTail } from '../progress/log.ts';
-import { Progress } from '../progress/progress.ts';
 import { invalid, type Resume, type RunInput } from './input.ts';
 import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 
@@ -13,7 +18,7 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  * Starts a run: sends its answers and posts, and determines where following starts.
  *
  * BEGIN-1 Answers come before posts. A repeated request does not answer or post twice.
- * BEGIN-2 It subscribes before it posts (`arrivals.ts`, ARRIVALS-1).
+ * BEGIN-2 It subscribes before it posts (`arrivals.ts`).
  * BEGIN-3 If there are several posts and answers, each post is checked before any is made: a refused run changes nothing.
  * BEGIN-4 An approval answers only the call it was requested for. A different answer to an answered approval is refused.
  */
@@ -31,6 +36,8 @@ export interface Begun {
   readonly progress: Progress | null;
   /** Entries below this index precede the run. */
   readonly before: number;
+  /** The progress follows from here on. */
+  readonly from: number;
 }
 
 type Body = Readonly<Record<string, unknown>>;
@@ -60,9 +67,8 @@ export async function begin(
   caller: RunCaller,
 ): Promise<Begun> {
   const before = resume.length + posts.length > 0 ? null : await lengthOf(daemon, conversation);
-  const arrivals = new Arrivals(daemon, conversation);
-  if (before !== null) return { arrivals, progress: null, before };
-  try {
+  return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
+    if (before !== null) return { arrivals, progress: null, before, from: before };
     const addressed = resume.map(addressedBy);
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
     const log = resume.length > 0 ? await readLog(daemon, conversation, from) : [];
@@ -91,12 +97,9 @@ export async function begin(
       turns,
       ...(resume.length > 0 && { answers: { indexes, approvals } }),
     });
-    arrivals.begin(Math.min(from, first));
-    return { arrivals, progress, before: Math.min(first, log.length > 0 ? from + log.length : first) };
-  } catch (error) {
-    arrivals.close();
-    throw error;
-  }
+    const end = log.length > 0 ? from + log.length : first;
+    return { arrivals, progress, before: Math.min(first, end), from: Math.min(from, first) };
+  });
 }
 
 async function lengthOf(daemon: GatewayPort, conversation: string): Promise<number> {

@@ -1,8 +1,13 @@
 import { type AGUIEvent, aggregateTokenUsage, EventType, type TokenUsage } from '@ag-ui/core';
-import { finishNotice, type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import {
+  type Ending,
+  finishNotice,
+  type MessageEntry,
+  type Rest,
+  type Step,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { canonicalArguments } from '../../kernel/index.ts';
-import type { Rest } from '../progress/incremental-text.ts';
-import type { Ending, Step } from '../progress/progress.ts';
 import { thoughtsOf } from './history.ts';
 import { interruptOf } from './interrupts.ts';
 

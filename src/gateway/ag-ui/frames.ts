@@ -1,13 +1,11 @@
 import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
+import { type Ending, OpenCalls, Roots } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
-import { OpenCalls } from '../progress/open-calls.ts';
-import type { Ending } from '../progress/progress.ts';
-import { Roots } from '../progress/roots.ts';
 import type { Begun } from './begin.ts';
 import { RunEvents } from './events.ts';
 import { messagesOf } from './history.ts';
@@ -27,7 +25,7 @@ const MOST_HISTORY = 524_288;
 
 const encoder = new EventEncoder();
 
-export interface RunLife {
+export interface RunContext {
   /** Aborted when the daemon stops. */
   readonly closing: AbortSignal;
   /** Called with bugs. */
@@ -38,16 +36,16 @@ export async function* runFrames(
   daemon: GatewayPort,
   input: RunInput,
   begun: Begun,
-  life: RunLife,
+  context: RunContext,
 ): AsyncGenerator<string> {
-  for await (const event of runEvents(daemon, input, begun, life)) yield encoder.encodeSSE(event);
+  for await (const event of runEvents(daemon, input, begun, context)) yield encoder.encodeSSE(event);
 }
 
 async function* runEvents(
   daemon: GatewayPort,
   input: RunInput,
   begun: Begun,
-  { closing, onFault }: RunLife,
+  { closing, onFault }: RunContext,
 ): AsyncGenerator<AGUIEvent> {
   const { threadId, conversation, runId, parentRunId, unused } = input;
   const events = new RunEvents(threadId, runId);
@@ -89,12 +87,11 @@ function warning(unused: readonly string[]): AGUIEvent {
 async function* follow(
   daemon: GatewayPort,
   { conversation }: RunInput,
-  { arrivals, progress }: Begun,
+  { arrivals, progress, from }: Begun,
   events: RunEvents,
 ): AsyncGenerator<AGUIEvent> {
-  while (progress && !progress.isOver) {
-    const received = await arrivals.take();
-    if (received === null) return;
+  if (progress === null) return;
+  for await (const received of arrivals.from(from)) {
     let hasChanged = false;
     for (const step of progress.accept(received)) {
       if (step.kind === 'over' && hasChanged) yield* stateSnapshot(daemon, conversation); // AG-UI-RUN-2
@@ -103,6 +100,7 @@ async function* follow(
       yield* events.of(step);
     }
     if (hasChanged) yield* stateSnapshot(daemon, conversation);
+    if (progress.isOver) return;
   }
 }
 

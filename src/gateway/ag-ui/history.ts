@@ -1,7 +1,12 @@
 import type { AssistantMessage, Message } from '@ag-ui/core';
-import { type Entry, type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import {
+  type Entry,
+  failureOf,
+  type MessageEntry,
+  Utterances,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { canonicalArguments } from '../../kernel/index.ts';
-import { failureOf, Utterances } from '../progress/utterances.ts';
 
 /** Entries as AG-UI messages, with the ids they had when streamed. */
 export function messagesOf(entries: readonly Entry[]): Message[] {

@@ -1,6 +1,5 @@
 import type { Interrupt } from '@ag-ui/core';
-import { wireCallId } from '../../conversation/index.ts';
-import type { RootedCall } from '../progress/progress.ts';
+import { type RootedCall, wireCallId } from '../../conversation/index.ts';
 import { invalid, type Resume } from './input.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { Received } from '../../bus/follower.ts';
-import type { Entry } from '../../conversation/index.ts';
+import type { Entry, Received } from '../../conversation/index.ts';
 import type { Arrival, GatewayPort } from '../port.ts';
 import type { Framing } from './frames.ts';
 

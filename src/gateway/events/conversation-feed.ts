@@ -1,4 +1,5 @@
-import { Follower, type Received } from '../../bus/follower.ts';
+import { Follower } from '../../bus/follower.ts';
+import type { Received } from '../../conversation/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { publicErrorOf } from '../problem.ts';
 import { sourceOf } from '../progress/arrivals.ts';

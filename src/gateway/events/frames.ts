@@ -1,5 +1,4 @@
-import type { LiveChunk } from '../../bus/port.ts';
-import type { Entry } from '../../conversation/index.ts';
+import type { Entry, LiveChunk } from '../../conversation/index.ts';
 import type { ParleyError } from '../../kernel/index.ts';
 
 /** Encodes server-sent events. JSON has no line break, so one `data:` line is enough. */

@@ -1,14 +1,12 @@
 import { createTurnWatch, type Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask } from '../progress/ask.ts';
+import { Arrivals } from '../progress/arrivals.ts';
 import { readTail } from '../progress/log.ts';
 
 /**
  * Reads a conversation while work is in progress.
  *
- * MCP-LOG-1  Only the log is read; a published entry only triggers the read.
- * MCP-LOG-2  A wait ends when no work is outstanding, when only a person can continue, or at its timeout.
+ * MCP-LOG-1  A wait ends when no work is outstanding, when only a person can continue, or at its timeout.
  */
 
 type RunStatus = 'done' | 'waits-for-a-person' | 'running';
@@ -30,7 +28,7 @@ export interface Awaited {
   readonly stopped?: readonly string[];
 }
 
-/** Every entry from `from` on, until the wait ends (MCP-LOG-2) or the signal aborts. */
+/** Every entry from `from` on, until the wait ends (MCP-LOG-1) or the signal aborts. */
 export async function readUntilQuiet(
   daemon: GatewayPort,
   { conversation, from, agents, stopped = [] }: Awaited,
@@ -41,59 +39,26 @@ export async function readUntilQuiet(
   if (agents) watch.addOutstanding(from, agents);
   watch.markStopped(stopped);
   const entries: Entry[] = [];
-  const bell = createBell();
-  const unsubscribe = daemon.subscribe(conversation, bell.ring);
-  enough.addEventListener('abort', bell.ring);
+  const arrivals = new Arrivals(daemon, conversation);
+  const stop = () => arrivals.close();
+  const ended = (status: RunStatus): ReadEntries => ({ entries, status, paused: watch.stoppedAgents });
   try {
-    for (;;) {
-      bell.reset();
-      for (const entry of await readOn(daemon, conversation, from + entries.length)) {
+    for await (const received of arrivals.from(from)) {
+      if (received.kind === 'live') continue;
+      for (const entry of received.entries) {
         entries.push(entry);
         const isPost = entry.type === 'message' && entry.author.kind === 'person';
         if (!agents && isPost) watch.addOutstanding(entry.index, entry.to ?? []);
         watch.observe(entry);
       }
-      if (watch.settled) return { entries, status: 'done', paused: [] };
-      if (watch.held) return { entries, status: 'waits-for-a-person', paused: watch.stoppedAgents };
-      if (enough.aborted) return { entries, status: 'running', paused: watch.stoppedAgents };
-      await bell.rung();
+      if (!received.isCurrent) continue;
+      if (watch.settled) return { ...ended('done'), paused: [] };
+      if (watch.held) return ended('waits-for-a-person');
+      if (enough.aborted) break;
+      enough.addEventListener('abort', stop); // not before: a wait of no time returns what there is
     }
+    return ended('running');
   } finally {
-    unsubscribe();
-    enough.removeEventListener('abort', bell.ring);
+    enough.removeEventListener('abort', stop);
   }
-}
-
-/** All entries of the log from there on. */
-async function readOn(daemon: GatewayPort, conversation: string, from: number): Promise<Entry[]> {
-  const entries: Entry[] = [];
-  for (;;) {
-    const next = from + entries.length;
-    const page = await ask(daemon, 'entries', { conversation, from: next });
-    if (page.length < next) {
-      throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted meanwhile');
-    }
-    entries.push(...page.entries);
-    if (page.entries.length === 0 || from + entries.length >= page.length) return entries;
-  }
-}
-
-/** A ring before the wait counts too. */
-function createBell() {
-  let isRung = false;
-  let wake: () => void = () => undefined;
-  return {
-    ring: () => {
-      isRung = true;
-      wake();
-    },
-    reset: () => {
-      isRung = false;
-    },
-    rung: () =>
-      new Promise<void>((resolve) => {
-        wake = resolve;
-        if (isRung) resolve();
-      }),
-  };
 }

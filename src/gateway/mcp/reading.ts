@@ -137,6 +137,7 @@ async function found({ conversation, from, limit, waitSeconds: seconds }: ReadIn
     const page = await ask(daemon, 'entries', { conversation, from: first, limit });
     return { ...page, status: null };
   }
+  await ask(daemon, 'conversation', { conversation }); // an unknown one is not waited for
   const { entries, status } = await patiently(seconds, (enough) =>
     readUntilQuiet(daemon, { conversation, from: 0 }, enough),
   );

@@ -258,7 +258,7 @@ function newestExchange(
   if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail, caller);
   const agent = meta.model === ANYBODY ? null : meta.model;
   const reply = new Reply(post.index, post.to ?? [], agent, tail.slice(0, place));
-  const said = reply.accept({ kind: 'entries', entries: tail.slice(place) });
+  const said = reply.accept({ kind: 'entries', entries: tail.slice(place), isCurrent: true });
   const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
   const asked = (post.content ?? '').slice(0, meta.length);
   return {

@@ -1,23 +1,21 @@
 import {
-  createTurnWatch,
   cutBy,
+  type Ending,
   type Entry,
   type EntryOf,
   type MessageEntry,
-  type TurnInput,
-  type TurnWatch,
-  turnInputOf,
+  type OpenCall,
+  OpenCalls,
+  Progress,
+  type Received,
+  type Step,
+  type Stopped,
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import type { Arrival } from '../port.ts';
-import type { Stopped } from '../progress/ask.ts';
-import { IncrementalText } from '../progress/incremental-text.ts';
-import { type OpenCall, OpenCalls } from '../progress/open-calls.ts';
-import { failureOf } from '../progress/utterances.ts';
 
 /**
- * The reply of a conversation to one post, as one text.
+ * The reply of a conversation to one post, as one text: renders a `Progress`.
  *
  * REPLY-1 It consists of the entries from the post on. Live text is a prefix of its entry: text of a retry that differs, or
  *    of a call with a missed chunk, is not sent before the entry.
@@ -37,35 +35,27 @@ export type Said =
 /** Of the last message: the protocol knows these. */
 export type Reason = 'stop' | 'length' | 'content_filter';
 
+type MessageStep = Extract<Step, { kind: 'words' | 'said' }>;
+
+/** The message that is sent, and its text so far. */
 interface Speaking {
-  readonly turnId: string;
-  call: string;
-  readonly incremental: IncrementalText;
+  readonly message: string;
+  sent: string;
 }
 
 export class Reply {
-  readonly #watch: TurnWatch = createTurnWatch();
-  readonly #calls = new OpenCalls();
-  readonly #index: number;
-  /** The addressed agent; null: any. */
-  readonly #agent: string | null;
-  /** Turns that are part of the reply. */
-  readonly #turns = new Set<string>();
+  readonly #progress: Progress;
+  readonly #stopped: Stopped | undefined;
   #usage: Usage | null = null;
-  readonly #held: MessageEntry[] = [];
-  /** By call: the next chunk, while none was missed. */
-  readonly #next = new Map<string, number>();
+  /** Of messages that wait for the one that is sent (REPLY-2). */
+  readonly #held: MessageStep[] = [];
   #speaking: Speaking | null = null;
   #firstSpeaker: string | null = null;
-  #failure: Refusal | null = null;
-  /** Why the newest turn that ended did not complete; null: it did. */
-  #cut: Refusal | null = null;
-  /** By turn: the newest limit that it reached. */
-  readonly #limits = new Map<string, string>();
   /** The text of an answer for which no agent wrote a message. */
   #silence = 'The turn ended without a text.';
   #reason: Reason = 'stop';
-  readonly #stopped: Stopped | null;
+  /** The agent of the newest turn that was stopped. */
+  #aborted = '';
   #isOver = false;
   #out: Said[] = [];
 
@@ -75,32 +65,27 @@ export class Reply {
     agents: readonly string[],
     agent: string | null,
     before: readonly Entry[] = [],
-    stopped: Stopped | null = null,
+    stopped?: Stopped,
   ) {
     this.#stopped = stopped;
-    this.#index = index;
-    this.#agent = agent;
-    for (const entry of before) {
-      this.#watch.observe(entry);
-      this.#calls.observe(entry);
-    }
-    this.#watch.addOutstanding(index, agents);
-    this.#watch.markStopped(stopped?.agents ?? []);
+    const posts = [{ index, agents }];
+    this.#progress = new Progress({ agent, posts, before, stopped, endsAtQuestion: true });
     if (agents.length > 0) return;
     this.#silence = 'No agent answers this message.';
-    this.#finish();
+    this.#finish({ kind: 'completed' });
   }
 
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  accept(arrival: Arrival): readonly Said[] {
-    if (arrival.kind === 'live') this.#live(arrival);
-    else {
-      for (const entry of arrival.entries) this.#entry(entry);
-      const isPosted = arrival.entries.some(({ index }) => index >= this.#index);
-      if (isPosted && !this.#isOver && this.#watch.held) this.#finish(); // REPLY-3
+  accept(received: Received): readonly Said[] {
+    const steps = this.#isOver ? [] : this.#progress.accept(received);
+    if (received.kind === 'entries') for (const entry of received.entries) this.#see(entry);
+    for (const step of steps) {
+      if (step.kind === 'said') this.#count(step.entry);
+      if (step.kind === 'said' || (step.kind === 'words' && step.of === 'text')) this.#say(step);
+      else if (step.kind === 'over') this.#finish(step.ending);
     }
     return this.drain();
   }
@@ -112,136 +97,46 @@ export class Reply {
     return out;
   }
 
-  #live({ agent, chunk }: Extract<Arrival, { kind: 'live' }>): void {
-    if (this.#isOver || !this.#turns.has(chunk.turnId)) return;
-    if (this.#speaking && this.#speaking.turnId !== chunk.turnId) return; // REPLY-2
-    if (chunk.n !== (this.#next.get(chunk.call) ?? 0)) return; // REPLY-1
-    this.#next.set(chunk.call, chunk.n + 1);
-    if (chunk.type !== 'text') return;
-    const { turnId, call, delta } = chunk;
-    const speaking: Speaking = this.#speaking ?? { turnId, call, incremental: new IncrementalText() };
-    this.#speaking = speaking;
-    if (speaking.call !== call) {
-      speaking.call = call;
-      speaking.incremental.restart();
+  #see(entry: Entry): void {
+    if (!this.#progress.covers(entry.turnId)) return;
+    if (entry.type === 'handoff') this.#silence = `Handed over to ${entry.to}.`;
+    if (entry.type === 'turn-ended' && entry.outcome === 'aborted') this.#aborted = entry.agent;
+  }
+
+  /** REPLY-2 */
+  #say(step: MessageStep): void {
+    this.#speaking ??= { message: step.message, sent: '' };
+    if (this.#speaking.message !== step.message) this.#held.push(step);
+    else if (step.kind === 'words') this.#emit(this.#speaking, step.agent, step.delta);
+    else {
+      const { isMore, words } = step.text;
+      if (isMore) this.#emit(this.#speaking, step.entry.author.id, words);
+      else if (!this.#speaking.sent.startsWith(words)) this.#write(`\n\n${words}`);
+      this.#sayHeld();
     }
-    const isFirst = speaking.incremental.sent === '';
-    this.#emit(agent, isFirst, speaking.incremental.add(delta)); // REPLY-1
   }
 
-  #entry(entry: Entry): void {
-    if (this.#isOver || entry.index < this.#index) return;
-    this.#watch.observe(entry);
-    this.#calls.observe(entry);
-    const taken = turnInputOf(entry);
-    if (taken) this.#begin(taken);
-    else if (entry.type === 'message') this.#message(entry);
-    else if (!this.#turns.has(entry.turnId ?? '')) {
-      // not part of the reply
-    } else if (entry.type === 'limit-reached') this.#limits.set(entry.turnId ?? '', entry.content);
-    else if (entry.type === 'handoff') this.#silence = `Handed over to ${entry.to}.`;
-    else if (entry.type === 'turn-ended') this.#turnEnded(entry);
-    if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // REPLY-3
-  }
-
-  #begin({ turnId, agent, messages }: TurnInput): void {
-    if (this.#agent === null || (agent === this.#agent && messages.includes(this.#index)))
-      this.#turns.add(turnId);
-  }
-
-  #message(entry: MessageEntry): void {
-    if (entry.role !== 'assistant' || entry.turnId === undefined || !this.#turns.has(entry.turnId)) return;
-    this.#count(entry.usage);
-    this.#reason = reasonOf(entry.finishReason);
-    if (this.#speaking && this.#speaking.turnId !== entry.turnId) {
-      this.#held.push(entry); // REPLY-2
-      return;
-    }
-    this.#complete(entry);
+  #sayHeld(): void {
     this.#speaking = null;
-    for (const held of this.#held.splice(0)) this.#complete(held);
+    for (const step of this.#held.splice(0)) this.#say(step);
   }
 
-  /** REPLY-1: the rest comes from the entry. */
-  #complete(entry: MessageEntry): void {
-    const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
-    const current = this.#speaking;
-    const incremental =
-      current && current.turnId === entry.turnId ? current.incremental : new IncrementalText();
-    const { isMore, words } = incremental.end(content);
-    if (isMore) this.#emit(entry.author.id, incremental.sent === '', words);
-    else if (!incremental.sent.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
-  }
-
-  #emit(agent: string, isFirst: boolean, words: string): void {
+  /** A message begins with the name of its agent, if that is not the first one. */
+  #emit(speaking: Speaking, agent: string, words: string): void {
     if (words === '') return;
-    const lead = isFirst ? this.#lead(agent) : '';
-    this.#out.push({ kind: 'text', text: lead + words });
+    const hasLead = speaking.sent === '' && this.#firstSpeaker !== null;
+    const lead = !hasLead ? '' : agent === this.#firstSpeaker ? '\n\n' : `\n\n**${agent}:** `;
+    this.#firstSpeaker ??= agent;
+    speaking.sent += words;
+    this.#write(lead + words);
   }
 
-  /** The text before a message: none before the first, the name if another agent speaks. */
-  #lead(agent: string): string {
-    if (this.#firstSpeaker === null) {
-      this.#firstSpeaker = agent;
-      return '';
-    }
-    return agent === this.#firstSpeaker ? '\n\n' : `\n\n**${agent}:** `;
+  #write(text: string): void {
+    this.#out.push({ kind: 'text', text });
   }
 
-  /** The partial text of a failed call; its error is recorded separately. */
-  #failed(entry: MessageEntry): string {
-    const { partial, refusal } = failureOf(entry.content);
-    // Cut before any text: the protocol reports that as a finish reason, not as an error.
-    this.#failure = cutBy(entry.finishReason) ? null : agentFailed(refusal);
-    return partial;
-  }
-
-  #turnEnded(entry: EntryOf<'turn-ended'>): void {
-    if (entry.outcome === 'waiting') return;
-    this.#cut = this.#cutOf(entry);
-    if (entry.outcome === 'limited') this.#reason = 'length';
-    if (entry.outcome !== 'failed') this.#failure = null;
-    if (entry.outcome === 'failed' && this.#reason === 'stop')
-      this.#failure ??= agentFailed(refusal('TURN_FAILED', `the turn of ${entry.agent} failed`));
-    if (this.#agent !== null) this.#finish();
-  }
-
-  #cutOf({ agent, turnId, outcome }: EntryOf<'turn-ended'>): Refusal | null {
-    if (outcome === 'aborted')
-      return refusal('AGENT_STOPPED', `the turn of ${agent} was stopped`, 'the log says by whom');
-    if (outcome !== 'limited') return null;
-    const limit = this.#limits.get(turnId) ?? `the turn of ${agent} was limited`;
-    return refusal('LIMIT_REACHED', limit, '`parley resume` continues it, where the limit allows');
-  }
-
-  /** REPLY-4 */
-  #endOfText(): void {
-    if (this.#failure) return;
-    const isEmpty = this.#firstSpeaker === null;
-    if (this.#cut) {
-      if (isEmpty) this.#failure = this.#cut;
-      else this.#out.push({ kind: 'text', text: `\n\n(${this.#cut.code}: ${this.#cut.message})` });
-    } else if (isEmpty && this.#reason === 'stop') {
-      this.#out.push({ kind: 'text', text: `(${this.#silence})` });
-    }
-  }
-
-  #finish(): void {
-    this.#isOver = true;
-    const open = !this.#watch.settled && this.#watch.held ? this.#calls.of(() => true) : [];
-    if (open.length > 0 && !this.#failure) {
-      const notice = open.map(awaited).join('\n');
-      this.#out.push({ kind: 'text', text: (this.#firstSpeaker === null ? '' : '\n\n') + notice });
-    }
-    const isStopped =
-      open.length === 0 && this.#watch.stoppedAgents.length > 0 && this.#firstSpeaker === null;
-    if (isStopped) this.#failure ??= this.#stopped?.refusal ?? null;
-    if (open.length === 0) this.#endOfText();
-    if (this.#failure) this.#out.push({ kind: 'failed', refusal: this.#failure });
-    else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });
-  }
-
-  #count(usage: Usage | undefined): void {
+  #count({ usage, finishReason }: MessageEntry): void {
+    this.#reason = reasonOf(finishReason);
     if (!usage) return;
     const { inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
     this.#usage = {
@@ -249,6 +144,34 @@ export class Reply {
       cachedInputTokens: cachedInputTokens + (usage.cachedInputTokens ?? 0),
       outputTokens: outputTokens + usage.outputTokens,
     };
+  }
+
+  #finish(ending: Ending): void {
+    this.#isOver = true;
+    while (this.#held.length > 0) this.#sayHeld(); // a turn ended without the message that was sent
+    const isEmpty = this.#firstSpeaker === null;
+    const open = this.#progress.openCalls;
+    const isStopped = open.length === 0 && isEmpty && this.#progress.hasStopped;
+    const cut = open.length === 0 ? this.#cutOf(ending) : null;
+    let failure = ending.kind === 'failed' && this.#reason === 'stop' ? agentFailed(ending.refusal) : null;
+    if (isStopped) failure ??= this.#stopped?.refusal ?? null;
+    if (ending.kind === 'limited') this.#reason = 'length';
+    if (!failure && open.length > 0) this.#write((isEmpty ? '' : '\n\n') + open.map(awaited).join('\n'));
+    else if (!failure && cut && isEmpty)
+      failure = cut; // REPLY-4
+    else if (!failure && cut) this.#write(`\n\n(${cut.code}: ${cut.message})`);
+    else if (!failure && isEmpty && this.#reason === 'stop') this.#write(`(${this.#silence})`);
+    if (failure) this.#out.push({ kind: 'failed', refusal: failure });
+    else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });
+  }
+
+  /** Why the newest turn that ended did not complete. */
+  #cutOf(ending: Ending): Refusal | null {
+    if (ending.kind === 'aborted')
+      return refusal('AGENT_STOPPED', `the turn of ${this.#aborted} was stopped`, 'the log says by whom');
+    if (ending.kind !== 'limited') return null;
+    const { message } = ending.refusal;
+    return refusal('LIMIT_REACHED', message, '`parley resume` continues it, where the limit allows');
   }
 }
 

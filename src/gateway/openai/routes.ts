@@ -1,4 +1,4 @@
-import type { Entry, OwnPublisher } from '../../conversation/index.ts';
+import type { Entry, OwnPublisher, Received } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
@@ -263,37 +263,27 @@ async function converse(
   tail: readonly Entry[],
   onSaid: (said: Said) => void,
 ): Promise<() => void> {
-  const arrivals = new Arrivals(daemon, conversation);
-  try {
+  return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
     const { index, agents } = await ask(daemon, 'post', body, identity);
     const known = await before(daemon, conversation, tail, index);
     const reply = new Reply(index, agents, agent, known, await stoppedOf(daemon, conversation, agents));
-    arrivals.begin(index);
-    passOn(arrivals, reply, onSaid).catch((error: unknown) =>
+    passOn(arrivals.from(index), reply, onSaid).catch((error: unknown) =>
       onSaid({ kind: 'failed', refusal: refusalOf(error) }),
     );
     return () => arrivals.close();
-  } catch (error) {
-    arrivals.close();
-    throw error;
-  }
+  });
 }
 
-async function passOn(arrivals: Arrivals, reply: Reply, onSaid: (said: Said) => void): Promise<void> {
-  try {
-    const read: Entry[] = [];
-    for (const said of reply.drain()) onSaid(said);
-    while (!reply.isOver) {
-      const received = await arrivals.take();
-      if (received === null) return;
-      if (received.kind === 'entries') read.push(...received.entries);
-      if (received.kind === 'entries' && !received.isCurrent) continue; // later entries may close what these leave open
-      const arrival = received.kind === 'live' ? received : { kind: received.kind, entries: read.splice(0) };
-      for (const said of reply.accept(arrival)) onSaid(said);
-    }
-  } finally {
-    arrivals.close();
+async function passOn(
+  arrivals: AsyncGenerator<Received>,
+  reply: Reply,
+  onSaid: (said: Said) => void,
+): Promise<void> {
+  for (const said of reply.drain()) onSaid(said);
+  for await (const received of arrivals) {
+    for (const said of reply.accept(received)) onSaid(said);
+    if (reply.isOver) return;
   }
 }
 

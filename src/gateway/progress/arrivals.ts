@@ -1,4 +1,5 @@
 import { Follower, type FollowSource } from '../../bus/follower.ts';
+import type { Received } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
@@ -26,5 +27,34 @@ export class Arrivals extends Follower {
   /** Starts at this index. */
   override begin(index: number): void {
     super.begin(index, Math.max(1, index));
+  }
+
+  /** Closed if the work, which may post, fails. */
+  static async subscribed<T>(
+    daemon: GatewayPort,
+    conversation: string,
+    work: (arrivals: Arrivals) => Promise<T>,
+  ): Promise<T> {
+    const arrivals = new Arrivals(daemon, conversation);
+    try {
+      return await work(arrivals);
+    } catch (error) {
+      arrivals.close();
+      throw error;
+    }
+  }
+
+  /** From this index on, until it is closed, the reader leaves or the signal aborts. */
+  async *from(index: number, signal?: AbortSignal): AsyncGenerator<Received, void, undefined> {
+    const leave = () => this.close();
+    signal?.addEventListener('abort', leave, { once: true });
+    if (signal?.aborted) leave();
+    try {
+      this.begin(index);
+      for (let received = await this.take(); received; received = await this.take()) yield received;
+    } finally {
+      signal?.removeEventListener('abort', leave);
+      leave();
+    }
   }
 }

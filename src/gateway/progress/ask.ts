@@ -1,6 +1,7 @@
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { ApiRequest } from '../../bus/port.ts';
-import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import type { Stopped } from '../../conversation/index.ts';
+import { ParleyError, refusal } from '../../kernel/index.ts';
 import type { Role } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 
@@ -42,12 +43,7 @@ export async function ask<V extends Verb>(
 /** The result of a post, here or of an earlier one. */
 export type Posted = Pick<AnswerOf<'post'>, 'index' | 'agents' | 'duplicate'>;
 
-/** Agents that a post was routed to and that a person has stopped. */
-export interface Stopped {
-  readonly agents: readonly string[];
-  readonly refusal: Refusal;
-}
-
+/** Agents of a post that a person has stopped. */
 export async function stoppedOf(
   daemon: GatewayPort,
   conversation: string,

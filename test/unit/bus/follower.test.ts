@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Arrival, Follower, type Received } from '../../../src/bus/follower.ts';
-import type { Entry } from '../../../src/conversation/index.ts';
+import { type Arrival, Follower } from '../../../src/bus/follower.ts';
+import type { Entry, Received } from '../../../src/conversation/index.ts';
 
 function note(index: number, content = 'x'): Entry {
   const author = { kind: 'system', id: 'parley', name: 'Parley' } as const;

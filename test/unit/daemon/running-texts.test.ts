@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LiveArrival } from '../../../src/daemon/api/running-texts.ts';
+import type { LiveArrival } from '../../../src/conversation/index.ts';
 import { Watchers } from '../../../src/daemon/api/watchers.ts';
 import type { Arrival } from '../../../src/gateway/index.ts';
 import { answer, end, logOf, say } from '../console/support.ts';
@@ -28,7 +28,7 @@ describe('the live text of running calls', () => {
     expect(shown(watchers, 'other')).toEqual([]);
   });
 
-  it('a chunk is added once, and text from the beginning replaces what is known (RUNNING-TEXT-3)', () => {
+  it('a chunk is added once, and text from the beginning replaces what is known (DRAFT-TEXT-3)', () => {
     const watchers = new Watchers();
     tell(watchers, 1, 'two');
     tell(watchers, 1, 'two');

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createTurnWatch, type Entry } from '../../../src/conversation/index.ts';
+import { createTurnWatch, type Entry, Progress } from '../../../src/conversation/index.ts';
 import { Reply } from '../../../src/gateway/openai/reply.ts';
-import { Progress } from '../../../src/gateway/progress/progress.ts';
 import type { Called } from '../conversation/team.ts';
 import { ToolTeam } from '../conversation/tool-life.ts';
 
@@ -28,7 +27,8 @@ const replied =
     const reply = new Reply(post, ['pm'], agent, before);
     let text = '';
     return (entries) => {
-      for (const said of reply.accept({ kind: 'entries', entries })) text += 'text' in said ? said.text : '';
+      for (const said of reply.accept({ kind: 'entries', entries, isCurrent: true }))
+        text += 'text' in said ? said.text : '';
       return reply.isOver ? text : null;
     };
   };

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry } from '../../../src/conversation/index.ts';
+import { type Entry, Progress, type Rest, type Step } from '../../../src/conversation/index.ts';
 import type { Arrival } from '../../../src/gateway/index.ts';
 import { Arrivals } from '../../../src/gateway/progress/arrivals.ts';
 import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
-import type { Rest } from '../../../src/gateway/progress/incremental-text.ts';
-import { Progress, type Step } from '../../../src/gateway/progress/progress.ts';
 import { createFakeDaemon, messageEntry } from './support.ts';
 
 const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };

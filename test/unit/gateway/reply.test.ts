@@ -26,7 +26,7 @@ describe('a streamed reply', () => {
 
   function tell(reply: Reply, ...happened: (Entry | ReturnType<typeof live>)[]) {
     const all: Said[] = happened.flatMap((one) => [
-      ...reply.accept('kind' in one ? one : { kind: 'entries', entries: [one] }),
+      ...reply.accept('kind' in one ? one : { kind: 'entries', entries: [one], isCurrent: true }),
     ]);
     const text = all.map((one) => (one.kind === 'text' ? one.text : '')).join('');
     return { text, last: all.at(-1), texts: all.filter((one) => one.kind === 'text').length };

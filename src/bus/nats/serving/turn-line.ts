@@ -8,14 +8,8 @@ import {
   nuid,
   type Subscription,
 } from 'nats';
-import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
-import {
-  decodeAcceptance,
-  decodeAgentMessage,
-  decodeChunk,
-  type LiveChunk,
-  type OfferBody,
-} from '../../remote-turns.ts';
+import type { LiveChunk, OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
+import { decodeAcceptance, decodeAgentMessage, decodeChunk, type OfferBody } from '../../remote-turns.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';

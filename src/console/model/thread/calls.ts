@@ -1,4 +1,5 @@
 import type { CallPlace, Entry, MessageEntry } from '../../../conversation/index.ts';
+import { askedIn } from '../../../conversation/progress/open-calls.ts';
 import { canonicalArguments } from '../../../kernel/hidden.ts';
 
 /** Tool calls of messages, their approvals and results, and the questions among them. */
@@ -68,9 +69,8 @@ export function callsOf(entry: MessageEntry): Calls {
 /** The question that an agent asks with this call; null: the call is not a question. */
 export function questionOf(call: Call, agent: string): Question | null {
   if (call.tool !== 'ask') return null;
-  const asked = argumentsOf(call);
-  const options = Array.isArray(asked.options) ? asked.options.filter((one) => typeof one === 'string') : [];
-  return { call, agent, question: typeof asked.question === 'string' ? asked.question : '', options };
+  const { question, options } = askedIn(call.arguments) ?? { question: '', options: [] };
+  return { call, agent, question, options };
 }
 
 /** Empty if the model did not write a JSON object. */

@@ -1,84 +1,46 @@
-import type { Entry } from '../../../conversation/index.ts';
+import type { Entry, LiveChunk, LiveText } from '../../../conversation/index.ts';
+import { liveTextWith, saidBy } from '../../../conversation/progress/live-text.ts';
 
 /**
- * Streamed text that is not in the log yet.
+ * Streamed text that is not in the log yet (`live-text.ts`).
  *
  * LIVE-1 A draft is removed when the log has its message, or its turn has ended. Chunks of it that arrive later are dropped: the
  *    entry may come with one stream, and the text before it with the next one.
- * LIVE-2 Each attempt of a call starts a new draft: the text of a failed attempt is dropped.
- * LIVE-3 A chunk is added once. Text that was streamed before (`from`) and overlaps a draft replaces it.
- * LIVE-4 A lost connection interrupts each draft; it is kept until the thread is loaded again.
+ * LIVE-2 A lost connection interrupts each draft; it is kept until the thread is loaded again.
  */
 
-export interface Chunk {
+export interface Chunk extends LiveChunk {
   readonly agent: string;
-  readonly turnId: string;
-  readonly call: string;
-  readonly n: number;
-  /** Of text that was streamed before this page followed the conversation: its first chunk. */
-  readonly from?: number;
-  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
 }
 
-export interface LiveDraft {
-  readonly agent: string;
-  readonly turnId: string;
-  readonly call: string;
-  /** The newest chunk in it. */
-  readonly n: number;
-  readonly text: string;
-  readonly reasoning: string;
-  /** Names of the tools in the streamed call. */
-  readonly tools: readonly string[];
-  /** Its beginning was streamed before this page followed the conversation. */
-  readonly isPartial: boolean;
-  readonly isInterrupted: boolean;
+export interface LiveDraft extends LiveText {
+  readonly isInterrupted?: boolean;
 }
 
 export type Drafts = ReadonlyMap<string, LiveDraft>;
 export const NO_DRAFTS: Drafts = new Map();
 
-export function withChunk(drafts: Drafts, chunk: Chunk): Drafts {
-  const { agent, turnId, call, n } = chunk;
-  const first = chunk.from ?? n;
-  const known = drafts.get(turnId);
-  const isSame = known?.call === call; // LIVE-2
-  if (isSame && n <= known.n && chunk.from === undefined) return drafts; // LIVE-3
-  const before: LiveDraft =
-    isSame && first > known.n
-      ? known
-      : {
-          agent,
-          turnId,
-          call,
-          n,
-          text: '',
-          reasoning: '',
-          tools: [],
-          isPartial: first > 0,
-          isInterrupted: false,
-        };
-  return new Map(drafts).set(turnId, grown({ ...before, n }, chunk));
+export function withChunk(drafts: Drafts, { agent, ...chunk }: Chunk): Drafts {
+  const known = drafts.get(chunk.turnId);
+  const draft = liveTextWith(known, agent, chunk);
+  return draft === known ? drafts : new Map(drafts).set(chunk.turnId, draft);
 }
 
-function grown(draft: LiveDraft, { type, delta, toolName }: Chunk): LiveDraft {
-  if (type === 'text') return { ...draft, text: draft.text + delta };
-  if (type === 'reasoning') return { ...draft, reasoning: draft.reasoning + delta };
-  return toolName && !draft.tools.includes(toolName)
-    ? { ...draft, tools: [...draft.tools, toolName] }
-    : draft;
+/** `isPartial`: its beginning was streamed before this page followed the conversation. `tools`: in the streamed call. */
+export function contentOf({ chunks }: LiveDraft) {
+  const textOf = (wanted: LiveChunk['type']) =>
+    chunks.map(({ type, delta }) => (type === wanted ? delta : '')).join('');
+  const tools = new Set(chunks.flatMap(({ toolName }) => toolName || []));
+  const isPartial = (chunks[0]?.from ?? 0) > 0;
+  return { text: textOf('text'), reasoning: textOf('reasoning'), tools: [...tools], isPartial };
 }
 
 /** LIVE-1 */
 export function withoutSaid(drafts: Drafts, entry: Entry): Drafts {
-  const isOver = entry.type === 'turn-ended' || (entry.type === 'message' && entry.role === 'assistant');
-  if (!isOver || entry.turnId === undefined || !drafts.has(entry.turnId)) return drafts;
-  const left = new Map(drafts);
-  left.delete(entry.turnId);
-  return left;
+  const said = saidBy(entry);
+  return said !== null && drafts.has(said)
+    ? new Map([...drafts].filter(([turnId]) => turnId !== said))
+    : drafts;
 }
 
 /** The turns that ended, and the calls whose message is in the log (LIVE-1). */
@@ -99,12 +61,12 @@ export class Said {
   }
 }
 
-/** LIVE-4: the connection was lost. */
+/** LIVE-2: the connection was lost. */
 export function interrupted(drafts: Drafts): Drafts {
   return new Map([...drafts].map(([turn, draft]) => [turn, { ...draft, isInterrupted: true }]));
 }
 
-/** LIVE-4: the thread was loaded again. */
+/** LIVE-2: the thread was loaded again. */
 export function withoutInterrupted(drafts: Drafts): Drafts {
   return new Map([...drafts].filter(([, draft]) => !draft.isInterrupted));
 }

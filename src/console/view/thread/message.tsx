@@ -7,7 +7,7 @@ import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity } from '../../model/answers.ts';
 import { count, duration } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
-import type { LiveDraft } from '../../model/thread/live.ts';
+import { contentOf, type LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
 import { type Unread, unreadBy } from '../../model/thread/unread.ts';
 import { nameOf, nameOfAuthor, useThread } from '../../state/conversation.ts';
@@ -147,7 +147,9 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
 }
 
 /** The streamed text of an agent. */
-export function draftView({ agent, text, reasoning, tools, isPartial, isInterrupted }: LiveDraft) {
+export function draftView(draft: LiveDraft) {
+  const { agent, isInterrupted } = draft;
+  const { text, reasoning, tools, isPartial } = contentOf(draft);
   const isThinking = text === '' && reasoning !== '';
   const act = isThinking ? 'is reasoning' : tools.length > 0 ? `calls ${tools.join(', ')}` : 'is writing';
   return (

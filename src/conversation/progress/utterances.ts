@@ -1,6 +1,7 @@
-import type { LiveChunk } from '../../bus/port.ts';
-import { type Entry, type MessageEntry, splitFailedAnswer } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { Entry, MessageEntry } from '../log/entry.ts';
+import { splitFailedAnswer } from '../log/model-failure.ts';
+import type { LiveChunk } from './live-text.ts';
 
 /**
  * Names an agent's messages before they are in the log: by the turn and the previous entry of that turn. A later reader

@@ -1,20 +1,10 @@
-import type { Received } from '../../bus/follower.ts';
-import {
-  createTurnWatch,
-  type Entry,
-  type EntryOf,
-  type EntryType,
-  type MessageEntry,
-  type TurnInput,
-  type TurnWatch,
-  turnInputOf,
-} from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import type { Arrival } from '../port.ts';
-import type { Stopped } from './ask.ts';
+import type { Entry, EntryOf, EntryType, MessageEntry } from '../log/entry.ts';
 import { IncrementalText, type Rest } from './incremental-text.ts';
+import type { LiveArrival, Received } from './live-text.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
 import { Roots } from './roots.ts';
+import { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './turn-watch.ts';
 import { failureOf, Utterances } from './utterances.ts';
 
 /**
@@ -27,6 +17,7 @@ import { failureOf, Utterances } from './utterances.ts';
  *    ends with the questions of that turn.
  * PROGRESS-4 Replayed from the log, from the first post on, it gives the same steps except for live text.
  * PROGRESS-5 To continue after an answer, it starts before that answer and emits nothing until it.
+ * PROGRESS-6 With `endsAtQuestion`, it ends where only a person could continue, also if one has continued since.
  */
 
 export type Step =
@@ -61,6 +52,12 @@ export type Ending =
 /** With the post that caused the call; null: unknown. */
 export type RootedCall = OpenCall & { readonly root: number | null };
 
+/** Agents that a post was routed to and that a person has stopped. */
+export interface Stopped {
+  readonly agents: readonly string[];
+  readonly refusal: Refusal;
+}
+
 export interface ProgressOptions {
   /** The addressed agent; null: any. */
   readonly agent: string | null;
@@ -70,7 +67,9 @@ export interface ProgressOptions {
   /** Turns that continue with the answers. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** Agents of these posts that a person has stopped. */
-  readonly stopped?: Stopped;
+  readonly stopped?: Stopped | undefined;
+  /** PROGRESS-6 */
+  readonly endsAtQuestion?: boolean;
   /** PROGRESS-5: no step before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
@@ -110,8 +109,8 @@ const newTexts = () => ({ text: new IncrementalText(), reasoning: new Incrementa
 
 export class Progress {
   readonly #options: ProgressOptions;
-  readonly #watch: TurnWatch = createTurnWatch();
   readonly #calls = new OpenCalls();
+  readonly #watch: TurnWatch = createTurnWatch(this.#calls);
   readonly #utterances = new Utterances();
   /** Posts that no turn has processed yet. */
   readonly #untaken: Set<number>;
@@ -145,6 +144,20 @@ export class Progress {
     return this.#isOver;
   }
 
+  /** The calls that people must answer before work continues, of covered turns and others. */
+  get openCalls(): readonly OpenCall[] {
+    return this.#watch.held && !this.#watch.settled ? this.#calls.of(() => true) : [];
+  }
+
+  /** A person must resume agents of the posts. */
+  get hasStopped(): boolean {
+    return this.#watch.stoppedAgents.length > 0;
+  }
+
+  covers(turnId: string | undefined): boolean {
+    return turnId !== undefined && this.#own.has(turnId);
+  }
+
   /** Agents whose covered turns are open. */
   get busy(): readonly string[] {
     return [...this.#own.values()].filter((agent) => agent !== null);
@@ -161,7 +174,7 @@ export class Progress {
     return out;
   }
 
-  #live({ agent, chunk }: Extract<Arrival, { kind: 'live' }>): void {
+  #live({ agent, chunk }: LiveArrival): void {
     if (this.#isOver || !this.#own.has(chunk.turnId)) return;
     const position = this.#utterances.receive(chunk);
     if (position === null || this.#isSilent || chunk.type === 'tool_call_delta') return;
@@ -182,13 +195,14 @@ export class Progress {
     this.#follow(entry);
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#emit(entry);
-    if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending); // PROGRESS-2
+    if (!this.#isSilent && this.#isDone())
+      this.#finish(this.#ending); // PROGRESS-2
+    else if (this.#options.endsAtQuestion && this.#watch.quiet) this.#endIfQuiet(); // PROGRESS-6
   }
 
   #note(entry: Entry): void {
     this.#seen = entry.index;
     this.#watch.observe(entry);
-    this.#calls.observe(entry);
     this.#roots.observe(entry);
   }
 

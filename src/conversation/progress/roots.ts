@@ -1,4 +1,5 @@
-import { type Entry, turnInputOf } from '../../conversation/index.ts';
+import type { Entry } from '../log/entry.ts';
+import { turnInputOf } from './turn-watch.ts';
 
 /** Folds a log, or its end, into the posts that caused each turn, through delegations and handoffs. */
 export class Roots {
