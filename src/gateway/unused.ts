@@ -1,4 +1,4 @@
-/** Names the fields of a request that have no effect on its answer, so that the client learns of it. */
+/** Headers that tell the client what of its request has no effect. */
 
 export const UNUSED_HEADER = 'x-parley-unused';
 
@@ -6,6 +6,13 @@ export const UNUSED_HEADER = 'x-parley-unused';
 export function isEmpty(value: unknown): boolean {
   if (value === null || value === undefined || value === '') return true;
   return typeof value === 'object' && Object.keys(value).length === 0;
+}
+
+/** The names in a message that mention no agent, for its sender. */
+export const UNKNOWN_MENTIONS_HEADER = 'x-parley-unknown-mentions';
+
+export function unknownMentionsHeader(names: readonly string[]): string {
+  return names.map(encodeURIComponent).join(', ');
 }
 
 /** Names of fields come from the client; a header allows only printable ASCII. */

@@ -69,6 +69,9 @@ export class AgentTask {
   #open: readonly OpenCall[] = [];
   #approvalsRequested: number;
 
+  /** What its sender learns with the answer, besides the task; not in the log. */
+  note: Readonly<Record<string, unknown>> | undefined;
+
   /** `before`: the end of the log before the post, for what is open there. */
   constructor(
     conversation: string,
@@ -148,7 +151,7 @@ export class AgentTask {
       status: this.#status(),
       artifacts: [...this.#artifacts].map(([name, written]) => artifactOf(name, written)),
       history: historyLength === 0 ? [] : [...history],
-      metadata: undefined,
+      metadata: this.note,
     };
   }
 

@@ -62,6 +62,8 @@ export class Tasks {
       const posted = await this.#begin(message, conversation);
       const stopped = await stoppedOf(daemon, conversation, posted.agents);
       const task = await openTask(daemon, conversation, posted.index, this.#options.agent, stopped);
+      const { unknownMentions } = posted;
+      if (unknownMentions) task.note = { unknownMentions };
       return { task, arrivals };
     });
   }

@@ -21,6 +21,7 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  * BEGIN-2 It subscribes before it posts (`arrivals.ts`).
  * BEGIN-3 If there are several posts and answers, each post is checked before any is made: a refused run changes nothing.
  * BEGIN-4 An approval answers only the call it was requested for. A different answer to an answered approval is refused.
+ * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
 
 export interface RunCaller {
@@ -38,7 +39,12 @@ export interface Begun {
   readonly before: number;
   /** The progress follows from here on. */
   readonly from: number;
+  /** What of the input has no effect, besides what `input.ts` finds. */
+  readonly unused: readonly string[];
+  readonly unknownMentions: readonly string[];
 }
+
+const EARLIER_MESSAGES = 'messages before the last ones of the user';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -62,19 +68,28 @@ interface Answered {
 
 export async function begin(
   daemon: GatewayPort,
-  { conversation, posts, resume }: RunInput,
+  { conversation, posts, resume, sessionId, known }: RunInput,
   agent: string | null,
   caller: RunCaller,
 ): Promise<Begun> {
   const before = resume.length + posts.length > 0 ? null : await lengthOf(daemon, conversation);
+  // BEGIN-5
+  const unposted = known.filter((id) => !posts.some((post) => post.id === id));
+  const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
-    if (before !== null) return { arrivals, progress: null, before, from: before };
+    if (before !== null) {
+      const start = { progress: null, before, from: before };
+      return { arrivals, ...start, unused: lost(before === 0), unknownMentions: [] };
+    }
     const addressed = resume.map(addressedBy);
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
     const log = resume.length > 0 ? await readLog(daemon, conversation, from) : [];
     const answered: Answered = { roots: [], turns: [], indexes: [], approvals: [] };
     const answers = resume.map((one) => answerOf(conversation, log, one));
-    const newPosts = posts.map((post) => ({ conversation, ...post, ...(agent && { to: [agent] }) }));
+    const newPosts = posts.map((post) => ({
+      ...{ conversation, ...post, ...(agent && { to: [agent] }) },
+      ...(sessionId !== undefined && { sessionId }),
+    }));
     if (answers.length + newPosts.length > 1) {
       const replies = answers.flatMap(({ action }) => (action.kind === 'post' ? [action.body] : []));
       for (const body of [...replies, ...newPosts]) await check(daemon, body, caller); // BEGIN-3
@@ -89,16 +104,22 @@ export async function begin(
     const all = [...roots, ...posted];
     const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
     const routed = [...new Set(posted.flatMap(({ agents }) => agents))];
+    const earlier = await readTail(daemon, conversation, Math.min(from, first));
     const progress = new Progress({
       stopped: await stoppedOf(daemon, conversation, routed),
       agent: isForAgent ? agent : null,
       posts: all,
-      before: await readTail(daemon, conversation, Math.min(from, first)),
+      before: earlier,
       turns,
       ...(resume.length > 0 && { answers: { indexes, approvals } }),
     });
     const end = log.length > 0 ? from + log.length : first;
-    return { arrivals, progress, before: Math.min(first, end), from: Math.min(from, first) };
+    const ignored = new Set(posted.flatMap((one) => one.ignored ?? []));
+    return {
+      ...{ arrivals, progress, before: Math.min(first, end), from: Math.min(from, first) },
+      unused: [...lost(earlier.every(({ type }) => type === 'claim')), ...ignored],
+      unknownMentions: [...new Set(posted.flatMap((one) => one.unknownMentions ?? []))],
+    };
   });
 }
 

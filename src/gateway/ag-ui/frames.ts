@@ -1,6 +1,6 @@
 import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
-import { type Ending, OpenCalls, Roots } from '../../conversation/index.ts';
+import { type Ending, OpenCalls, Roots, unknownMentionsText } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { publicErrorOf } from '../problem.ts';
@@ -17,7 +17,7 @@ import type { RunInput } from './input.ts';
  * AG-UI-RUN-1 It starts with the conversation's status and, if the application has other messages than the log, with the
  *    newest messages of the log, as many as the application can send back.
  * AG-UI-RUN-2 The status is sent again after each change.
- * AG-UI-RUN-3 Unused fields are named in an event that applications may show, and in a header of the answer.
+ * AG-UI-RUN-3 Unused fields and mentions of no agent are named in an event that applications may show, and in a header of the answer.
  */
 
 /** Half of the limit of a request: the rest is for the JSON encoding and for new messages. */
@@ -47,7 +47,8 @@ async function* runEvents(
   begun: Begun,
   { closing, onFault }: RunContext,
 ): AsyncGenerator<AGUIEvent> {
-  const { threadId, conversation, runId, parentRunId, unused } = input;
+  const { threadId, conversation, runId, parentRunId } = input;
+  const unused = [...input.unused, ...begun.unused];
   const events = new RunEvents(threadId, runId);
   yield {
     type: EventType.RUN_STARTED,
@@ -57,6 +58,7 @@ async function* runEvents(
     ...(parentRunId !== undefined && { parentRunId }),
   };
   if (unused.length > 0) yield warning(unused); // AG-UI-RUN-3
+  if (begun.unknownMentions.length > 0) yield unknown(begun.unknownMentions);
   try {
     const before = await readTail(daemon, conversation, begun.before, MOST_HISTORY);
     yield* snapshot(input, before);
@@ -82,6 +84,11 @@ async function* runEvents(
 function warning(unused: readonly string[]): AGUIEvent {
   const message = `not used here: ${unused.join(', ')} (agents have their own tools and instructions)`;
   return { type: EventType.CUSTOM, name: 'parley.unused', value: { fields: [...unused], message } };
+}
+
+function unknown(mentions: readonly string[]): AGUIEvent {
+  const value = { mentions: [...mentions], message: unknownMentionsText(mentions) };
+  return { type: EventType.CUSTOM, name: 'parley.unknownMentions', value };
 }
 
 async function* follow(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fieldFault, ParleyError, shown } from '../../kernel/index.ts';
+import { fieldFault, ParleyError, shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { isEmpty } from '../unused.ts';
 
@@ -8,8 +8,8 @@ import { isEmpty } from '../unused.ts';
  *
  * INPUT-1 The log has the history. User messages after the last other message are posted, with their ids. If there are none,
  *    the last user message is posted again: it is in the log already, and its effects are replayed.
- * INPUT-2 Tools, context and state of the application are not used: agents have their own. An application that sends some is
- *    notified.
+ * INPUT-2 Tools, context and state of the application are not used: agents have their own. Of `forwardedProps` only `sessionId`
+ *    is. An application that sends more is notified.
  * INPUT-3 A thread may have any id; it is mapped to a valid conversation id.
  */
 
@@ -36,6 +36,7 @@ export const runInputSchema = z.looseObject({
     .nullish(),
   protocolVersion: z.unknown().optional(),
   state: z.unknown().optional(),
+  forwardedProps: z.unknown().optional(),
 });
 type Given = z.infer<typeof runInputSchema>;
 
@@ -54,6 +55,8 @@ export interface RunInput {
   /** INPUT-1 */
   readonly posts: readonly { readonly id: string; readonly content: string }[];
   readonly resume: readonly Resume[];
+  /** Of the posts; checked as that of any post. */
+  readonly sessionId: unknown;
   /** Ids of the messages that the application has. */
   readonly known: readonly string[];
   /** INPUT-2: fields that were sent and are not used. */
@@ -72,7 +75,7 @@ export function readRunInput(body: unknown): RunInput {
     const [issue] = parsed.error.issues;
     throw invalid('', issue ? fieldFault(issue, body) : 'not understood');
   }
-  const { threadId, runId, parentRunId, messages, resume } = parsed.data;
+  const { threadId, runId, parentRunId, messages, resume, forwardedProps } = parsed.data;
   const isConversational = ({ role }: { role: string }) =>
     role !== 'system' && role !== 'developer' && role !== 'activity';
   const conversational = messages.filter(isConversational);
@@ -90,6 +93,7 @@ export function readRunInput(body: unknown): RunInput {
     parentRunId: parentRunId ?? undefined,
     posts,
     resume: resume ?? [],
+    sessionId: valueAt(forwardedProps, ['sessionId']) ?? undefined,
     known: conversational.map((message) => message.id),
     unused: unusedOf(parsed.data),
   };
@@ -107,13 +111,14 @@ function checkIds(posts: RunInput['posts']): void {
 
 /** INPUT-2: non-empty fields; clients always send empty ones. */
 function unusedOf(given: Given): string[] {
-  const { messages, state } = given;
+  const { messages, state, forwardedProps } = given;
   const fields = Object.entries(given).filter(([name, value]) => !KNOWN.has(name) && !isEmpty(value));
-  const own = typeof state === 'object' && state !== null ? Object.keys(state) : [];
+  const keysOf = (value: unknown) => (typeof value === 'object' && value !== null ? Object.keys(value) : []);
   const roles = INSTRUCTIONS.filter((role) => messages.some((message) => message.role === role));
   return [
     ...fields.map(([name]) => name),
-    ...own.filter((key) => !OWN_STATE.has(key)).map((key) => `state.${key}`),
+    ...(isEmpty(forwardedProps) || keysOf(forwardedProps).join() === 'sessionId' ? [] : ['forwardedProps']),
+    ...keysOf(state).flatMap((key) => (OWN_STATE.has(key) ? [] : [`state.${key}`])),
     ...roles.map((role) => `messages of the role ${role}`),
   ];
 }

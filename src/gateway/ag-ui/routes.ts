@@ -5,7 +5,7 @@ import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { jsonBody } from '../rest/handlers.ts';
-import { UNUSED_HEADER, unusedHeader } from '../unused.ts';
+import { UNKNOWN_MENTIONS_HEADER, UNUSED_HEADER, unknownMentionsHeader, unusedHeader } from '../unused.ts';
 import { begin, type RunCaller } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
 import { addressedBy } from './interrupts.ts';
@@ -58,7 +58,11 @@ async function run(
     },
   });
   response.headers.set('x-parley-conversation', input.conversation);
-  if (input.unused.length > 0) response.headers.set(UNUSED_HEADER, unusedHeader(input.unused));
+  const unused = [...input.unused, ...begun.unused];
+  if (unused.length > 0) response.headers.set(UNUSED_HEADER, unusedHeader(unused));
+  const { unknownMentions } = begun;
+  if (unknownMentions.length > 0)
+    response.headers.set(UNKNOWN_MENTIONS_HEADER, unknownMentionsHeader(unknownMentions));
   return response;
 }
 

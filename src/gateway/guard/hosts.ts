@@ -21,7 +21,8 @@ import type { KnownHosts } from './known-hosts.ts';
 /** Headers that pages may read, besides those that browsers always expose. */
 const EXPOSED_HEADERS = [
   ...['allow', 'location', 'retry-after', 'www-authenticate', 'x-should-retry'],
-  ...['x-parley-conversation', 'x-parley-unused', 'mcp-session-id', 'mcp-protocol-version', 'a2a-version'],
+  ...['x-parley-conversation', 'x-parley-unused', 'x-parley-unknown-mentions'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'a2a-version'],
 ];
 /** How long a browser may cache a preflight. */
 const PREFLIGHT_SECONDS = 600;

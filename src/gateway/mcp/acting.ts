@@ -32,6 +32,9 @@ const post = tool({
     id: z.string().optional().describe('Makes it safe to try again'),
     replyTo: z.string().optional().describe('The id of the message that this one answers'),
     delivery: CONTRACT.post.request.shape.delivery,
+    sessionId: CONTRACT.post.request.shape.sessionId.describe(
+      'The session of the agents that it wakes, if the publisher may set it',
+    ),
     waitSeconds,
   }),
   isReading: false,
@@ -46,8 +49,10 @@ const post = tool({
     const posted = await ask(daemon, 'post', body, identity);
     const { index, agents } = posted;
     const stopped = await stoppedOf(daemon, posted.conversation, agents);
-    const unknown = unknownMentionsText(posted.unknownMentions);
-    const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'no agent'} will answer${unknown && `; ${unknown}`}`;
+    const noEffect = (posted.ignored ?? []).map((field) => `${field} has no effect: no right to it`);
+    const notes = [unknownMentionsText(posted.unknownMentions), ...noEffect].filter((note) => note !== '');
+    const answering = `${agents.join(', ') || 'no agent'} will answer`;
+    const where = [`posted as [${index}] in ${posted.conversation}`, answering, ...notes].join('; ');
     if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
     const progress = await patiently(seconds, (enough) =>
       readUntilQuiet(

@@ -7,7 +7,7 @@ import { Arrivals } from '../progress/arrivals.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
 import { readLog } from '../progress/log.ts';
 import { jsonBody } from '../rest/handlers.ts';
-import { UNUSED_HEADER, unusedHeader } from '../unused.ts';
+import { UNKNOWN_MENTIONS_HEADER, UNUSED_HEADER, unknownMentionsHeader, unusedHeader } from '../unused.ts';
 import {
   type Completion,
   type CompletionStream,
@@ -92,7 +92,10 @@ function startReply(
     const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
     context.header('x-parley-conversation', picked.conversation);
     await seed(daemon, picked.seed, post, who);
-    return converse(daemon, post, who, picked.tail, onSaid);
+    return converse(daemon, post, who, picked.tail, {
+      onSaid,
+      onUnknown: (names) => context.header(UNKNOWN_MENTIONS_HEADER, unknownMentionsHeader(names)),
+    });
   });
 }
 
@@ -255,17 +258,24 @@ async function seed(
   await ask(daemon, 'seed', body, identity);
 }
 
+interface Listener {
+  readonly onSaid: (said: Said) => void;
+  /** Called before anything is said, with the mentions that name no agent. */
+  readonly onUnknown: (names: readonly string[]) => void;
+}
+
 /** Posts, and passes on the reply. `tail`: the end of the log before the post. */
 async function converse(
   daemon: GatewayPort,
   { conversation, ...post }: ChatPost,
   { identity, publisher, agent }: ChatCaller,
   tail: readonly Entry[],
-  onSaid: (said: Said) => void,
+  { onSaid, onUnknown }: Listener,
 ): Promise<() => void> {
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
-    const { index, agents } = await ask(daemon, 'post', body, identity);
+    const { index, agents, unknownMentions } = await ask(daemon, 'post', body, identity);
+    if (unknownMentions) onUnknown(unknownMentions);
     const known = await before(daemon, conversation, tail, index);
     const reply = new Reply(index, agents, agent, known, await stoppedOf(daemon, conversation, agents));
     passOn(arrivals.from(index), reply, onSaid).catch((error: unknown) =>

@@ -41,7 +41,7 @@ export async function ask<V extends Verb>(
 }
 
 /** The result of a post, here or of an earlier one. */
-export type Posted = Pick<AnswerOf<'post'>, 'index' | 'agents' | 'duplicate'>;
+export type Posted = Pick<AnswerOf<'post'>, 'index' | 'agents' | 'duplicate' | 'unknownMentions' | 'ignored'>;
 
 /** Agents of a post that a person has stopped. */
 export async function stoppedOf(

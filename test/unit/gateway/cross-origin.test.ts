@@ -127,6 +127,7 @@ describe('a page of another origin that `http.origins` lists', () => {
       expect.arrayContaining([
         'x-parley-conversation',
         'x-parley-unused',
+        'x-parley-unknown-mentions',
         'mcp-session-id',
         'www-authenticate',
         'retry-after',

@@ -132,6 +132,19 @@ describe('an MCP client at /mcp', () => {
     expect(posted).toHaveLength(2);
   });
 
+  it('an MCP client may name a session, and learns if it has no right to', async () => {
+    const { client, daemon } = await join(({ endpoint }) => {
+      const posted = { conversation: 'demo', id: 'x', index: 0, duplicate: false, agents: ['dev'] };
+      return { ok: true, body: endpoint === 'post' ? { ...posted, ignored: ['sessionId'] } : {} };
+    });
+    const given = { conversation: 'demo', content: 'x', sessionId: 's-1' };
+    expect(await client.callTool({ name: 'post', arguments: given })).toMatchObject({
+      structuredContent: { ignored: ['sessionId'] },
+      content: [{ text: expect.stringContaining('sessionId has no effect') }],
+    });
+    expect(daemon.asked.find(({ endpoint }) => endpoint === 'post')?.body).toMatchObject(given);
+  });
+
   it('the MCP server declares no notifications, since it has no stream for them', async () => {
     const { client } = await join();
     const { tools, resources } = client.getServerCapabilities() ?? {};

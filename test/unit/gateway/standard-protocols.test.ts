@@ -242,6 +242,69 @@ describe('the routes of AG-UI and A2A', () => {
     expect(agents.map(({ card }) => card)).toContain(`${own}/a2a/pm/.well-known/agent-card.json`);
   });
 
+  it.each([
+    ['/ag-ui/parley', run],
+    ['/a2a/parley', rpc('SendStreamingMessage', { message })],
+    [
+      '/v1/chat/completions',
+      { model: 'parley', messages: [{ role: 'user', content: 'Hello' }], stream: true },
+    ],
+  ])('the poster learns which mentions name no agent: %s', async (path, body) => {
+    const { url, daemon } = await start({ heartbeatMs: 10 });
+    const answers = daemon.answer;
+    daemon.answer = async (request) => {
+      const answer = await answers(request);
+      if (request.endpoint !== 'post' || !answer.ok) return answer;
+      const { conversation } = request.body as { conversation: string };
+      daemon.logs.set(conversation, daemon.logs.get('demo') ?? []);
+      return { ok: true, body: { ...(answer.body as object), unknownMentions: ['dve', 'дев'] } };
+    };
+    const answer = await post(`${url}${path}`, body);
+    let text = '';
+    for await (const bytes of answer.body ?? []) {
+      text += Buffer.from(bytes).toString();
+      if (text.includes('unknownMentions') || path.startsWith('/v1')) break;
+    }
+    if (path.startsWith('/a2a')) expect(text).toContain('"metadata":{"unknownMentions":["dve","дев"]}');
+    else expect(answer.headers.get('x-parley-unknown-mentions')).toBe(`dve, ${encodeURIComponent('дев')}`);
+    if (path.startsWith('/ag-ui'))
+      expect(eventsOf(text)).toContainEqual({
+        type: 'CUSTOM',
+        name: 'parley.unknownMentions',
+        value: { mentions: ['dve', 'дев'], message: 'there is no agent @dve, @дев' },
+      });
+  });
+
+  it('an application may name a session, and is informed if it has no right to', async () => {
+    const { url, daemon } = await start();
+    const answers = daemon.answer;
+    daemon.answer = async (request) => {
+      const answer = await answers(request);
+      if (request.endpoint !== 'post' || !answer.ok) return answer;
+      return { ok: true, body: { ...(answer.body as object), ignored: ['sessionId'] } };
+    };
+    const answer = await post(`${url}/ag-ui/pm`, { ...run, forwardedProps: { sessionId: 's-1' } });
+    await answer.body?.cancel();
+    expect(answer.headers.get('x-parley-unused')).toBe('sessionId');
+    const [posted] = daemon.asked.filter(({ endpoint }) => endpoint === 'post');
+    expect(posted?.body).toMatchObject({ content: 'Hello', sessionId: 's-1' });
+  });
+
+  it('an application is informed that a new thread has no earlier messages', async () => {
+    const { url } = await start();
+    const earlier = [
+      { id: 'u0', role: 'user', content: 'Hi' },
+      { id: 'a0', role: 'assistant', content: 'Hi!' },
+    ];
+    const unusedOf = async () => {
+      const answer = await post(`${url}/ag-ui/pm`, { ...run, messages: [...earlier, said] });
+      await answer.body?.cancel();
+      return answer.headers.get('x-parley-unused');
+    };
+    expect(await unusedOf()).toBe('messages before the last ones of the user');
+    expect(await unusedOf()).toBe(null);
+  });
+
   it('a request for an unknown agent is not found', async () => {
     const { url } = await start();
     expect((await post(`${url}/ag-ui/nobody`, run)).status).toBe(404);

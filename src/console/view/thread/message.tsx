@@ -106,6 +106,9 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
             <span class="tag">{entry.delivery}</span>
           )}
           {entry.includeInContext === false && <span class="tag">for people only</span>}
+          {author.kind !== 'agent' && entry.sessionId !== undefined && !entry.setsSession && (
+            <span class="tag">its sessionId has no effect</span>
+          )}
           <span class="meta">
             <MessageActions
               {...{ index, isAnswer }}
