@@ -1,11 +1,11 @@
 import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
 import { forTool } from '../conversation/index.ts';
-import { messageOf } from '../kernel/index.ts';
+import { type LinkedAbort, linkedAbort, messageOf } from '../kernel/index.ts';
 import { failed, runGuarded } from './guarded.ts';
 import { SILENT, type ToolLog } from './log.ts';
 
 /**
- * Combines several toolboxes into one.
+ * Combines several toolboxes into one; `toolboxOf`: one of tools of this process.
  *
  * TOOLS-TOOLBOX-1 A name belongs to the first part that offers it; a clash is logged once.
  * TOOLS-TOOLBOX-2 The configured risk has precedence over the risk that a tool declares.
@@ -116,4 +116,48 @@ function withRisk(
 
 function missing(name: string): string {
   return `there is no tool ${name}`;
+}
+
+/** A tool of this process. */
+export interface OwnTool {
+  readonly definition: ToolDefinition;
+  /** Null: the arguments match the schema. */
+  check(given: unknown): string | null;
+  run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
+}
+
+/** Closing aborts what runs and waits for it. */
+export function toolboxOf(tools: readonly OwnTool[]): Toolbox {
+  const named = new Map(tools.map((tool) => [tool.definition.name, tool]));
+  const definitions = new Map(tools.map(({ definition }) => [definition.name, definition]));
+  const running = new Map<LinkedAbort, Promise<ToolOutcome>>();
+  let isClosed = false;
+  return {
+    definitions: () => definitions,
+    check: (name, given) => {
+      const tool = named.get(name);
+      return tool ? tool.check(given) : missing(name);
+    },
+    run: async (call, signal) => {
+      const tool = named.get(call.name);
+      if (!tool) return failed('TOOL_NOT_AVAILABLE', missing(call.name));
+      const wrong = tool.check(call.arguments);
+      if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
+      if (isClosed) return { kind: 'aborted' };
+      const link = linkedAbort(signal);
+      const outcome = tool.run(call, link.signal);
+      running.set(link, outcome);
+      try {
+        return await outcome;
+      } finally {
+        running.delete(link);
+        link.unlink();
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      for (const link of running.keys()) link.abort(new Error('the tools are closed'));
+      await Promise.allSettled(running.values());
+    },
+  };
 }

@@ -2,8 +2,11 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { z } from 'zod';
 import { recall } from '../../conversation/index.ts';
 import { completed, failed } from '../guarded.ts';
-import { QUERY_CHARACTERS, RECALL_TIMEOUT_MS } from './limits.ts';
 import { defineTool } from './tool.ts';
+
+const QUERY_CHARACTERS = 400;
+/** For reading a whole log, interrupted by other work. */
+const RECALL_TIMEOUT_MS = 60_000;
 
 const INDEX = z.int().min(0);
 

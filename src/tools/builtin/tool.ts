@@ -8,6 +8,9 @@ import { argumentsFault, parametersOf } from '../schema.ts';
 import { pathFault } from './files/names.ts';
 import type { Access } from './files/sandbox.ts';
 
+/** For each tool that touches files. */
+export const FILES_TIMEOUT_MS = 30_000;
+
 /** Context of a call of a built-in tool. */
 export interface ToolContext extends Access {
   readonly conversation: string;

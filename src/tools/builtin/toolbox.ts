@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Located, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
-import { type LinkedAbort, linkedAbort } from '../../kernel/index.ts';
-import { failed, runGuarded } from '../guarded.ts';
+import { runGuarded } from '../guarded.ts';
 import { asIs, type Enclose } from '../hide-folder.ts';
 import { SILENT, type ToolLog } from '../log.ts';
+import { toolboxOf } from '../toolbox.ts';
 import { failureOf } from './errors.ts';
 import { editTool } from './files/edit.ts';
 import { listTool } from './files/list.ts';
@@ -13,8 +13,7 @@ import { readTool } from './files/read.ts';
 import { locate, openSandbox, placeOf } from './files/sandbox.ts';
 import { searchTool } from './files/search.ts';
 import { writeTool } from './files/write.ts';
-import { SHELL_TIMEOUT_MS } from './limits.ts';
-import { shellTool } from './process/shell.ts';
+import { SHELL_TIMEOUT_MS, shellTool } from './process/shell.ts';
 import { recallTool } from './recall.ts';
 import type { BuiltInTool, ToolContext } from './tool.ts';
 import { type Conversations, NO_CONVERSATIONS } from './tool.ts';
@@ -44,20 +43,10 @@ export interface BuiltInOptions {
 
 const ABORTED: ToolOutcome = { kind: 'aborted' };
 
-const TOOLS: ReadonlyMap<string, BuiltInTool> = new Map(
-  [recallTool, readTool, listTool, searchTool, writeTool, editTool, shellTool].map((tool) => [
-    tool.definition.name,
-    tool,
-  ]),
-);
+const TOOLS = [recallTool, readTool, listTool, searchTool, writeTool, editTool, shellTool];
 
 /** Additional time for a command to be ended and report. */
 const ENDING_MS = 10_000;
-
-interface Running {
-  readonly link: LinkedAbort;
-  readonly outcome: Promise<ToolOutcome>;
-}
 
 export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   const { project, outputs, storedOutput, environment = {}, log = SILENT } = options;
@@ -76,44 +65,23 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     enclose,
     log,
   };
-  const definitions = new Map([...TOOLS].map(([name, { definition }]) => [name, definition]));
-  const running = new Set<Running>();
-  let closed = false;
-
-  async function run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
-    const tool = TOOLS.get(call.name);
-    if (!tool) return failed('TOOL_NOT_AVAILABLE', missing(call.name));
-    const wrong = tool.check(call.arguments);
-    if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
+  const run = (tool: BuiltInTool, call: ToolRun, signal: AbortSignal) => {
+    const { conversation, agent, permits } = call;
     const work = (inner: AbortSignal) =>
       tool
-        .run(call.arguments, { ...given, ...ofCall(call), signal: inner })
+        .run(call.arguments, { ...given, conversation, agent, permits, signal: inner })
         .catch((error: unknown) => (inner.aborted ? ABORTED : failureOf(call.name, error, log)));
     const timeoutMs = tool.timeoutMs ?? shellTimeoutMs + ENDING_MS;
     return runGuarded(work, signal, { name: call.name, timeoutMs });
-  }
-
-  async function runUntilClosed(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
-    if (closed) return ABORTED;
-    const link = linkedAbort(signal);
-    const current = { link, outcome: run(call, link.signal) };
-    running.add(current);
-    try {
-      return await current.outcome;
-    } finally {
-      running.delete(current);
-      link.unlink();
-    }
-  }
-
+  };
+  const tools = TOOLS.map((tool) => ({
+    ...tool,
+    run: (call: ToolRun, signal: AbortSignal) => run(tool, call, signal),
+  }));
   return {
-    definitions: () => definitions,
-    check: (name, arguments_) => {
-      const tool = TOOLS.get(name);
-      return tool ? tool.check(arguments_) : missing(name);
-    },
+    ...toolboxOf(tools),
     locate: (name, arguments_) => {
-      const subject = TOOLS.get(name)?.definition.subject;
+      const subject = TOOLS.find(({ definition }) => definition.name === name)?.definition.subject;
       if (subject?.kind !== 'path') return null;
       try {
         return resolvePath(arguments_[subject.argument] ?? WHOLE_PROJECT, subject.writes, given);
@@ -122,17 +90,7 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
         return outcome.kind === 'failed' ? { ...outcome, kind: 'refused' } : null;
       }
     },
-    run: runUntilClosed,
-    close: async () => {
-      closed = true;
-      for (const { link } of running) link.abort(new Error('the tools are closed'));
-      await Promise.all([...running].map(({ outcome }) => outcome));
-    },
   };
-}
-
-function ofCall({ conversation, agent, permits }: ToolRun) {
-  return { conversation, agent, permits };
 }
 
 /** Default of an omitted path. */
@@ -148,8 +106,4 @@ function resolvePath(path: unknown, writes: boolean, context: PathContext): Loca
   const sandbox = openSandbox(context.project, context.closed, context);
   const { real, missing: below } = locate(sandbox, named.names);
   return { kind: 'place', place: placeOf(sandbox, join(real, ...below), named.names, writes) };
-}
-
-function missing(name: string): string {
-  return `there is no tool ${name}`;
 }

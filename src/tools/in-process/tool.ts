@@ -1,9 +1,10 @@
 import type { z } from 'zod';
-import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import type { Risk, Toolbox, ToolDefinition, ToolRun } from '../../agents/tool-port.ts';
 import { isConversationTool } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import { completed, failed, LONGEST_CALL_MS, runGuarded } from '../guarded.ts';
+import { completed, LONGEST_CALL_MS, runGuarded } from '../guarded.ts';
 import { argumentsFault, parametersOf } from '../schema.ts';
+import { type OwnTool, toolboxOf } from '../toolbox.ts';
 
 /** What `run` knows of its call besides the input. */
 export interface ToolCall extends Pick<ToolRun, 'conversation' | 'agent' | 'turnId' | 'idempotencyKey'> {
@@ -28,12 +29,7 @@ export interface ToolSpec<Input extends z.ZodObject> {
   run(input: z.output<Input>, call: ToolCall): unknown;
 }
 
-export interface InProcessTool {
-  readonly definition: ToolDefinition;
-  /** Null: the arguments match the schema. */
-  check(given: unknown): string | null;
-  run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
-}
+export type InProcessTool = OwnTool;
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -96,24 +92,13 @@ export function createInProcessTools(
   tools: readonly InProcessTool[],
   isTaken: (name: string) => boolean,
 ): Toolbox {
-  const named = new Map<string, InProcessTool>();
-  for (const one of tools) {
-    const { name } = one.definition;
-    if (isTaken(name) || isConversationTool(name) || named.has(name)) throw taken(name);
-    named.set(name, one);
+  const names = new Set<string>();
+  for (const { definition } of tools) {
+    const { name } = definition;
+    if (isTaken(name) || isConversationTool(name) || names.has(name)) throw taken(name);
+    names.add(name);
   }
-  const definitions = new Map([...named].map(([name, { definition }]) => [name, definition]));
-  const missing = (name: string) => `there is no tool ${name}`;
-  return {
-    definitions: () => definitions,
-    check: (name, given) => {
-      const found = named.get(name);
-      return found ? found.check(given) : missing(name);
-    },
-    run: async (call, signal) =>
-      named.get(call.name)?.run(call, signal) ?? failed('TOOL_NOT_AVAILABLE', missing(call.name)),
-    close: async () => undefined, // the daemon's stop aborts what runs
-  };
+  return toolboxOf(tools);
 }
 
 function taken(name: string): ParleyError {

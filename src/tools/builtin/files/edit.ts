@@ -1,14 +1,15 @@
 import { z } from 'zod';
 import { ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
-import { EDIT_BYTES, FILES_TIMEOUT_MS } from '../limits.ts';
-import { strictText } from '../text.ts';
-import { defineTool, PROJECT_PATH, WRITES } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PROJECT_PATH, WRITES } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { readAt, refuseBinary } from './read.ts';
 import { replaceFile } from './replace.ts';
 import { aliasOf, openFile, openParent, openSandbox, type Sandbox } from './sandbox.ts';
 import { fileNames } from './write.ts';
+
+/** An edited file is in memory three times. */
+const EDIT_BYTES = 4 * 1024 * 1024;
 
 const schema = z.strictObject({
   path: PROJECT_PATH,
@@ -57,6 +58,15 @@ async function readWhole(sandbox: Sandbox, names: readonly string[]) {
     throw new ParleyError('BINARY_FILE', message);
   } finally {
     await handle.close();
+  }
+}
+
+/** Null for bytes that are not UTF-8. A byte order mark stays. */
+function strictText(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
   }
 }
 

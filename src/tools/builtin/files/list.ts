@@ -1,10 +1,11 @@
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { z } from 'zod';
 import { completed } from '../../guarded.ts';
-import { FILES_TIMEOUT_MS, LIST_ENTRIES } from '../limits.ts';
-import { defineTool, PATH, READS, type ToolContext } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PATH, READS, type ToolContext } from '../tool.ts';
 import { parsePath, pathRefused, printable } from './names.ts';
 import { aliasOf, type Folder, openFolder, openSandbox } from './sandbox.ts';
+
+const LIST_ENTRIES = 1_000;
 
 const schema = z.strictObject({
   path: PATH.describe('a folder: @project, or @project/ and the way from there'),

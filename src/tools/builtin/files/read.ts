@@ -6,9 +6,8 @@ import { z } from 'zod';
 import { ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
 import { orNullIfMissing } from '../errors.ts';
-import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from '../limits.ts';
 import { wholeCharacters } from '../text.ts';
-import { defineTool, PATH, READS, type ToolContext } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PATH, READS, type ToolContext } from '../tool.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
 import { openFile, openSandbox, requireFile } from './sandbox.ts';
 
@@ -19,6 +18,12 @@ import { openFile, openSandbox, requireFile } from './sandbox.ts';
  * BUILTIN-READ-2 A page that is not the last ends with a note on how to continue. A line longer than a page is read by offset.
  * BUILTIN-READ-3 Only one page of a file is in memory.
  */
+/** A page: with its note it is below the 51,200 bytes of a result that enters the log unchanged. */
+const READ_BYTES = 50_000;
+const READ_LINES = 2_000;
+/** Bytes at the start that are searched for null bytes, which mark a file that is not text. */
+export const PROBE_BYTES = 8_192;
+
 const schema = z.strictObject({
   path: PATH.describe('@project/…, or the @state/… path in the preview of a large result'),
   from: z.int().min(1).optional().describe('first line to read, counted from 1'),

@@ -4,10 +4,9 @@ import { z } from 'zod';
 import { foldCase, wellFormed } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
 import { errnoOf } from '../errors.ts';
-import * as limits from '../limits.ts';
-import { defineTool, PATH, READS } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PATH, READS } from '../tool.ts';
 import { projectNames } from './list.ts';
-import { readAt } from './read.ts';
+import { PROBE_BYTES, readAt } from './read.ts';
 import {
   aliasOf,
   type Folder,
@@ -26,6 +25,15 @@ import {
  * SEARCH-2 Links are not followed, so nothing is searched twice or endlessly.
  * SEARCH-3 Skipped files are reported: a result without hits and without a note means that there are none.
  */
+const SEARCH_HITS = 200;
+/** Characters of a line with a hit. */
+const SEARCH_EXCERPT = 200;
+const SEARCH_RESULT_BYTES = 48_000;
+/** Larger files are skipped and counted. */
+const SEARCH_FILE_BYTES = 4 * 1024 * 1024;
+const SEARCH_FILES = 20_000;
+const SEARCH_SKIPPED_FOLDERS: ReadonlySet<string> = new Set(['.git', 'node_modules']);
+
 const schema = z.strictObject({
   query: z
     .string()
@@ -43,7 +51,7 @@ export const searchTool = defineTool({
     'Look for a text in the files of a folder and of those below it. Gives "path:line: text" for each hit, at most 200. Leaves out binary files, links, .git and node_modules. Use it to find where something is named, then fs_read to read around it.',
   risk: 'safe',
   subject: READS,
-  timeoutMs: limits.FILES_TIMEOUT_MS,
+  timeoutMs: FILES_TIMEOUT_MS,
   schema,
   run: async ({ query, path = '@project', ignoreCase = false }, context) => {
     const names = projectNames(path, context);
@@ -82,7 +90,7 @@ class Search {
   report(): string {
     const notes = [
       this.#stopReason,
-      this.#large > 0 ? `${this.#large} larger than ${limits.SEARCH_FILE_BYTES} bytes left out` : null,
+      this.#large > 0 ? `${this.#large} larger than ${SEARCH_FILE_BYTES} bytes left out` : null,
       this.#unread > 0 ? `${this.#unread} that could not be read left out` : null,
     ].filter((note) => note !== null);
     const found = this.#lines.length > 0 ? this.#lines.join('\n') : `no hits in ${this.#files} files`;
@@ -127,7 +135,7 @@ class Search {
   }
 
   #mayEnter(folder: Folder, entry: Dirent): boolean {
-    if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false;
+    if (!entry.isDirectory() || SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false;
     return isOpenTo(this.#sandbox, `${folder.real}/${entry.name}`);
   }
 
@@ -141,17 +149,17 @@ class Search {
   async #inFile(names: readonly string[], handle: FileHandle): Promise<void> {
     try {
       this.#files += 1;
-      if (this.#files > limits.SEARCH_FILES) {
-        this.#stopReason = `stopped after ${limits.SEARCH_FILES} files: search a folder below`;
+      if (this.#files > SEARCH_FILES) {
+        this.#stopReason = `stopped after ${SEARCH_FILES} files: search a folder below`;
         return;
       }
       const { size } = await handle.stat();
-      if (size > limits.SEARCH_FILE_BYTES) {
+      if (size > SEARCH_FILE_BYTES) {
         this.#large += 1;
         return;
       }
       const bytes = await readAt(handle, 0, size);
-      if (!bytes.subarray(0, limits.PROBE_BYTES).includes(0)) this.#inText(names, bytes.toString('utf8'));
+      if (!bytes.subarray(0, PROBE_BYTES).includes(0)) this.#inText(names, bytes.toString('utf8'));
     } finally {
       await handle.close();
     }
@@ -168,7 +176,7 @@ class Search {
 
   #addHit(line: string): void {
     const size = Buffer.byteLength(line) + 1;
-    if (this.#lines.length >= limits.SEARCH_HITS || this.#bytes + size > limits.SEARCH_RESULT_BYTES) {
+    if (this.#lines.length >= SEARCH_HITS || this.#bytes + size > SEARCH_RESULT_BYTES) {
       this.#stopReason = 'there are more hits: search for more of the text, or in a folder below';
       return;
     }
@@ -183,8 +191,8 @@ class Search {
 
 /** The part of a line around the hit, without control characters. */
 function excerpt(line: string, column: number): string {
-  const start = Math.max(0, Math.min(column - 60, line.length - limits.SEARCH_EXCERPT));
-  const cut = wellFormed(line.slice(start, start + limits.SEARCH_EXCERPT));
-  const more = start + limits.SEARCH_EXCERPT < line.length ? '…' : '';
+  const start = Math.max(0, Math.min(column - 60, line.length - SEARCH_EXCERPT));
+  const cut = wellFormed(line.slice(start, start + SEARCH_EXCERPT));
+  const more = start + SEARCH_EXCERPT < line.length ? '…' : '';
   return `${start > 0 ? '…' : ''}${cut.replaceAll(/\p{Cc}/gu, ' ').trim()}${more}`;
 }

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
-import { FILES_TIMEOUT_MS, WRITE_BYTES } from '../limits.ts';
-import { defineTool, PROJECT_PATH, WRITES } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PROJECT_PATH, WRITES } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { pathRefused } from './names.ts';
 import { replaceFile } from './replace.ts';
 import { aliasOf, openParent, openSandbox } from './sandbox.ts';
+
+const WRITE_BYTES = 1024 * 1024;
 
 const schema = z.strictObject({
   path: PROJECT_PATH,

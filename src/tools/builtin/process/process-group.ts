@@ -4,7 +4,6 @@ import { sleep, within } from '../../../kernel/index.ts';
 import { asIs, type Enclose } from '../../hide-folder.ts';
 import { OrphanWatch } from '../../orphan-watch.ts';
 import { errnoOf } from '../errors.ts';
-import { SHELL_GRACE_MS, SHELL_HEAD_BYTES, SHELL_OUTPUT_BYTES, SHELL_TAIL_BYTES } from '../limits.ts';
 import { firstCharacter, plainText, wholeCharacters } from '../text.ts';
 
 /**
@@ -35,6 +34,14 @@ export interface GroupEnd {
   readonly leftBehind: boolean;
   readonly output: CapturedOutput;
 }
+
+/** Kept from the beginning and from the end of the output. */
+const SHELL_HEAD_BYTES = 512 * 1024;
+const SHELL_TAIL_BYTES = 512 * 1024;
+/** A command that writes more is ended: reading it would block the daemon. */
+export const SHELL_OUTPUT_BYTES = 64 * 1024 * 1024;
+/** Between SIGTERM and SIGKILL. */
+const SHELL_GRACE_MS = 2_000;
 
 /** PROCESS-GROUP-5. One pipe for both outputs keeps the order of their lines. */
 const START_ON_GO = 'read -r go && exec /bin/sh -c "$1" </dev/null 2>&1';

@@ -3,9 +3,12 @@ import type { ToolOutcome } from '../../../agents/tool-port.ts';
 import { wellFormed } from '../../../kernel/index.ts';
 import { completed, failed } from '../../guarded.ts';
 import { openSandbox } from '../files/sandbox.ts';
-import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from '../limits.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
-import { type GroupEnd, runInGroup } from './process-group.ts';
+import { type GroupEnd, runInGroup, SHELL_OUTPUT_BYTES } from './process-group.ts';
+
+export const SHELL_TIMEOUT_MS = 120_000;
+/** Characters of output in the failure of a command that timed out. */
+const SHELL_LAST_WORDS = 8_000;
 
 const schema = z.strictObject({
   command: z
