@@ -31,7 +31,12 @@ export function modelChecks(
   };
   const models = Object.entries(config.models);
   return Promise.all(
-    models.map(([name, model]) => modelCheck(`model ${name}`, model, once, withheld(config, env, model))),
+    models.map(([name, model]) =>
+      modelCheck(`model ${name}`, model, once, {
+        kept: withheld(config, env, model),
+        address: addressKey(name, model, env),
+      }),
+    ),
   );
 }
 
@@ -53,7 +58,25 @@ function withheld({ variables }: Config, env: Environment, model: ModelConfig): 
 
 const PROBE = 'run `parley doctor --probe`, which trusts this configuration and calls the model';
 
-async function modelCheck(name: string, model: ModelConfig, reach: Reach, kept: Withheld): Promise<Check> {
+/** Where the address of an endpoint is set: the variable of the environment with this value, else its key. */
+export function addressKey(name: string, model: ModelConfig | undefined, env: Environment): string {
+  const baseURL = model?.provider === 'openai' ? model.baseURL : undefined;
+  const isSource = (value: string | undefined) => value?.replace(/\/+$/, '') === baseURL;
+  const variable = Object.keys(env).find((one) => baseURL !== undefined && isSource(env[one]));
+  return variable ?? `models.${name}.baseURL`;
+}
+
+interface Sources {
+  readonly kept: Withheld;
+  readonly address: string;
+}
+
+async function modelCheck(
+  name: string,
+  model: ModelConfig,
+  reach: Reach,
+  { kept, address }: Sources,
+): Promise<Check> {
   if (model.provider === 'scripted') {
     return {
       name,
@@ -74,7 +97,7 @@ async function modelCheck(name: string, model: ModelConfig, reach: Reach, kept: 
     };
   const reached = await reach(baseURL, kept === 'key' ? null : (apiKey?.reveal() ?? null));
   if ('fault' in reached) {
-    const fix = endpointFix(`models.${name.slice('model '.length)}.baseURL`, reached.fault);
+    const fix = endpointFix(address, reached.fault);
     return { name, status: 'fail', message: `${message}: no answer (${reached.fault})`, fix };
   }
   if (kept === 'key')

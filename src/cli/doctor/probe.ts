@@ -1,19 +1,19 @@
-import type { Config } from '../../config/index.ts';
+import type { Config, Environment } from '../../config/index.ts';
 import type { Probed } from '../../daemon/index.ts';
 import { UNRESOLVED } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import type { Check } from './check.ts';
-import { endpointFix, modelChecks } from './models.ts';
+import { addressKey, endpointFix, modelChecks } from './models.ts';
 
 /** `doctor --probe`: one line for each model and MCP server that was called, and one for the functions that were loaded. */
-export async function probeChecks({ dependencies }: Context, config: Config): Promise<Check[]> {
+export async function probeChecks({ dependencies, io }: Context, config: Config): Promise<Check[]> {
   const scripted = Object.entries(config.models).filter(([, { provider }]) => provider === 'scripted');
   const offline = await modelChecks({ ...config, models: Object.fromEntries(scripted) }, {});
   const probed = await (await dependencies.daemon()).probe(config);
-  return [...offline, ...probed.map((one) => checkOf(one, config))];
+  return [...offline, ...probed.map((one) => checkOf(one, config, io.env))];
 }
 
-function checkOf({ kind, name, ms, fault, tools }: Probed, config: Config): Check {
+function checkOf({ kind, name, ms, fault, tools }: Probed, config: Config, env: Environment): Check {
   if (kind === 'functions') {
     const title = 'functions as tools';
     if (!fault) return { name: title, status: 'ok', message: `loaded from ${name}: ${tools.join(', ')}` };
@@ -24,7 +24,12 @@ function checkOf({ kind, name, ms, fault, tools }: Probed, config: Config): Chec
   const where = placeOf(kind, name, config);
   if (fault) {
     const message = `${where}: ${fault.code} after ${ms} ms: ${fault.message}`;
-    return { name: title, status: 'fail', message, fix: fixOf(kind, name, fault) };
+    return {
+      name: title,
+      status: 'fail',
+      message,
+      fix: fixOf(kind, name, fault, addressKey(name, config.models[name], env)),
+    };
   }
   if (kind === 'model') return { name: title, status: 'ok', message: `${where} answered in ${ms} ms` };
   const found = `${where} started and listed ${tools.length === 1 ? '1 tool' : `${tools.length} tools`} in ${ms} ms`;
@@ -55,7 +60,12 @@ function keyOf(kind: Called, name: string): string {
   return kind === 'model' ? `models.${name}` : `tools.mcpServers.${name}`;
 }
 
-function fixOf(kind: Called, name: string, { code, message }: NonNullable<Probed['fault']>): string {
+function fixOf(
+  kind: Called,
+  name: string,
+  { code, message }: NonNullable<Probed['fault']>,
+  address: string,
+): string {
   const key = keyOf(kind, name);
   if (kind === 'server')
     return message.includes(UNRESOLVED)
@@ -65,10 +75,10 @@ function fixOf(kind: Called, name: string, { code, message }: NonNullable<Probed
     case 'UNAUTHORIZED':
       return `set ${key}.apiKey to a key of that endpoint`;
     case 'NOT_FOUND':
-      return `correct ${key}.model: the endpoint has no such model, or ${key}.baseURL`;
+      return `correct ${key}.model: the endpoint has no such model, or ${address}`;
     case 'NETWORK_ERROR':
     case 'TIMEOUT':
-      return endpointFix(`${key}.baseURL`, message);
+      return endpointFix(address, message);
     case 'RATE_LIMITED':
       return 'wait, or raise the limit or the credit at the provider';
     default:

@@ -39,12 +39,15 @@ export class Problems {
     return this.#found.length === 0;
   }
 
-  /** PROBLEMS-1: throws one error that holds them all. */
-  throwIfAny(): void {
+  /** PROBLEMS-1: throws one error that holds them all, and the notices, which may name their cause. */
+  throwIfAny(notices: readonly string[] = []): void {
     if (this.isEmpty) return;
     const count = this.#found.length;
     const title = count === 1 ? 'the configuration has 1 problem' : `the configuration has ${count} problems`;
-    throw new ParleyError('CONFIG_INVALID', [title, ...this.#found.map(describeProblem)].join('\n'), {
+    const described = [title, ...this.#found.map(describeProblem)].join('\n');
+    const others = notices.filter((notice) => !described.includes(notice));
+    const message = [described, ...others.map((notice) => `- notice: ${notice}`)].join('\n');
+    throw new ParleyError('CONFIG_INVALID', message, {
       hint: `correct what is listed and try again; every key is explained in ${this.#document}`,
     });
   }

@@ -65,7 +65,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
   const agents = await loadAgents(directory, file.context, env, problems, notices);
-  if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
+  if (!source.isReadable) problems.throwIfAny(notices); // later checks would see defaults instead of the file
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
@@ -110,7 +110,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     ...sourcesOf(files(), source, [directory, workingDirectory], daemon),
     notices,
   };
-  problems.throwIfAny(); // LOAD-1
+  problems.throwIfAny(notices); // LOAD-1
   return freeze(config);
 }
 

@@ -90,6 +90,14 @@ describe('the check of a model endpoint', () => {
     ]);
   });
 
+  it('doctor names the variable that an address is from', async () => {
+    const model = { ...OPENAI, baseURL: 'http://host.invalid/v1' };
+    const env = { OPENAI_BASE_URL: 'http://host.invalid/v1/' };
+    expect(await modelChecks(config({ default: model }), env)).toMatchObject([
+      { status: 'fail', fix: expect.stringMatching(/^correct OPENAI_BASE_URL, which names this host/) },
+    ]);
+  });
+
   it('doctor names the key of an address whose name does not resolve, of a model, an MCP server and a NATS server', async () => {
     const unknown = { ...OPENAI, baseURL: 'http://host.invalid/v1' };
     expect(await modelChecks(config({ a: unknown }), {})).toMatchObject([

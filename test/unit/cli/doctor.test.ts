@@ -154,7 +154,7 @@ describe('the doctor command', () => {
       });
       expect(ran.code).toBe(code);
       expect(ran.out).toContain(found);
-      expect(ran.out).toMatch(/: unshare failed\n {6}→ .*docs\/guides\/protect-the-machine\.md/);
+      expect(ran.out).toMatch(/: unshare failed\n {6}→ .*docs\/guides\/security\.md/);
     },
   );
 

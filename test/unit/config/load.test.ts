@@ -72,6 +72,14 @@ describe('loading a configuration folder', () => {
     expect(await refusalOf(load({ 'agents/readme.txt': '' }))).toContain('at least one agent');
   });
 
+  it('a file with another ending is named beside the problems that it causes', async () => {
+    const files = { 'agents/dev.md': 'hi', 'agents/lead.markdown': 'x', 'parley.yaml': 'defaultAgent: lead' };
+    const refused = await refusalOf(load(files));
+    expect(refused).toContain('defaultAgent');
+    expect(refused).toMatch(/lead\.markdown is not read: rename it to lead\.md/);
+    expect(refused.match(/lead\.markdown/g)).toHaveLength(1);
+  });
+
   it('an agent in a file with another ending is refused with the name that its file needs, not with the folder', async () => {
     const refused = await refusalOf(load({ 'agents/lead.markdown': 'You lead.' }));
     expect(refused).toMatch(/lead\.markdown is not read: rename it to lead\.md/);
