@@ -60,12 +60,16 @@ export type {
   ToolOutcome,
   ToolRun,
 } from './tool-port.ts';
-export { fromAnswer, type RecordedTurn, recordedTurns, turnAt } from './what-if/recorded-turns.ts';
+
 export {
   type Change,
   type ChangedModel,
   changed,
   createReplay,
+  fromAnswer,
+  type RecordedTurn,
   type Run,
+  recordedTurns,
+  turnAt,
   type Variant,
 } from './what-if/what-if.ts';

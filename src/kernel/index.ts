@@ -46,6 +46,7 @@ export {
   MAX_DEPTH,
   parseJson,
   readArguments,
+  stringOf,
 } from './json.ts';
 export { type LinearPattern, linearPattern } from './linear-pattern.ts';
 export { coalesce, Mailbox } from './mailbox.ts';

@@ -26,6 +26,11 @@ export function isJson(text: string): boolean {
 /** JSON of unknown shape. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
+/** Empty: it is no text. */
+export function stringOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
 export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs';
 import sqlite from 'node-sqlite3-wasm';
-import type { SearchDocument } from './documents.ts';
-import type { FoundEntry, IndexCalls, IndexedConversation, IndexQuery } from './types.ts';
+import type { FoundEntry, IndexCalls, IndexedConversation, IndexQuery, SearchDocument } from './documents.ts';
 
 /**
  * The index as an SQLite database with FTS5.

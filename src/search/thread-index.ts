@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { ParleyError } from '../kernel/index.ts';
+import type { IndexCalls } from './documents.ts';
 import type { Answer, Call } from './thread.ts';
-import type { IndexCalls } from './types.ts';
 
 /** The index in a worker thread: no build or query of it delays a turn. */
 export type SearchIndex = {

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../kernel/index.ts';
+import type { IndexCalls } from './documents.ts';
 import { openSqliteIndex } from './sqlite-index.ts';
-import type { IndexCalls } from './types.ts';
 
 /** The worker thread of the index. It executes calls in order, and answers each one. */
 

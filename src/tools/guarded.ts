@@ -78,3 +78,11 @@ export function failed(code: string, message: string): ToolOutcome {
 
 /** The total time of a tool call, for every kind of tool. */
 export const LONGEST_CALL_MS = 900_000;
+
+/** The logger that tools need; pino implements it. */
+export interface ToolLog {
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export const SILENT: ToolLog = { warn: () => {}, error: () => {} };

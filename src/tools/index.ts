@@ -1,12 +1,11 @@
 /**
  * Tools: adapters of the port `src/agents/tool-port.ts`.
  *
- * toolbox.ts       combines several toolboxes, applies the configured risk
+ * toolbox.ts       combines several toolboxes, applies the configured risk; a toolbox of tools of this process
  * guarded.ts       one run with a deadline: it always ends with an outcome
  * hide-folder.ts   starts programs that cannot see the daemon's data
- * orphan-watch.ts  ends process groups when the daemon is killed; log.ts: the logger that tools need
+ * orphan-watch.ts  ends process groups when the daemon is killed
  * builtin/         the tools that Parley ships: files, shell, recall
- * schema.ts        JSON Schema of a tool's arguments, and what is wrong with those of a call
  * in-process/      functions of the program that contains the daemon, and of the files `config/tools/*.ts`
  * mcp/             tools of MCP servers (imported directly: it is loaded only if servers are configured)
  *

@@ -1,10 +1,8 @@
 /**
  * Traces: a log as spans of OpenTelemetry. A span is computed from entries alone, so an export can be repeated.
  *
- *   log-traces.ts  which spans the entries end, and their attributes
+ *   log-traces.ts  which spans the entries end, and every name of a span and of an attribute
  *   lineage.ts     which work caused which: traces, parents, and the ids of calls that have not ended
- *   ids.ts         ids as hashes of what the log names (TRACE-IDS)
- *   names.ts       every name of a span and of an attribute
  *   otlp.ts        sends spans to a collector; the only file that imports OpenTelemetry
  *
  * No clock and no access to stores here. `otlp.ts` is loaded only where traces are configured or exported.

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type CallPlace,
   type Entry,
@@ -7,7 +8,6 @@ import {
   wireCallId,
 } from '../conversation/index.ts';
 import { parseTraceparent, type TraceContext } from '../kernel/index.ts';
-import { spanIdOf, traceIdOf } from './ids.ts';
 
 /**
  * Which work caused which, in one log.
@@ -174,4 +174,25 @@ export function isPost(entry: Entry): entry is MessageEntry {
 
 function setOnce<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
   if (!map.has(key)) map.set(key, value);
+}
+
+/**
+ * TRACE-IDS-1  An id is the beginning of a SHA-256 over names that the log contains: every export of a log, by any daemon,
+ *              at any time, has the same ids.
+ * TRACE-IDS-2  An id exists before its span ends: it depends on what is in the log when the work begins.
+ */
+type Thing = 'trace' | 'post' | 'turn' | 'model' | 'tool' | 'approval' | 'summary';
+
+function traceIdOf(...names: readonly string[]): string {
+  return hashOf('trace', names).slice(0, 32);
+}
+
+export function spanIdOf(thing: Exclude<Thing, 'trace'>, ...names: readonly string[]): string {
+  return hashOf(thing, names).slice(0, 16);
+}
+
+function hashOf(thing: Thing, names: readonly string[]): string {
+  return createHash('sha256')
+    .update(JSON.stringify([thing, ...names]))
+    .digest('hex');
 }

@@ -1,9 +1,8 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
 import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
-import { isRecord, type JsonRecord, parseJson, wellFormed } from '../../kernel/index.ts';
-import { type Fault, faultOfBody, textOf } from './faults.ts';
-import { excerpt, stringOf } from './json.ts';
+import { isRecord, type JsonRecord, parseJson, stringOf, wellFormed } from '../../kernel/index.ts';
+import { excerpt, type Fault, faultOfBody, textOf } from './faults.ts';
 import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';

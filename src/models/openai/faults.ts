@@ -1,5 +1,12 @@
-import { isRecord, type JsonRecord, parseJson, systemClock, UNRESOLVED } from '../../kernel/index.ts';
-import { excerpt, LONGEST_SEARCHED, stringOf } from './json.ts';
+import {
+  cut,
+  isRecord,
+  type JsonRecord,
+  parseJson,
+  stringOf,
+  systemClock,
+  UNRESOLVED,
+} from '../../kernel/index.ts';
 
 /**
  * Maps an error of a provider, or of the network, to a code. Error texts differ between providers; the codes do not.
@@ -178,6 +185,16 @@ function isHttpStatus(value: number): boolean {
 function detailOf(detail: unknown): string {
   if (detail === undefined || detail === null) return '';
   return typeof detail === 'string' ? detail : JSON.stringify(detail);
+}
+
+/** Characters of an error text that are processed: it may have many megabytes. */
+const LONGEST_SEARCHED = 20_000;
+
+/** One line of at most `length` characters, for an error message. */
+export function excerpt(text: string, length = 300): string {
+  const start = text.slice(0, LONGEST_SEARCHED);
+  const line = start.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= length && start === text ? line : `${cut(line, length)}…`;
 }
 
 /** A tag that a page begins with; `<400> InternalError` is a text. */

@@ -1,6 +1,5 @@
 import { type AnsweredCall, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
-import { isRecord, isShallow, type JsonRecord, MAX_DEPTH, parseJson } from '../../kernel/index.ts';
-import { stringOf } from './json.ts';
+import { isRecord, isShallow, type JsonRecord, MAX_DEPTH, parseJson, stringOf } from '../../kernel/index.ts';
 import { CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 
 /**

@@ -1,7 +1,6 @@
 import type { ModelRequest, WireMessage } from '../../agents/model-port.ts';
 import { splitFailedAnswer } from '../../conversation/index.ts';
-import type { Rule, Script } from './script.ts';
-import type { Values } from './template.ts';
+import type { Rule, Script, Values } from './script.ts';
 
 /**
  * Chooses the rule of a script that answers a request. Pure.

@@ -2,9 +2,24 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
-import { cut, isShallow, MAX_DEPTH, messageOf, PACKAGE, ParleyError } from '../../kernel/index.ts';
-import { type LastPattern, type Rule, type Script, type ScriptData, scriptSchema } from './script.ts';
-import { placeholdersOf } from './template.ts';
+import {
+  expectationOf,
+  isShallow,
+  MAX_DEPTH,
+  messageOf,
+  PACKAGE,
+  ParleyError,
+  shown,
+  valueAt,
+} from '../../kernel/index.ts';
+import {
+  type LastPattern,
+  placeholdersOf,
+  type Rule,
+  type Script,
+  type ScriptData,
+  scriptSchema,
+} from './script.ts';
 
 /** The default script, shipped with Parley: answers without an API key. */
 const DEFAULT_SCRIPT = join(PACKAGE, 'config/scripts/team.yaml');
@@ -71,13 +86,7 @@ function describe(issue: z.core.$ZodIssue, data: unknown): Problem[] {
       expected: 'see the rules of a scripted model in docs/guides/model-providers.md',
     }));
   }
-  return [{ path: issue.path, seen: show(valueAt(data, issue.path)), expected: expectedBy(issue) }];
-}
-
-function expectedBy(issue: z.core.$ZodIssue): string {
-  return issue.code === 'invalid_type'
-    ? `${issue.expected}`
-    : issue.message.replace(/^Invalid \w+: expected /, '');
+  return [{ path: issue.path, seen: shown(valueAt(data, issue.path)), expected: expectationOf(issue) }];
 }
 
 function compile(rule: ScriptData['rules'][number], path: Path, problems: Problem[]): Rule {
@@ -108,7 +117,7 @@ function patternOf(last: string, path: Path, problems: Problem[]): LastPattern {
     // The flags g and y would keep state between matches.
     return { expression: new RegExp(source, flags.replaceAll(/[gy]/g, '')) };
   } catch (error) {
-    problems.push({ path, seen: show(last), expected: `a valid regular expression (${messageOf(error)})` });
+    problems.push({ path, seen: shown(last), expected: `a valid regular expression (${messageOf(error)})` });
     return { text: last };
   }
 }
@@ -138,17 +147,4 @@ function keyText(path: Path): string {
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
     .join('')
     .replace(/^\./, '');
-}
-
-function valueAt(data: unknown, path: Path): unknown {
-  return path.reduce<unknown>(
-    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
-    data,
-  );
-}
-
-function show(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 120 ? `${cut(text, 120)}…` : text;
 }

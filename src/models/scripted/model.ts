@@ -3,8 +3,7 @@ import { inTime, isTimeout, sleep as realSleep } from '../../kernel/index.ts';
 import { type Choice, choose } from './choose.ts';
 import { loadScript } from './load.ts';
 import { answered, codeOf, failed, isRetryable } from './outcomes.ts';
-import type { ReplyData, Script } from './script.ts';
-import { fillDeep, fillJson } from './template.ts';
+import { fillDeep, fillJson, type ReplyData, type Script } from './script.ts';
 
 /**
  * A model without a network: streams answers from the rules of a script, deterministically (CHOOSE-1 in `choose.ts`).

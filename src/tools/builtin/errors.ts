@@ -1,7 +1,6 @@
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import { failed } from '../guarded.ts';
-import type { ToolLog } from '../log.ts';
+import { failed, type ToolLog } from '../guarded.ts';
 
 /** Errors of tools as failures for the model. They contain no real path of this machine. */
 

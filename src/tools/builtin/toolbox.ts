@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { Located, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
-import { runGuarded } from '../guarded.ts';
+import { runGuarded, SILENT, type ToolLog } from '../guarded.ts';
 import { asIs, type Enclose } from '../hide-folder.ts';
-import { SILENT, type ToolLog } from '../log.ts';
 import { toolboxOf } from '../toolbox.ts';
 import { failureOf } from './errors.ts';
 import { editTool } from './files/edit.ts';

@@ -3,8 +3,7 @@ import type { Risk, Toolbox, ToolDefinition, ToolRun } from '../../agents/tool-p
 import { isConversationTool } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { completed, LONGEST_CALL_MS, runGuarded } from '../guarded.ts';
-import { argumentsFault, parametersOf } from '../schema.ts';
-import { type OwnTool, toolboxOf } from '../toolbox.ts';
+import { argumentsFault, type OwnTool, parametersOf, toolboxOf } from '../toolbox.ts';
 
 /** What `run` knows of its call besides the input. */
 export interface ToolCall extends Pick<ToolRun, 'conversation' | 'agent' | 'turnId' | 'idempotencyKey'> {

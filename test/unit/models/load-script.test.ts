@@ -40,7 +40,7 @@ describe('a script of the scripted model', () => {
   });
 
   it.each([
-    ['rules: [{ reply: { text: 5 } }]', 'rules[0].reply.text', '5', 'string'],
+    ['rules: [{ reply: { text: 5 } }]', 'rules[0].reply.text', '5', 'a text'],
     [
       'rules: [{ reply: { txet: hi } }]',
       'rules[0].reply.txet',
@@ -48,12 +48,12 @@ describe('a script of the scripted model', () => {
       'docs/guides/model-providers.md',
     ],
     ['rules: [{ reply: {} }]', 'rules[0].reply', '{}', 'a text, tool_calls, an error or a finishReason'],
-    ['rules: [{ when: { n: -1 }, reply: { text: x } }]', 'rules[0].when.n', '-1', '>=0'],
+    ['rules: [{ when: { n: -1 }, reply: { text: x } }]', 'rules[0].when.n', '-1', 'a number of at least 0'],
     [
       'rules: [{ when: { mode: fast }, reply: { text: x } }]',
       'rules[0].when.mode',
       '"fast"',
-      '"chat"|"agent"|"run"',
+      'one of chat, agent, run',
     ],
     [
       'rules: [{ when: { last: "/(/" }, reply: { text: x } }]',
@@ -69,9 +69,9 @@ describe('a script of the scripted model', () => {
       '{{0}}, {{1}}',
     ],
     ['rules: [{ when: { last: a }, reply: { text: "{{0}}" } }]', 'rules[0].reply', '{{0}}', '{{last}}'],
-    ['rules: []', 'rules', '[]', '>=1'],
-    ['hello', 'script.yaml', '"hello"', 'object'],
-    ['', 'script.yaml', 'null', 'object'],
+    ['rules: []', 'rules', '[]', 'a list of at least 1'],
+    ['hello', 'script.yaml', '"hello"', 'an object'],
+    ['', 'script.yaml', 'null', 'an object'],
     ['rules:\n  - reply: [', 'script.yaml:2:', 'Flow sequence', 'valid YAML'],
   ])('the script %j is refused with file, key, value and expectation', (yaml, key, seen, expected) => {
     const { code, message } = refusalOf(yaml);
