@@ -4,8 +4,11 @@
  *   port             what the daemon needs of a store; types only
  *   offline-port     what commands without a daemon need of it; types only
  *   rules            checks, errors and comparisons that every store shares
- *   open-logs        a conversation is opened or deleted once at a time
- *   migration-run    the mark of `parley migrate` in its target
+ *   storage          what an adapter provides: logs, audit logs, documents; documents: its documents
+ *   store            the records of every store, in its storage
+ *   what-ifs         results of what-ifs, in documents
+ *   archive          a store as the source or target of a migration or a backup
+ *   group-commit     the writer of an open log
  *   jsonl/           the store in a directory of this machine
  *   jetstream/       the store on a JetStream server
  *   memory/          the store in memory, for tests

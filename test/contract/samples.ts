@@ -48,6 +48,16 @@ export function row(id: string, length = 1): ConversationRow {
     updatedAt: '2026-11-21T20:39:00.000Z',
     tokens: 12_345,
     usd: 0.031,
+    activeAt: '2026-11-21T20:39:00.000Z',
+    activeLength: length,
+    unpricedCalls: 1,
+    waiting: [],
+    limited: [],
+    stopped: [],
+    archived: false,
+    agents: ['pm'],
+    people: ['alice'],
+    activity: [{ agent: 'pm', status: 'waiting', since: null, for: 'answer', entry: 3, position: 0 }],
     spent: [{ day: '2026-11-21', agent: 'pm', calls: 2, tokens: 12_345, usd: 0.031, unpricedCalls: 1 }],
   };
 }

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WhatIfTexts } from '../../src/persistence/index.ts';
 import { openWhatIfFiles } from '../../src/persistence/jsonl/index.ts';
-import { createWhatIfTexts } from '../../src/persistence/memory/memory-store.ts';
+import { createMemoryWhatIfs } from '../../src/persistence/memory/index.ts';
 
 let root: string;
 beforeEach(async () => {
@@ -25,7 +25,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe.each<[string, () => WhatIfTexts]>([
   ['files', () => openWhatIfFiles(root)],
-  ['memory', createWhatIfTexts],
+  ['memory', createMemoryWhatIfs],
 ])('the contract of results of what-ifs: %s', (_, create) => {
   it('a text replaces the previous one, and is listed under its conversation alone', async () => {
     const texts = create();

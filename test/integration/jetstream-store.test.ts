@@ -171,8 +171,9 @@ describe('a JetStream store', () => {
     await log.append(0, batch(0, 1));
     await store.toolRecords.append('demo', [record(0)]);
     await store.toolRecords.saveOutput('demo', 'o1', 'large');
+    const begun = JSON.stringify({ log: log.newestSequence });
     const bucket = await (await aClient(server.url)).jetstream().views.kv(names.stateBucket);
-    await bucket.put('deleting.demo', 'true');
+    await bucket.put('deleting.demo', begun);
     const next = await aStore(server.url);
     expect(await next.exists('demo')).toBe(false);
     expect((await next.toolRecords.read('demo')).records).toEqual([]);

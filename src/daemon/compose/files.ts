@@ -10,7 +10,7 @@ import {
   openWhatIfFiles,
   readLogFile,
   refuseFile,
-  refuseUnfinishedMigration,
+  refuseUnfinished,
   storePaths,
 } from '../../persistence/jsonl/index.ts';
 
@@ -22,7 +22,7 @@ export async function composeLogReader(
   conversation: string,
 ): Promise<readonly Entry[]> {
   await checkFormat(dataDirectory);
-  await refuseUnfinishedMigration(dataDirectory);
+  await refuseUnfinished(dataDirectory);
   const { entries } = await readLogFile(storePaths(dataDirectory).log(conversation));
   return entries;
 }

@@ -5,7 +5,7 @@ import { type Config, didYouMean } from '../../config/index.ts';
 import { monotonicClock, nearest, ParleyError, systemClock, systemTimers } from '../../kernel/index.ts';
 import { createFunctionModel, type ModelFunction } from '../../models/index.ts';
 import type { ConversationStore, WhatIfTexts } from '../../persistence/index.ts';
-import { createWhatIfTexts } from '../../persistence/memory/index.ts';
+import { createMemoryWhatIfs } from '../../persistence/memory/index.ts';
 import type { InProcessTool } from '../../tools/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { composeWhatIfTexts } from './files.ts';
@@ -50,7 +50,7 @@ export function timeOf({ simulation }: Given): Time {
 }
 
 export function whatIfTextsOf({ simulation }: Given, config: Config): WhatIfTexts {
-  return simulation ? createWhatIfTexts() : composeWhatIfTexts(config.daemon.data);
+  return simulation ? createMemoryWhatIfs() : composeWhatIfTexts(config.daemon.data);
 }
 
 /** The file of the search index; null: it is kept in memory. */

@@ -1,7 +1,7 @@
-import { headers, type KV, StorageType } from 'nats';
-import { coalesce, messageOf, sleep } from '../../kernel/index.ts';
-import type { IngressPosition } from '../port.ts';
-import { EXPECTED_HEADER } from './append-message.ts';
+import { headers, type KV, type MsgHdrs, type ObjectStore, StorageType } from 'nats';
+import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { type Documents, type Durability, InOrder } from '../documents.ts';
+import { EXPECTED_HEADER, HEADER_RESERVE } from './append-message.ts';
 import {
   type Broker,
   openBucket,
@@ -10,75 +10,92 @@ import {
   requireConnection,
   storeError,
 } from './broker.ts';
-import { lastMessage, purgeSubject, readRange, subjectsOf } from './reader.ts';
+import { lastMessage, purgeSubject, readRange, type StoredMessage, subjectsOf } from './reader.ts';
+import type { StoreNames } from './streams.ts';
+
+/**
+ * Documents in one key-value bucket, as JSON, so that `nats kv` shows them.
+ *
+ * BUCKET-DOCUMENTS-1 A removed document leaves nothing in the bucket, not even a delete marker.
+ * BUCKET-DOCUMENTS-2 A change that depends on the stored value is compare-and-set. Single reads ask the leader, since a replica
+ *                    may lag.
+ * BUCKET-DOCUMENTS-3 A durable document that is too large for a message is an object of the same name. Its key is durable before
+ *                    the object, so that every stored object can be found and removed. Its parts may come from a replica that
+ *                    lags: a damaged one is read again before it is reported.
+ * BUCKET-DOCUMENTS-4 A derived document is saved at once. A failure is reported: it lags until the next save.
+ */
 
 /** Missing answers after which a change fails. */
 const MOST_UNKNOWN = 3;
+const OBJECT_HEADER = 'Parley-Object';
+const MAX_READS = 3;
+const READ_PAUSE_MS = 300;
 
-/**
- * Small JSON documents in one key-value bucket, so that `nats kv` shows them. Keys are tokens with dots between them.
- *
- * JETSTREAM-DOCUMENTS-1 A removed document leaves nothing in the bucket, not even a delete marker.
- * JETSTREAM-DOCUMENTS-2 Changes of one key take effect in the order of the calls.
- * JETSTREAM-DOCUMENTS-3 A change that depends on the stored value is compare-and-set. Single reads ask the leader, since a
- *                       replica may lag.
- */
-export class Documents {
+type ReportUnsaved = (key: string, reason: string) => void;
+
+/** Bytes of the body of a message. */
+export function maxBody({ connection }: Broker): number {
+  return (connection.info?.max_payload ?? 1024 ** 2) - HEADER_RESERVE;
+}
+
+export class BucketDocuments implements Documents {
   readonly #broker: Broker;
-  readonly #bucket: KV;
+  readonly #objects: ObjectStore;
   readonly #stream: string;
   readonly #prefix: string;
-  readonly #tails = new Map<string, Promise<unknown>>();
+  readonly #report: ReportUnsaved;
+  readonly #order = new InOrder();
 
-  static async open(broker: Broker, bucket: string): Promise<Documents> {
+  /** `mayCreate`: makes a bucket that is missing. */
+  static async open(
+    broker: Broker,
+    names: StoreNames,
+    { mayCreate, report = () => undefined }: { readonly mayCreate: boolean; readonly report?: ReportUnsaved },
+  ): Promise<BucketDocuments> {
+    const { views } = broker.jetstream;
     try {
       await requireConnection(broker);
-      const options = { history: 1, storage: StorageType.File };
-      const opened = await openBucket(() => broker.jetstream.views.kv(bucket, options));
-      return new Documents(broker, opened, bucket);
+      const options = { storage: StorageType.File };
+      const open = (): Promise<KV> =>
+        mayCreate
+          ? views.kv(names.stateBucket, { ...options, history: 1 })
+          : views.kv(names.stateBucket, { bindOnly: true });
+      await openBucket(open);
+      const objects = await openBucket(() => views.os(names.outputBucket, options));
+      return new BucketDocuments(broker, names.stateBucket, objects, report);
     } catch (error) {
-      throw storeError(error, `open bucket ${bucket}`);
+      throw storeError(error, `open buckets ${names.stateBucket} and ${names.outputBucket}`);
     }
   }
 
-  /** Opens an existing bucket; creates nothing. */
-  static async bind(broker: Broker, bucket: string): Promise<Documents> {
-    try {
-      await requireConnection(broker);
-      return new Documents(broker, await broker.jetstream.views.kv(bucket, { bindOnly: true }), bucket);
-    } catch (error) {
-      throw storeError(error, `open bucket ${bucket}`);
-    }
-  }
-
-  private constructor(broker: Broker, bucket: KV, name: string) {
+  private constructor(broker: Broker, bucket: string, objects: ObjectStore, report: ReportUnsaved) {
     this.#broker = broker;
-    this.#bucket = bucket;
-    this.#stream = `KV_${name}`;
-    this.#prefix = `$KV.${name}.`;
+    this.#objects = objects;
+    this.#report = report;
+    this.#stream = `KV_${bucket}`;
+    this.#prefix = `$KV.${bucket}.`;
   }
 
-  /** Durable when it resolves. */
-  put(key: string, value: unknown): Promise<void> {
-    const json = JSON.stringify(value);
-    return this.#inTurn(key, async () => {
-      try {
-        await requireConnection(this.#broker);
-        await this.#bucket.put(key, json);
-      } catch (error) {
-        throw storeError(error, `save ${key}`);
-      }
+  put(key: string, value: unknown, durability: Durability): Promise<void> {
+    const body = Buffer.from(JSON.stringify(value));
+    return this.#order.run(key, async () => {
+      const outcome = await this.#publish(key, body, durability, headers());
+      if (outcome.kind === 'stored') return;
+      const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
+      if (durability === 'durable') throw storeError(cause, `save ${key}`);
+      this.#report(key, messageOf(cause)); // BUCKET-DOCUMENTS-4
     });
   }
 
-  /** Saves `next(stored value)`, where null means no document. Null from `next`: no change (JETSTREAM-DOCUMENTS-3). */
   change(key: string, next: (known: unknown) => unknown): Promise<void> {
-    return this.#inTurn(key, async () => {
+    return this.#order.run(key, async () => {
       for (let unknown = 0; ; ) {
-        const { value: known, revision } = await this.#read(key);
-        const value = next(known);
+        const found = await lastMessage(this.#broker, this.#stream, this.#prefix + key);
+        const value = next(found && (await this.#valueOf(key, found)));
         if (value === null) return;
-        const outcome = await this.#putAt(key, JSON.stringify(value), revision);
+        const made = headers();
+        made.set(EXPECTED_HEADER, `${found?.sequence ?? 0}`); // BUCKET-DOCUMENTS-2
+        const outcome = await this.#publish(key, Buffer.from(JSON.stringify(value)), 'durable', made);
         if (outcome.kind === 'stored') return;
         if (outcome.kind === 'conflict') continue;
         // A retry is safe: if the value was stored after all, `next` gets it.
@@ -88,44 +105,90 @@ export class Documents {
     });
   }
 
+  /** BUCKET-DOCUMENTS-3 */
+  async #publish(
+    key: string,
+    body: Uint8Array,
+    durability: Durability,
+    made: MsgHdrs,
+  ): Promise<PublishOutcome> {
+    const subject = this.#prefix + key;
+    if (durability === 'derived' || body.length <= maxBody(this.#broker))
+      return publish(this.#broker, this.#stream, { subject, body, headers: made });
+    made.set(OBJECT_HEADER, '1');
+    const pointer = Buffer.from(JSON.stringify({ bytes: body.length }));
+    const outcome = await publish(this.#broker, this.#stream, { subject, body: pointer, headers: made });
+    if (outcome.kind !== 'stored') return outcome;
+    try {
+      await this.#objects.putBlob({ name: key }, body);
+      return outcome;
+    } catch (cause) {
+      return { kind: 'refused', cause };
+    }
+  }
+
   async get(key: string): Promise<unknown> {
-    return (await this.#read(key)).value;
-  }
-
-  async #read(key: string): Promise<{ readonly value: unknown; readonly revision: number }> {
     const found = await lastMessage(this.#broker, this.#stream, this.#prefix + key);
-    if (found === null) return { value: null, revision: 0 };
-    const isRemoved = (found.headers?.get('KV-Operation') ?? '') !== ''; // by an operator, as `nats kv del` does
-    const value: unknown = isRemoved ? null : JSON.parse(Buffer.from(found.body).toString());
-    return { value, revision: found.sequence };
+    return found && this.#valueOf(key, found);
   }
 
-  #putAt(key: string, json: string, revision: number): Promise<PublishOutcome> {
-    const made = headers();
-    made.set(EXPECTED_HEADER, `${revision}`);
-    const message = { subject: this.#prefix + key, body: Buffer.from(json), headers: made };
-    return publish(this.#broker, this.#stream, message);
+  async #valueOf(key: string, { headers: stored, body }: StoredMessage): Promise<unknown> {
+    if ((stored?.get('KV-Operation') ?? '') !== '') return null; // removed by an operator, as `nats kv del` does
+    if ((stored?.get(OBJECT_HEADER) ?? '') === '') return JSON.parse(Buffer.from(body).toString());
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#object(key);
+      } catch (error) {
+        const isDamaged = error instanceof ParleyError && error.code === 'OUTPUT_CORRUPT';
+        if (!isDamaged || attempt === MAX_READS) throw storeError(error, `read ${key}`);
+        await sleep(READ_PAUSE_MS, this.#broker.signal); // BUCKET-DOCUMENTS-3
+      }
+    }
   }
 
+  async #object(key: string): Promise<unknown> {
+    try {
+      await requireConnection(this.#broker);
+      const info = await this.#objects.info(key);
+      if (info === null || info.deleted) return null;
+      const blob = await this.#objects.getBlob(key);
+      if (blob === null || blob.length !== info.size) throw damaged(key);
+      return JSON.parse(Buffer.from(blob).toString());
+    } catch (error) {
+      if (/sha|digest/i.test(messageOf(error))) throw damaged(key, error);
+      throw error;
+    }
+  }
+
+  /** BUCKET-DOCUMENTS-1 */
   remove(key: string): Promise<void> {
-    return this.#inTurn(key, async () => {
-      await purgeSubject(this.#broker, this.#stream, this.#prefix + key); // JETSTREAM-DOCUMENTS-1
-    });
+    return this.#order.run(
+      key,
+      async () => void (await purgeSubject(this.#broker, this.#stream, this.#prefix + key)),
+    );
   }
 
-  /** Keys that begin with `start`, without it. */
+  /** An object is removed before its key (BUCKET-DOCUMENTS-3). */
+  async removeAll(start: string): Promise<void> {
+    for (const rest of await this.keys(start)) {
+      const key = start + rest;
+      try {
+        if ((await this.#objects.info(key)) !== null) await this.#objects.delete(key);
+      } catch (error) {
+        throw storeError(error, `remove ${key}`);
+      }
+      await this.remove(key);
+    }
+  }
+
   async keys(start: string): Promise<string[]> {
     const whole = this.#prefix + start;
     const found = await subjectsOf(this.#broker, this.#stream, `${whole}>`);
-    return found.map((subject) => subject.slice(whole.length));
+    return found.map((subject) => subject.slice(whole.length)).sort();
   }
 
-  async values(start: string): Promise<unknown[]> {
-    return [...(await this.entries(start)).values()];
-  }
-
-  /** Documents whose keys begin with `start`, by the rest of the key. May come from a replica that lags. */
-  async entries(start: string): Promise<Map<string, unknown>> {
+  /** May come from a replica that lags. Without objects. */
+  async entries(start: string): Promise<ReadonlyMap<string, unknown>> {
     const found = new Map<string, unknown>();
     const whole = this.#prefix + start;
     await readRange(this.#broker, { stream: this.#stream, filter: `${whole}>` }, ({ subject, body }) => {
@@ -135,68 +198,17 @@ export class Documents {
     return found;
   }
 
-  /** Resolves when no change is under way. */
-  async idle(): Promise<void> {
-    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
-  }
+  async flush(): Promise<void> {}
 
-  /** JETSTREAM-DOCUMENTS-2 */
-  #inTurn(key: string, work: () => Promise<void>): Promise<void> {
-    const working = (this.#tails.get(key) ?? Promise.resolve()).then(work);
-    const tail = working
-      .catch(() => undefined) // the caller of that change gets its error
-      .then(() => {
-        if (this.#tails.get(key) === tail) this.#tails.delete(key);
-      });
-    this.#tails.set(key, tail);
-    return working;
+  /** Resolves when no change is under way. */
+  idle(): Promise<void> {
+    return this.#order.idle();
   }
 }
 
-const KEY = 'ingress';
-/** Posts settle more often than this; the saved position may lag. */
-const SAVE_INTERVAL_MS = 200;
-
-/** How far the ingress stream was read. Saves the newest position at intervals, and skips those before it. */
-export class LatestPosition {
-  readonly #documents: Documents;
-  readonly #closing = new AbortController();
-  readonly #save: () => Promise<void>;
-  #newest: IngressPosition | null = null;
-  #saved: IngressPosition | null = null;
-  #saving: Promise<void> = Promise.resolve();
-
-  constructor(documents: Documents, onFailure: (reason: string) => void) {
-    this.#documents = documents;
-    this.#save = coalesce(async () => {
-      await sleep(SAVE_INTERVAL_MS, this.#closing.signal);
-      const newest = this.#newest;
-      if (newest === this.#saved) return;
-      try {
-        await documents.put(KEY, newest);
-        this.#saved = newest;
-      } catch (error) {
-        onFailure(messageOf(error));
-      }
-    });
-  }
-
-  async get(): Promise<IngressPosition | null> {
-    return this.#newest ?? ((await this.#documents.get(KEY)) as IngressPosition | null);
-  }
-
-  async set(position: IngressPosition): Promise<void> {
-    const isOfNewStream = this.#newest?.stream !== position.stream;
-    this.#newest = { ...position };
-    this.#saving = this.#save();
-    if (!isOfNewStream) return;
-    const isNew = (known: unknown) => (known as IngressPosition | null)?.stream !== position.stream;
-    await this.#documents.change(KEY, (known) => (isNew(known) ? position : null)); // another daemon may be further
-  }
-
-  /** Saves the newest position. */
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#saving;
-  }
+function damaged(key: string, cause?: unknown): ParleyError {
+  return new ParleyError('OUTPUT_CORRUPT', `the stored object ${key} is damaged`, {
+    hint: 'check the disk of the nats-server, and restore the bucket from a backup',
+    cause,
+  });
 }

@@ -1,13 +1,15 @@
 import { nuid } from 'nats';
 import type { Entry } from '../../conversation/index.ts';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
+import { type Commit, GroupCommit, type QueuedAppend } from '../group-commit.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog, WorkStatus } from '../port.ts';
-import { logClosed, readRange, serialiseBatch } from '../rules.ts';
-import { appendHeaders, bodySize, encodeBody, HEADER_RESERVE } from './append-message.ts';
+import { readRange, serialiseBatch } from '../rules.ts';
+import { appendHeaders, bodySize, encodeBody } from './append-message.ts';
 import { publish, storeError } from './broker.ts';
+import { maxBody } from './documents.ts';
 import { follow, type LogSource, Placement, type Progress, readEntries } from './log-reader.ts';
 
-/** One open log: its writer, and the position of each durable entry. */
+/** One open log, and the position of each durable entry. */
 
 export async function openStreamLog(source: LogSource, onClosed: () => void): Promise<OpenedLog> {
   const placement = new Placement();
@@ -18,19 +20,37 @@ export async function openStreamLog(source: LogSource, onClosed: () => void): Pr
   return { log: new StreamLog(source, placement, onClosed), entries, tornTail: null };
 }
 
+/** Between two attempts when the outcome of an append is unknown. */
+const RETRY_PAUSE_MS = 100;
+
+/**
+ * STREAM-LOG-1 An append is one message that names the last sequence of its subject: it is stored whole, directly after what its
+ *              writer knew, or not at all (L3). The server decides between this writer and others. Queued appends share a
+ *              message up to its size limit (GROUP-COMMIT-1).
+ * STREAM-LOG-2 An append whose acknowledgement was lost is published again with the same expected sequence, until the server
+ *              stores it or has another message there. At most one copy is stored; its id identifies it (L12).
+ * STREAM-LOG-3 When the wait for an answer must end, the outcome is unknown (GROUP-COMMIT-4).
+ */
 class StreamLog implements ConversationLog {
   readonly conversation: string;
   readonly #source: LogSource;
   readonly #placement: Placement;
-  readonly #writer: StreamLogWriter;
+  readonly #writer: GroupCommit;
   readonly #onClosed: () => void;
   #closing: Promise<void> | null = null;
 
   constructor(source: LogSource, placement: Placement, onClosed: () => void) {
-    this.conversation = source.conversation;
+    const { conversation } = source;
+    this.conversation = conversation;
     this.#source = source;
     this.#placement = placement;
-    this.#writer = new StreamLogWriter(source, placement);
+    this.#writer = new GroupCommit({
+      conversation,
+      maxSize: () => maxBody(source.broker),
+      durableLength: () => placement.length,
+      commit: (group) => this.#commit(group),
+      unavailable: (cause) => unavailable(conversation, cause),
+    });
     this.#onClosed = onClosed;
   }
 
@@ -49,7 +69,9 @@ class StreamLog implements ConversationLog {
   ): Promise<AppendOutcome> {
     // Encoded now: the caller may change its entries before they are published.
     const json = serialiseBatch(this.conversation, expectedLength, entries);
-    return this.#writer.append(expectedLength, json, status);
+    const bytes = bodySize(json);
+    if (bytes > maxBody(this.#source.broker) && expectedLength === this.length) throw this.#tooLarge(bytes);
+    return this.#writer.append(expectedLength, json, bytes, status);
   }
 
   async read(from: number, to?: number): Promise<Entry[]> {
@@ -63,125 +85,10 @@ class StreamLog implements ConversationLog {
     this.#closing ??= this.#writer.close().finally(this.#onClosed);
     return this.#closing;
   }
-}
-
-/**
- * The only writer of one log in this process. The server decides between it and other writers.
- *
- * JETSTREAM-LOG-WRITER-1 An append is one message that names the last sequence of its subject: it is stored whole, directly
- *                        after what its writer knew, or not at all (L3). Queued appends share a message up to its size limit.
- * JETSTREAM-LOG-WRITER-2 The expected length is compared with the length after all queued appends, so callers need not wait
- *                        for each other.
- * JETSTREAM-LOG-WRITER-3 An append whose acknowledgement was lost is published again with the same expected sequence, until the
- *                        server stores it or has another message there. At most one copy is stored; its id identifies it (L12).
- * JETSTREAM-LOG-WRITER-4 When an append fails or conflicts, the appends queued after it fail too: their lengths no longer fit.
- * JETSTREAM-LOG-WRITER-5 When the wait for an answer must end, the writer refuses everything until the log is opened, and so
- *                        read, again.
- */
-
-interface QueuedAppend {
-  readonly json: readonly string[];
-  readonly status: WorkStatus | undefined;
-  readonly bytes: number;
-  /** The log's length after this append. */
-  readonly length: number;
-  readonly resolve: (outcome: AppendOutcome) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-type WriterState =
-  | { readonly kind: 'writable' }
-  | { readonly kind: 'unavailable'; readonly cause: unknown }
-  | { readonly kind: 'closed' };
-
-type Commit =
-  | { readonly kind: 'stored' }
-  | { readonly kind: 'conflict'; readonly length: number }
-  | { readonly kind: 'failed'; readonly error: ParleyError };
-
-/** Between two attempts when the outcome of an append is unknown. */
-const RETRY_PAUSE_MS = 100;
-
-export class StreamLogWriter {
-  readonly #source: LogSource;
-  readonly #placement: Placement;
-  #state: WriterState = { kind: 'writable' };
-  #queue: QueuedAppend[] = [];
-  #length: number;
-  #draining: Promise<void> | null = null;
-
-  constructor(source: LogSource, placement: Placement) {
-    this.#source = source;
-    this.#placement = placement;
-    this.#length = placement.length;
-  }
-
-  /** Entries durable and queued (JETSTREAM-LOG-WRITER-2). */
-  get length(): number {
-    return this.#length;
-  }
-
-  append(expectedLength: number, json: readonly string[], status?: WorkStatus): Promise<AppendOutcome> {
-    const refused = this.refusal();
-    if (refused !== null) return Promise.reject(refused);
-    if (expectedLength !== this.#length || json.length === 0) {
-      const kind = expectedLength === this.#length ? 'appended' : 'conflict';
-      return Promise.resolve({ kind, length: this.#length });
-    }
-    const bytes = bodySize(json);
-    if (bytes > this.#maxBytes) return Promise.reject(this.#tooLarge(bytes));
-    this.#length += json.length;
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ json, status, bytes, length: this.#length, resolve, reject });
-      this.#draining ??= this.#drain();
-    });
-  }
-
-  /** Why appends and reads are refused; null: they are not. */
-  refusal(): ParleyError | null {
-    const { conversation } = this.#source;
-    if (this.#state.kind === 'closed') return logClosed(conversation);
-    return this.#state.kind === 'unavailable' ? unavailable(conversation, this.#state.cause) : null;
-  }
-
-  /** Refuses new appends and waits for those under way. */
-  async close(): Promise<void> {
-    this.#state = { kind: 'closed' };
-    await this.#draining;
-  }
-
-  get #maxBytes(): number {
-    return (this.#source.broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_RESERVE;
-  }
-
-  async #drain(): Promise<void> {
-    while (this.#queue.length > 0) {
-      const group = this.#takeGroup();
-      const outcome = await this.#commit(group).catch((cause: unknown): Commit => {
-        this.#becomeUnavailable(cause);
-        return { kind: 'failed', error: unavailable(this.#source.conversation, cause) };
-      });
-      if (outcome.kind === 'stored') {
-        for (const append of group) append.resolve({ kind: 'appended', length: append.length });
-        // Another writer appended after this group before it was confirmed: the lengths of queued appends are taken
-        // (JETSTREAM-LOG-WRITER-4), although their expected sequence would be the last one.
-        if (group.at(-1)?.length !== this.#placement.length) {
-          const conflict: AppendOutcome = { kind: 'conflict', length: this.#placement.length };
-          for (const append of this.#takeQueue()) append.resolve(conflict);
-        }
-        continue;
-      }
-      for (const append of [...group, ...this.#takeQueue()]) {
-        if (outcome.kind === 'failed') append.reject(outcome.error);
-        else append.resolve(outcome);
-      }
-    }
-    this.#draining = null;
-  }
 
   async #commit(group: readonly QueuedAppend[]): Promise<Commit> {
     const { broker, stream, subject, conversation, isFenced } = this.#source;
-    const body = encodeBody(group.flatMap((append) => append.json));
+    const body = encodeBody(group.flatMap(({ lines }) => lines));
     const { length = 0, status } = group.at(-1) ?? {};
     const id = nuid.next();
     for (;;) {
@@ -198,7 +105,7 @@ export class StreamLogWriter {
             error: storeError(outcome.cause, `append to conversation ${conversation}`),
           };
         case 'unknown':
-          await this.#waitForServer(outcome.cause); // JETSTREAM-LOG-WRITER-3
+          await this.#waitForServer(outcome.cause); // STREAM-LOG-2
           break;
         case 'conflict': {
           const found = await this.#resolveConflict(id);
@@ -213,7 +120,7 @@ export class StreamLogWriter {
     const ids: string[] = [];
     const progress = await this.#follow(ids);
     if (progress.kind === 'replaced') {
-      this.#becomeUnavailable(new Error('another writer deleted the log'));
+      this.#writer.becomeUnavailable(new Error('another writer deleted the log'));
       return { kind: 'conflict', length: progress.length };
     }
     if (ids.includes(id)) return { kind: 'stored' };
@@ -234,41 +141,17 @@ export class StreamLogWriter {
     }
   }
 
-  /** JETSTREAM-LOG-WRITER-5 */
+  /** STREAM-LOG-3 */
   async #waitForServer(cause: unknown): Promise<void> {
     const { signal, connection } = this.#source.broker;
     await sleep(RETRY_PAUSE_MS, signal);
     if (signal.aborted || connection.isClosed()) throw cause;
   }
 
-  #becomeUnavailable(cause: unknown): void {
-    if (this.#state.kind === 'writable') this.#state = { kind: 'unavailable', cause };
-  }
-
-  /** Queued appends that fit one message; at least one. */
-  #takeGroup(): QueuedAppend[] {
-    let bytes = 0;
-    let count = 0;
-    for (const append of this.#queue) {
-      bytes += append.bytes;
-      if (count > 0 && bytes > this.#maxBytes) break;
-      count += 1;
-    }
-    return this.#queue.splice(0, count);
-  }
-
-  /** Empties the queue; the length falls back to the durable one. */
-  #takeQueue(): QueuedAppend[] {
-    const taken = this.#queue;
-    this.#queue = [];
-    this.#length = this.#placement.length;
-    return taken;
-  }
-
   #tooLarge(bytes: number): ParleyError {
     return new ParleyError(
       'APPEND_TOO_LARGE',
-      `Conversation ${this.#source.conversation}: nothing was appended: ${bytes} bytes exceed the ${this.#maxBytes} of one message`,
+      `Conversation ${this.#source.conversation}: nothing was appended: ${bytes} bytes exceed the ${maxBody(this.#source.broker)} of one message`,
       { hint: 'Append fewer entries at once, or raise max_payload of the nats-server.' },
     );
   }

@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, readFileSync, writeSync } from 'node:fs';
 import { messageOf, openPrivate } from '../../kernel/index.ts';
 import type { IngressPosts } from '../port.ts';
+import { requirePosts } from './collections.ts';
 import type { StoreLog } from './log/log-file.ts';
-import { parseIngressPosts } from './projections.ts';
 
 /**
  * The posts that the daemon decides on at this moment, in a file, so that the next start knows which post ended it.
@@ -67,7 +67,9 @@ const ROOM = 256;
 
 function read(path: string): IngressPosts | null {
   try {
-    return parseIngressPosts(JSON.parse(readFileSync(path, 'utf8')));
+    const note: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    requirePosts(note, 'it');
+    return note as IngressPosts;
   } catch {
     return null; // DECISION-NOTE-2: `null`, missing or incomplete
   }

@@ -1,209 +1,113 @@
+import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
-import type { WhatIfTexts } from '../index.ts';
+import type { Documents } from '../documents.ts';
 import type {
   AppendOutcome,
-  BackupMark,
   ConversationLog,
-  ConversationRow,
   ConversationStore,
-  DefinitionTexts,
-  Deletion,
-  IngressAttempts,
-  IngressPosition,
   IngressPosts,
-  OpenedLog,
-  Removed,
-  ToolRecords,
+  WhatIfTexts,
 } from '../port.ts';
-import {
-  byId,
-  directoryInUse,
-  isBeyond,
-  isCovered,
-  logAlreadyOpen,
-  logClosed,
-  readRange,
-  requireConversationId,
-  requireTextHash,
-  serialiseBatch,
-  storeClosed,
-} from '../rules.ts';
-import { createMemoryDisk, type MemoryDisk, memoryBackupMark, memoryToolRecords } from './memory-disk.ts';
+import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
+import type { Storage } from '../storage.ts';
+import { createStore } from '../store.ts';
+import { createWhatIfTexts } from '../what-ifs.ts';
 
 /**
  * A store that lives as long as its `MemoryDisk`. Entries are kept as JSON, so that reads return copies without what JSON
  * loses.
  */
+export interface MemoryDisk {
+  readonly id: string;
+  readonly logs: Map<string, string[]>;
+  readonly audits: Map<string, string[]>;
+  /** By key. */
+  readonly documents: Map<string, unknown>;
+  deciding: IngressPosts | null;
+  /** True while a store uses it. */
+  inUse: boolean;
+}
+
+export function createMemoryDisk(): MemoryDisk {
+  return {
+    id: randomUUID(),
+    logs: new Map(),
+    audits: new Map(),
+    documents: new Map(),
+    deciding: null,
+    inUse: false,
+  };
+}
 
 /** Pass the same disk again to open what an earlier, closed store left. */
 export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): ConversationStore {
   if (disk.inUse) throw directoryInUse('(memory)', { pid: process.pid });
   disk.inUse = true;
-  return new MemoryStore(disk);
+  return createStore(storageOn(disk));
 }
 
-class MemoryStore implements ConversationStore {
-  readonly id: string;
-  readonly isFeed = false;
-  readonly shared = null;
-  readonly toolRecords: ToolRecords;
-  readonly definitions: DefinitionTexts;
-  readonly backupMark: BackupMark;
-  readonly #disk: MemoryDisk;
-  readonly #lastDecision: IngressPosts | null;
-  readonly #open = new Map<string, ConversationLog>();
-  #closed = false;
+export function createMemoryWhatIfs(): WhatIfTexts {
+  return createWhatIfTexts(documentsOn(new Map()));
+}
 
-  constructor(disk: MemoryDisk) {
-    this.#disk = disk;
-    this.id = disk.id;
-    this.#lastDecision = disk.deciding;
-    this.toolRecords = memoryToolRecords(disk);
-    this.backupMark = memoryBackupMark(disk);
-    this.definitions = {
-      async put(texts) {
-        for (const [hash, text] of texts) {
-          requireTextHash(hash);
-          disk.definitions.set(hash, text);
-        }
+function storageOn(disk: MemoryDisk): Storage {
+  const { id, logs, audits } = disk;
+  const documents = documentsOn(disk.documents);
+  return {
+    ...{ id, documents, isFeed: false, shared: null, lastDecision: disk.deciding },
+    async openLog(conversation, onClosed) {
+      const log = new MemoryLog(conversation, logs, onClosed);
+      return { log, entries: await log.read(0), tornTail: null };
+    },
+    hasLog: async (conversation) => logs.has(conversation),
+    conversations: async () => [...logs.keys()],
+    audit: {
+      async append(conversation, records) {
+        const texts = records.map((record) => JSON.stringify(record));
+        audits.set(conversation, [...(audits.get(conversation) ?? []), ...texts]);
       },
-      async get(hash) {
-        requireTextHash(hash);
-        return disk.definitions.get(hash) ?? null;
-      },
-    };
-  }
+      read: async (conversation) => audits.get(conversation) ?? [],
+    },
+    async remove(conversation) {
+      const records = audits.get(conversation)?.length ?? 0;
+      const outputs = (await documents.keys(`output.${conversation}.`)).length;
+      logs.delete(conversation);
+      audits.delete(conversation);
+      for (const kind of ['row', 'state', 'open']) disk.documents.delete(`${kind}.${conversation}`);
+      await documents.removeAll(`output.${conversation}.`);
+      return { records, outputs };
+    },
+    noteDecision(posts) {
+      disk.deciding = structuredClone(posts);
+    },
+    async close() {
+      disk.inUse = false;
+    },
+  };
+}
 
-  async open(conversation: string): Promise<OpenedLog> {
-    this.#admit(conversation);
-    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    const log = new MemoryLog(conversation, this.#disk.logs, () => this.#open.delete(conversation));
-    this.#open.set(conversation, log);
-    return { log, entries: await log.read(0), tornTail: null };
-  }
-
-  async exists(conversation: string): Promise<boolean> {
-    this.#admit(conversation);
-    return this.#disk.logs.has(conversation);
-  }
-
-  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<Removed> {
-    this.#admit(conversation);
-    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    if (upTo && !isCovered(upTo, this.#disk.deleted.get(conversation)))
-      this.#disk.deleted.set(conversation, { ...upTo });
-    const removed = {
-      records: this.#disk.audits.get(conversation)?.length ?? 0,
-      outputs: this.#disk.outputs.get(conversation)?.size ?? 0,
-    };
-    this.#disk.logs.delete(conversation);
-    this.#disk.states.delete(conversation);
-    this.#disk.marks.delete(conversation);
-    this.#disk.rows.delete(conversation);
-    this.#disk.audits.delete(conversation);
-    this.#disk.outputs.delete(conversation);
-    return removed;
-  }
-
-  async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
-    this.#admit(conversation);
-    return this.#disk.deleted.get(conversation) ?? null;
-  }
-
-  async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
-    this.#admit();
-    const { deleted } = this.#disk;
-    const known = [...deleted];
-    const last = await end();
-    for (const [id, position] of known)
-      if (deleted.get(id) === position && isBeyond(position, last)) deleted.set(id, { ...last });
-  }
-
-  async deletions(): Promise<Deletion[]> {
-    this.#admit();
-    return [...this.#disk.deleted].map(([conversation, place]) => ({ conversation, ...place }));
-  }
-
-  async markOpen(conversation: string): Promise<void> {
-    this.#admit(conversation);
-    this.#disk.marks.add(conversation);
-  }
-
-  async clearOpen(conversation: string): Promise<void> {
-    this.#admit(conversation);
-    this.#disk.marks.delete(conversation);
-  }
-
-  async openMarks(): Promise<string[] | null> {
-    this.#admit();
-    return this.#disk.marksComplete ? [...this.#disk.marks].sort() : null;
-  }
-
-  async initialiseMarks(): Promise<void> {
-    this.#admit();
-    this.#disk.marksComplete = true;
-  }
-
-  async conversations(): Promise<string[]> {
-    this.#admit();
-    return [...this.#disk.logs.keys()].sort();
-  }
-
-  async rows(): Promise<ConversationRow[]> {
-    this.#admit();
-    return [...this.#disk.rows.values()].sort(byId);
-  }
-
-  async saveRow(row: ConversationRow): Promise<void> {
-    this.#admit(row.id);
-    this.#disk.rows.set(row.id, { ...row });
-  }
-
-  async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
-    this.#admit(conversation);
-    if (this.#disk.logs.has(conversation)) this.#disk.states.set(conversation, JSON.stringify(state));
-  }
-
-  async ingressPosition(): Promise<IngressPosition | null> {
-    this.#admit();
-    return this.#disk.ingress;
-  }
-
-  async saveIngressPosition(position: IngressPosition): Promise<void> {
-    this.#admit();
-    this.#disk.ingress = { ...position };
-  }
-
-  async ingressAttempts(): Promise<IngressAttempts | null> {
-    this.#admit();
-    return this.#disk.attempts;
-  }
-
-  async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
-    this.#admit();
-    this.#disk.attempts = structuredClone(attempts);
-  }
-
-  async lastDecision(): Promise<IngressPosts | null> {
-    this.#admit();
-    return this.#lastDecision;
-  }
-
-  noteDecision(posts: IngressPosts | null): void {
-    this.#disk.deciding = structuredClone(posts);
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    for (const log of [...this.#open.values()]) await log.close();
-    this.#disk.inUse = false;
-  }
-
-  #admit(conversation?: string): void {
-    if (this.#closed) throw storeClosed();
-    if (conversation !== undefined) requireConversationId(conversation);
-  }
+function documentsOn(stored: Map<string, unknown>): Documents {
+  const get = (key: string) => stored.get(key) ?? null;
+  const put = (key: string, value: unknown) => void stored.set(key, JSON.parse(JSON.stringify(value)));
+  const rests = (start: string) =>
+    [...stored.keys()].flatMap((key) => (key.startsWith(start) ? [key.slice(start.length)] : [])).sort();
+  return {
+    get: async (key) => get(key),
+    put: async (key, value) => put(key, value),
+    async change(key, next) {
+      const value = next(get(key));
+      if (value !== null) put(key, value);
+    },
+    async remove(key) {
+      stored.delete(key);
+    },
+    async removeAll(start) {
+      for (const rest of rests(start)) stored.delete(start + rest);
+    },
+    keys: async (start) => rests(start),
+    entries: async (start) => new Map(rests(start).map((rest) => [rest, get(start + rest)])),
+    flush: async () => undefined,
+  };
 }
 
 class MemoryLog implements ConversationLog {
@@ -247,20 +151,4 @@ class MemoryLog implements ConversationLog {
     this.#closed = true;
     this.#onClosed();
   }
-}
-
-/** Results of what-ifs in memory. */
-export function createWhatIfTexts(): WhatIfTexts {
-  const texts = new Map<string, Map<string, string>>();
-  return {
-    async put(conversation, id, text) {
-      texts.set(conversation, (texts.get(conversation) ?? new Map<string, string>()).set(id, text));
-    },
-    get: async (conversation, id) => texts.get(conversation)?.get(id) ?? null,
-    list: async (conversation) => [...(texts.get(conversation)?.keys() ?? [])].sort(),
-    conversations: async () => [...texts.keys()].sort(),
-    async remove(conversation) {
-      texts.delete(conversation);
-    },
-  };
 }

@@ -7,7 +7,7 @@ import {
   listedRow,
   rowOf,
 } from '../../../src/daemon/conversations/projections.ts';
-import { parseRows } from '../../../src/persistence/jsonl/projections.ts';
+import { membersOf } from '../../../src/persistence/jsonl/collections.ts';
 
 const AUTHOR = { kind: 'agent', id: 'pm', name: 'PM' };
 const at = (index: number) => `2026-01-01T00:00:${String(index).padStart(2, '0')}.000Z`;
@@ -127,15 +127,14 @@ describe('the activity of a conversation', () => {
     const entries = log(person, started, ended('completed'), titled, { ...titled, archived: true }, changed);
     const row = rowOf('c', stateOf(entries), entries);
     expect([row.updatedAt, row.activeAt, row.activeLength]).toEqual([at(5), at(2), 3]);
-    expect(parseRows(JSON.parse(JSON.stringify({ rows: [row] }))).rows).toEqual([row]);
+    expect(membersOf('row', JSON.parse(JSON.stringify({ rows: [row] }))).get('c')).toEqual(row);
   });
 
   it('is kept in the stored row, and a row without it is rebuilt', () => {
     const entries = log(person, started, asks(['ask', { question: 'Which?' }]), ended('waiting'));
     const row = rowOf('c', stateOf(entries), entries);
-    const { rows } = parseRows(JSON.parse(JSON.stringify({ rows: [row] })));
-    expect(rows).toEqual([row]);
-    expect(rows[0]?.activity).toHaveLength(1);
+    expect(membersOf('row', JSON.parse(JSON.stringify({ rows: [row] }))).get('c')).toEqual(row);
+    expect(row.activity).toHaveLength(1);
     const { activity: _, ...older } = row;
     expect([isComplete(row), isComplete(older)]).toEqual([true, false]);
     const [question] = row.activity ?? [];

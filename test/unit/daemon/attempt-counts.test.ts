@@ -4,7 +4,12 @@ import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/me
 
 describe('what the last daemon was deciding on when it ended', () => {
   const last = { stream: 's1', sequences: [4, 6] };
-  const left = (more: object = {}) => Object.assign(createMemoryDisk(), { deciding: last }, more);
+  const left = ({ attempts, ...more }: { attempts?: object; deciding?: null } = {}) => {
+    const disk = createMemoryDisk();
+    Object.assign(disk, { deciding: last }, more);
+    if (attempts) disk.documents.set('attempts', attempts);
+    return disk;
+  };
   const count = (attempts: Attempts, ...sequences: number[]) =>
     sequences.map((sequence) => attempts.before({ stream: 's1', sequence }));
 
@@ -14,7 +19,7 @@ describe('what the last daemon was deciding on when it ended', () => {
     const attempts = await Attempts.open(createMemoryStore(disk));
     expect(count(attempts, 4, 5, 6)).toEqual([3, 0, 1]);
     expect(disk.deciding).toBeNull();
-    expect(disk.attempts).toEqual({
+    expect(disk.documents.get('attempts')).toEqual({
       stream: 's1',
       posts: [
         { sequence: 4, begun: 3 },
@@ -32,7 +37,7 @@ describe('what the last daemon was deciding on when it ended', () => {
     const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
     const disk = left({ deciding: null, attempts: known });
     expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([2, 0]);
-    expect(disk.attempts).toBe(known);
+    expect(disk.documents.get('attempts')).toEqual(known);
   });
 
   it('is not known to the one after that when this one survived it', async () => {
@@ -42,7 +47,9 @@ describe('what the last daemon was deciding on when it ended', () => {
     const attempts = await Attempts.open(store);
     const save = vi.spyOn(store, 'saveIngressAttempts');
     for (let sequence = 1; sequence < 29; sequence++) attempts.survived({ stream: 's1', sequence });
-    await expect.poll(() => disk.attempts?.posts).toEqual([{ sequence: 29, begun: 2 }]);
+    await expect
+      .poll(() => disk.documents.get('attempts'))
+      .toMatchObject({ posts: [{ sequence: 29, begun: 2 }] });
     expect(save).toHaveBeenCalledTimes(2); // the first, and all others at once
     await store.close();
     expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6, 10, 29)).toEqual([0, 0, 0, 2]);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Ledger } from '../../../src/daemon/conversations/worker/ledger.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { namesOn } from '../../support/memory-disk.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 describe('the ledger of a conversation', () => {
@@ -14,7 +15,7 @@ describe('the ledger of a conversation', () => {
 
   async function openLedger(isMarked = false) {
     const steps: string[] = [];
-    const reach = (step: string) => void steps.push(`${step}, marked: ${disk.marks.has('demo')}`);
+    const reach = (step: string) => void steps.push(`${step}, marked: ${disk.documents.has('open.demo')}`);
     const { store, team, definitions } = world.runtime;
     const ledger = new Ledger(
       'demo',
@@ -92,11 +93,11 @@ describe('the ledger of a conversation', () => {
     const { ledger, decide } = await openLedger();
     await ledger.append(0, decide('m1'));
     await ledger.clearMark();
-    expect([ledger.isMarked, [...disk.marks]]).toEqual([true, ['demo']]);
-    disk.marks.add('other');
+    expect([ledger.isMarked, namesOn(disk, 'open.')]).toEqual([true, ['demo']]);
+    disk.documents.set('open.other', true);
     const { store, team, reach, definitions } = world.runtime;
     const other = new Ledger('other', { store, team, reach, definitions }, true, await store.open('other'));
     await other.clearMark();
-    expect([other.isMarked, [...disk.marks]]).toEqual([false, ['demo']]);
+    expect([other.isMarked, namesOn(disk, 'open.')]).toEqual([false, ['demo']]);
   });
 });

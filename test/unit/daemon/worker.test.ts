@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { namesOn } from '../../support/memory-disk.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 const types = (entries: readonly { type: string }[]) => entries.map(({ type }) => type);
@@ -189,7 +190,7 @@ describe('a conversation across restarts', () => {
     first.calls[0]?.say('never kept');
     await first.end();
     expect(disk.logs.get('demo')?.some((line) => line.includes('turn-ended'))).toBe(false);
-    expect([...disk.marks]).toEqual(['demo']);
+    expect(namesOn(disk, 'open.')).toEqual(['demo']);
 
     const second = createWorld({ disk });
     await second.workers.recover();
@@ -212,7 +213,7 @@ describe('a conversation across restarts', () => {
       .poll(async () => types(await second.entries()).filter((type) => type === 'turn-ended').length)
       .toBe(2);
     await second.end();
-    expect([...disk.marks]).toEqual([]);
+    expect(namesOn(disk, 'open.')).toEqual([]);
 
     const third = createWorld({ disk });
     await third.workers.recover();
@@ -274,12 +275,12 @@ describe('a conversation across restarts', () => {
     expect(opened).toEqual([]);
     await second.end();
 
-    disk.marksComplete = false;
+    disk.documents.delete('marks');
     const third = createWorld({ disk });
     watch(third);
     await third.workers.recover();
     expect(opened.sort()).toEqual(['a', 'b']);
-    expect(disk.marksComplete).toBe(true);
+    expect(disk.documents.has('marks')).toBe(true);
     await third.end();
   });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { namesOn } from '../../support/memory-disk.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 describe('the conversations in memory', () => {
@@ -24,9 +25,9 @@ describe('the conversations in memory', () => {
     world.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(200_000);
     expect(busy.isRetired).toBe(true);
-    expect([...disk.marks]).toEqual([]);
-    expect(disk.rows.get('demo')).toMatchObject({ id: 'demo', title: 'hello', length: 5 });
-    expect(JSON.parse(disk.states.get('demo') ?? '{}')).toMatchObject({ id: 'demo', length: 5 });
+    expect(namesOn(disk, 'open.')).toEqual([]);
+    expect(disk.documents.get('row.demo')).toMatchObject({ id: 'demo', title: 'hello', length: 5 });
+    expect(disk.documents.get('state.demo')).toMatchObject({ id: 'demo', length: 5 });
 
     const again = await world.workers.use('demo');
     expect(again).not.toBe(busy);
@@ -111,7 +112,7 @@ describe('the conversations in memory', () => {
     world.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(10);
     await world.end();
-    disk.rows.delete('demo'); // so that the next start opens it to make its row
+    disk.documents.delete('row.demo'); // so that the next start opens it to make its row
     world = createWorld({ disk });
     const { workers, runtime } = world;
     const anew: unknown[] = [];
@@ -142,8 +143,8 @@ describe('the conversations in memory', () => {
 
   it('are listed with their state in memory, the others with their stored row', async () => {
     await world.workers.submit('b', postCommand('m1', 'hello'));
-    disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 9 });
-    disk.rows.set('b', { ...EMPTY_ROW, id: 'b', length: 1 });
+    disk.documents.set('row.a', { ...EMPTY_ROW, id: 'a', length: 9 });
+    disk.documents.set('row.b', { ...EMPTY_ROW, id: 'b', length: 1 });
     expect((await world.workers.rows()).map(({ id, length }) => [id, length])).toEqual([
       ['a', 9],
       ['b', 2],
@@ -151,10 +152,10 @@ describe('the conversations in memory', () => {
   });
 
   it('are listed by the same object until their stored row changes, so that a reader skips them', async () => {
-    disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 9 });
+    disk.documents.set('row.a', { ...EMPTY_ROW, id: 'a', length: 9 });
     const [before] = await world.workers.rows();
     expect((await world.workers.rows())[0]).toBe(before);
-    disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 10 });
+    disk.documents.set('row.a', { ...EMPTY_ROW, id: 'a', length: 10 });
     expect((await world.workers.rows())[0]).toMatchObject({ length: 10 });
   });
 
@@ -163,9 +164,9 @@ describe('the conversations in memory', () => {
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(200_000);
-    disk.rows.clear();
+    disk.documents.delete('row.demo');
     await world.workers.rebuildRows();
-    expect([...disk.rows.keys()]).toEqual(['demo']);
+    expect(namesOn(disk, 'row.')).toEqual(['demo']);
     expect((await world.workers.rows()).map(({ title }) => title)).toEqual(['hello']);
   });
 

@@ -41,8 +41,11 @@ import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemet
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import type { AuditRecord, ConversationStore, IngressAttempts } from '../../../src/persistence/index.ts';
-import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { createWhatIfTexts } from '../../../src/persistence/memory/memory-store.ts';
+import {
+  createMemoryStore,
+  createMemoryWhatIfs,
+  type MemoryDisk,
+} from '../../../src/persistence/memory/index.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
 import { type Fault, faultyStore } from './faulty-store.ts';
@@ -166,7 +169,7 @@ export function createWorld(options: WorldOptions = {}) {
     for: () => team,
   };
   let current = team;
-  const forWhatIfs = { definitions, log, elapsed, now, texts: createWhatIfTexts() };
+  const forWhatIfs = { definitions, log, elapsed, now, texts: createMemoryWhatIfs() };
   const runtime: Runtime = {
     store,
     progress: new IngressProgress(null),

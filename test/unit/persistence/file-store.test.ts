@@ -161,7 +161,7 @@ describe('projections', () => {
       await mkdir(path('ingress.json.tmp'));
       await session(async (store) => {
         await store.saveRow(row('demo'));
-        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+        await expect(store.saveIngressPosition({ stream: 's', sequence: 3 })).rejects.toThrow();
         const rows = await vi.waitFor(() => readFile(path('conversations', 'index.json'), 'utf8'), 4000);
         expect(JSON.parse(rows)).toEqual({ rows: [row('demo')] });
         await vi.waitFor(() => expect(events).toMatchObject([{ type: 'projection-not-saved' }]), 4000);
@@ -203,7 +203,7 @@ describe('projections', () => {
     withScene(async ({ session, path, events }) => {
       await session(async (store) => {
         await mkdir(path('ingress.json.tmp'));
-        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+        await expect(store.saveIngressPosition({ stream: 's', sequence: 3 })).rejects.toThrow();
       });
       expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('ingress.json') }]);
       await session(async (store) => expect(await store.ingressPosition()).toBeNull());

@@ -128,7 +128,7 @@ describe('a full disk', () => {
       const path = join(directory, ingress);
       const told = () => events.filter(({ type }) => type === 'projection-not-saved').length;
       await noRoomFor(path);
-      await store.saveIngressPosition({ stream: 's', sequence: 3 });
+      await expect(store.saveIngressPosition({ stream: 's', sequence: 3 })).rejects.toThrow('ENOSPC');
       await expect.poll(told, { timeout: 3_000 }).toBe(1);
       await sleep(1_300); // Two more attempts.
       expect(told()).toBe(1);

@@ -48,14 +48,14 @@ function gate(faults: Faults): { reached: Promise<void>; release: () => void } {
 }
 
 describe('group commit', () => {
-  it('appends that arrive together share one write and one sync (FILE-LOG-WRITER-1)', () =>
+  it('appends that arrive together share one write and one sync (GROUP-COMMIT-1)', () =>
     withLog(async ({ log, faults }) => {
       await Promise.all(Array.from({ length: 256 }, (_, index) => log.append(index, batch(index, 1))));
       expect(faults.done).toMatchObject({ writes: 1, syncs: 1 });
       expect(await log.read(0)).toEqual(batch(0, 256));
     }));
 
-  it('appends during a write form the next group, and no entry is visible before it is durable (FILE-LOG-WRITER-1)', () =>
+  it('appends during a write form the next group, and no entry is visible before it is durable (GROUP-COMMIT-1)', () =>
     withLog(async ({ log, faults }) => {
       const { reached, release } = gate(faults);
       const first = log.append(0, batch(0, 2));
@@ -71,7 +71,7 @@ describe('group commit', () => {
       expect(await log.read(1, 4)).toEqual(batch(1, 3));
     }));
 
-  it('appends that the end of a group resumes form the next group (FILE-LOG-WRITER-1)', () =>
+  it('appends that the end of a group resumes form the next group (GROUP-COMMIT-1)', () =>
     withLog(async ({ log, faults }) => {
       const appendThree = async () => {
         for (let round = 0; round < 3; round += 1) await log.append(log.length, batch(log.length, 1));
@@ -112,7 +112,7 @@ describe('a failing disk', () => {
     { name: 'a faulty disk', fault: systemError('EIO'), hint: /kernel log/ },
     { name: 'a write that takes nothing', fault: 0, hint: /Check the disk/ },
   ])(
-    'nothing is appended on $name, and later appends continue at the same length (FILE-LOG-WRITER-3)',
+    'nothing is appended on $name, and later appends continue at the same length (FILE-LOG-2)',
     ({ fault, hint }) =>
       withLog(async ({ log, faults, path, reopened }) => {
         await log.append(0, batch(0, 2));
@@ -130,7 +130,7 @@ describe('a failing disk', () => {
       }),
   );
 
-  it('the remains of a failed sync are durably truncated (FILE-LOG-WRITER-3)', () =>
+  it('the remains of a failed sync are durably truncated (FILE-LOG-2)', () =>
     withLog(async ({ log, faults, path }) => {
       await log.append(0, batch(0, 1));
       const syncs = faults.done.syncs;
@@ -140,7 +140,7 @@ describe('a failing disk', () => {
       expect(await readFile(path)).toEqual(logBytes([batch(0, 1)]));
     }));
 
-  it('appends queued after a failure fail too, and later appends use the real length (FILE-LOG-WRITER-3)', () =>
+  it('appends queued after a failure fail too, and later appends use the real length (GROUP-COMMIT-3)', () =>
     withLog(async ({ log, faults, reopened }) => {
       await log.append(0, batch(0, 1));
       const { reached, release } = gate(faults);
@@ -161,7 +161,7 @@ describe('a failing disk', () => {
   it.each([
     { name: 'truncate', fail: (faults: Faults) => faults.truncate.push(systemError('EIO')) },
     { name: 'sync after it', fail: (faults: Faults) => faults.sync.push(systemError('EIO')) },
-  ])('every append is refused until a reopening when the $name fails too (FILE-LOG-WRITER-4)', ({ fail }) =>
+  ])('every append is refused until a reopening when the $name fails too (GROUP-COMMIT-4)', ({ fail }) =>
     withLog(async ({ log, faults, reopened }) => {
       await log.append(0, batch(0, 2));
       faults.write.push({ error: systemError('EIO'), partial: 25 });

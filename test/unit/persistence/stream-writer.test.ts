@@ -1,8 +1,8 @@
 import { NatsError } from 'nats';
 import { describe, expect, it } from 'vitest';
 import type { Broker } from '../../../src/persistence/jetstream/broker.ts';
-import { Placement } from '../../../src/persistence/jetstream/log-reader.ts';
-import { StreamLogWriter } from '../../../src/persistence/jetstream/stream-log.ts';
+import { openStreamLog } from '../../../src/persistence/jetstream/stream-log.ts';
+import { entry } from './support.ts';
 
 function apiError(code: number): NatsError {
   const error = new NatsError('refused', '400');
@@ -34,17 +34,17 @@ describe('an append that the server refuses although the stream has no other ent
       },
     } as unknown as Broker;
     const source = { broker, conversation: 'demo', stream: 'PARLEY_LOG', subject: 'parley.log.demo' };
-    const writer = new StreamLogWriter(
+    const { log } = await openStreamLog(
       { ...source, isFenced: true, onForeign: () => undefined },
-      new Placement(),
+      () => undefined,
     );
-    const appending = writer.append(0, ['{}']);
+    const appending = log.append(0, [entry(0)]);
     await expect.poll(() => published).toBeGreaterThan(1); // The append is retried.
     giveUp.abort();
     await expect(appending).rejects.toMatchObject({
       code: 'LOG_UNAVAILABLE',
       message: expect.stringContaining('has nothing in its place'),
     });
-    await writer.close();
+    await log.close();
   });
 });

@@ -383,7 +383,7 @@ describe('a crash while a tool runs', () => {
     await vi.waitUntil(async () => began() || (await team.approvals()).length > 0, { timeout: 10_000 });
     if (!began()) void team.approve({ tool: name });
     await vi.waitUntil(
-      () => disk.audits.get('test')?.some(({ type }) => type === 'ToolCallRequested') && began(),
+      () => disk.audits.get('test')?.some((record) => record.includes('"ToolCallRequested"')) && began(),
     );
     return restarted(team, disk, options);
   }

@@ -5,14 +5,13 @@ import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { Inspection, Leftover, StoreInspector } from '../../offline-port.ts';
 import type { ConversationRow } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
-import { createDefinitionFiles } from '../definition-files.ts';
+import { auditTrailOf } from '../../store.ts';
+import { readAuditLines } from '../audit-files.ts';
+import { FileDocuments, refuseUnfinished } from '../file-documents.ts';
+import { DELETED_PREFIX } from '../file-store.ts';
 import { errnoOf, makeDirectory, orNullIfMissing, writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
-import { parseRows, parseTombstones } from '../projections.ts';
-import { DELETED_PREFIX, readAudit } from '../tool-files.ts';
 import { checkFormat } from './format.ts';
-import { Marks } from './marks.ts';
-import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**
@@ -30,10 +29,10 @@ const TAIL_REST_MS = 200;
 
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
   const paths = storePaths(directory);
-  const marks = new Marks(paths.marks);
+  const documents = new FileDocuments(paths);
   return {
     async conversations() {
-      if (!isMigrating) await refuseUnfinishedMigration(directory);
+      if (!isMigrating) await refuseUnfinished(directory);
       const names = await readdir(paths.conversations).catch((cause: unknown) => {
         if (errnoOf(cause) !== 'ENOENT') throw cause;
         throw new ParleyError(
@@ -48,34 +47,34 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       if (!isMigrating) await checkFormat(directory);
       const ids = names.flatMap((name) => idOf(name) ?? []);
       const found = await Promise.all(ids.map((id) => hasLog(paths.log(id))));
-      const lost = isMigrating ? [] : await lostConversations(paths);
+      const lost = isMigrating ? [] : await lostConversations(documents);
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
-    leftovers: async () => leftoversIn(paths),
-    definition: createDefinitionFiles(paths.definitions).get,
+    leftovers: () => leftoversIn(paths, documents),
+    definition: async (hash) => (await documents.get(`definition.${hash}`)) as string | null,
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
-      const row = await attempt(async () => rowIn(await json(paths.rows), conversation));
-      const state = await attempt(() => json(paths.state(conversation)));
-      const audit = await attempt(() => readAudit(paths.audit(conversation)));
+      const get = (kind: string) => attempt(() => documents.get(`${kind}.${conversation}`));
+      const row = (await get('row')) as Inspection['row'];
+      const state = await get('state');
+      const audit = await attempt(() => readAuditLines(paths.audit(conversation)));
       const log = await readAtRest(paths.log(conversation));
-      const marked = await attempt(() => marks.list());
-      const outputs = await attempt(async () => orNullIfMissing(readdir(paths.outputs(conversation))));
-      const files = new Set('fault' in outputs ? [] : outputs.value);
-      const folders = {
-        'audit.jsonl': audit,
-        'open/': marked,
-        'outputs/': outputs,
-      };
+      const marked = await attempt(async () => [
+        await documents.get('marks'),
+        ...(await documents.keys('open.')),
+      ]);
+      const outputs = await attempt(async () => documents.keys(`output.${conversation}.`));
+      const trail = auditTrailOf('fault' in audit ? [] : audit.value);
+      const end = 'fault' in audit ? 0 : audit.value.length;
+      const folders = { 'audit.jsonl': audit, 'open/': marked, 'outputs/': outputs };
       return {
         row,
         state,
-        audit: 'fault' in audit ? [] : audit.value.records,
-        badAuditLines:
-          'fault' in audit ? [] : audit.value.unreadable.filter((line) => line < audit.value.end),
+        audit: trail.records,
+        badAuditLines: trail.unreadable.filter((line) => line < end), // the last one may be being written
         log,
-        isMarked: 'fault' in marked || marked.value === null || marked.value.includes(conversation),
-        hasOutput: (id) => files.has(`${id}.json`),
+        isMarked: 'fault' in marked || marked.value[0] === null || marked.value.includes(conversation),
+        hasOutput: (id) => 'value' in outputs && outputs.value.includes(id),
         unreadable: Object.entries(folders).flatMap(([name, read]) =>
           'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
         ),
@@ -95,29 +94,28 @@ async function hasLog(path: string): Promise<boolean> {
 }
 
 /** Conversations that have entries according to `index.json` and were not deleted (INSPECT-2). */
-async function lostConversations(paths: StorePaths): Promise<string[]> {
-  const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
-  const deleted = await attempt(async () =>
-    parseTombstones((await json(paths.deleted)) ?? { deleted: [] }).deleted.map(({ id }) => id),
-  );
+async function lostConversations(documents: FileDocuments): Promise<string[]> {
+  const rows = await attempt(() => documents.entries('row.'));
+  const deleted = await attempt(() => documents.entries('deleted.'));
   if ('fault' in rows || 'fault' in deleted) return []; // an inspection or the next start reports it
-  return rows.value.filter(({ id, length }) => length > 0 && !deleted.value.includes(id)).map(({ id }) => id);
+  const listed = [...(rows.value as ReadonlyMap<string, ConversationRow>).values()];
+  return listed.flatMap(({ id, length }) => (length > 0 && !deleted.value.has(id) ? [id] : []));
 }
 
-/** `.deleted-<folder>-<time>`, as `removeConversation` names it. */
+/** `.deleted-<folder>-<time>`, as a deletion names it. */
 const REMOVED = /^\.deleted-(.+)-\d{8}T\d{9}Z$/;
 
-async function leftoversIn(paths: StorePaths): Promise<Leftover[]> {
+async function leftoversIn(paths: StorePaths, documents: FileDocuments): Promise<Leftover[]> {
   const names = (await readdir(paths.conversations)).filter((name) => name.startsWith(DELETED_PREFIX));
   const removed = names.map((name) => {
     const conversation = idOf(REMOVED.exec(name)?.[1] ?? '') ?? name;
     return { conversation, path: `conversations/${name}/`, isSwept: true };
   });
-  const deleted = await attempt(async () => parseTombstones((await json(paths.deleted)) ?? { deleted: [] }));
-  const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
+  const deleted = await attempt(() => documents.keys('deleted.'));
+  const rows = await attempt(() => documents.keys('row.'));
   if ('fault' in deleted) return removed; // the next start reports it
-  const listed = new Set('fault' in rows ? [] : rows.value.map(({ id }) => id));
-  const left = deleted.value.deleted.map(({ id }) => leftoversOf(id, paths, listed));
+  const listed = new Set('fault' in rows ? [] : rows.value);
+  const left = deleted.value.map((id) => leftoversOf(id, paths, listed));
   return [...removed, ...(await Promise.all(left)).flat()];
 }
 
@@ -137,22 +135,12 @@ async function leftoversOf(
   return found.map((path) => ({ conversation, path, isSwept: false }));
 }
 
-async function json(path: string): Promise<unknown> {
-  const text = await orNullIfMissing(readFile(path, 'utf8'));
-  return text === null ? null : JSON.parse(text);
-}
-
 async function attempt<T>(work: () => Promise<T>): Promise<{ value: T } | { fault: string }> {
   try {
     return { value: await work() };
   } catch (error) {
     return { fault: messageOf(error) };
   }
-}
-
-function rowIn(document: unknown, conversation: string): ConversationRow | null {
-  if (document === null) return null;
-  return parseRows(document).rows.find((row) => row.id === conversation) ?? null;
 }
 
 async function readAtRest(path: string): Promise<Inspection['log']> {

@@ -1,22 +1,22 @@
 import { readFile, rename } from 'node:fs/promises';
 import { type Adapter, Low } from 'lowdb';
 import { coalesce, messageOf } from '../../kernel/index.ts';
-import { errnoOf, fileTimestamp, orNullIfMissing, replaceFile } from './log/durable.ts';
+import { fileTimestamp, orNullIfMissing, replaceFile } from './log/durable.ts';
 import type { StoreLog } from './log/log-file.ts';
 
 /**
- * Small documents that can be rebuilt (L1), kept with lowdb.
+ * A document that is saved later, kept with lowdb.
  *
- * JSONL-DOCUMENTS-1 A document is replaced as a whole, under a temporary name, and synced; lowdb's own writer does not sync.
- * JSONL-DOCUMENTS-2 A missing document is empty. A damaged one is set aside and starts empty; it is never fatal.
- * JSONL-DOCUMENTS-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS`, or earlier after `flush`.
- * JSONL-DOCUMENTS-4 A failed save keeps the change and is retried. It is reported once, and then each minute while saves fail.
+ * LAZY-DOCUMENT-1 A document is replaced as a whole, under a temporary name, and synced; lowdb's own writer does not sync.
+ * LAZY-DOCUMENT-2 A missing document is empty. A damaged one is set aside and starts empty; it is never fatal.
+ * LAZY-DOCUMENT-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS`, or earlier after `flush`.
+ * LAZY-DOCUMENT-4 A failed save keeps the change and is retried. It is reported once, and then each minute while saves fail.
  */
 
 const SAVE_DELAY_MS = 500;
 const REPORT_AGAIN_MS = 60_000;
 
-/** lowdb's adapter to one file (JSONL-DOCUMENTS-1). `parse` throws on a document of another shape. */
+/** lowdb's adapter to one file (LAZY-DOCUMENT-1). `parse` throws on a document of another shape. */
 class DurableJsonFile<T> implements Adapter<T> {
   readonly #path: string;
   readonly #parse: (value: unknown) => T;
@@ -87,7 +87,7 @@ export async function openLazyDocument<T>(options: {
       await low.write();
       reportedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
-      // JSONL-DOCUMENTS-4
+      // LAZY-DOCUMENT-4
       changed ??= latest;
       schedule();
       throw error;
@@ -96,7 +96,7 @@ export async function openLazyDocument<T>(options: {
 
   async function saveOrReport(): Promise<void> {
     await save().catch((error: unknown) => {
-      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return; // JSONL-DOCUMENTS-4
+      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return; // LAZY-DOCUMENT-4
       reportedAt = performance.now();
       log({ type: 'projection-not-saved', file: path, reason: messageOf(error) });
     });
@@ -128,46 +128,4 @@ export async function openLazyDocument<T>(options: {
       timer = null;
     },
   };
-}
-
-interface StateSaver {
-  latest: string;
-  /** Callers that wait for it. */
-  users: number;
-  readonly save: () => Promise<void>;
-}
-
-/**
- * The state documents, one for each conversation. Written on every save but not synced, since each can be rebuilt from its
- * log. During a write, only the newest waiting state is kept.
- */
-export class StateDocuments {
-  readonly #savers = new Map<string, StateSaver>();
-
-  async save(path: string, state: Readonly<Record<string, unknown>>): Promise<void> {
-    const saver = this.#savers.get(path) ?? createSaver(path);
-    this.#savers.set(path, saver);
-    saver.latest = `${JSON.stringify(state, null, 2)}\n`;
-    saver.users += 1;
-    try {
-      await saver.save();
-    } finally {
-      saver.users -= 1;
-      if (saver.users === 0) this.#savers.delete(path);
-    }
-  }
-}
-
-function createSaver(path: string): StateSaver {
-  const saver: StateSaver = { latest: '', users: 0, save: coalesce(() => writeState(path, saver.latest)) };
-  return saver;
-}
-
-async function writeState(path: string, content: string): Promise<void> {
-  try {
-    await replaceFile(path, content, { durable: false });
-  } catch (error) {
-    // Without a directory, nothing was appended yet or the conversation was deleted: there is no state to save.
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
 }

@@ -1,0 +1,136 @@
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import type { ConversationRow } from '../port.ts';
+import type { StorePaths } from './directory/paths.ts';
+
+/**
+ * The kinds of documents that share a file. A check throws on a value of another form: the file is then set aside
+ * (LAZY-DOCUMENT-2).
+ */
+interface CollectionFile {
+  readonly path: (paths: StorePaths) => string;
+  /** The field with the list of all members, each with its name as `id`; null: the file is the only member. */
+  readonly list: string | null;
+  readonly form: Form;
+}
+
+/** Throws if the value has another form. */
+type Form = (value: unknown, at: string) => void;
+
+const text: Form = (value, at) => {
+  if (typeof value !== 'string') throw new Error(`${at} is not a text`);
+};
+const amount: Form = (value, at) => {
+  if (typeof value !== 'number' || !(value >= 0)) throw new Error(`${at} is not a number of at least 0`);
+};
+const count: Form = (value, at) => {
+  if (!Number.isSafeInteger(value) || Number(value) < 0)
+    throw new Error(`${at} is not a whole number of at least 0`);
+};
+const flag: Form = (value, at) => {
+  if (typeof value !== 'boolean') throw new Error(`${at} is neither true nor false`);
+};
+const name: Form = (value, at) => {
+  if (!NAME_PATTERN.test(String(value))) throw new Error(`${at} is ${JSON.stringify(value)}`);
+};
+const orNull =
+  (form: Form): Form =>
+  (value, at) => {
+    if (value !== null) form(value, at);
+  };
+const optional =
+  (form: Form): Form =>
+  (value, at) => {
+    if (value !== undefined) form(value, at);
+  };
+const listOf =
+  (form: Form): Form =>
+  (value, at) => {
+    if (!Array.isArray(value)) throw new Error(`${at} is not a list`);
+    for (const one of value) form(one, `an element of ${at}`);
+  };
+const record =
+  (fields: Readonly<Record<string, Form>>): Form =>
+  (value, at) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw new Error(`${at} is not an object`);
+    for (const [field, form] of Object.entries(fields)) form(Reflect.get(value, field), field);
+  };
+
+const ROW: Readonly<Record<keyof ConversationRow, Form>> = {
+  id: name,
+  title: orNull(text),
+  phase: text,
+  mode: text,
+  activeAgent: orNull(text),
+  length: count,
+  updatedAt: text,
+  activeAt: text,
+  activeLength: count,
+  tokens: amount,
+  usd: amount,
+  unpricedCalls: count,
+  spent: listOf(
+    record({ day: text, agent: text, calls: count, tokens: amount, usd: amount, unpricedCalls: count }),
+  ),
+  waiting: listOf(text),
+  limited: listOf(text),
+  stopped: listOf(text),
+  archived: flag,
+  agents: listOf(text),
+  people: listOf(text),
+  activity: listOf(
+    record({
+      ...{ agent: text, status: text, since: orNull(text), for: optional(text), of: optional(text) },
+      ...{ entry: optional(count), position: optional(count) },
+    }),
+  ),
+};
+
+const POSITION = { stream: text, sequence: count };
+
+export const COLLECTIONS = {
+  row: { path: ({ rows }) => rows, list: 'rows', form: record(ROW) },
+  deleted: { path: ({ deleted }) => deleted, list: 'deleted', form: record({ id: name, ...POSITION }) },
+  ingress: { path: ({ ingress }) => ingress, list: null, form: record(POSITION) },
+  attempts: {
+    path: ({ attempts }) => attempts,
+    list: null,
+    form: record({ stream: text, posts: listOf(record({ sequence: count, begun: count })) }),
+  },
+} satisfies Readonly<Record<string, CollectionFile>>;
+
+export type CollectionKind = keyof typeof COLLECTIONS;
+
+export function collectionKindOf(key: string): CollectionKind | null {
+  const [kind = ''] = key.split('.');
+  return Object.hasOwn(COLLECTIONS, kind) ? (kind as CollectionKind) : null;
+}
+
+/** The posts of a note, or an error (DECISION-NOTE-2). */
+export const requirePosts: Form = record({ stream: text, sequences: listOf(count) });
+
+/** The members in a file, by name. */
+export function membersOf(kind: CollectionKind, value: unknown): Map<string, unknown> {
+  const { list, form }: CollectionFile = COLLECTIONS[kind];
+  if (list === null) {
+    form(value, 'it');
+    return new Map([['', value]]);
+  }
+  const found: unknown = Reflect.get(Object(value), list);
+  if (!Array.isArray(found)) throw new Error(`it contains no list of ${list}`);
+  return new Map(
+    found.map((member: { readonly id: string }) => {
+      form(member, 'a member');
+      const { id, ...rest } = member;
+      return [id, kind === 'row' ? member : rest];
+    }),
+  );
+}
+
+/** The content of the file of these members. */
+export function contentOf(kind: CollectionKind, members: ReadonlyMap<string, unknown>): unknown {
+  const { list }: CollectionFile = COLLECTIONS[kind];
+  if (list === null) return members.get('');
+  const sorted = [...members].sort(([one], [other]) => (one < other ? -1 : 1));
+  return { [list]: sorted.map(([id, member]) => ({ id, ...Object(member) })) };
+}

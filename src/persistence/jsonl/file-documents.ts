@@ -1,0 +1,324 @@
+import { lstat, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { coalesce, fullDiskError, messageOf, ParleyError } from '../../kernel/index.ts';
+import { refuseUnfinishedMigration } from '../archive.ts';
+import { type Documents, type Durability, InOrder } from '../documents.ts';
+import type { WhatIfTexts } from '../port.ts';
+import { TEXT_HASH } from '../rules.ts';
+import { createWhatIfTexts, WHAT_IF_ID } from '../what-ifs.ts';
+import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
+import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
+import { type LazyDocument, openLazyDocument } from './lazy-document.ts';
+import {
+  errnoOf,
+  makeDirectory,
+  orNullIfMissing,
+  readOwnText,
+  refuseFile,
+  replaceFile,
+  syncDirectory,
+} from './log/durable.ts';
+import type { StoreLog } from './log/log-file.ts';
+
+/**
+ * Documents in a data directory. The kinds of `COLLECTIONS` share a file each, in memory while the directory is owned; every
+ * other document is a file.
+ *
+ * FILE-DOCUMENTS-1 A file is replaced as a whole, under a temporary name. `durable`: it and its folder are synced; also the
+ *                  folder of a text that is stored already, since an earlier process may have ended before its sync.
+ * FILE-DOCUMENTS-2 A link is not followed, and only its owner can read a file.
+ * FILE-DOCUMENTS-3 Without a folder of its conversation there is no state to save: nothing was appended, or it was deleted.
+ */
+export class FileDocuments implements Documents {
+  readonly #paths: StorePaths;
+  /** Null: the directory is not owned, and a collection is read from its file each time. */
+  readonly #collections: ReadonlyMap<CollectionKind, Collection> | null;
+  readonly #order = new InOrder();
+  /** By folder: concurrent changes share a sync. */
+  readonly #syncs = new Map<string, () => Promise<void>>();
+
+  static async own(paths: StorePaths, log: StoreLog): Promise<FileDocuments> {
+    const kinds = Object.keys(COLLECTIONS) as CollectionKind[];
+    const opened = kinds.map(async (kind) => [kind, await Collection.open(kind, paths, log)] as const);
+    return new FileDocuments(paths, new Map(await Promise.all(opened)));
+  }
+
+  constructor(paths: StorePaths, collections: ReadonlyMap<CollectionKind, Collection> | null = null) {
+    this.#paths = paths;
+    this.#collections = collections;
+  }
+
+  async get(key: string): Promise<unknown> {
+    const kind = collectionKindOf(key);
+    if (kind !== null) return (await this.#members(kind)).get(memberOf(key)) ?? null;
+    return readPlace(placeOf(this.#paths, key));
+  }
+
+  put(key: string, value: unknown, durability: Durability): Promise<void> {
+    return this.#work(key, async () => {
+      const kind = collectionKindOf(key);
+      if (kind !== null) return this.#owned(kind).put(memberOf(key), value, durability);
+      await this.#write(placeOf(this.#paths, key), value, durability);
+    });
+  }
+
+  change(key: string, next: (known: unknown) => unknown): Promise<void> {
+    return this.#work(key, async () => {
+      const kind = collectionKindOf(key);
+      if (kind !== null) {
+        const owned = this.#owned(kind);
+        const value = next(owned.members.get(memberOf(key)) ?? null);
+        return value === null ? owned.flush() : owned.put(memberOf(key), value, 'durable'); // a save may have failed
+      }
+      const place = placeOf(this.#paths, key);
+      const reading = readPlace(place);
+      const known = await (place.form === 'text' ? reading.catch(() => null) : reading); // a damaged text is replaced
+      const value = next(known);
+      if (value !== null) await this.#write(place, value, 'durable');
+      else if (known !== null) await this.#sync(dirname(place.path)); // FILE-DOCUMENTS-1
+    });
+  }
+
+  async #write({ path, form, mayCreate }: Place, value: unknown, durability: Durability): Promise<void> {
+    const folder = dirname(path);
+    if (mayCreate) await makeDirectory(folder);
+    if (mayCreate === 'but no link' && (await lstat(folder)).isSymbolicLink())
+      throw new ParleyError('WHAT_IF_UNWRITABLE', `${folder} is a link`, { hint: 'remove it' });
+    if (form === 'flag') {
+      await (await open(path, 'w', 0o600)).close();
+      return this.#sync(folder);
+    }
+    const content =
+      form === 'text' ? String(value) : `${JSON.stringify(value, null, form === 'pretty' ? 2 : 0)}\n`;
+    await replaceFile(path, content, { durable: durability === 'durable' }).catch((error: unknown) => {
+      if (mayCreate || errnoOf(error) !== 'ENOENT') throw error; // FILE-DOCUMENTS-3
+    });
+  }
+
+  remove(key: string, durability: Durability = 'durable'): Promise<void> {
+    return this.#work(key, async () => {
+      const kind = collectionKindOf(key);
+      if (kind !== null) return this.#owned(kind).remove(memberOf(key), durability);
+      const { path } = placeOf(this.#paths, key);
+      await rm(path, { force: true });
+      if (durability === 'durable') await this.#sync(dirname(path));
+    });
+  }
+
+  removeAll(start: string): Promise<void> {
+    return this.#work(start, async () => {
+      const folder = dirname(placeOf(this.#paths, `${start}any`).path);
+      await rm(folder, { recursive: true, force: true });
+      await orNullIfMissing(this.#sync(dirname(folder)));
+    });
+  }
+
+  async keys(start: string): Promise<string[]> {
+    const kind = collectionKindOf(start);
+    if (kind !== null) return [...(await this.#members(kind)).keys()].sort();
+    if (start === 'what-if.') {
+      const found: string[] = [];
+      for (const id of await namesIn(this.#paths.whatIfs(), idOf))
+        for (const name of await this.keys(`what-if.${id}.`)) found.push(`${id}.${name}`);
+      return found;
+    }
+    const { path, form, decode } = placeOf(this.#paths, `${start}any`);
+    const names = namesIn(dirname(path), decode);
+    return form === 'flag' ? names.catch((cause) => unreadableMarks(path, cause)) : names;
+  }
+
+  async entries(start: string): Promise<ReadonlyMap<string, unknown>> {
+    const kind = collectionKindOf(start);
+    if (kind !== null) return new Map(await this.#members(kind));
+    const found = new Map<string, unknown>();
+    for (const name of await this.keys(start)) found.set(name, await this.get(start + name));
+    return found;
+  }
+
+  async flush(kind: CollectionKind): Promise<void> {
+    await this.#owned(kind).flush();
+  }
+
+  /** Saves what is pending. A failure is reported, not thrown. */
+  async close(): Promise<void> {
+    await this.#order.idle();
+    for (const collection of this.#collections?.values() ?? []) await collection.close();
+  }
+
+  /** Changes of the documents with the same first name are made one after the other (DOCUMENTS-2). */
+  async #work(key: string, change: () => Promise<void>): Promise<void> {
+    try {
+      await this.#order.run(key.split('.', 2).join('.'), change);
+    } catch (error) {
+      throw fullDiskError(error, 'STORE_FULL', `the disk of ${this.#paths.root}`);
+    }
+  }
+
+  #owned(kind: CollectionKind): Collection {
+    const found = this.#collections?.get(kind);
+    if (found) return found;
+    throw new Error(`the directory is not owned: ${kind} cannot be changed`);
+  }
+
+  async #members(kind: CollectionKind): Promise<ReadonlyMap<string, unknown>> {
+    return this.#collections?.get(kind)?.members ?? readCollection(kind, this.#paths);
+  }
+
+  #sync(folder: string): Promise<void> {
+    const sync = this.#syncs.get(folder) ?? coalesce(() => syncDirectory(folder));
+    this.#syncs.set(folder, sync);
+    return sync();
+  }
+}
+
+export async function refuseUnfinished(directory: string): Promise<void> {
+  await refuseFile(directory);
+  await refuseUnfinishedMigration(directory, new FileDocuments(storePaths(directory)));
+}
+
+/** The results of what-ifs, which are files with every store. */
+export function openWhatIfFiles(directory: string): WhatIfTexts {
+  return createWhatIfTexts(new FileDocuments(storePaths(directory)));
+}
+
+/** A member of a collection that is one document has the name ''. */
+function memberOf(key: string): string {
+  return key.split('.')[1] ?? '';
+}
+
+class Collection {
+  readonly #kind: CollectionKind;
+  readonly #document: LazyDocument<unknown>;
+  readonly members: Map<string, unknown>;
+
+  static async open(kind: CollectionKind, paths: StorePaths, log: StoreLog): Promise<Collection> {
+    const parse = (value: unknown) => contentOf(kind, membersOf(kind, value));
+    const path = COLLECTIONS[kind].path(paths);
+    return new Collection(kind, await openLazyDocument<unknown>({ path, empty: null, parse, log }));
+  }
+
+  private constructor(kind: CollectionKind, document: LazyDocument<unknown>) {
+    this.#kind = kind;
+    this.#document = document;
+    this.members = document.data === null ? new Map() : membersOf(kind, document.data);
+  }
+
+  put(name: string, value: unknown, durability: Durability): Promise<void> {
+    this.members.set(name, value);
+    return this.#changed(durability);
+  }
+
+  async remove(name: string, durability: Durability): Promise<void> {
+    if (this.members.delete(name)) await this.#changed(durability);
+  }
+
+  async #changed(durability: Durability): Promise<void> {
+    this.#document.change(() => contentOf(this.#kind, this.members));
+    if (durability === 'durable') await this.flush();
+  }
+
+  flush(): Promise<void> {
+    return this.#document.flush();
+  }
+
+  close(): Promise<void> {
+    return this.#document.close();
+  }
+}
+
+async function readCollection(
+  kind: CollectionKind,
+  paths: StorePaths,
+): Promise<ReadonlyMap<string, unknown>> {
+  const path = COLLECTIONS[kind].path(paths);
+  const text = await orNullIfMissing(readFile(path, 'utf8'));
+  if (text === null) return new Map();
+  try {
+    return membersOf(kind, JSON.parse(text));
+  } catch (cause) {
+    throw new ParleyError('MIGRATION_SOURCE_DAMAGED', `${path} cannot be read: ${messageOf(cause)}`, {
+      hint: 'start a daemon on that directory once: it replaces the file and keeps the old one; then stop it and try again',
+      cause,
+    });
+  }
+}
+
+/** A document that is a file. */
+interface Place {
+  readonly path: string;
+  /** `flag`: an empty file. `mark`: JSON that may be damaged. */
+  readonly form: 'text' | 'flag' | 'mark' | 'pretty';
+  /** Null: not the name of a document of this kind. */
+  readonly decode: (file: string) => string | null;
+  readonly unreadable?: { readonly code: string; readonly hint: string };
+  /** Whether its folder is made. */
+  readonly mayCreate: boolean | 'but no link';
+}
+
+const RESTORE = 'restore the file from a backup, with the owner and the permissions of the data directory';
+const LET_READ = 'let this user read the file; without it the directory counts as a store that is no backup';
+const withoutJson = (file: string) => (file.endsWith('.json') ? basename(file, '.json') : null);
+const none = () => null;
+
+function placeOf(paths: StorePaths, key: string): Place {
+  const [kind, name = '', id = ''] = key.split('.');
+  switch (kind) {
+    case 'state':
+      return { path: paths.state(name), form: 'pretty', decode: none, mayCreate: false };
+    case 'output': {
+      const unreadable = { code: 'OUTPUT_UNREADABLE', hint: RESTORE };
+      return { path: paths.output(name, id), form: 'text', decode: withoutJson, unreadable, mayCreate: true };
+    }
+    case 'definition': {
+      const decode = (file: string) => (TEXT_HASH.test(file) ? file : null);
+      const unreadable = { code: 'DEFINITION_UNREADABLE', hint: RESTORE };
+      return { path: join(paths.definitions, name), form: 'text', decode, unreadable, mayCreate: true };
+    }
+    case 'what-if': {
+      const decode = (file: string) => [withoutJson(file)].find((one) => WHAT_IF_ID.test(one ?? '')) ?? null;
+      const unreadable = { code: 'WHAT_IF_UNREADABLE', hint: 'remove the file, and start the what-if again' };
+      return { path: paths.whatIf(name, id), form: 'text', decode, unreadable, mayCreate: 'but no link' };
+    }
+    case 'open':
+      return { path: join(paths.marks, folderOf(name)), form: 'flag', decode: idOf, mayCreate: true };
+    case 'marks':
+      return { path: join(paths.marks, '.complete'), form: 'flag', decode: none, mayCreate: true };
+    case 'backup': {
+      const unreadable = { code: 'BACKUP_UNREADABLE', hint: LET_READ };
+      return { path: paths.backup, form: 'mark', decode: none, unreadable, mayCreate: true };
+    }
+    case 'migration':
+      return { path: paths.migration, form: 'mark', decode: none, mayCreate: true };
+    default:
+      throw new Error(`${key} is no document`);
+  }
+}
+
+/** FILE-DOCUMENTS-2 */
+async function readPlace({ path, form, unreadable }: Place): Promise<unknown> {
+  if (form === 'flag') {
+    const found = await orNullIfMissing(stat(path)).catch((cause) => unreadableMarks(path, cause));
+    return found && true;
+  }
+  const reading = unreadable ? readOwnText(path, unreadable) : orNullIfMissing(readFile(path, 'utf8'));
+  const text = await reading;
+  if (text === null || form === 'text') return text;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (form === 'mark') return text;
+    throw error;
+  }
+}
+
+function unreadableMarks(path: string, cause: unknown): never {
+  throw new ParleyError('MARKS_UNREADABLE', `${dirname(path)} cannot be read: ${messageOf(cause)}`, {
+    hint: 'It only contains marks, and may be removed: then the next start reads every log.',
+    cause,
+  });
+}
+
+async function namesIn(folder: string, decode: (file: string) => string | null): Promise<string[]> {
+  const files = (await orNullIfMissing(readdir(folder))) ?? [];
+  return files.flatMap((file) => decode(file) ?? []).sort();
+}

@@ -1,0 +1,406 @@
+import { coalesce, sleep } from '../kernel/index.ts';
+import { type Documents, InOrder } from './documents.ts';
+import type {
+  AuditRecord,
+  AuditTrail,
+  BackupFacts,
+  BackupMark,
+  ConversationRow,
+  ConversationStore,
+  DefinitionTexts,
+  Deletion,
+  IngressAttempts,
+  IngressPosition,
+  IngressPosts,
+  OpenedLog,
+  Removed,
+  SharedLogs,
+  ToolRecords,
+} from './port.ts';
+import {
+  byId,
+  isBeyond,
+  isCovered,
+  logAlreadyOpen,
+  requireConversationId,
+  requireOutputId,
+  requireTextHash,
+  storeClosed,
+} from './rules.ts';
+import type { AuditLog, Storage } from './storage.ts';
+
+/**
+ * The records of every store, in the documents and audit logs of its storage.
+ *
+ * STORE-1 A conversation is open, or is being deleted, once at a time in this process. Only `open` reads a log.
+ * STORE-2 A tombstone is durable before the log of its conversation is touched. It never moves back within one life of the
+ *         ingress stream, unless the stream lost the post that it names. One of a new life removes those of earlier lives:
+ *         their posts are gone.
+ * STORE-3 Marks count only if the document `marks` is there: without it, conversations may lack their mark. A superfluous mark
+ *         costs reading one log; a missing mark loses work. So a removal is not synced, and a later `markOpen` wins.
+ * STORE-4 The ingress position may lag the logs, never lead them: it is saved at intervals, and after the logs are closed.
+ */
+
+export function createStore(storage: Storage): ConversationStore {
+  return new Store(storage);
+}
+
+class Store implements ConversationStore {
+  readonly id: string;
+  readonly isFeed: boolean;
+  readonly toolRecords: ToolRecords;
+  readonly definitions: DefinitionTexts;
+  readonly backupMark: BackupMark;
+  readonly shared: SharedLogs | null;
+  readonly #storage: Storage;
+  readonly #documents: Documents;
+  readonly #position: LatestPosition;
+  readonly #open = new Map<string, Promise<OpenedLog>>();
+  readonly #deleting = new Map<string, Promise<Removed>>();
+  /** Conversations whose newest request was to mark them (STORE-3). */
+  readonly #marked = new Set<string>();
+  readonly #markOrder = new InOrder();
+  /** The life of the stream whose tombstones alone are left (STORE-2). */
+  #life: string | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(storage: Storage) {
+    const { documents } = storage;
+    this.#storage = storage;
+    this.#documents = documents;
+    this.id = storage.id;
+    this.isFeed = storage.isFeed;
+    this.toolRecords = toolRecordsIn(documents, storage.audit);
+    this.definitions = definitionsIn(documents);
+    this.backupMark = {
+      get: () => readBackup(documents),
+      put: (facts) => documents.put('backup', facts, 'durable'),
+      remove: () => documents.remove('backup'),
+    };
+    this.shared = storage.shared && { ...storage.shared, ...sharedRecordsIn(documents) };
+    this.#position = new LatestPosition(documents);
+  }
+
+  /** Waits for a deletion of the same conversation (STORE-1). */
+  async open(conversation: string): Promise<OpenedLog> {
+    this.#admit(conversation);
+    await this.#deleting.get(conversation);
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const forget = () => void this.#open.delete(conversation);
+    const opening = this.#storage.openLog(conversation, forget);
+    this.#open.set(conversation, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      forget();
+      throw error;
+    }
+  }
+
+  async exists(conversation: string): Promise<boolean> {
+    this.#admit(conversation);
+    return this.#storage.hasLog(conversation);
+  }
+
+  /** A call during a deletion of the same conversation shares its result. */
+  async delete(conversation: string, upTo: IngressPosition | null = null, newest?: number): Promise<Removed> {
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const underWay = this.#deleting.get(conversation);
+    if (underWay !== undefined) return underWay;
+    const deleting = this.#delete(conversation, upTo, newest).finally(() =>
+      this.#deleting.delete(conversation),
+    );
+    this.#deleting.set(conversation, deleting);
+    return deleting;
+  }
+
+  async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
+    if (upTo !== null) await this.#bury(conversation, upTo);
+    this.#marked.delete(conversation);
+    return this.#storage.remove(conversation, newest);
+  }
+
+  /** STORE-2 */
+  async #bury(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
+    const upTo = { stream, sequence };
+    if (this.#life !== stream) {
+      for (const [id, position] of await this.#documents.entries('deleted.'))
+        if ((position as IngressPosition).stream !== stream)
+          await this.#documents.remove(`deleted.${id}`, 'derived');
+      this.#life = stream;
+    }
+    await this.#documents.change(`deleted.${conversation}`, (known) =>
+      isCovered(upTo, known as IngressPosition | null) ? null : upTo,
+    );
+  }
+
+  async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
+    this.#admit(conversation);
+    return (await this.#documents.get(`deleted.${conversation}`)) as IngressPosition | null;
+  }
+
+  async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
+    this.#admit();
+    const known = (await this.#documents.entries('deleted.')) as ReadonlyMap<string, IngressPosition>;
+    const last = await end();
+    for (const [id, position] of known) {
+      if (!isBeyond(position, last)) continue;
+      await this.#documents.change(`deleted.${id}`, (stored) => {
+        const now = stored as IngressPosition | null;
+        return now?.stream === position.stream && now.sequence === position.sequence ? last : null;
+      });
+    }
+  }
+
+  async deletions(): Promise<Deletion[]> {
+    this.#admit();
+    return deletionsIn(this.#documents);
+  }
+
+  async markOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    this.#marked.add(conversation);
+    await this.#markOrder.run(conversation, () =>
+      this.#documents.put(`open.${conversation}`, true, 'durable'),
+    );
+  }
+
+  async clearOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    this.#marked.delete(conversation);
+    await this.#documents.flush('row');
+    await this.#markOrder.run(conversation, async () => {
+      if (!this.#marked.has(conversation)) await this.#documents.remove(`open.${conversation}`, 'derived');
+    });
+  }
+
+  async openMarks(): Promise<string[] | null> {
+    this.#admit();
+    if ((await this.#documents.get('marks')) === null) return null;
+    return this.#documents.keys('open.');
+  }
+
+  async initialiseMarks(): Promise<void> {
+    this.#admit();
+    await this.#documents.put('marks', true, 'durable');
+  }
+
+  async conversations(): Promise<string[]> {
+    this.#admit();
+    return (await this.#storage.conversations()).sort();
+  }
+
+  async rows(): Promise<ConversationRow[]> {
+    this.#admit();
+    const rows = (await this.#documents.entries('row.')) as ReadonlyMap<string, ConversationRow>;
+    return [...rows.values()].sort(byId);
+  }
+
+  async saveRow(row: ConversationRow): Promise<void> {
+    this.#admit(row.id);
+    await this.#documents.put(`row.${row.id}`, { ...row }, 'derived');
+  }
+
+  async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#admit(conversation);
+    await this.#documents.put(`state.${conversation}`, state, 'derived');
+  }
+
+  async ingressPosition(): Promise<IngressPosition | null> {
+    this.#admit();
+    return this.#position.get();
+  }
+
+  async saveIngressPosition(position: IngressPosition): Promise<void> {
+    this.#admit();
+    await this.#position.set(position);
+  }
+
+  async ingressAttempts(): Promise<IngressAttempts | null> {
+    this.#admit();
+    return (await this.#documents.get('attempts')) as IngressAttempts | null;
+  }
+
+  async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
+    this.#admit();
+    await this.#documents.put('attempts', attempts, 'durable');
+  }
+
+  async lastDecision(): Promise<IngressPosts | null> {
+    this.#admit();
+    return this.#storage.lastDecision;
+  }
+
+  noteDecision(posts: IngressPosts | null): void {
+    this.#storage.noteDecision(posts);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** Reports no failure of a log: its callers get those. */
+  async #close(): Promise<void> {
+    try {
+      const opened = await Promise.allSettled(this.#open.values());
+      const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
+      await Promise.allSettled(logs.map((log) => log.close()));
+      await Promise.allSettled(this.#deleting.values());
+      await this.#position.close(); // STORE-4
+    } finally {
+      await this.#storage.close();
+    }
+  }
+
+  /** Throws when the store is closed, and for what is not a conversation id. */
+  #admit(conversation?: string): void {
+    if (this.#closing !== null) throw storeClosed();
+    if (conversation !== undefined) requireConversationId(conversation);
+  }
+}
+
+/** Posts settle more often than this. */
+const SAVE_INTERVAL_MS = 200;
+
+/** How far the ingress stream was read (STORE-4). The first position in a life of the stream is durable at once. */
+class LatestPosition {
+  readonly #documents: Documents;
+  readonly #closing = new AbortController();
+  readonly #save: () => Promise<void>;
+  #newest: IngressPosition | null = null;
+  #saved: IngressPosition | null = null;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(documents: Documents) {
+    this.#documents = documents;
+    this.#save = coalesce(async () => {
+      await sleep(SAVE_INTERVAL_MS, this.#closing.signal);
+      const newest = this.#newest;
+      if (newest === this.#saved) return;
+      await documents.put('ingress', newest, 'derived');
+      this.#saved = newest;
+    });
+  }
+
+  async get(): Promise<IngressPosition | null> {
+    return this.#newest ?? ((await this.#documents.get('ingress')) as IngressPosition | null);
+  }
+
+  async set({ stream, sequence }: IngressPosition): Promise<void> {
+    const position = { stream, sequence };
+    const isOfNewStream = this.#newest?.stream !== stream;
+    this.#newest = position;
+    this.#saving = this.#save();
+    if (!isOfNewStream) return;
+    const isNew = (known: unknown) => (known as IngressPosition | null)?.stream !== stream;
+    await this.#documents.change('ingress', (known) => (isNew(known) ? position : null)); // another daemon may be further
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#saving;
+  }
+}
+
+function toolRecordsIn(documents: Documents, audit: AuditLog): ToolRecords {
+  return {
+    async append(conversation, records) {
+      requireConversationId(conversation);
+      await audit.append(conversation, records);
+    },
+    async read(conversation) {
+      requireConversationId(conversation);
+      return auditTrailOf(await audit.read(conversation));
+    },
+    async saveOutput(conversation, entryId, content) {
+      await documents.put(outputKey(conversation, entryId), content, 'durable');
+    },
+    async readOutput(conversation, entryId) {
+      return (await documents.get(outputKey(conversation, entryId))) as string | null;
+    },
+  };
+}
+
+export function outputKey(conversation: string, entryId: string): string {
+  requireConversationId(conversation);
+  requireOutputId(entryId);
+  return `output.${conversation}.${entryId}`;
+}
+
+export function auditTrailOf(texts: readonly string[]): AuditTrail {
+  const records: AuditRecord[] = [];
+  const unreadable: number[] = [];
+  for (const [at, text] of texts.entries()) {
+    if (text === '') continue;
+    const record = parseRecord(text);
+    if (record !== null) records.push(record);
+    else unreadable.push(at + 1);
+  }
+  return { records, unreadable };
+}
+
+/** Null: not a record; incomplete after a crash, or of another program. */
+function parseRecord(text: string): AuditRecord | null {
+  try {
+    const value = (JSON.parse(text) ?? {}) as { readonly type?: unknown; readonly call?: unknown };
+    const { entry, position } = (value.call ?? {}) as Partial<Record<'entry' | 'position', unknown>>;
+    const isRecord =
+      typeof value.type === 'string' && typeof entry === 'number' && typeof position === 'number';
+    return isRecord ? (value as AuditRecord) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A text that is stored is not written again; a damaged one is replaced. */
+function definitionsIn(documents: Documents): DefinitionTexts {
+  return {
+    async put(texts) {
+      for (const hash of texts.keys()) requireTextHash(hash);
+      const put = (hash: string, text: string) =>
+        documents.change(`definition.${hash}`, (known) => (known === text ? null : text));
+      await Promise.all([...texts].map(([hash, text]) => put(hash, text)));
+    },
+    async get(hash) {
+      requireTextHash(hash);
+      return (await documents.get(`definition.${hash}`)) as string | null;
+    },
+  };
+}
+
+function sharedRecordsIn(documents: Documents): Omit<SharedLogs, 'newest' | 'all'> {
+  return {
+    async forgetRow(conversation) {
+      for (const kind of ['row', 'state']) await documents.remove(`${kind}.${conversation}`);
+    },
+    async attempts({ stream, sequence }) {
+      const mark = (await documents.get(`attempts.${sequence}`)) as { stream: string; begun: number } | null;
+      return mark?.stream === stream ? mark.begun : null;
+    },
+    async saveAttempts({ stream, sequence }, begun) {
+      const key = `attempts.${sequence}`;
+      await (begun === null ? documents.remove(key) : documents.put(key, { stream, begun }, 'durable'));
+    },
+  };
+}
+
+/** Each position is read by itself: `entries` may lag, and a migration compares what it has just written. */
+export async function deletionsIn(documents: Pick<Documents, 'get' | 'keys'>): Promise<Deletion[]> {
+  const found: Deletion[] = [];
+  for (const conversation of await documents.keys('deleted.')) {
+    const position = (await documents.get(`deleted.${conversation}`)) as IngressPosition | null;
+    if (position !== null) found.push({ conversation, ...position });
+  }
+  return found;
+}
+
+/** Damaged content counts as a mark. */
+export async function readBackup(documents: Pick<Documents, 'get'>): Promise<BackupFacts | null> {
+  const stored = await documents.get('backup');
+  if (stored === null) return null;
+  const { from = 'an unknown store', madeAt = 'an unknown time' } = Object(stored) as Partial<BackupFacts>;
+  return { from: String(from), madeAt: String(madeAt) };
+}
