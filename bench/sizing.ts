@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { connect } from 'nats';
-import { hasOutstandingWork } from '../src/conversation/index.ts';
+import { EMPTY_STATE, hasOutstandingWork } from '../src/conversation/index.ts';
 import { rowOf } from '../src/daemon/conversations/projections.ts';
 import { ConversationWorker } from '../src/daemon/conversations/worker/worker.ts';
 import { appendHeaders } from '../src/persistence/jetstream/append-message.ts';
@@ -159,8 +159,8 @@ async function looks(): Promise<void> {
   try {
     const jetstream = client.jetstream();
     const standing = { claim: { daemon: '01M81N4CE481FNXQTKD7T31JTC', epoch: 1 }, hasOutstandingWork: false };
-    const row = { title: 'a title of some length', phase: 'chat', mode: 'agent', activeAgent: null };
-    const rest = { length: 2, updatedAt: new Date().toISOString(), tokens: 1_382, usd: 0 };
+    const row = { ...rowOf('', EMPTY_STATE, []), title: 'a title of some length', length: 2, tokens: 1_382 };
+    const updatedAt = new Date().toISOString();
     let made = 0;
     for (const count of [Number(subjects) / 10, Number(subjects)]) {
       for (; made < count; made += 100) {
@@ -170,7 +170,7 @@ async function looks(): Promise<void> {
             jetstream.publish(`parley.log.${id}`, Buffer.alloc(700, 120), {
               headers: appendHeaders(`append-${id}`, 2, null, standing),
             }),
-            store.saveRow({ id, ...row, ...rest }),
+            store.saveRow({ ...row, id, updatedAt }),
           ]),
         );
       }

@@ -155,7 +155,7 @@ export function gaugesOf(
   const waiting = createLagMeter(async () => {
     const rows = await workers.rows();
     const questions = rows.flatMap(({ activity = [] }) => activity.filter((one) => one.for === 'question'));
-    return { agents: rows.flatMap((row) => row.waiting ?? []).length, questions: questions.length };
+    return { agents: rows.flatMap((row) => row.waiting).length, questions: questions.length };
   }, monotonicClock);
   return async () => ({
     openConversations: workers.size,

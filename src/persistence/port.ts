@@ -74,26 +74,25 @@ export interface ConversationRow {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
-  /** Of the newest entry that is news, and the number of entries up to it; absent in older rows. */
-  readonly activeAt?: string;
-  readonly activeLength?: number;
-  /** Used by model calls so far; absent in rows of older versions. */
-  readonly tokens?: number;
-  readonly usd?: number;
-  /** Calls whose cost is unknown and not part of `usd`; absent in rows of older versions. */
-  readonly unpricedCalls?: number;
-  /** The same by day (UTC) and agent; absent in older rows. */
-  readonly spent?: readonly Spent[];
-  /** Slugs of agents that wait, that a limit stopped, and that a person stopped with work left; absent in older rows. */
-  readonly waiting?: readonly string[];
-  readonly limited?: readonly string[];
-  readonly stopped?: readonly string[];
-  /** Absent in older rows. */
-  readonly archived?: boolean;
-  readonly agents?: readonly string[];
-  readonly people?: readonly string[];
-  /** What its agents wait for, and which of them are limited, stopped or failed; absent in older rows. */
-  readonly activity?: readonly RowActivity[];
+  /** Of the newest entry that is news, and the number of entries up to it. */
+  readonly activeAt: string;
+  readonly activeLength: number;
+  /** Used by model calls so far. */
+  readonly tokens: number;
+  readonly usd: number;
+  /** Calls whose cost is unknown and not part of `usd`. */
+  readonly unpricedCalls: number;
+  /** The same by day (UTC) and agent. */
+  readonly spent: readonly Spent[];
+  /** Slugs of agents that wait, that a limit stopped, and that a person stopped with work left. */
+  readonly waiting: readonly string[];
+  readonly limited: readonly string[];
+  readonly stopped: readonly string[];
+  readonly archived: boolean;
+  readonly agents: readonly string[];
+  readonly people: readonly string[];
+  /** What its agents wait for, and which of them are limited, stopped or failed. */
+  readonly activity: readonly RowActivity[];
 }
 
 /** One agent that needs something: an element for each thing that it waits for. */
@@ -105,7 +104,7 @@ export interface RowActivity {
   /** What it waits for, and which one: the tool, the other agent. */
   readonly for?: string;
   readonly of?: string;
-  /** The entry to show for it, and the position of a question's call there; absent in older rows. */
+  /** The entry to show for it, and the position of a question's call there. */
   readonly entry?: number;
   readonly position?: number;
 }

@@ -2,8 +2,8 @@ import type { ApiAnswer, ApiRequest, Eraser } from '../../bus/index.ts';
 import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
 import { isOverdue, messageOf } from '../../kernel/index.ts';
-import type { ConversationRow } from '../../persistence/index.ts';
 import type { KeepCheck } from '../conversations/deletion.ts';
+import type { ListedRow } from '../conversations/projections.ts';
 import type { IngressProgress } from '../ingress/ingress-progress.ts';
 import type { Log } from '../runtime.ts';
 
@@ -28,7 +28,7 @@ const DOUBT =
 export interface RetentionParts {
   readonly config: RetentionConfig;
   readonly eraser: Pick<Eraser, 'expireDeadLetters'>;
-  readonly rows: () => Promise<readonly ConversationRow[]>;
+  readonly rows: () => Promise<readonly ListedRow[]>;
   readonly handle: (request: ApiRequest) => Promise<ApiAnswer>;
   /** RETENTION-2 */
   readonly isOurs: (conversation: string) => Promise<boolean>;
@@ -89,21 +89,21 @@ export class Retention {
   }
 
   /** RETENTION-4. Where conversations stay for ever, the newest of all speaks for the dead letters. */
-  async #isDoubtful(rows: readonly ConversationRow[], due: readonly ConversationRow[]): Promise<boolean> {
+  async #isDoubtful(rows: readonly ListedRow[], due: readonly ListedRow[]): Promise<boolean> {
     const { config, now, isOurs } = this.#parts;
     if (config.conversations === null) {
       const age = config.deadLetters ?? 0;
       return rows.length > 0 && rows.every(({ updatedAt }) => isOverdue(updatedAt, age, now()));
     }
     for (let at = due.length - 1; at >= 0; at--) {
-      const { id, updatedAt } = due[at] as ConversationRow;
+      const { id, updatedAt } = due[at] as ListedRow;
       if (!isOverdue(updatedAt, config.conversations, now())) return false;
       if (await isOurs(id)) return true;
     }
     return false;
   }
 
-  #dueOf(rows: readonly ConversationRow[]): readonly ConversationRow[] {
+  #dueOf(rows: readonly ListedRow[]): readonly ListedRow[] {
     const { config, now } = this.#parts;
     if (config.conversations === null) return [];
     return expiredRows(rows, new Date(now() - config.conversations).toISOString());
@@ -116,7 +116,7 @@ export class Retention {
       : eraser.expireDeadLetters(now() - config.deadLetters, MOST_AT_ONCE);
   }
 
-  async #expireConversations(due: readonly ConversationRow[]): Promise<number> {
+  async #expireConversations(due: readonly ListedRow[]): Promise<number> {
     const { config, now, isOurs, handle } = this.#parts;
     const lastEntryBefore = new Date(now() - (config.conversations ?? 0)).toISOString();
     let conversations = 0;
@@ -134,9 +134,9 @@ export class Retention {
 }
 
 /** Oldest first. Those in use are left out as far as the list knows. */
-function expiredRows(rows: readonly ConversationRow[], lastEntryBefore: string): readonly ConversationRow[] {
+function expiredRows(rows: readonly ListedRow[], lastEntryBefore: string): readonly ListedRow[] {
   return rows
-    .filter(({ updatedAt, waiting = [], stopped = [] }) => {
+    .filter(({ updatedAt, waiting, stopped }) => {
       const isInUse = waiting.length + stopped.length > 0;
       return updatedAt !== '' && isBefore(updatedAt, lastEntryBefore) && !isInUse;
     })

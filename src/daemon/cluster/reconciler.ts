@@ -1,7 +1,6 @@
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import { isComplete } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
 import type { Claimant } from './lease.ts';
@@ -294,8 +293,7 @@ function hash(text: string): number {
  * Repairs the conversation list.
  *
  * ROW-REPAIR-1  A daemon saves the row of a conversation when it releases it; a killed daemon does not. So a row is
- *               written again if no daemon has the conversation open and its length differs from the log's, or if an
- *               older version wrote it.
+ *               written again if no daemon has the conversation open and its length differs from the log's.
  * ROW-REPAIR-2  A row without a log is removed: the conversation was deleted while another daemon had it open.
  */
 async function repairRows(
@@ -308,7 +306,7 @@ async function repairRows(
 ): Promise<void> {
   try {
     const stored = await workers.storedRows();
-    const lengths = new Map(stored.map((row) => [row.id, isComplete(row) ? row.length : null]));
+    const lengths = new Map(stored.map((row) => [row.id, row.length]));
     const lagging = [...all].filter(([id, { length }]) => length !== null && lengths.get(id) !== length);
     for (const id of await unheldOf(lagging.map(([id]) => id))) {
       if (stopping.aborted) return;

@@ -141,12 +141,6 @@ function stoppedSince(entries: readonly Entry[], agent: string): string | null {
   return entries.findLast(stops)?.createdAt ?? null;
 }
 
-/** An entry of the log shows it: the row names that. */
-export function hasEntry({ status, for: what }: RowActivity): boolean {
-  if (what !== undefined) return ['approval', 'outcome', 'question'].includes(what);
-  return status === 'limited' || status === 'failed';
-}
-
 /** The index of the entry that requests this approval. */
 function requestOf(entries: readonly Entry[], approvalId: string): number | undefined {
   return entries.findLast((entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId)

@@ -9,15 +9,7 @@ import {
   type Workflows,
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
-import {
-  type Activity,
-  hasEntry,
-  hasWork,
-  reachedLimit,
-  statusOf,
-  storedActivity,
-  withStatus,
-} from './activity.ts';
+import { type Activity, hasWork, reachedLimit, statusOf, storedActivity, withStatus } from './activity.ts';
 
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
 
@@ -80,23 +72,14 @@ export function listedRow(
 ): ListedRow {
   const slugsOf = (status: Activity['status']) =>
     current.filter((one) => one.status === status).map(({ agent }) => agent);
-  const { waiting = [], limited = [], stopped = [] } = row;
   return {
     ...row,
     mode: row.mode as Mode, // `rowOf` wrote it, and the activity
     running: slugsOf('running'),
-    waiting: [...waiting, ...slugsOf('waiting')],
-    limited,
-    stopped,
-    activity: [...current, ...((row.activity ?? []) as readonly Activity[])],
-    ...(since !== null && { spent: (spent ?? []).filter(({ day }) => day >= since) }),
+    waiting: [...row.waiting, ...slugsOf('waiting')],
+    activity: [...current, ...(row.activity as readonly Activity[])],
+    ...(since !== null && { spent: spent.filter(({ day }) => day >= since) }),
   };
-}
-
-/** The row has all fields of this version. */
-export function isComplete({ waiting, limited, stopped, activity, people, spent }: ConversationRow): boolean {
-  const isNew = [waiting, limited, stopped, activity, people, spent].every((field) => field !== undefined);
-  return isNew && (activity ?? []).every((one) => one.entry !== undefined || !hasEntry(one));
 }
 
 /** The answer of endpoint `phases`. */

@@ -15,7 +15,7 @@ import { runningActivity } from './activity.ts';
 import { type Deleted, deleteConversation, isSpared, type KeepCheck, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted, noConversation } from './post-refusals.ts';
-import { isComplete, type ListedRow, listedRow, rowOf } from './projections.ts';
+import { type ListedRow, listedRow, rowOf } from './projections.ts';
 import { ConversationWorker } from './worker/worker.ts';
 
 /**
@@ -385,15 +385,14 @@ function atRest(row: ConversationRow): ListedRow {
 }
 
 /**
- * Rebuilds missing rows, and rows of an older version, from the logs (L1). Logs in mode run are opened too: the
- * configuration may lack what their run needs. `save` opens a conversation, saves its row and closes it.
+ * Rebuilds missing rows from the logs (L1). Logs in mode run are opened too: the configuration may lack what their run needs. `save` opens a conversation, saves its row and closes it.
  */
 async function rebuildRows(
   { store, shutdown, log }: Pick<Runtime, 'store' | 'shutdown' | 'log'>,
   save: (id: string) => Promise<void>,
 ): Promise<void> {
   const rows = await store.rows();
-  const known = new Set(rows.filter((row) => isComplete(row) && row.mode !== 'run').map((row) => row.id));
+  const known = new Set(rows.filter((row) => row.mode !== 'run').map((row) => row.id));
   for (const id of await store.conversations()) {
     if (known.has(id) || shutdown.aborted) continue;
     await save(id).catch((error: unknown) =>

@@ -141,21 +141,16 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
   return entries.reduce(evolve, EMPTY_STATE);
 }
 
-/** An older version wrote fewer fields: the next start adds them. */
-function alsoIn(stored: object, due: object): object {
-  return Object.fromEntries(Object.entries(due).filter(([field]) => field in stored));
-}
-
 /** OFFLINE-FINDINGS-1 */
 function rowFault(conversation: string, row: ConversationRow, entries: readonly Entry[]): string | null {
-  const made = (known: readonly Entry[]) => alsoIn(row, rowOf(conversation, stateOf(known), known));
+  const made = (known: readonly Entry[]) => rowOf(conversation, stateOf(known), known);
   return mismatch(row.length, entries, made, row);
 }
 
 /** OFFLINE-FINDINGS-1 */
 function stateFault(conversation: string, state: unknown, entries: readonly Entry[]): string | null {
   const length = state !== null && typeof state === 'object' && 'length' in state ? state.length : null;
-  const made = (known: readonly Entry[]) => alsoIn(Object(state), { id: conversation, ...stateOf(known) });
+  const made = (known: readonly Entry[]) => ({ id: conversation, ...stateOf(known) });
   return mismatch(Number(length), entries, made, state);
 }
 

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EMPTY_STATE } from '../../../src/conversation/index.ts';
+import { rowOf } from '../../../src/daemon/conversations/projections.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
 import { createWorld, postCommand, type World } from './world.ts';
@@ -179,12 +181,4 @@ describe('the conversations in memory', () => {
   });
 });
 
-const EMPTY_ROW = {
-  id: '',
-  title: null,
-  phase: 'chat',
-  mode: 'agent',
-  activeAgent: null,
-  length: 0,
-  updatedAt: '',
-};
+const EMPTY_ROW = rowOf('', EMPTY_STATE, []);
