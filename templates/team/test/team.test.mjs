@@ -9,7 +9,6 @@ before(async () => {
   team = await testTeam({
     config: 'config',
     models: { default: 'config/script.yaml', counter: ({ last }) => count(last) },
-    mcp: true,
   });
 });
 after(() => team?.stop());

@@ -5,7 +5,7 @@ import { expectTurn, testTeam } from 'parleyd/testing';
 // The real team and its tools, in memory. The answers come from the script, whatever model is configured.
 let team;
 before(async () => {
-  team = await testTeam({ config: 'config', models: 'config/script.yaml', mcp: true });
+  team = await testTeam({ config: 'config', models: 'config/script.yaml' });
 });
 after(() => team?.stop());
 

@@ -11,7 +11,8 @@ it.each(['team', 'single', 'workflow', 'support'])(
   'the template %s answers from its script without a key, and from a real model with one in .env',
   async (template) => {
     const workingDirectory = await folderOf({ 'README.md': '' });
-    await cp(join(TEMPLATES, template), workingDirectory, { recursive: true });
+    for (const part of ['common', template])
+      await cp(join(TEMPLATES, part), workingDirectory, { recursive: true });
     const offline = await loadConfig({ env: {}, workingDirectory });
     const script = join(workingDirectory, 'config/script.yaml');
     expect(offline.models.default).toMatchObject({ provider: 'scripted', model: 'scripted', script });
