@@ -20,7 +20,7 @@ export const agent = z.string();
 export const posted = fields({
   conversation: z.string(),
   id: z.string(),
-  /** Of a duplicate: the index of the first one. */
+  /** The index of its entry; for a duplicate, that of the first one. */
   index,
   /** The id was in the log already. */
   duplicate: z.boolean(),
@@ -220,7 +220,7 @@ export const letter = {
   hint: z.string().optional(),
   /** The id that the post had, or would have had. */
   id: z.string().optional(),
-  /** Of the whole body, in bytes. */
+  /** Bytes of the whole body. */
   size: count,
   /** Only the beginning of it was kept. */
   truncated: z.literal(true).optional(),
@@ -253,7 +253,7 @@ export const tools = fields({
       state: z.enum(['connecting', 'ready', 'failed']),
       /** Wire names. */
       tools: list(z.string()),
-      /** Of these, the ones that are new or changed since they were accepted. */
+      /** The tools that are new or changed since they were accepted. */
       unaccepted: list(z.string()).optional(),
       /** Tools that cannot be offered to models, each with the reason. */
       leftOut: list(z.string()).optional(),
@@ -275,9 +275,9 @@ export const agents = fields({
       status: z.string(),
       /** Wire names of the tools that its file lists. */
       tools: list(z.string()),
-      /** Of the agent that the request names. */
+      /** Only the agent that the request names has it. */
       persona: z.string().optional(),
-      /** Of an agent in another process. */
+      /** Only an agent in another process has it. */
       connected: z.boolean().optional(),
       /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */
       model: z.string().optional(),

@@ -49,7 +49,6 @@ export function encodeDeadLetter(
   }
 }
 
-/** DEAD-LETTER-4 */
 export function encodeRefusedRuns(refused: Refusal, posts: RefusedRuns): Uint8Array {
   const { message: reason, code, hint } = refused;
   return asJson({ reason, code, hint, size: posts.bytes, original: '', refused: posts });

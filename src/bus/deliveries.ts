@@ -32,7 +32,7 @@ export interface Delivery extends PostMarks {
 export interface DeliveryHead extends Omit<Delivery, 'body' | keyof PostMarks | 'origin' | 'waitMs'> {
   /** Null: only its size was read. */
   readonly body: Uint8Array | null;
-  /** Of its body. */
+  /** Bytes of its body. */
   readonly bytes: number;
 }
 
@@ -59,10 +59,10 @@ export interface UnreadPosts {
 
 /** Posts of one publisher that were refused together. */
 export interface RefusedRuns {
-  /** Of the ingress stream. */
+  /** The life of the ingress stream. */
   readonly stream: string;
   readonly count: number;
-  /** Of their bodies. */
+  /** Bytes of their bodies. */
   readonly bytes: number;
   /** When the stream stored the first and the last of them: milliseconds since the epoch. */
   readonly from: number;

@@ -81,7 +81,7 @@ export class Follower {
   constructor(source: FollowSource, options: FollowerOptions) {
     this.#source = source;
     this.#options = options;
-    this.#unsubscribe = source.subscribe((arrival) => this.#receive(arrival)); // FOLLOWER-2
+    this.#unsubscribe = source.subscribe((arrival) => this.#receive(arrival));
     if (typeof this.#unsubscribe !== 'function') this.#unsubscribe.catch(() => undefined); // `take` throws it
   }
 
@@ -120,7 +120,7 @@ export class Follower {
         this.#mustReadLog = entries === null;
         if (entries?.length) return { kind: 'entries', entries, isCurrent: true };
       } else {
-        this.#mustReadLog = arrival !== undefined || this.#hasDropped; // FOLLOWER-3
+        this.#mustReadLog = arrival !== undefined || this.#hasDropped;
         if (arrival === undefined) break;
       }
     }
@@ -169,7 +169,7 @@ export class Follower {
       const timer = pollMs === undefined ? undefined : setTimeout(() => this.#wake(), pollMs);
       this.#wake = () => {
         clearTimeout(timer);
-        this.#mustReadLog ||= this.#queue.length === 0; // FOLLOWER-3
+        this.#mustReadLog ||= this.#queue.length === 0;
         this.#wake = () => undefined;
         resolve();
       };

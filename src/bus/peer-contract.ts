@@ -142,7 +142,7 @@ export function readPeerAnswer<V extends PeerVerb>(verb: V, body: unknown): Peer
   return checked(PEER_CONTRACT[verb].answer, body, 'INVALID_ANSWER') as PeerAnswerOf<V>;
 }
 
-/** Of lists that several daemons answer together, the fields by which they are merged; the others are passed on. */
+/** The fields by which lists that several daemons answer together are merged; other answers are passed on. */
 const LISTS = {
   agents: z.looseObject({ agents: z.array(z.looseObject({ slug: z.string(), status: z.string() })) }),
   conversations: z.looseObject({

@@ -155,7 +155,7 @@ export const ANSWER_PATIENCE = '720h';
 interface Export {
   readonly kind: 'service' | 'stream';
   readonly subject: string;
-  /** Of a service: several may answer one request. */
+  /** True of a service whose requests several may answer. */
   readonly isAnsweredByMany: boolean;
 }
 

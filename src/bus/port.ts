@@ -44,9 +44,9 @@ export type {
 export interface ApiRequest {
   readonly endpoint: string;
   readonly publisher: string | null;
-  /** Of a caller with a token: the name that it binds; null: none. Absent: the caller has no token. */
+  /** The name that the token of the caller binds; null: none. Absent: the caller has no token. */
   readonly name?: string | null;
-  /** Of an HTTP caller: whether its role is that of an operator. Absent: the subject decides (PERSON-6). */
+  /** Whether the role of an HTTP caller is that of an operator. Absent: the subject decides (PERSON-6). */
   readonly mayOperate?: boolean;
   /** The header `traceparent` of the request. */
   readonly traceparent?: string | undefined;
@@ -72,7 +72,7 @@ export interface IngressStart {
   readonly life: string;
   /** Its posts, if they need a decision first (SETTLED-7). */
   readonly old: OldPosts | null;
-  /** Of a backup: the posts that need a decision first (SETTLED-9). */
+  /** The posts that a backup lacks, which need a decision first (SETTLED-9). */
   readonly lacked: LackedPosts | null;
 }
 
@@ -171,7 +171,7 @@ export interface DeadLetter extends Partial<LetterOrigin> {
   readonly original: string;
   /** `original` is cut. */
   readonly truncated?: true;
-  /** Of the whole body, in bytes. */
+  /** Bytes of the whole body. */
   readonly size: number;
   /** Set if the letter is about many posts. It contains none of them, and `conversation` names none. */
   readonly refused?: RefusedRuns;

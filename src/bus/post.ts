@@ -148,7 +148,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   } catch {
     return no('INVALID_UTF8', 'the body is not valid UTF-8', 'encode text and JSON as UTF-8');
   }
-  if (!/^[ \t\n\r]*\{/.test(text)) return { ok: true, value: { content: text } }; // POST-1
+  if (!/^[ \t\n\r]*\{/.test(text)) return { ok: true, value: { content: text } };
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -160,7 +160,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
     );
   }
   if (!isShallow(value)) {
-    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_DEPTH} levels`, 'flatten `meta`'); // POST-3
+    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_DEPTH} levels`, 'flatten `meta`');
   }
   const crowded = refuseCrowd(value as Record<string, unknown>);
   if (crowded) return { ok: false, refusal: crowded };
@@ -181,7 +181,7 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
       'INVALID_FIELD',
       'field content: holds half of a surrogate pair',
       'escape whole characters only',
-    ); // POST-3
+    );
   }
   const id = postId(delivery, shape);
   if (!id.ok) return id;
@@ -248,7 +248,7 @@ export function authorOf(
     return { ok: true, value: { id: `${publisher}/${name}`, name: shownName } };
   }
   return no(
-    'INVALID_AUTHOR', // POST-4
+    'INVALID_AUTHOR',
     `author.name ${shown(name)} is not allowed`,
     'use 1 to 64 characters, one of them visible, without control characters, line breaks, [ or ], and no space at either end',
   );

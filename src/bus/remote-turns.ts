@@ -80,7 +80,7 @@ const agentMessageSchema = z.discriminatedUnion('type', [
   z.object({
     ...loose,
     type: z.literal('tool_call'),
-    /** Of this message. A repeated id is the same call. */
+    /** The id of this message. A repeated id is the same call. */
     id: text.optional(),
     calls: z.array(callSchema).min(1),
     content: text.nullish(),
@@ -108,7 +108,7 @@ export type AgentMessage = z.infer<typeof agentMessageSchema>;
 
 export type DecodedAgentMessage =
   | { readonly kind: 'message'; readonly message: AgentMessage }
-  /** Of another turn or an older offer, or of an unknown type: a sign of life at most. */
+  /** A message of another turn or an older offer, or of an unknown type, is a sign of life at most. */
   | { readonly kind: 'stale' | 'unknown' }
   | { readonly kind: 'invalid'; readonly reason: string };
 
@@ -120,9 +120,9 @@ export function decodeAgentMessage(
 ): DecodedAgentMessage {
   const value = parseObject(data);
   if (!value) return { kind: 'invalid', reason: 'it is not a JSON object' };
-  if (value.turnId !== undefined && value.turnId !== offer.turnId) return { kind: 'stale' }; // REMOTE-TURNS-1
+  if (value.turnId !== undefined && value.turnId !== offer.turnId) return { kind: 'stale' };
   if (value.epoch !== undefined && value.epoch !== offer.epoch) return { kind: 'stale' };
-  if (!TYPES.has(value.type)) return { kind: 'unknown' }; // REMOTE-TURNS-2
+  if (!TYPES.has(value.type)) return { kind: 'unknown' };
   const parsed = agentMessageSchema.safeParse(value);
   return parsed.success
     ? { kind: 'message', message: parsed.data }
@@ -198,7 +198,7 @@ function reasonOf(error: z.ZodError, value: unknown): string {
   return issue ? fieldFault(issue, value) : 'not understood';
 }
 
-/** Of the live text. */
+/** One chunk of the live text. */
 export const liveChunkShape = z.object({
   turnId: z.string(),
   call: z.string(),

@@ -42,7 +42,7 @@ export interface SettledRecord {
   readonly stream: string;
   readonly by: Owner;
   readonly settled: Settled;
-  /** Of `settled`, what is in no log of `by`. */
+  /** The part of `settled` that is in no log of `by`. */
   readonly before: Settled | null;
   /** The newest post that `by` read. The stream has another one there if it lost its end. Null: not known. */
   readonly last: SeenPost | null;
@@ -90,7 +90,7 @@ export function startOf({ own, owner, record, isReplay, stream }: StartQuery): S
   if (isReplay) return { position: null, skip: null, before: null, elsewhere: null };
   const fits = record !== null && record.stream === stream.created && record.settled.upTo <= stream.last;
   const isOwn = record?.by.id === owner.id;
-  const before = fits ? (isOwn ? record.before : record.settled) : null; // SETTLED-3, SETTLED-4
+  const before = fits ? (isOwn ? record.before : record.settled) : null;
   const ownFits = own?.stream === stream.created && own.sequence <= stream.last;
   const after = ownFits ? own.sequence : 0;
   if (before === null) return { position: own, skip: null, before, elsewhere: null };

@@ -77,7 +77,6 @@ export interface SharedIngress {
   refusedFrom(delivery: Delivery): Promise<ReadonlyMap<number, number>>;
   /** Extends the lease of the token by `failureTimeoutMs`. */
   keep(token: Token): void;
-  /** SHARING-2 */
   acknowledge(token: Token): void;
   /** Has the token delivered again, at once or after a delay. */
   giveBack(token: Token, afterMs?: number): void;

@@ -18,7 +18,6 @@ export const EVERY_DAEMON = '_all';
 
 /** What the daemon adds to the publisher of a post. Absent: the subject does not say. */
 export interface PostMarks {
-  /** SUBJECTS-2 */
   readonly isNameBound?: boolean;
   /** SUBJECTS-3 */
   readonly isByOperator?: true;
@@ -45,7 +44,7 @@ export interface Subjects {
   /** One message: which posts are settled (`settled.ts`). */
   readonly settledStream: string;
   readonly settled: string;
-  /** Of the jetstream store: the logs, and the records of tool calls. */
+  /** The streams of the jetstream store: the logs, and the records of tool calls. */
   readonly logStream: string;
   readonly auditStream: string;
   /** Buckets of the jetstream store: small documents, large outputs. */
@@ -145,7 +144,7 @@ function textOf({ isNameBound, isByOperator, setsSession }: PostMarks): string {
 
 const MARKED = /^(.*?)([+~]?)(!?)(#?)$/s;
 
-/** SUBJECTS-2, SUBJECTS-3 */
+/** SUBJECTS-3 */
 function marked(names: Names | null): Names | null {
   const [, publisher = '', bound, operator, session] = MARKED.exec(names?.publisher ?? '') ?? [];
   if (!names) return null;

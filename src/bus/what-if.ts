@@ -4,7 +4,7 @@ import { slugShape } from './post.ts';
 
 /** Requests and answers of the verbs about what-ifs; `contract.ts` has the table. */
 
-/** Of each side, for each turn. */
+/** The most runs of each side, for each turn. */
 const MOST_RUNS = 20;
 const MOST_TURNS = 5_000;
 

@@ -149,7 +149,6 @@ function exitCodeOf(error: unknown): number {
   return error instanceof ParleyError && /^(CONFIG_|USAGE)/.test(error.code) ? MISUSED : FAILED;
 }
 
-/** PROGRAM-2 */
 function tell(failure: Failure, argv: readonly string[], io: Io): void {
   const end = argv.indexOf('--');
   const json = (end === -1 ? argv : argv.slice(0, end)).includes('--json');

@@ -35,7 +35,7 @@ export class Conversation {
   /** By id; posts by publisher and id. */
   readonly #ids = new Map<string, number>();
   #views = new Map<string, AgentView>();
-  /** Of the definition that each agent's newest request was built from. */
+  /** The view policy of the definition that each agent's newest request was built from. */
   readonly #policies = new Map<string, ViewPolicy>();
 
   /**

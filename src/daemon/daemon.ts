@@ -128,7 +128,7 @@ async function start(
   setMaxListeners(0, shutdown.signal); // one for each running turn
   const { signal } = shutdown;
   const composition = compose({ config, log, releasers, shutdown: signal, faults, given }, mayInstall);
-  const store = await composeStore(composition); // DAEMON-DAEMON-1
+  const store = await composeStore(composition);
   releasers.add('store', () => store.close());
   void composition.server(); // starts meanwhile
   const httpToken = await ownHttpToken(config, log);
@@ -137,7 +137,7 @@ async function start(
   const { url, address } = await composition.server();
   const bus = await composeBus(composition);
 
-  await claim(bus, given.store ? null : warnOfHidden(composition, store)); // DAEMON-DAEMON-1
+  await claim(bus, given.store ? null : warnOfHidden(composition, store));
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
@@ -166,7 +166,7 @@ async function start(
   releasers.add('readers', () => gateway?.dismissReaders()); // after the last entries of running work
   releasers.add('other daemons', () => membership?.leave());
   releasers.add('conversations', () => finish(workers, shutdown, grace, membership?.released));
-  await workers.recover(); // DAEMON-DAEMON-2
+  await workers.recover();
   await startTraces(traces, releasers);
 
   const reloader = new Reloader({
@@ -189,7 +189,7 @@ async function start(
   return readinessOf(config, { ...place, codeKey });
 }
 
-/** Of a store on other machines, only a failed append shows that it is full. */
+/** Only a failed append shows that a store on other machines is full. */
 async function isWritable({ daemon }: Config, posts: Pick<Posts, 'isBlocked'>): Promise<boolean> {
   const { data, store, nats } = daemon;
   if (posts.isBlocked) return false;

@@ -63,7 +63,6 @@ async function make(path: string): Promise<string> {
   return token;
 }
 
-/** DATA-DIRECTORY-2 */
 async function kept(path: string, log: Log): Promise<string | null> {
   try {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

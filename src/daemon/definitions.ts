@@ -39,7 +39,7 @@ interface Known {
 export class Definitions {
   readonly #texts: DefinitionTexts;
   readonly #current = new WeakMap<SourcesAndAgents, Current>();
-  /** Of this process, by hash. */
+  /** The definitions that this process knows, by hash. */
   readonly #known = new Map<string, Known>();
   readonly #stored = new Map<string, Promise<void> | 'stored'>();
 

@@ -40,13 +40,13 @@ export interface Runtime {
   readonly whatIfs: WhatIfs;
   /** A managed server: every publisher may use any author name (PERSON-5). */
   readonly believesNames: boolean;
-  /** Of the broker, in bytes. */
+  /** The limit of the broker, in bytes. */
   readonly maxPayload: number;
   /** The wall clock: for dates. */
   readonly now: Clock;
   /** The monotonic clock: for durations and deadlines. */
   readonly elapsed: Clock;
-  /** Of the monotonic clock: limits of turns and approvals, waits between attempts. */
+  /** Timers of the monotonic clock: limits of turns and approvals, waits between attempts. */
   readonly timers: Timers;
   readonly newId: NewId;
   readonly log: Log;

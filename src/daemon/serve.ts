@@ -21,9 +21,9 @@ import type { TraceExporter } from './traces/exporter.ts';
 
 /** Deliveries in progress: enough for many conversations, bounded for memory. */
 const MAX_IN_FLIGHT = 1_000;
-/** Of one publisher: a flood leaves capacity for others. */
+/** The limit of one publisher: a flood leaves capacity for others. */
 const MAX_IN_FLIGHT_OF_ONE = 750;
-/** Of one publisher: opening a conversation delays all other publishers (`fair-queue.ts`). */
+/** The limit of one publisher: opening a conversation delays all other publishers (`fair-queue.ts`). */
 const MAX_CONVERSATIONS_OF_ONE = 32;
 /** 1000 posts of the maximum payload would be a gigabyte. */
 const MAX_BYTES_IN_FLIGHT = 32 * 1_024 * 1_024;

@@ -33,7 +33,7 @@ interface TurnEvent extends EventBase {
 export type TelemetryEvent =
   | (TurnEvent & {
       readonly type: 'turn_started';
-      /** Of the entry. */
+      /** The index of the entry. */
       readonly index: number;
       /** Indexes of the entries that the turn answers. */
       readonly trigger: readonly number[];
@@ -52,7 +52,7 @@ export type TelemetryEvent =
       readonly index: number;
       readonly tool?: string;
       readonly call?: CallPlace;
-      /** Of the text in the log, in UTF-8. */
+      /** Bytes of the text in the log, in UTF-8. */
       readonly bytes: number;
       /** The whole result is a file; the log has a preview. */
       readonly isPreview: boolean;
@@ -65,7 +65,7 @@ export type TelemetryEvent =
       readonly tools: number;
       /** Estimated, of the whole request. */
       readonly tokens: number;
-      /** Of the request's body. */
+      /** Bytes of the request's body. */
       readonly bytes: number;
       /** The window of the model. */
       readonly contextTokens?: number;
@@ -79,9 +79,9 @@ export type TelemetryEvent =
       /** Ordinal within the turn, from 1; absent for a summary. */
       readonly call?: number;
       readonly outcome: 'answered' | 'failed' | 'aborted';
-      /** Of a failure. */
+      /** The code of a failure. */
       readonly code?: string;
-      /** Of an answer: why the model ended it. */
+      /** Why the model ended its answer. */
       readonly finishReason?: string;
       readonly usage?: Usage;
       readonly requestHash: string;

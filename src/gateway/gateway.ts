@@ -62,7 +62,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   if (!LOOPBACK.has(host) && tokens.length === 0) {
     throw new ParleyError('HTTP_TOKEN_MISSING', `refusing to serve HTTP on ${host} without a token`, {
       hint: 'set PARLEY_HTTP_TOKEN, or listen on 127.0.0.1',
-    }); // GATEWAY-1
+    });
   }
   let daemon: GatewayPort | null = null;
   const closing = new AbortController();
@@ -94,7 +94,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     open(opened) {
       daemon = opened;
     },
-    dismissReaders: () => closing.abort(), // GATEWAY-2
+    dismissReaders: () => closing.abort(),
     close() {
       closing.abort();
       return close(server);
@@ -106,12 +106,11 @@ function listen(app: Application, hostname: string, port: number): Promise<Serve
   return new Promise((resolve, reject) => {
     const options = { fetch: app.fetch, hostname, port, autoCleanupIncoming: false };
     const server = serve(options, () => resolve(server)) as Server;
-    server.prependListener('request', lingerAfterAnswer); // GATEWAY-3
+    server.prependListener('request', lingerAfterAnswer);
     server.once('error', (error) => reject(cannotListen(error, hostname, port)));
   });
 }
 
-/** GATEWAY-4 */
 function cutWhenStalled(socket: Socket, everyMs: number): void {
   let before = -1;
   const timer = setInterval(() => {
@@ -161,7 +160,7 @@ function lingerAfterAnswer(incoming: IncomingMessage, outgoing: ServerResponse):
     const { socket } = incoming;
     // If the connection is not kept alive, the server closes only its own side (GATEWAY-N-1).
     socket.destroySoon = () => void socket.end();
-    const cut = () => void socket.destroy(); // GATEWAY-N-2
+    const cut = () => void socket.destroy();
     const timer = setTimeout(cut, MAX_DISCARD_MS).unref();
     let read = 0;
     incoming.removeAllListeners('data'); // another listener would pause it again

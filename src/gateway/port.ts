@@ -36,7 +36,7 @@ export interface Measurement {
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly samples: readonly {
-    /** Of a histogram: `_bucket`, `_sum` or `_count`. */
+    /** The values of a histogram have `_bucket`, `_sum` or `_count`. */
     readonly suffix?: string;
     readonly labels: Readonly<Record<string, string>>;
     readonly value: number;

@@ -11,14 +11,14 @@ export const WRITING_BY_OTHERS = 0o022;
 /** Writing, by every user. */
 export const WRITING_BY_ALL = 0o002;
 
-/** Of a directory: only its owner, and that of a file, may remove or rename the file. */
+/** In a directory with this bit, only its owner and that of a file may remove or rename the file. */
 const STICKY = 0o1000;
 
 /** The names that Parley writes in a data directory, and their temporary and set-aside forms. */
 const DATA_NAMES =
   /^\.?(LOCK|accepted-tools|attempts|backup|connection|conversations|deciding|definitions|deleted|http-token|ingress|migration|nats|open|quarantine|traces|what-if|write-probe)(\.json)?(\.|-|$)/;
 
-/** Of a path and all below it, what has one of these bits. Links are not followed, what is gone is left out. */
+/** Finds what has one of these bits, at a path and below it. Links are not followed, what is gone is left out. */
 export function findOpen(path: string, bits: number, isDeep = true): Promise<string[]> {
   return find(path, isDeep, ({ mode }) => (mode & bits) !== 0);
 }
@@ -35,7 +35,7 @@ async function find(path: string, isDeep: boolean, fits: (facts: Stats) => boole
   return found;
 }
 
-/** Of a path and all below it, what belongs to none of these users. */
+/** Finds what belongs to none of these users, at a path and below it. */
 export function findForeign(path: string, users: ReadonlySet<number>, isDeep = true): Promise<string[]> {
   return find(path, isDeep, ({ uid }) => !users.has(uid));
 }

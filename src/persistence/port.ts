@@ -29,7 +29,7 @@ export interface NewestAppend {
   readonly status: WorkStatus | null;
   /** Increases with each append. */
   readonly sequence: number;
-  /** Of the log, including this append; null: the message is not an append. */
+  /** The length of the log, including this append; null: the message is not an append. */
   readonly length: number | null;
 }
 
@@ -181,7 +181,7 @@ export interface SharedMarks {
 export interface SharedLogs extends SharedMarks {
   /** Null: no append. */
   newest(conversation: string): Promise<NewestAppend | null>;
-  /** Of every conversation, by id. */
+  /** The newest append of every conversation, by id. */
   all(): Promise<ReadonlyMap<string, NewestAppend>>;
   /** Removes the row and the state of a conversation whose log is gone. */
   forgetRow(conversation: string): Promise<void>;

@@ -122,7 +122,6 @@ class Store implements ConversationStore {
     return this.#storage.remove(conversation, newest);
   }
 
-  /** STORE-2 */
   async #bury(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
     const upTo = { stream, sequence };
     if (this.#life !== stream) {
@@ -249,7 +248,7 @@ class Store implements ConversationStore {
       const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
       await Promise.allSettled(logs.map((log) => log.close()));
       await Promise.allSettled(this.#deleting.values());
-      await this.#position.close(); // STORE-4
+      await this.#position.close();
     } finally {
       await this.#storage.close();
     }

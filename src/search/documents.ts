@@ -43,7 +43,7 @@ export interface IndexedConversation {
   readonly id: string;
   /** Entries of its log. */
   readonly length: number;
-  /** Of the newest entry: a log that was deleted and begun again has another. */
+  /** The id of the newest entry: a log that was deleted and begun again has another. */
   readonly lastId: string;
   readonly updatedAt: string;
 }

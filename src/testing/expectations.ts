@@ -20,7 +20,7 @@ export interface ExpectedTurn extends Expected {
   readonly agent: string;
   /** Default: `completed`. */
   readonly outcome?: TurnSeen['outcome'];
-  /** Of its messages. */
+  /** A text that one of its messages contains. */
   readonly text?: Text;
 }
 

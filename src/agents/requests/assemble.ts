@@ -82,7 +82,7 @@ export class RequestAssembler {
   #taken = 0;
   /** The parts in `body`; append-only. */
   #closed: WirePart[] = [];
-  /** Of `closed`. */
+  /** The messages of `closed`. */
   #messages: WireMessage[] = [];
   /** The last message of the history: the next one may still be merged into it. */
   #open: WirePart | null = null;
@@ -241,7 +241,7 @@ function isStrict(schema: unknown): boolean {
   return isClosed && Object.values(known).every(isStrict);
 }
 
-/** Of a full buffer. While a history grows, each of its bytes is copied twice on average. */
+/** A full buffer grows by this factor. While a history grows, each of its bytes is copied twice on average. */
 const GROWTH = 1.5;
 
 /**

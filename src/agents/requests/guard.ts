@@ -32,7 +32,7 @@ export interface FixedPart {
   readonly agent: string;
   /** The name of its model. */
   readonly model: string;
-  /** Of its instructions and tools, estimated. */
+  /** The estimated tokens of its instructions and tools. */
   tokens(): number;
 }
 

@@ -63,7 +63,7 @@ function fill(text: string, card: AgentCard, roster: Roster): string {
 function otherAgents(card: AgentCard, roster: Roster): string {
   const others = [...roster.agents.values()].filter((agent) => agent.slug !== card.slug);
   if (others.length === 0) return '(none)';
-  // Of a hired agent, this is the text of a model (MARKER-3).
+  // The card of a hired agent is the text of a model (MARKER-3).
   const line = ({ name, slug, description }: AgentCard) =>
     escapeTokens(`- ${name} (\`${slug}\`): ${description}`);
   return others.map(line).join('\n');

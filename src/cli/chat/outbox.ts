@@ -62,13 +62,13 @@ export function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
     reach,
     send(message) {
       kept.push(message);
-      const sent = last.then(() => untilAnswered(() => client.post(message, { signal }))); // CHAT-OUTBOX-2
+      const sent = last.then(() => untilAnswered(() => client.post(message, { signal })));
       const done = () => {
         if (signal.aborted) return;
         kept.splice(kept.indexOf(message), 1);
         changed();
       };
-      last = sent.then(done, done); // CHAT-OUTBOX-1, CHAT-OUTBOX-3
+      last = sent.then(done, done);
       return sent;
     },
     get isAway() {

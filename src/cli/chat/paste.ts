@@ -35,7 +35,7 @@ export function createPaste(io: Io, input: Interface, onPasted: (lines: number) 
     if (isMarking) io.stdout.write(MARK_NO_MORE);
   };
   io.stdin.on('keypress', onKey);
-  const forget = io.onExit(restore); // PASTE-2
+  const forget = io.onExit(restore);
   if (isMarking) io.stdout.write(MARK);
 
   return {

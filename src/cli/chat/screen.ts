@@ -70,7 +70,7 @@ export function createScreen(io: Io, input: Interface): Screen {
     },
     close() {
       clear();
-      closed = true; // SCREEN-2
+      closed = true;
       io.stdin.off('keypress', onKey);
     },
   };

@@ -126,7 +126,7 @@ class Session implements ChatSession {
       else if (line.kind === 'decide') await this.#decide(line);
       else await this.#execute(line);
     } catch (error) {
-      if (!this.#outbox.hasLeft) this.fail(error); // SESSION-2
+      if (!this.#outbox.hasLeft) this.fail(error);
     }
     return true;
   }
@@ -135,7 +135,7 @@ class Session implements ChatSession {
     if (!this.#outbox.reach(isReachable)) return;
     const { isTyped, print } = this.#options;
     const kept = isTyped ? ': messages are kept, and sent when it does' : '';
-    if (!isReachable && isTyped) print(this.#transcript.close()); // SESSION-5
+    if (!isReachable && isTyped) print(this.#transcript.close());
     this.#mark(isReachable ? 'the daemon answers again' : `the daemon does not answer${kept}`);
   }
 
@@ -223,7 +223,6 @@ class Session implements ChatSession {
     this.#options.note(this.#context.palette.dim(`· ${text}`));
   }
 
-  /** SESSION-3 */
   async #say(text: string): Promise<void> {
     const isDoubtful = this.#options.isTyped && text !== this.#doubtful && looksLikeAnAnswer(text);
     this.#doubtful = isDoubtful ? text : null;
@@ -271,7 +270,7 @@ class Session implements ChatSession {
     }
     if (!named && !this.#approvals.isShown(chosen.approvalId)) {
       await this.#approvals.others();
-      throw new ParleyError('USAGE', `this call was not shown before: type /${answer} again`); // SESSION-4
+      throw new ParleyError('USAGE', `this call was not shown before: type /${answer} again`);
     }
     const { approvalId } = chosen;
     const reason = (named ? words.slice(1) : words).join(' ');
@@ -311,7 +310,7 @@ class Session implements ChatSession {
     this.recall(entry);
     if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
     if (json) print(`${escapeHidden(JSON.stringify(entry))}\n`);
-    else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // SESSION-1
+    else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry));
     if (entry.type === 'approval-requested') await this.#approvals.requested(entry);
     if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }

@@ -70,7 +70,7 @@ class StreamingTranscript implements Transcript {
   live(agent: string, chunk: LiveChunk): string {
     if (this.#finished.has(chunk.call) || this.#finished.has(chunk.turnId)) return '';
     const { speech, before } = this.#speechOf(agent, chunk);
-    speech.broken ||= chunk.n !== speech.next; // TRANSCRIPT-3
+    speech.broken ||= chunk.n !== speech.next;
     speech.next++;
     if (speech.broken || chunk.type !== 'text' || chunk.delta === '') return before;
     speech.text += chunk.delta;

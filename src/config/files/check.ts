@@ -39,7 +39,7 @@ export function check<T>(schema: z.ZodType<T>, input: Checkable, problems: Probl
       if (issue.code === 'unrecognized_keys') input.reported.push(...meantBy(issue, schema));
     for (const path of rest.flatMap(pathsOf)) {
       const wanted = getAt(input.data, path) === undefined ? path.slice(0, -1) : path; // a required key is missing
-      input.reported.push(path, removeAt(input.data, wanted)); // FILES-CHECK-1
+      input.reported.push(path, removeAt(input.data, wanted));
     }
   }
   return schema.parse({});

@@ -110,7 +110,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     ...sourcesOf(files(), source, [directory, workingDirectory], daemon),
     notices,
   };
-  problems.throwIfAny(notices); // LOAD-1
+  problems.throwIfAny(notices);
   return freeze(config);
 }
 

@@ -65,11 +65,10 @@ function modelsFromEnvironment({ env, notices }: ModelsInput): Record<string, Mo
   notices.push(
     'no models are configured and OPENAI_API_KEY is not set: agents answer from the offline scripted model; ' +
       'set OPENAI_API_KEY, or name an endpoint under models in parley.yaml',
-  ); // MODELS-1
+  );
   return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
 }
 
-/** MODELS-3 */
 function waitsForKey(name: string, model: ModelFile, { env, notices }: ModelsInput): boolean {
   const hasKey =
     model.apiKey ?? model.baseURL ?? variable(env, 'OPENAI_API_KEY') ?? variable(env, 'OPENAI_BASE_URL');

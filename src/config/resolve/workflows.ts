@@ -78,7 +78,7 @@ class WorkflowReader {
     if (start !== null && !this.#nodeNames.includes(start) && this.#nodeNames.length > 0) {
       this.#refuseName(['start'], start, 'a node', this.#nodeNames);
     }
-    if (start === null || !this.#hasSoundPaths()) return null; // WORKFLOWS-3
+    if (start === null || !this.#hasSoundPaths()) return null;
     this.#checkPaths(nodes, start);
     return { id: this.#id, start, nodes };
   }
@@ -160,7 +160,6 @@ class WorkflowReader {
     );
   }
 
-  /** WORKFLOWS-2 */
   #checkPaths(nodes: Readonly<Record<string, WorkflowNode>>, start: string): void {
     const reached = reachable(nodes, start);
     const ends = ending(nodes);
@@ -196,7 +195,7 @@ class WorkflowReader {
   }
 
   #refuse(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
-    if (!this.#reported.some((one) => overlap(one, path))) this.#report(path, seen, expected, hint); // WORKFLOWS-3
+    if (!this.#reported.some((one) => overlap(one, path))) this.#report(path, seen, expected, hint);
   }
 
   #report(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {

@@ -115,7 +115,7 @@ export interface ToolsConfig {
   readonly unhidden: boolean;
   /** `tools/*.ts` of the configuration's folder: the absolute path of each, by the name of its tool. */
   readonly files: Readonly<Record<string, string>>;
-  /** Of all files in that folder, those that the tools import included. */
+  /** The digest of all files in that folder, those that the tools import included. */
   readonly filesDigest: string;
   /** Names of further files and folders that are always risky to write. */
   readonly protected: readonly string[];
@@ -143,7 +143,7 @@ export interface RetentionConfig {
 }
 
 export interface TracesConfig {
-  /** Of the collector, with its path. */
+  /** The address of the collector, with its path. */
   readonly url: string;
   readonly headers: Readonly<Record<string, Secret>>;
   /** The name of this service in traces. */
@@ -177,7 +177,7 @@ export interface Config {
   readonly shutdown: { readonly graceMs: number };
   /** For daemons that share logs. */
   readonly sharing: { readonly silenceMs: number };
-  /** Of each stream and bucket in a cluster; null: existing ones are unchanged, new ones get 1. */
+  /** The replicas of each stream and bucket in a cluster; null: existing ones are unchanged, new ones get 1. */
   readonly replicas: number | null;
   /** For agents with `runtime: bus`. */
   readonly remoteAgents: RemoteAgentsConfig;

@@ -34,7 +34,7 @@ const RELEASE_MS = 60_000;
 
 let following: Following | null = null;
 let list: ListListener | null = null;
-/** Of the current following. */
+/** The number of the current following. */
 let id = 0;
 let isReleased = false;
 /** Sends what this tab wants; null: nothing. */
@@ -79,7 +79,6 @@ export function followList(listener: ListListener): () => void {
   };
 }
 
-/** FOLLOW-1 */
 function setReleased(next: boolean): void {
   if (isReleased === next) return;
   isReleased = next;

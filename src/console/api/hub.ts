@@ -91,7 +91,7 @@ export class Hub {
   readonly #options: HubOptions;
   readonly #members = new Map<Client, Member>();
   readonly #rows = new Map<string, ListRow>();
-  /** Of the list; null: not known. */
+  /** The version of the list; null: not known. */
   #version: string | null = null;
   #stream: Stream | null = null;
   #arranging: ReturnType<typeof setTimeout> | undefined;

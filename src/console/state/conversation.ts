@@ -82,7 +82,7 @@ export function ownMessages(): readonly string[] {
   return [...logged, ...pending().map(({ post }) => post.content)].reverse();
 }
 
-/** Of messages that were streamed: the key of the streamed text, whose elements are kept, and a selection in them. */
+/** The keys of streamed texts, by the index of their message: their elements are kept, and a selection in them. */
 const streamedAs = new Map<number, string>();
 
 export const keyOfDraft = ({ turnId, call }: LiveDraft): string => `live ${turnId} ${call}`;

@@ -82,7 +82,7 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
   }
   noteSigned();
   const mustWait = isAway.value || outbox.value.some(({ state }) => state === 'waiting');
-  store([...outbox.value, { conversation, post, by: owner.peek(), state: mustWait ? 'waiting' : 'sending' }]); // OUTBOX-1
+  store([...outbox.value, { conversation, post, by: owner.peek(), state: mustWait ? 'waiting' : 'sending' }]);
   const isTried = flush();
   if (mustWait) return true;
   await isTried;
@@ -114,7 +114,7 @@ effect(() => {
 });
 
 function flush(): Promise<void> {
-  passes = passes.then(sendAll); // OUTBOX-2
+  passes = passes.then(sendAll);
   return passes;
 }
 
@@ -143,7 +143,7 @@ async function sendAll(): Promise<void> {
     );
     if (!error) continue;
     if (isRetryable(error)) {
-      blocked.add(conversation); // OUTBOX-2
+      blocked.add(conversation);
       if (error instanceof RequestError) notBefore = Date.now() + Math.min(error.afterMs, LONGEST_WAIT_MS);
       isUnreachable = error instanceof Unreachable;
       change(post.id, 'waiting', isUnreachable ? undefined : error.message);
@@ -154,7 +154,7 @@ async function sendAll(): Promise<void> {
     }
   }
   if (outbox.peek().some(({ state }) => state !== 'refused'))
-    retry = setTimeout(flush, Math.max(RETRY_MS, notBefore - Date.now())); // OUTBOX-3, OUTBOX-4
+    retry = setTimeout(flush, Math.max(RETRY_MS, notBefore - Date.now()));
 }
 
 const otherToken = (by: string) => `it was written with another token${by && `, as ${by}`}`;

@@ -45,7 +45,7 @@ type Handler<N extends ConversationToolName> = (
 export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
   const cut = cutIn(builder, call);
   if (cut) {
-    refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // CALLS-4
+    refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut));
     return;
   }
   const card = builder.roster.agents.get(turn.agent);

@@ -36,7 +36,7 @@ export function claim(
     ingress,
   });
   if (isUnderWay && attempt > MOST_ATTEMPTS) {
-    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) }; // CLAIMS-3
+    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) };
   }
   return { count: recover(builder, audited), givenUp: [] };
 }

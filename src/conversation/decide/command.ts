@@ -76,7 +76,7 @@ export interface Reduction
   readonly tokensBefore: number;
   /** Set if the provider refused the request as too long. */
   readonly tokenRatio?: number;
-  /** Of the call that wrote the summary. */
+  /** The usage of the call that wrote the summary. */
   readonly usage?: Usage;
   readonly model?: string;
 }

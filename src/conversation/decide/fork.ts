@@ -56,7 +56,6 @@ export function fork(builder: DecisionBuilder, { from, at, by }: CommandOf<'fork
   return DONE;
 }
 
-/** FORK-3 */
 function endOpenTurns(builder: DecisionBuilder): void {
   const open = Object.values(builder.state.agents).flatMap(({ turn }) => turn ?? []);
   for (const { agent, turnId } of open.sort((a, b) => a.startedAt - b.startedAt)) {

@@ -153,7 +153,6 @@ function refusalOfLimits(builder: DecisionBuilder, maker: Maker): Refusal | null
   );
 }
 
-/** HIRING-3 */
 function refusalOfName(builder: DecisionBuilder, slug: string, name: string): Refusal | null {
   const { roster, context } = builder;
   const agents = [...roster.agents.values()].flatMap((card) => [card.slug, card.name]);

@@ -70,7 +70,7 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 /** Resumes the outstanding work. */
 export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
-  if (builder.state.isPartialCopy) return count; // FORK-2
+  if (builder.state.isPartialCopy) return count;
   endTurnsOfRemovedAgents(builder);
   endRunOfRemoved(builder);
   for (const item of outstandingWork(builder.state)) {
@@ -110,7 +110,7 @@ function resumeTurn(
     upTo: builder.nextIndex,
   });
   if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited, count);
-  else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // REPAIR-2
+  else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
 }
 
 /** No model call was out: once every call has its result, the turn continues as usual (V8, L15). */
@@ -120,6 +120,6 @@ function resumeCalls(
   audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
-  repairCalls(builder, turn, audited, count); // REPAIR-3
+  repairCalls(builder, turn, audited, count);
   advanceTurn(builder, turn.agent);
 }

@@ -44,7 +44,7 @@ export function startTurns(builder: DecisionBuilder): void {
 
 function startTurn(builder: DecisionBuilder, slug: string): void {
   const agent = agentState(builder.state, slug);
-  if (agent.turn) return; // TURNS-1
+  if (agent.turn) return;
   if (isStopped(builder.state, slug)) {
     refuseCallsToStopped(builder, slug, agent.waiting);
     return;
@@ -88,7 +88,7 @@ function removedAgent(slug: string): Refusal {
   );
 }
 
-/** Of a call that was not made: it has no request. */
+/** The report on a call that was not made: it has no request. */
 function reportOn({ agent, turnId, askedAt }: Turn): CallReport {
   return { agent, turnId, duration: 0, requestHash: '', upTo: askedAt };
 }

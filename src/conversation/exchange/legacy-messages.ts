@@ -224,7 +224,6 @@ function timeOf(source: Source): string | null {
   return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }
 
-/** LEGACY-MESSAGES-1 */
 function withTheRest(entry: MessageEntry, source: Source): MessageEntry {
   const held = new Map(Object.entries(entry).map(([field, value]) => [field, JSON.stringify(value)]));
   const own = isObject(source.meta) ? source.meta : {};

@@ -100,7 +100,7 @@ export const commonFields = {
   isCollapsed: z.boolean().optional(),
   /** Sequence in the ingress stream of the post that became this entry. */
   ingressSequence: z.int().positive().optional(),
-  /** Of a copy: the conversation in which the entry was made. */
+  /** The conversation in which a copied entry was made. */
   copiedFrom: z.string().optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
 };
@@ -189,11 +189,11 @@ const fields = {
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),
     delivery: deliveryModeSchema.optional(),
-    /** Of a post that started a run, in the same append: its workflow. */
+    /** The workflow of a run that the post started, in the same append. */
     workflow: z.string().optional(),
-    /** Of a post with a `sessionId`: its sender may set the sessions of the agents that it wakes. Absent: the id has no effect. */
+    /** The sender of a post with a `sessionId` may set the sessions of the agents that it wakes. Absent: the id has no effect. */
     setsSession: z.literal(true).optional(),
-    /** Of a post: the span of its publisher that caused it (W3C Trace Context). */
+    /** The span of the publisher that caused the post (W3C Trace Context). */
     traceparent: z.string().max(55).optional(),
     partType: z.string().optional(),
     toolName: z.string().optional(),
@@ -290,7 +290,7 @@ const fields = {
     turnId: z.string(),
     agent: z.string(),
     outcome: z.enum(['completed', 'failed', 'aborted', 'waiting', 'limited']),
-    /** Of a completed turn whose last answer is incomplete: why (`finish-reason.ts`). */
+    /** Why the last answer of a completed turn is incomplete (`finish-reason.ts`). */
     finishReason: z.string().optional(),
     lastProcessedMessageIndex: z.int().nonnegative(),
   },
@@ -424,7 +424,7 @@ const fields = {
     type: z.literal('forked'),
     from: z.string(),
     at: z.int().nonnegative(),
-    /** Of an import: the name of the file; `from` is then this conversation (FORK-4). */
+    /** The name of an imported file; `from` is then this conversation (FORK-4). */
     file: z.string().optional(),
   },
   ...teamFields,
@@ -432,7 +432,7 @@ const fields = {
     ...commonFields,
     type: z.literal('note'),
     content: z.string(),
-    /** Of a late result: its call, its tool, and the file with the full text if it is large. */
+    /** A late result has its call, its tool, and the file with the full text if it is large. */
     call: callPlaceSchema.optional(),
     toolName: z.string().optional(),
     fullOutputPath: z.string().optional(),

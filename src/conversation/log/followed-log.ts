@@ -88,7 +88,6 @@ export class FollowedLog {
     return { entries: fresh, again: hasMore ? 'now' : this.lacks(length) ? 'later' : 'no' };
   }
 
-  /** FOLLOWED-2 */
   lacks(length: number): boolean {
     this.#readings = this.#doubted < length ? 0 : this.#readings + 1;
     if (this.#readings > 0 && this.#readings <= MOST_READINGS) return true;

@@ -15,7 +15,7 @@ export interface LiveChunk {
   readonly call: string;
   /** Numbers the chunks of that call, from 0. */
   readonly n: number;
-  /** Of text that was streamed before: it has the chunks `from` to `n`. */
+  /** A chunk with text that was streamed before contains the chunks `from` to `n`. */
   readonly from?: number;
   readonly type: 'text' | 'reasoning' | 'tool_call_delta';
   readonly delta: string;
@@ -39,12 +39,11 @@ export type Received =
     }
   | LiveArrival;
 
-/** Of one turn. */
+/** The live text of one turn. */
 export interface LiveText {
   readonly agent: string;
   readonly turnId: string;
   readonly call: string;
-  /** DRAFT-TEXT-2 */
   readonly chunks: readonly LiveChunk[];
 }
 

@@ -68,7 +68,6 @@ export interface ProgressOptions {
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** Agents of these posts that a person has stopped. */
   readonly stopped?: Stopped | undefined;
-  /** PROGRESS-6 */
   readonly endsAtQuestion?: boolean;
   /** PROGRESS-5: no step before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
@@ -167,7 +166,7 @@ export class Progress {
     if (received.kind === 'live') this.#live(received);
     else {
       for (const entry of received.entries) this.#entry(entry);
-      if (received.isCurrent) this.#endIfQuiet(); // PROGRESS-3
+      if (received.isCurrent) this.#endIfQuiet();
     }
     const out = this.#out;
     this.#out = [];
@@ -190,14 +189,13 @@ export class Progress {
 
   #entry(entry: Entry): void {
     if (this.#isOver) return;
-    if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false; // PROGRESS-5
+    if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false;
     this.#note(entry);
     this.#follow(entry);
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#emit(entry);
-    if (!this.#isSilent && this.#isDone())
-      this.#finish(this.#ending); // PROGRESS-2
-    else if (this.#options.endsAtQuestion && this.#watch.quiet) this.#endIfQuiet(); // PROGRESS-6
+    if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending);
+    else if (this.#options.endsAtQuestion && this.#watch.quiet) this.#endIfQuiet();
   }
 
   #note(entry: Entry): void {

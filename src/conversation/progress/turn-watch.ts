@@ -120,7 +120,7 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     case 'handoff':
     case 'node-entered':
     case 'delegation-requested':
-      outstanding.add(entry.index, routedTo(entry)); // TURN-WATCH-2
+      outstanding.add(entry.index, routedTo(entry));
       break;
     case 'agent-stopped':
       outstanding.release(entry.agent);

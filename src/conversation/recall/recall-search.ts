@@ -129,7 +129,6 @@ function countsIn(text: string, terms: readonly Term[]): number[] | null {
   return matches ? counts : null;
 }
 
-/** RECALL-SEARCH-1 */
 function occurrences(text: string, term: Term): number {
   let count = 0;
   let from = 0;

@@ -97,7 +97,7 @@ function* readRange(
       next = { from: index, to, offset: piece.end };
     }
   }
-  if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`); // RECALL-2
+  if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`);
   if (next) lines.push(`--- recall continues: call it again with ${JSON.stringify(next)}`);
   else if (asked !== undefined && asked > to) lines.push(`--- entry ${to} is the last one`);
   return lines.join('\n');

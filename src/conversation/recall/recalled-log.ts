@@ -113,7 +113,7 @@ export class RecalledLog {
 }
 
 function recalled({ index, createdAt }: Entry, label: string, text: string): RecalledEntry {
-  return { index, createdAt, label, text: escapeRecalled(text) }; // RECALLED-LOG-3
+  return { index, createdAt, label, text: escapeRecalled(text) };
 }
 
 /** The beginning of an entry's first line. Its text follows on the same line, so that no text can imitate a heading. */

@@ -142,7 +142,7 @@ export class ReductionBuilder {
     let left = plus(this.left, this.#summary);
     for (const group of groups) {
       if (group.isUnshown || isAtTarget(left, limits)) break; // V17
-      if (group.isNewestOfAPerson && !group.isSummary && !isOver(left, limits)) break; // COMPACTION-4
+      if (group.isNewestOfAPerson && !group.isSummary && !isOver(left, limits)) break;
       found.push(group);
       left = plus(minus(left, group.size), group.kept);
     }

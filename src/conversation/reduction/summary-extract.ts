@@ -39,7 +39,6 @@ export function extractItems(
   return items.reverse();
 }
 
-/** SUMMARY-TEXT-2 */
 export function extract(items: readonly ExtractItem[], budget: number, canRecall: boolean): string {
   if (items.length === 0) return '';
   let left = budget - HEADING_TOKENS;
@@ -102,7 +101,6 @@ export function wordsOf(entry: ShownEntry): string {
   }
 }
 
-/** SUMMARY-TEXT-3 */
 export function usedTools(covered: readonly Entry[], agent: string, budget: number): string {
   const uses = new Map<string, number>();
   for (const entry of covered) {

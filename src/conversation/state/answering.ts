@@ -77,7 +77,7 @@ export function agentByState(floor: Asked, roster: Answerers): string {
   );
 }
 
-/** Of several matching agents: the active one, else the default one, else the first slug in order. */
+/** Selects among matching agents: the active one, else the default one, else the first slug in order. */
 function preferredAgent(
   fits: (agent: Answerer) => boolean,
   { activeAgent }: Asked,

@@ -140,7 +140,7 @@ function applyForked(next: Next, { file }: EntryOf<'forked'>): void {
       agent.reported = NOTHING_REPORTED;
       agent.executionMs = 0;
       if (file === undefined) return;
-      agent.session = null; // FORK-4
+      agent.session = null;
       agent.tokenRatio = 1;
     });
   }

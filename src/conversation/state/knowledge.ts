@@ -276,7 +276,7 @@ export class Knowledge {
       replace(this.turn.steps, isGone, entry.index);
     }
     replace(this.history, isGone, entry.index);
-    this.version++; // KNOWLEDGE-2
+    this.version++;
   }
 
   #closeTurn(): void {
@@ -294,6 +294,6 @@ export class Knowledge {
     if (this.#withheld.delete(index)) return;
     if (remove(this.#afterTurn, index)) return;
     if (this.turn && remove(this.turn.steps, index)) return;
-    if (remove(this.history, index)) this.version++; // KNOWLEDGE-2
+    if (remove(this.history, index)) this.version++;
   }
 }

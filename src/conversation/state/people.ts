@@ -82,7 +82,6 @@ export function refusalOfWorkflow(
   );
 }
 
-/** PERSON-2 */
 export function refusalOfOtherPublisher(own: string, other: unknown): Refusal {
   const named = typeof other === 'string' ? other : (JSON.stringify(other) ?? 'no name');
   return refusal(

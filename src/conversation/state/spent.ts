@@ -9,7 +9,7 @@ export interface Spent {
   readonly calls: number;
   /** In and out. */
   readonly tokens: number;
-  /** Of the calls whose cost is known. */
+  /** The cost of the calls whose cost is known. */
   readonly usd: number;
   readonly unpricedCalls: number;
 }

@@ -84,7 +84,7 @@ export interface Turn {
   /** The log's length after its newest answer: a request built before that has its answer already. */
   readonly answeredUpTo: number;
   readonly hops: number;
-  /** Of its requests: that of the agent when the turn began, or of a message that reached the turn since (L6). */
+  /** The session of its requests: that of the agent when the turn began, or of a message that reached the turn since (L6). */
   readonly session: Session | null;
   readonly delegatedBy: Delegation | null;
   /** Index of its newest entry with text. */
@@ -182,7 +182,7 @@ export interface ConversationState {
   readonly agents: Readonly<Record<string, AgentState>>;
   /** Input and output tokens, as providers reported them. */
   readonly tokens: number;
-  /** Of the calls whose cost is known. */
+  /** The cost of the calls whose cost is known. */
   readonly usd: number;
   /** Calls whose cost is unknown, for lack of a price or of usage. */
   readonly unpricedCalls: number;

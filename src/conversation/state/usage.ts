@@ -9,7 +9,7 @@ export interface Used {
   /** The part of `inputTokens` that the provider had cached. */
   readonly cachedInputTokens: number;
   readonly outputTokens: number;
-  /** Of the calls whose cost is known. */
+  /** The cost of the calls whose cost is known. */
   readonly usd: number;
   /** Calls whose cost is unknown: `usd` does not include them. */
   readonly unpricedCalls: number;

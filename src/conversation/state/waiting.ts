@@ -57,7 +57,6 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
     }
   }
 
-  /** WAITING-2 */
   with(item: WaitingEntry): WaitingQueue {
     const runs = this.#runs.slice();
     let last: readonly WaitingEntry[] = [item];
@@ -74,7 +73,6 @@ export class WaitingQueue implements Iterable<WaitingEntry> {
     return WaitingQueue.of([item, ...this]);
   }
 
-  /** WAITING-3 */
   without(indexes: readonly number[]): WaitingQueue {
     if (this.length === 0 || indexes.length === 0) return this;
     if (indexes.length === 1 && this.oldest?.index === indexes[0]) return this.#withoutOldest();

@@ -18,7 +18,7 @@ export interface Hunk {
 /** Above this number of changed lines, all lines of both texts are shown as gone and added. */
 const MOST_EDITS = 1_000;
 
-/** Of adjacent changes, lines that are gone come first. */
+/** Compares two texts by lines. Of adjacent changes, lines that are gone come first. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [left, right] = [before.split('\n'), after.split('\n')];
   const changes = diffArrays(left, right, { maxEditLength: MOST_EDITS });

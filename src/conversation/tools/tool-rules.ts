@@ -45,7 +45,7 @@ export interface AuditedCall {
   readonly type: string;
   readonly call: { readonly entry: number; readonly position: number };
   readonly tool: string;
-  /** Of a call that completed. */
+  /** The result of a call that completed. */
   readonly result?: string;
 }
 

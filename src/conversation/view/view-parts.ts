@@ -32,9 +32,9 @@ interface ViewToolCall {
 export interface ViewMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
-  /** Of an own message, if the policy includes it. */
+  /** The reasoning of an own message, if the policy includes it. */
   readonly reasoning?: string;
-  /** Of an own message. */
+  /** The opaque fields of an own message. */
   readonly opaque?: Opaque;
   readonly tool_calls?: readonly ViewToolCall[];
   readonly tool_call_id?: string;

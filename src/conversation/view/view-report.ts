@@ -127,7 +127,7 @@ export interface NextReduction {
 
 /** Reported usage up to this request, its answer included if it has one. */
 export interface Cost {
-  /** Of this request's own call; null if there is no answer or no report. */
+  /** What this request's own call used; null if there is no answer or no report. */
   readonly call: Usage | null;
   readonly turn: Used;
   readonly agent: Used;

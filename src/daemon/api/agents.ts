@@ -47,7 +47,7 @@ function personaOf({ slug, runtime }: AgentCard, { agents }: Team) {
   return persona === undefined ? undefined : { persona };
 }
 
-/** Of an agent in this process: another program makes its own requests. */
+/** Only an agent in this process has a model here: another program makes its own requests. */
 function modelOf({ slug, runtime }: AgentCard, { agents }: Team) {
   const agent = runtime === 'local' ? agents.get(slug) : undefined;
   return agent && { model: agent.profile.name, ...shownParameters(agent.profile) };

@@ -201,7 +201,7 @@ export class Api {
     const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
-    await this.#admin.search.forget(id); // MESSAGE-SEARCH-3
+    await this.#admin.search.forget(id);
     const { left, ...onBus } = await this.#admin.erasure.erase({ conversation: id, ...upToPost });
     const { store } = this.runtime;
     const notReached = beyondReach(store);

@@ -68,7 +68,7 @@ export class DeadLetterOffice {
   /** Posts it again as its publisher; answers as `post` does. */
   retry(sequence: number): Promise<AnswerOf<'dead-retry'>> {
     const known = this.#retries.get(sequence);
-    if (known) return known; // DEAD-LETTERS-3
+    if (known) return known;
     const retrying = this.#repost(sequence);
     this.#retries.set(sequence, retrying);
     retrying.catch(() => this.#retries.delete(sequence));

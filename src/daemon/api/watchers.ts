@@ -16,7 +16,7 @@ export interface Elsewhere {
 
 interface Watched {
   readonly watchers: Set<Watcher>;
-  /** Of calls of other daemons. */
+  /** The running texts of calls of other daemons. */
   readonly texts: RunningTexts;
   readonly ready: Promise<void>;
   stop(): void;
@@ -32,7 +32,7 @@ interface Watched {
 export class Watchers {
   readonly #of = new Map<string, Watched>();
   readonly #elsewhere: Elsewhere | undefined;
-  /** Of calls of this daemon. */
+  /** The running texts of calls of this daemon. */
   readonly #texts = new RunningTexts();
 
   constructor(elsewhere?: Elsewhere) {

@@ -124,7 +124,7 @@ function noTurn(conversation: string, agent: string, where: string): ParleyError
   );
 }
 
-/** Of all turns of an agent, those without a definition are reported in the result; a turn that is named is refused here. */
+/** A turn without a definition is refused here if it is named; of all turns of an agent, the result reports those without one. */
 async function refuseUnreplayable(
   turns: readonly RecordedTurn[],
   agent: string,

@@ -204,7 +204,6 @@ export class Membership {
     if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', message);
   };
 
-  /** MEMBERSHIP-2 */
   leave(): void {
     const { bus, daemon } = this.#parts;
     this.#freezes.stop();
@@ -217,7 +216,7 @@ export class Membership {
     while (!signal.aborted) {
       const askedAt = performance.now();
       const newest = await logs.newest(conversation).catch(() => 'unknown' as const);
-      const isFresh = performance.now() - askedAt < failureTimeoutMs / 2; // LEASE-4
+      const isFresh = performance.now() - askedAt < failureTimeoutMs / 2;
       if (newest === 'unknown') await sleep(READ_RETRY_MS, signal);
       else if (newest?.status?.claim?.daemon !== daemon) {
         this.#recheck(conversation);

@@ -23,9 +23,9 @@ import { type ConfigFingerprint, differencesOf } from './config-fingerprint.ts';
 const HEARTBEATS_PER_TIMEOUT = 4;
 /** Also with a long failure timeout: an unanswered request counts only after a later own heartbeat (PEER-MONITOR-3). */
 const MAX_HEARTBEAT_MS = 1_000;
-/** Of the failure timeout: the time that all daemons get to reconnect, added to the length of a long outage (PEER-MONITOR-3). */
+/** The part of the failure timeout that all daemons get to reconnect, added to the length of a long outage (PEER-MONITOR-3). */
 const RECONNECT_PART = 1 / 4;
-/** Of the failure timeout: more than the half after which a missing own heartbeat is noticed (PEER-MONITOR-5). */
+/** The part of the failure timeout after a resume: more than the half after which a missing own heartbeat is noticed (PEER-MONITOR-5). */
 const RESUME_PART = 5 / 8;
 const MAX_REMEMBERED = 1_000;
 
@@ -63,7 +63,6 @@ export class PeerMonitor {
   #hasResumed = false;
   /** "The server does not know it" counts from then on (PEER-MONITOR-3). */
   #trustServerFrom = 0;
-  /** PEER-MONITOR-4 */
   readonly #beingAsked = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -164,7 +163,6 @@ export class PeerMonitor {
     this.#suspendConclusions();
   }
 
-  /** PEER-MONITOR-5 */
   #suspendConclusions(): void {
     this.#resumingUntil = performance.now() + this.#options.failureTimeoutMs * RESUME_PART;
     this.#trustTimeoutsFrom = Math.max(this.#trustTimeoutsFrom, this.#resumingUntil);
@@ -172,12 +170,10 @@ export class PeerMonitor {
     this.#failedUntil.clear();
   }
 
-  /** PEER-MONITOR-3 */
   get #trustsTimeouts(): boolean {
     return this.#receivesOwnHeartbeat && performance.now() >= this.#trustTimeoutsFrom;
   }
 
-  /** PEER-MONITOR-3 */
   get #trustsServer(): boolean {
     return this.#receivesOwnHeartbeat && performance.now() >= this.#trustServerFrom;
   }
@@ -233,7 +229,7 @@ export class PeerMonitor {
     this.#sendHeartbeat(false);
     const { failureTimeoutMs } = this.#options;
     if (this.#trustsTimeouts)
-      for (const daemon of this.#silentFor(failureTimeoutMs)) this.#declareGone(daemon); // PEER-MONITOR-1
+      for (const daemon of this.#silentFor(failureTimeoutMs)) this.#declareGone(daemon);
     if (this.#trustsServer)
       for (const daemon of this.#silentFor(failureTimeoutMs / 2)) void this.#probe(daemon);
   }
@@ -249,7 +245,6 @@ export class PeerMonitor {
     this.#options.onGone(daemon, false);
   }
 
-  /** PEER-MONITOR-4 */
   async #probe(daemon: string): Promise<void> {
     if (this.#beingAsked.has(daemon)) return;
     this.#beingAsked.add(daemon);

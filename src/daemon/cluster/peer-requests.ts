@@ -12,7 +12,7 @@ import type { SharedPosts } from './shared-posts.ts';
 
 /** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
 
-/** Of the payload of a message: the texts need room for their names, too. */
+/** The part of a message's payload for the texts: they need room for their names, too. */
 const SHARE_OF_TEXTS = 0.5;
 
 export interface PeerRequestParts {

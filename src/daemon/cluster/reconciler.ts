@@ -22,9 +22,9 @@ import type { Router } from './router.ts';
  */
 
 export const PASS_EVERY_MS = 60_000;
-/** Of the failure timeout: the head start of the first choice (RECONCILER-2). */
+/** The part of the failure timeout that is the head start of the first choice (RECONCILER-2). */
 const HEAD_START_PART = 1 / 4;
-/** Of the failure timeout: after a short outage, what is known of peers is reliable by then (RECONCILER-3). */
+/** The part of the failure timeout after which, after a short outage, what is known of peers is reliable (RECONCILER-3). */
 const TRUST_PART = 1 / 4;
 /** After a pass that the server interrupted (RECONCILER-3). */
 const RETRY_MS = 1_000;
@@ -300,7 +300,7 @@ async function repairRows(
   { logs, workers, log }: ReconcilerParts,
   /** Must be read before the rows. */
   all: ReadonlyMap<string, NewestAppend>,
-  /** Of these, those that no daemon has open and that this daemon should repair. */
+  /** Selects those that no daemon has open and that this daemon should repair. */
   unheldOf: (lagging: readonly string[]) => Promise<readonly string[]>,
   stopping: AbortSignal,
 ): Promise<void> {
@@ -313,7 +313,7 @@ async function repairRows(
       await workers.refreshRow(id);
     }
     for (const id of lengths.keys()) {
-      if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id); // ROW-REPAIR-2
+      if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id);
     }
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'the conversation list could not be repaired');

@@ -74,7 +74,6 @@ export class Router {
     return { kind: 'there', claim };
   }
 
-  /** ROUTER-4 */
   noteNewest(conversation: string, newest: NewestAppend | null): void {
     if (newest === null || newest.status?.claim) this.#unclaimed.delete(conversation);
     else {
@@ -83,7 +82,6 @@ export class Router {
     }
   }
 
-  /** ROUTER-3, ROUTER-4 */
   mayTakeOver(conversation: string, { daemon, epoch }: Claimant): boolean {
     if (this.#unclaimed.has(conversation)) return true;
     if (daemon === this.#daemon || this.#monitor.isFailed(daemon)) return true;

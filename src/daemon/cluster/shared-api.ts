@@ -102,7 +102,6 @@ export class SharedApi {
     return { answer: await this.#api.handle(request) };
   }
 
-  /** SHARED-API-1 */
   async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     for (let tries = 1; ; tries++) {
       const location = await this.#router.locate(conversation);
@@ -119,7 +118,6 @@ export class SharedApi {
     }
   }
 
-  /** SHARED-API-2 */
   async #status(request: ApiRequest): Promise<ApiAnswer> {
     const rows: ListedRow[] = [];
     const days = numberIn(request.body, 'days') ?? undefined;
@@ -136,7 +134,6 @@ export class SharedApi {
     );
   }
 
-  /** SHARED-API-5 */
   async #reload(request: ApiRequest): Promise<ApiAnswer> {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
@@ -154,13 +151,11 @@ export class SharedApi {
     return { ok: true, body: { ...(own.body as object), daemons } };
   }
 
-  /** SHARED-API-4 */
   async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // else the owner reads it
     return this.#route(conversation, { ...request, upTo });
   }
 
-  /** SHARED-API-2 */
   async #gather<V extends SharedList>(
     verb: V,
     request: ApiRequest,

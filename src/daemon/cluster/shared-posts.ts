@@ -113,7 +113,7 @@ export class SharedPosts {
         await this.#inLane(conversation, () => this.#ingest(token));
         return true;
       } catch (error) {
-        if (!isMoved(error) || tries >= MAX_ATTEMPTS) throw error; // SHARED-POSTS-4
+        if (!isMoved(error) || tries >= MAX_ATTEMPTS) throw error;
         await sleep(tries * 10);
       }
     }
@@ -133,13 +133,12 @@ export class SharedPosts {
     return lane;
   }
 
-  /** SHARED-POSTS-2 */
   async #ingest(token: Token): Promise<void> {
     const { workers } = this.#parts;
     const { conversation, stream, sequence } = token;
     const worker = await workers.current(conversation);
     const inLog = worker.state.ingress;
-    if (this.#settled.get(sequence) === token.takenAt) return; // SHARED-POSTS-6
+    if (this.#settled.get(sequence) === token.takenAt) return;
     const isOurs = this.#ingestedUpTo.has(conversation);
     const known = [inLog, this.#ingestedUpTo.get(conversation), this.#floor];
     let after = Math.max(0, ...known.map((place) => (place?.stream === stream ? place.sequence : 0)));
@@ -192,7 +191,6 @@ export class SharedPosts {
     this.#settled.set(position.sequence, takenAt);
   }
 
-  /** SHARED-POSTS-5 */
   async #deliver(delivery: Delivery, { sequence, isRepeated }: Token): Promise<void> {
     const { posts, suspects } = this.#parts;
     const { position } = delivery;

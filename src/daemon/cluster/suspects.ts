@@ -21,7 +21,7 @@ export class Suspects {
 
   /** Null: no failed attempt is known. */
   async suspect(position: StreamPosition, isRepeated: boolean): Promise<Suspect | null> {
-    const before = (await this.#marks.attempts(position)) ?? (isRepeated ? 1 : 0); // SUSPECTS-1
+    const before = (await this.#marks.attempts(position)) ?? (isRepeated ? 1 : 0);
     if (before === 0) return null;
     const due = dueAfter(before);
     const forget = () => {
@@ -30,8 +30,8 @@ export class Suspects {
     return {
       before: () => before,
       again: async (attempt, stopping) => {
-        await untilDue(due, stopping); // SUSPECTS-2
-        await this.#marks.saveAttempts(position, before + 1); // SUSPECTS-3
+        await untilDue(due, stopping);
+        await this.#marks.saveAttempts(position, before + 1);
         try {
           await attempt();
         } finally {

@@ -132,7 +132,7 @@ export async function composeBus(composition: Composition): Promise<Bus> {
   const options = { ...address, name: 'parleyd', waitForServer: false };
   // Each is registered for release at once: a later step may fail, and an open connection keeps the process alive.
   const isAlone = config.daemon.store === 'file'; // daemons that share receive their own heartbeats
-  const connection = await openNats({ ...options, noEcho: isAlone }); // CLAIM-4
+  const connection = await openNats({ ...options, noEcho: isAlone });
   releasers.add('nats', () => closeConnection(connection));
   const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
   releasers.add('nats-feeds', () => closeConnection(feedConnection));
@@ -245,7 +245,7 @@ export function composeRemoteModel(
 
 /** The default payload limit of the broker. */
 const MAX_BODY_BYTES = 1_048_576;
-/** Of a request at `/v1` or of AG-UI, which brings all messages. Only the last ones are posted. */
+/** A request at `/v1` or of AG-UI brings all messages. Only the last ones are posted. */
 const MAX_HISTORY_BYTES = 16_777_216;
 
 /** Proxies close a connection that is idle for one minute. */

@@ -28,7 +28,7 @@ export interface MigrateOptions {
   readonly directory: string;
   readonly nats: NatsOptions;
   readonly prefix?: string;
-  /** Of the target's streams; null: unchanged. */
+  /** The replicas of the target's streams; null: unchanged. */
   readonly replicas: number | null;
   readonly log: Log;
 }

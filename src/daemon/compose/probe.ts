@@ -16,7 +16,7 @@ export interface Probed {
   readonly name: string;
   readonly ms: number;
   readonly fault: { readonly code: string; readonly message: string } | null;
-  /** Of an MCP server, or the functions. */
+  /** The tools of an MCP server, or the functions. */
   readonly tools: readonly string[];
 }
 

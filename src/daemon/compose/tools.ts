@@ -26,7 +26,7 @@ import type { Given } from './given.ts';
 /** Longer than the timeout of any tool, so that the tool's own error is reported. */
 const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
 
-/** Of the tools of MCP servers. */
+/** The names of the tools of MCP servers begin with it. */
 const MCP_PREFIX = 'mcp__';
 
 /** Files of the data directory with credentials. The whole folder is closed, and these also by a hard link elsewhere. */

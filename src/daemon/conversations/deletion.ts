@@ -66,13 +66,13 @@ export async function deleteConversation(
   // Only now: nothing can be appended any more.
   const reached = progress.reached(id, worker?.state.ingress);
   const isLater = reached !== null && reached.stream === asked.stream && reached.sequence > asked.sequence;
-  const upTo = isLater ? earlier(reached, await ingressEnd()) : asked; // DELETE-4
+  const upTo = isLater ? earlier(reached, await ingressEnd()) : asked;
   const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
   const isThere = Boolean(worker?.state.length) || (await store.exists(id));
   const hasPosts = isThere || isWaiting;
   if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may be creating it
   const entries = worker?.state.length ?? (await storedLength(id, store));
-  await whatIfs.remove(id); // WHAT-IFS-3
+  await whatIfs.remove(id);
   const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
   if (store.shared && (await store.exists(id))) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);
@@ -80,7 +80,7 @@ export async function deleteConversation(
   return { ...removed, existed, entries, posts: upTo };
 }
 
-/** Of a log that is not in memory, from its row. */
+/** The length of a log that is not in memory, from its row. */
 async function storedLength(id: string, store: Runtime['store']): Promise<number> {
   return (await store.rows()).find((row) => row.id === id)?.length ?? 0;
 }

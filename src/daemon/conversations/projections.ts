@@ -171,7 +171,7 @@ export async function saveProjections(
   await store.saveState(id, { id, ...state });
 }
 
-/** Of each conversation, the row with the most entries. */
+/** The row with the most entries of each conversation. */
 export function mergeConversations<Row extends { readonly id: string; readonly length: number }>(
   pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
   asked: unknown,

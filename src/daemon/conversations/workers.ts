@@ -294,7 +294,6 @@ export class Workers {
     return ConversationWorker.open(id, this.#runtime, false).catch(() => null); // a damaged log can be deleted
   }
 
-  /** DELETE-4 */
   async cutDeletions(): Promise<void> {
     await this.#runtime.store.cutDeletions(() => this.#runtime.ingressEnd());
     for (const worker of await this.#open.all()) await worker.readDeletion();
@@ -373,7 +372,7 @@ async function listConversations(
   return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Of a stored row that has not changed, the same object: readers see at once that it is the same. */
+/** A stored row that has not changed gives the same object: readers see at once that it is the same. */
 const known = new WeakMap<ConversationRow, ListedRow>();
 
 function atRest(row: ConversationRow): ListedRow {

@@ -44,7 +44,6 @@ export class Attempts {
     this.#save = coalesce(() => this.#write());
   }
 
-  /** ATTEMPTS-1 */
   static async open(store: Store): Promise<Attempts> {
     const attempts = new Attempts(store, await store.ingressAttempts());
     const last = await store.lastDecision();
@@ -101,16 +100,14 @@ export class Attempts {
           await attempt(); // the decision writes the note (ATTEMPTS-1)
         });
       },
-      givenUp: () => undefined, // ATTEMPTS-4
+      givenUp: () => undefined,
     };
   }
 
-  /** ATTEMPTS-3 */
   survived({ stream, sequence }: StreamPosition): void {
     if (stream === this.#stream && this.#counts.delete(sequence)) void this.#save();
   }
 
-  /** ATTEMPTS-4 */
   settledUpTo({ stream, sequence }: StreamPosition): void {
     const at = performance.now();
     if (stream !== this.#stream || at < this.#settled.at + SETTLED_MS) return;

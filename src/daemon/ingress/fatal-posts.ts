@@ -10,7 +10,6 @@ import { ParleyError, type Refusal, refusal, sleep } from '../../kernel/index.ts
  * FATAL-POSTS-3  After `MOST_ATTEMPTS` the post becomes a dead letter, unless the log contains it.
  */
 
-/** FATAL-POSTS-3 */
 export const MOST_ATTEMPTS = 5;
 /** FATAL-POSTS-2: milliseconds that each attempt after the first adds to the wait. */
 const PATIENCE_MS = 1_000;
@@ -69,7 +68,6 @@ export function undecidable(error: unknown, attempts: number): Refusal | null {
   return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
 }
 
-/** FATAL-POSTS-3 */
 function fatal(attempts: number): Refusal {
   return refusal(
     'DECISION_FAILED',

@@ -28,7 +28,7 @@ const TOGETHER_MS = 1_000;
 /** With as many the letter is stored at once: it fits the broker's payload, and posts are settled soon. */
 const MOST_RUNS = 2_000;
 const MOST_POSTS = 200_000;
-/** Of the posts that a publisher may send in that time, a minute's burst included (FLOOD-4). */
+/** A flood has this many times the posts that a publisher may send in that time, a minute's burst included (FLOOD-4). */
 const FAR_OVER = 2;
 /** With more publishers than this, those that were refused nothing for a minute are forgotten. */
 const MANY = 1_000;
@@ -63,7 +63,6 @@ export interface FloodParts {
   readonly limits: PublisherLimits;
   readonly bus: Pick<Bus, 'publishRefusedRuns'>;
   readonly log: Log;
-  /** FLOOD-3 */
   readonly isKnown: (post: DeliveryHead) => boolean;
   readonly tellAll: (publisher: string, runs: RefusedRuns['runs'], refused: Refusal) => void;
 }
@@ -106,7 +105,6 @@ export class Flood {
     return this.#refuse(this.#flooderOf(posts.publisher, posts.from), posts, 1_000);
   }
 
-  /** FLOOD-1 */
   #isRefusedAlone(flooder: Flooder, { takenAt, bytes }: DeliveryHead): boolean {
     if (Math.abs(takenAt - flooder.since) >= MINUTE_MS)
       Object.assign(flooder, { since: takenAt, refused: 0, known: 0 });
@@ -115,7 +113,6 @@ export class Flood {
     return flooder.refused <= ONE_BY_ONE;
   }
 
-  /** FLOOD-3 */
   #isRepeated(flooder: Flooder, post: DeliveryHead): boolean {
     const { limits, isKnown } = this.#parts;
     if (flooder.known >= limits.permitted(post.publisher, 0) || !isKnown(post)) return false;
@@ -155,7 +152,6 @@ export class Flood {
     return batch;
   }
 
-  /** FLOOD-2 */
   async #store(publisher: string, { kept: _, store: __, waitMs, ...posts }: Batch): Promise<void> {
     const { limits, bus, log, tellAll } = this.#parts;
     const refused = limits.tooFast(publisher, waitMs);

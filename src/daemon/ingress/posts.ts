@@ -321,7 +321,7 @@ export class Posts {
     const beyond = this.#refusalOfAsked(post, body.length);
     if (beyond && !(await this.#isRepeated(post))) return { kind: 'refused', refusal: beyond };
     const [others, workers, shutdown] = [this.#others, this.#workers, this.#shutdown];
-    const isTold = author.id !== publisher && isNameBound !== this.#believesNames; // PERSON-5
+    const isTold = author.id !== publisher && isNameBound !== this.#believesNames;
     const isStart = isByOperator && post.workflow !== undefined; // PERSON-6
     const options = {
       origin: others?.daemon,

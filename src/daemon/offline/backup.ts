@@ -43,7 +43,7 @@ export interface BackupReport {
   readonly entries: number;
   readonly outputs: number;
   readonly deletions: number;
-  /** Of all files of the copy. */
+  /** Bytes of all files of the copy. */
   readonly bytes: number;
   /** What could not be read. */
   readonly missing: readonly Missing[];
@@ -126,7 +126,7 @@ class Copying {
       const found = await contentOf(this.#source, id);
       const { entries, outputs } = found;
       if (entries.length === 0) return;
-      const audit = recordsOfBackup(entries, found.audit); // BACKUP-6
+      const audit = recordsOfBackup(entries, found.audit);
       await copy(this.#target, id, { ...found, audit }, { divides: false }); // BACKUP-7
       await list(this.#target, id, entries);
       this.copied.set(id, { entries: entries.length, outputs: outputs.length });
@@ -134,7 +134,7 @@ class Copying {
       const code = error instanceof ParleyError ? error.code : '';
       if (GONE.has(code)) return;
       if (!DAMAGED.has(code)) throw error;
-      this.missing.push({ id, reason: (error as ParleyError).message }); // BACKUP-5
+      this.missing.push({ id, reason: (error as ParleyError).message });
     }
   }
 

@@ -33,7 +33,7 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
   throw new ParleyError(code, message, { hint });
 }
 
-/** Of a request without a recorded definition: MCP servers are not started for it. */
+/** MCP servers are not started for a request without a recorded definition. */
 function withNote({ messages, report }: Explanation): Explanation {
   const unasked = report.tools_missing.filter((name) => name.startsWith('mcp__'));
   if (report.definition.recorded || unasked.length === 0) return { messages, report };

@@ -54,7 +54,7 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
   const { entries, tornTail } = log;
   const unreadable = inspection.unreadable.map((text) => finding('unreadable', text));
   const misshapen = checkShapes(entries).map((text) => finding('law', text));
-  if (misshapen.length > 0) return [...unreadable, ...misshapen]; // OFFLINE-FINDINGS-2
+  if (misshapen.length > 0) return [...unreadable, ...misshapen];
   const torn = tornTail
     ? `${tornTail.bytes} bytes after the last complete append are no complete one: a write that was cut short, or an append that lost its end`
     : null;
@@ -141,13 +141,11 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
   return entries.reduce(evolve, EMPTY_STATE);
 }
 
-/** OFFLINE-FINDINGS-1 */
 function rowFault(conversation: string, row: ConversationRow, entries: readonly Entry[]): string | null {
   const made = (known: readonly Entry[]) => rowOf(conversation, stateOf(known), known);
   return mismatch(row.length, entries, made, row);
 }
 
-/** OFFLINE-FINDINGS-1 */
 function stateFault(conversation: string, state: unknown, entries: readonly Entry[]): string | null {
   const length = state !== null && typeof state === 'object' && 'length' in state ? state.length : null;
   const made = (known: readonly Entry[]) => ({ id: conversation, ...stateOf(known) });

@@ -145,7 +145,6 @@ async function inspectConversation(
   return found;
 }
 
-/** FSCK-2, FSCK-3 */
 async function repairConversation(store: ConversationStore, conversation: string): Promise<void> {
   const { log, entries, tornTail } = await store.open(conversation); // cuts a torn tail
   try {
@@ -251,7 +250,7 @@ function noRules(): never {
   throw new Error('a check of a log has no rules');
 }
 
-/** Of a turn without a recorded definition, which is not checked. */
+/** The sources of a turn without a recorded definition, which is not checked. */
 const NONE: RequestSources = {
   roster: createRoster([], ''),
   prompts: { baseChat: '', baseRun: '', toolPolicy: '' },

@@ -34,10 +34,10 @@ export interface MigrationReport {
   readonly from: string;
   readonly to: string;
   readonly conversations: number;
-  /** Of them, those that had to be copied. */
+  /** The conversations that had to be copied. */
   readonly copied: number;
   readonly entries: number;
-  /** Of tool calls. */
+  /** The records of tool calls. */
   readonly records: number;
   readonly outputs: number;
   readonly deletions: number;
@@ -46,7 +46,7 @@ export interface MigrationReport {
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
   const { archive, store } = target;
   const ids = await source.conversations();
-  const isResumed = await begin(source, target, ids); // MIGRATE-1
+  const isResumed = await begin(source, target, ids);
   const definitions = await copyDefinitions(source, target, (hash) => {
     throw damagedDefinition(hash, source.name);
   });
@@ -62,7 +62,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
   await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
-    if (content.entries.length === 0) return; // MIGRATE-5
+    if (content.entries.length === 0) return;
     moved.add(id);
     const isThere = there.has(id) && isSame(content, await contentOf(archive, id));
     if (!isThere) {
@@ -82,7 +82,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   await store.initialiseMarks();
   const backup = await source.backup();
   if (backup) {
-    await holdCalls(store); // MIGRATE-7
+    await holdCalls(store);
     await store.backupMark.put(backup);
   }
   await store.close(); // writes what is pending
@@ -102,7 +102,7 @@ async function begin(source: StoreArchive, target: MigrationTarget, ids: string[
   await target.begin(source.name);
   if (from !== null) return true;
   try {
-    if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled; // MIGRATE-6
+    if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled;
     throw notEmpty(archive.name, 'another migration filled it after this one began');
   } catch (error) {
     await target.end();

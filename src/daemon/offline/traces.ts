@@ -7,7 +7,7 @@ export interface ExportTracesOptions {
   readonly conversation: string;
   /** The log, or the data directory that has it. */
   readonly log: readonly Entry[] | { readonly dataDirectory: string };
-  /** Of the collector; null: nothing is sent. */
+  /** The address of the collector; null: nothing is sent. */
   readonly url: string | null;
   readonly service: string;
   /** Spans contain texts. */

@@ -98,7 +98,7 @@ export interface ImportOptions {
 
 export interface ImportOutcome {
   readonly conversation: string;
-  /** Of the file. */
+  /** The number of entries in the file. */
   readonly entries: number;
   /** It was imported before. */
   readonly duplicate: boolean;
@@ -119,7 +119,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
   try {
     read = readFileOf(bytes, options.agent);
   } catch (error) {
-    const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // TRANSFER-3
+    const kept = await composeQuarantine(dataDirectory, basename(file), bytes);
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
       hint: `${ACCEPTED_FORMS}\nnothing was changed; a copy is kept in ${kept}`,
       cause: error,
@@ -130,7 +130,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
   if (options.resume && !(await options.resume(work))) return null;
   const store = await composeOwnStore(dataDirectory);
   try {
-    await store.definitions.put(read.texts); // TRANSFER-4
+    await store.definitions.put(read.texts);
     const duplicate = await append(store, entries, options);
     return { conversation, entries: entries.length, duplicate, work };
   } finally {
@@ -140,7 +140,6 @@ export async function importConversation(options: ImportOptions): Promise<Import
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** TRANSFER-5 */
 function workOf(entries: readonly Entry[]): string[] {
   const state = stateOf(entries);
   const turns = Object.values(state.agents).flatMap(({ turn }) => turn ?? []);
@@ -179,14 +178,14 @@ async function append(
     if (existing.length > 0) {
       const known = (entry: Entry, at: number) =>
         JSON.stringify(entry) === JSON.stringify(existing[at] && portableEntry(existing[at]));
-      if (entries.slice(0, given.length).every(known)) return true; // TRANSFER-2
+      if (entries.slice(0, given.length).every(known)) return true;
       throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, with other content`, {
         hint: 'import under another id, or `parley rm` this one first',
       });
     }
     const state = stateOf(entries);
     if (hasOutstandingWork(state)) {
-      if (!resume) throw new Error('an import must leave no outstanding work'); // TRANSFER-5
+      if (!resume) throw new Error('an import must leave no outstanding work');
       await store.markOpen(id);
     }
     await log.append(0, entries);
@@ -205,7 +204,7 @@ function timed(entry: Entry, by: { readonly createdAt: string } | undefined): En
 
 interface Imported {
   readonly entries: readonly Entry[];
-  /** Of definitions, by hash. */
+  /** The texts of definitions, by hash. */
   readonly texts: ReadonlyMap<string, string>;
 }
 

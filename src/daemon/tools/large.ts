@@ -14,9 +14,9 @@ import type { Runtime } from '../runtime.ts';
 
 /** Bytes of UTF-8. Longer tool results become a file. */
 export const INLINE_BYTES = 51_200;
-/** Of the opaque fields of an answer, as JSON. */
+/** The limit of the opaque fields of an answer, as JSON. */
 const OPAQUE_BYTES = 262_144;
-/** Of the broker's payload; the rest is for the other fields and the envelope. */
+/** The part of the broker's payload for the text; the rest is for the other fields and the envelope. */
 const PAYLOAD_SHARE = 0.9;
 /** A preview of a shorter text would save nothing. */
 const MIN_KEPT_LENGTH = 1_000;
@@ -27,7 +27,7 @@ const TOO_LARGE_FIELD = 'arguments_too_large';
 
 export interface Kept {
   readonly text: string;
-  /** Of the file and of the entry; absent when it could not be stored. */
+  /** The id of the file and of the entry; absent when it could not be stored. */
   readonly id?: string;
   readonly fullOutputPath?: string;
 }
@@ -67,7 +67,6 @@ export function fitsPayload(fields: object, keeper: Pick<Runtime, 'maxPayload'>)
   return sizeOf(fields) <= roomOf(keeper);
 }
 
-/** LARGE-3 */
 export function hasReplacedArguments(given: Readonly<Record<string, unknown>>): boolean {
   return Object.hasOwn(given, TOO_LARGE_FIELD);
 }
@@ -96,7 +95,6 @@ interface LargeText {
   replaced(kept: Kept): Answer;
 }
 
-/** LARGE-2 */
 function largestText(answer: Answer): LargeText | null {
   const { content, reasoning = '', toolCalls } = answer;
   const texts: LargeText[] = [
@@ -128,7 +126,6 @@ function largestText(answer: Answer): LargeText | null {
   return largest && largest.text.length > MIN_KEPT_LENGTH ? largest : null;
 }
 
-/** LARGE-1 */
 async function keep(conversation: string, content: string, keeper: OutputContext): Promise<Kept> {
   const id = keeper.newId();
   await keeper.store.toolRecords.saveOutput(conversation, id, content);

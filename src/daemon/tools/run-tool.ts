@@ -90,7 +90,7 @@ export async function runTool(
   try {
     runtime.reach('before-tool-record');
     await record(requested ?? requestOf(effect, runtime));
-    await record(recordOf('ToolCallStarted', effect, runtime)); // RUN-TOOL-1
+    await record(recordOf('ToolCallStarted', effect, runtime));
   } catch (error) {
     return {
       result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
@@ -101,7 +101,7 @@ export async function runTool(
   runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
   runtime.reach('after-tool');
-  if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null; // RUN-TOOL-2
+  if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null;
   const result = await inline(conversation, textOf(outcome), runtime);
   const completed = recordOf('ToolCallCompleted', effect, runtime, { result: result.result });
   await record(completed).catch((error: unknown) => {
@@ -160,7 +160,6 @@ function textOf(outcome: ToolOutcome): string {
   }
 }
 
-/** RUN-TOOL-3 */
 async function inline(conversation: string, content: string, runtime: Runtime): Promise<ToolResult> {
   const kept = await keptResult(conversation, content, runtime);
   if ('error' in kept) {

@@ -54,7 +54,6 @@ export function rulingOn(availability: ToolAvailability, given: Arguments, place
   return isSure && !isGuarded(availability, rule, place) ? 'runs' : 'asks';
 }
 
-/** POLICY-3 */
 function isGuarded(
   { subject }: ToolAvailability,
   rule: Rule | undefined,
@@ -101,7 +100,6 @@ function fitOf(
   }
 }
 
-/** POLICY-4 */
 function fitOfNoText(ruling: Ruling, pattern: string, value: unknown): Fit {
   if (ruling !== 'forbidden' || value === undefined) return 'no';
   const exact = patternOf(pattern);

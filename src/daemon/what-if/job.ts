@@ -58,7 +58,7 @@ export interface JobPlan {
 }
 
 export interface JobLimits extends Pick<Budget, 'tokensPerConversation' | 'usdPerConversation'> {
-  /** Of one model call, retries included. */
+  /** The time limit of one model call, retries included. */
   readonly turnSeconds: number;
 }
 
@@ -143,7 +143,7 @@ export class Job {
         if (this.isOver) return;
         await run();
         context.onProgress();
-        await timeout(0); // WHAT-IF-JOB-1
+        await timeout(0);
       }
     });
     await Promise.all(loops);

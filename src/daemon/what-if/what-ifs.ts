@@ -120,7 +120,6 @@ export class WhatIfs {
     return (await this.summary(key, id)) ?? notFound(key, id);
   }
 
-  /** WHAT-IFS-3 */
   async remove(conversation: string): Promise<void> {
     for (const open of this.#open.filter(({ job }) => job.plan.conversation === conversation)) {
       open.job.end('stopped');
@@ -225,7 +224,7 @@ export class WhatIfs {
     const stored = text === null ? null : storedIn(text, conversation, id);
     if (stored?.origin !== origin) return null;
     const { summary, results } = stored;
-    const isCrashed = summary.state === 'queued' || summary.state === 'running'; // WHAT-IFS-1
+    const isCrashed = summary.state === 'queued' || summary.state === 'running';
     return { origin, results, summary: isCrashed ? { ...summary, state: 'interrupted' } : summary };
   }
 }

@@ -30,13 +30,12 @@ export function replyOf(message: Message, open: readonly OpenCall[], requested: 
   if (!approval) return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
   const body = verdictOf(text, data);
   if (data.approvalId === undefined && requested > 1 && body.answer !== 'deny') {
-    const problem = `this task asked for ${requested} approvals, and the message names none`; // ANSWER-4
+    const problem = `this task asked for ${requested} approvals, and the message names none`;
     throw new ParleyError('BAD_REQUEST', problem, { hint: naming([approval]) });
   }
   return { kind: 'verdict', approvalId: approval.id, body };
 }
 
-/** ANSWER-3 */
 function callOf(approvalId: unknown, open: readonly OpenCall[]): OpenCall {
   const [first] = open;
   if (!first) throw new ParleyError('TASK_TAKES_NO_INPUT', 'no question to a person is open in this task');

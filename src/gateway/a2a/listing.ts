@@ -49,8 +49,8 @@ export async function listTasks(
   let rest: AgentTask[] = [];
   let totalSize = 0;
   for (const { id, updatedAt } of rows) {
-    if (updatedAt < wanted.since || isCertain(rest, wanted, updatedAt)) break; // LIST-1
-    signal.throwIfAborted(); // LIST-2
+    if (updatedAt < wanted.since || isCertain(rest, wanted, updatedAt)) break;
+    signal.throwIfAborted();
     const found = tasksIn(id, await logOf(daemon, id), agent).filter((task) => fits(task, wanted));
     totalSize += found.length;
     rest = [...rest, ...found.filter((task) => isAfter(sortKeyOf(task), wanted.after))]
@@ -157,7 +157,6 @@ function tokenOf({ at, id }: SortKey): string {
   return Buffer.from(JSON.stringify([at, id])).toString('base64url');
 }
 
-/** LIST-3 */
 function sortKeyFrom(token: string): SortKey {
   try {
     const [at, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[];

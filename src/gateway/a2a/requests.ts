@@ -58,13 +58,13 @@ export async function card(
   // The SDK's handler calls this method alone for a card.
   const source = { getAuthenticatedExtendedAgentCard: async () => own } as unknown as A2ARequestHandler;
   const legacy = new LegacyRestTransportHandler(source);
-  return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // A2A-ROUTES-1
+  return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext()));
 }
 
 export async function answer(context: Request, options: A2aOptions, slug: string): Promise<Response> {
   requireRole(context.var.identity, 'read');
   const gone = new AbortController();
-  const leave = () => gone.abort(); // A2A-ROUTES-2
+  const leave = () => gone.abort();
   const { signal } = context.req.raw;
   for (const one of [options.closing, signal]) {
     one.addEventListener('abort', leave, { once: true });

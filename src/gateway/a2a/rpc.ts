@@ -49,7 +49,7 @@ export async function readRequest(context: Request, routes: RouteContext, isLega
     if (wrong !== null) return { refused: refusal(body, INVALID_REQUEST, wrong) };
     const { method, params = {} } = body;
     const mixed = mixedPart(params);
-    if (mixed !== null) return { refused: refusal(body, INVALID_PARAMS, mixed) }; // RPC-2
+    if (mixed !== null) return { refused: refusal(body, INVALID_PARAMS, mixed) };
     if (isLegacy) {
       if (!METHODS.has(String(method))) return { body }; // the SDK knows its methods
       const hint = 'is one of version 1.0: send the header A2A-Version: 1.0';

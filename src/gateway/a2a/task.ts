@@ -52,7 +52,6 @@ type Update = NonNullable<StreamResponse['payload']>;
 export class AgentTask {
   readonly id: string;
   readonly conversation: string;
-  /** A2A-TASK-4 */
   readonly contextId: string;
   readonly post: MessageEntry;
   readonly before: readonly Entry[];
@@ -105,7 +104,6 @@ export class AgentTask {
     return this.#state === TaskState.TASK_STATE_INPUT_REQUIRED;
   }
 
-  /** A2A-TASK-3 */
   get open(): readonly OpenCall[] {
     return this.#open;
   }
@@ -125,7 +123,7 @@ export class AgentTask {
     if (received.kind === 'live') return this.#advance(received);
     const updates: Update[] = [];
     for (const [place, entry] of received.entries.entries()) {
-      if (this.progress.isOver) return updates; // A2A-TASK-5
+      if (this.progress.isOver) return updates;
       this.#see(entry);
       const isCurrent = received.isCurrent && place === received.entries.length - 1;
       updates.push(...this.#advance({ kind: 'entries', entries: [entry], isCurrent }));
@@ -199,7 +197,7 @@ export class AgentTask {
     if (text.words === '' && !isTold) return [];
     const { finishReason } = entry;
     const ended = finishNotice(finishReason) === null ? {} : { finishReason };
-    return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)]; // A2A-TASK-2
+    return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)];
   }
 
   /** A person's message answered a question: both belong to the history. */
@@ -277,7 +275,6 @@ function approvalsOpenIn(entries: readonly Entry[]): number {
   return calls.of(() => true).filter(({ approval }) => approval !== null).length;
 }
 
-/** A2A-TASK-4 */
 function contextOf({ meta }: MessageEntry, conversation: string): string {
   const { contextId } = (meta?.a2a ?? {}) as { readonly contextId?: unknown };
   return typeof contextId === 'string' && conversationOf(contextId) === conversation

@@ -53,7 +53,6 @@ export class Tasks {
     this.#options = options;
   }
 
-  /** TASKS-1 */
   async send(message: Message): Promise<Followed> {
     const { daemon, newId } = this.#options;
     if (message.taskId) return await this.#reply(message);
@@ -115,7 +114,6 @@ export class Tasks {
     return null;
   }
 
-  /** TASKS-3 */
   async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
     const { daemon } = this.#options;
     const task = await this.load(taskId);
@@ -167,7 +165,7 @@ export class Tasks {
       throw new ParleyError('BAD_REQUEST', `task ${task.id} belongs to context ${task.contextId}`);
     }
     if (task.hasMessage(this.#options.identity.publisher ?? ANONYMOUS, message.messageId))
-      return this.again(task); // TASKS-1
+      return this.again(task);
     if (!task.needsInput) {
       throw new ParleyError('TASK_TAKES_NO_INPUT', `task ${task.id} asks for nothing now`, {
         hint: 'send the message without a task: it is a new one in the same context',

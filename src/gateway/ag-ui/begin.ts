@@ -73,7 +73,6 @@ export async function begin(
   caller: RunCaller,
 ): Promise<Begun> {
   const before = resume.length + posts.length > 0 ? null : await lengthOf(daemon, conversation);
-  // BEGIN-5
   const unposted = known.filter((id) => !posts.some((post) => post.id === id));
   const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
@@ -92,9 +91,9 @@ export async function begin(
     }));
     if (answers.length + newPosts.length > 1) {
       const replies = answers.flatMap(({ action }) => (action.kind === 'post' ? [action.body] : []));
-      for (const body of [...replies, ...newPosts]) await check(daemon, body, caller); // BEGIN-3
+      for (const body of [...replies, ...newPosts]) await check(daemon, body, caller);
     }
-    for (const one of answers) await answer(daemon, one, caller, answered); // BEGIN-1
+    for (const one of answers) await answer(daemon, one, caller, answered);
     const posted: Posted[] = [];
     for (const body of newPosts) posted.push(await ask(daemon, 'post', caller.acting(body), caller.named));
     const first = Math.min(...posted.map(({ index }) => index));
@@ -147,12 +146,12 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
   const key = wireCallId({ index, position });
   const known = log.find((entry) => isAnswer(entry, key, approvalId));
   const verdict = approvalId === null ? {} : verdictOf(resume);
-  if (approvalId !== null) refuseOther(log, key, approvalId, resume); // BEGIN-4
+  if (approvalId !== null) refuseOther(log, key, approvalId, resume);
   if (known?.type === 'approval-answered' && known.answer !== verdict.answer) throw alreadyAnswered(known);
   return {
     asked: { ...asked, turnId: asked.turnId },
     post: post?.type === 'message' ? post : null,
-    action: known // BEGIN-1
+    action: known
       ? { kind: 'known', index: known.index }
       : approvalId !== null
         ? { kind: 'answer', approvalId, body: { approvalId, ...verdict } }
@@ -187,7 +186,6 @@ async function answer(
   }
 }
 
-/** BEGIN-4 */
 function refuseOther(log: readonly Entry[], key: string, approvalId: string, { interruptId }: Resume): void {
   const isOfCall = log.some(
     (entry) =>

@@ -28,7 +28,7 @@ export class RunEvents {
   readonly #texts = new Set<string>();
   readonly #thoughts = new Set<string>();
   #usage: TokenUsage[] = [];
-  /** Of the newest answer, if unusual. */
+  /** The finish reason of the newest answer, if it is unusual. */
   #finishReason: string | null = null;
 
   constructor(threadId: string, runId: string) {
@@ -68,7 +68,7 @@ export class RunEvents {
     yield* this.#closeThoughts(thoughts);
     yield* this.#finish(message, agent, text);
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
-      const toolCallId = wireCallId({ index: entry.index, position }); // EVENTS-2
+      const toolCallId = wireCallId({ index: entry.index, position });
       yield {
         type: EventType.TOOL_CALL_START,
         toolCallId,

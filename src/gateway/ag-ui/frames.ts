@@ -57,7 +57,7 @@ async function* runEvents(
     protocolVersion: PROTOCOL_VERSION,
     ...(parentRunId !== undefined && { parentRunId }),
   };
-  if (unused.length > 0) yield warning(unused); // AG-UI-RUN-3
+  if (unused.length > 0) yield warning(unused);
   if (begun.unknownMentions.length > 0) yield unknown(begun.unknownMentions);
   try {
     const before = await readTail(daemon, conversation, begun.before, MOST_HISTORY);
@@ -80,7 +80,6 @@ async function* runEvents(
   }
 }
 
-/** AG-UI-RUN-3 */
 function warning(unused: readonly string[]): AGUIEvent {
   const message = `not used here: ${unused.join(', ')} (agents have their own tools and instructions)`;
   return { type: EventType.CUSTOM, name: 'parley.unused', value: { fields: [...unused], message } };
@@ -101,7 +100,7 @@ async function* follow(
   for await (const received of arrivals.from(from)) {
     let hasChanged = false;
     for (const step of progress.accept(received)) {
-      if (step.kind === 'over' && hasChanged) yield* stateSnapshot(daemon, conversation); // AG-UI-RUN-2
+      if (step.kind === 'over' && hasChanged) yield* stateSnapshot(daemon, conversation);
       if (step.kind === 'over') hasChanged = false;
       hasChanged ||= step.kind === 'status';
       yield* events.of(step);
@@ -111,7 +110,6 @@ async function* follow(
   }
 }
 
-/** AG-UI-RUN-1 */
 function* snapshot(
   { known, posts }: RunInput,
   before: Parameters<typeof messagesOf>[0],

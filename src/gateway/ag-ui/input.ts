@@ -48,14 +48,12 @@ const INSTRUCTIONS = ['system', 'developer'];
 export interface RunInput {
   /** The application's id of the thread. */
   readonly threadId: string;
-  /** INPUT-3 */
   readonly conversation: string;
   readonly runId: string;
   readonly parentRunId: string | undefined;
-  /** INPUT-1 */
   readonly posts: readonly { readonly id: string; readonly content: string }[];
   readonly resume: readonly Resume[];
-  /** Of the posts; checked as that of any post. */
+  /** The session of the posts; checked as that of any post. */
   readonly sessionId: unknown;
   /** Ids of the messages that the application has. */
   readonly known: readonly string[];

@@ -54,7 +54,6 @@ export interface Addressed {
   readonly root: number | null;
 }
 
-/** INTERRUPTS-1 */
 export function addressedBy({ interruptId }: Resume): Addressed {
   const [whole, index, position, approvalId, root] =
     /^c(\d{1,15})_(\d{1,6})(?:\.([^\s@]+))?(?:@(\d{1,15}))?$/.exec(interruptId) ?? [];

@@ -45,7 +45,7 @@ async function run(
   };
   const begun = await begin(daemon, input, slug === ANY_AGENT ? null : slug, caller);
   const { closing } = routes;
-  const leave = () => begun.arrivals.close(); // AG-UI-ROUTES-1
+  const leave = () => begun.arrivals.close();
   closing.addEventListener('abort', leave, { once: true });
   if (closing.aborted) leave();
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);

@@ -13,7 +13,6 @@ import type { Framing } from './frames.ts';
 export type Listener = (arrival: Arrival) => void;
 
 export interface Channel {
-  /** CHANNEL-2 */
   framesOf(received: Received): Uint8Array[];
   leave(): void;
 }
@@ -37,14 +36,14 @@ export class Channels {
 
   join(daemon: GatewayPort, conversation: string, listener: Listener): Channel {
     const shared = this.#shared.get(conversation) ?? this.#open(daemon, conversation);
-    for (const arrival of daemon.liveSoFar(conversation)) listener(arrival); // CHANNEL-3
+    for (const arrival of daemon.liveSoFar(conversation)) listener(arrival);
     shared.listeners.add(listener);
     return {
       framesOf: (received) => this.#framesOf(conversation, shared.frames, received),
       leave: () => {
         shared.listeners.delete(listener);
         if (shared.listeners.size > 0 || this.#shared.get(conversation) !== shared) return;
-        this.#shared.delete(conversation); // CHANNEL-1
+        this.#shared.delete(conversation);
         shared.unsubscribe();
       },
     };

@@ -20,7 +20,7 @@ interface Known {
   /** Null: the conversation was deleted. */
   readonly row: Row | null;
   readonly json: string;
-  /** Of its last change. */
+  /** The version of its last change. */
   readonly version: number;
 }
 
@@ -98,7 +98,7 @@ export class ListFeed {
     clearTimeout(this.#timer);
     const isRead = this.#readers.size > 0;
     const next = isRead ? () => void this.#read() : () => this.#forget();
-    const wait = isRead ? Math.max(wanted, this.#cost * IDLE_FACTOR) : KEEP_MS; // LIST-FEED-2
+    const wait = isRead ? Math.max(wanted, this.#cost * IDLE_FACTOR) : KEEP_MS;
     this.#timer = setTimeout(next, wait).unref();
   }
 
@@ -107,7 +107,6 @@ export class ListFeed {
     this.#version = 0;
   }
 
-  /** LIST-FEED-1 */
   #read(): Promise<void> {
     this.#reading ??= this.#readOnce()
       .catch((error: unknown) => {

@@ -50,7 +50,7 @@ export class Reader {
     for (;;) {
       if (this.#queued.length > 0) return this.#taken();
       if (this.#isOver) return null;
-      for (const feed of this.#idle) void this.#receive(feed); // EVENTS-READER-3
+      for (const feed of this.#idle) void this.#receive(feed);
       await new Promise<void>((wake) => {
         this.#wake = wake;
       });
@@ -94,7 +94,7 @@ export class Reader {
       this.close(); // EVENTS-READER-1: it has taken nothing since the last one
       return;
     }
-    if (this.#isQuiet || this.#queued.length > 0) this.#queued.push(HEARTBEAT); // EVENTS-READER-2
+    if (this.#isQuiet || this.#queued.length > 0) this.#queued.push(HEARTBEAT);
     this.#isQuiet = true;
     this.#wake();
   }

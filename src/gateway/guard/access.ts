@@ -26,7 +26,7 @@ export interface Token {
 export interface Identity extends Omit<Token, 'secret'> {
   /** Digest of the token, which cannot be computed without it. Never shown or stored. */
   readonly caller: string;
-  /** Of the request: its trace context. */
+  /** The trace context of the request. */
   readonly traceparent?: string;
 }
 
@@ -42,9 +42,9 @@ const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
 const OPERATOR: Identity = { role: 'operate', publisher: null, caller: '' };
 
 export function identify(authorization: string | undefined, tokens: readonly Token[]): Identity {
-  if (tokens.length === 0) return OPERATOR; // ACCESS-1
+  if (tokens.length === 0) return OPERATOR;
   const given = digest(/^Bearer +(.+)$/i.exec(authorization ?? '')?.[1] ?? '');
-  const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret))); // ACCESS-2
+  const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret)));
   if (found) {
     const { role, publisher, name } = found;
     return { role, publisher, name, caller: given.toString('hex') };

@@ -42,7 +42,7 @@ export async function readBody(context: Request, maxBytes: number): Promise<Uint
   const bytes = length === undefined ? await readAll(req.raw.body, maxBytes) : await readLength(req);
   if (decode === undefined || bytes.length === 0) return bytes;
   try {
-    return await decode(bytes, { maxOutputLength: maxBytes }); // BODY-1
+    return await decode(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
     throw new ParleyError('BAD_REQUEST', `the body is not valid ${encoding}`, {
@@ -71,7 +71,6 @@ async function readAll(body: ReadableStream<Uint8Array> | null, maxBytes: number
   }
 }
 
-/** BODY-3 */
 function incomplete(cause: unknown): never {
   throw new ParleyError('REQUEST_INCOMPLETE', 'the connection ended before the whole body was received', {
     hint: 'send the request again',

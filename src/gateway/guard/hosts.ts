@@ -34,7 +34,7 @@ export function checkHost(host: string | undefined, known: KnownHosts): void {
   if (name === 'localhost' || isIP(name) !== 0 || isKnown) return;
   throw new ParleyError('HOST_FORBIDDEN', `this daemon is not known as ${JSON.stringify(name)}`, {
     hint: 'use its address, or name the host in http.hosts of parley.yaml',
-  }); // HOSTS-1
+  });
 }
 
 export function checkOrigin(origin: string | undefined, host: string | undefined, known: KnownHosts): void {
@@ -43,7 +43,7 @@ export function checkOrigin(origin: string | undefined, host: string | undefined
   if (own.some((one) => one !== null && one === originOf(origin))) return;
   throw new ParleyError('ORIGIN_FORBIDDEN', `pages of ${JSON.stringify(origin)} may not use this daemon`, {
     hint: 'name the origin in http.origins of parley.yaml; where a proxy serves HTTPS, set http.publicUrl',
-  }); // HOSTS-2
+  });
 }
 
 /** HOSTS-2, without an origin. `site`, `destination`: Fetch Metadata, which no page can change. */

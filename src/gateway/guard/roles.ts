@@ -56,7 +56,6 @@ export function declaredRole({ method, path }: RouteName): Needed | undefined {
   return Object.hasOwn(DECLARED, key) ? DECLARED[key] : undefined;
 }
 
-/** ROLES-1 */
 export function roleOf(route: RouteName): Needed {
   const declared = declaredRole(route);
   return declared === undefined ? 'operate' : declared;

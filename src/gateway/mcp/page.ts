@@ -25,7 +25,7 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   for (const entry of entries.slice(0, limit)) {
     const short = entry.type === 'approval-requested' ? entry : shortened(entry); // a person approves by it
     room -= JSON.stringify(short).length;
-    if (room < 0 && page.length > 0) break; // MCP-PAGE-1
+    if (room < 0 && page.length > 0) break;
     page.push(short);
   }
   const next = (page.at(-1)?.index ?? facts.length - 1) + 1;

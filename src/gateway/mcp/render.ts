@@ -77,7 +77,7 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
       return `${entry.by} dismissed ${entry.agent}`;
     case 'team-changed':
       return `the team changed: ${entry.agents.map(teamChangeText).join('; ')}`;
-    case 'delegation-answered': // RENDER-2
+    case 'delegation-answered':
     case 'turn-started':
     case 'message-delivered':
     case 'tool-started':
@@ -108,7 +108,6 @@ function approvalWords({
   return `approval ${approvalId} is asked for: ${what} (${state})`;
 }
 
-/** RENDER-1 */
 export function indented(text: string): string {
   return text.split(LINE_BREAK).join('\n    ');
 }

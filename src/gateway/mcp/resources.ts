@@ -46,7 +46,7 @@ class ProtocolError extends Error {
 
 export function addResources({ server }: McpServer, options: ResourceOptions): void {
   const { routes, read } = options;
-  server.registerCapabilities({ resources: {} }); // RESOURCE-3
+  server.registerCapabilities({ resources: {} });
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
     resourceTemplates: [{ name: 'conversation', uriTemplate: `${SCHEME}{conversation}`, ...ABOUT }],
   }));
@@ -79,7 +79,6 @@ function cursorOf(id: string): string {
   return Buffer.from(`after ${id}`).toString('base64url');
 }
 
-/** RESOURCE-1 */
 function positionOf(cursor: string): string {
   const [, id = ''] = /^after (.*)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (NAME_PATTERN.test(id) && cursorOf(id) === cursor) return id;
@@ -89,7 +88,6 @@ function positionOf(cursor: string): string {
   );
 }
 
-/** RESOURCE-2 */
 function notFound(uri: string): ProtocolError {
   const message = `there is no resource ${JSON.stringify(uri)}: resources/list names those that there are`;
   return new ProtocolError(RESOURCE_NOT_FOUND, message, { uri });

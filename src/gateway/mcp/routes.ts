@@ -18,9 +18,9 @@ export function addMcpRoutes(
     const { identity } = context.var;
     const parsedBody = await jsonBody(context, routes);
     const { createMcpServer, WebStandardStreamableHTTPServerTransport } = await import('./server.ts'); // loads MCP's SDK
-    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // MCP-ROUTES-1
+    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs });
     await createMcpServer({ ...options, routes, identity }).connect(transport);
-    onGone(context, () => void transport.close()); // MCP-ROUTES-2
+    onGone(context, () => void transport.close());
     return transport.handleRequest(context.req.raw, { parsedBody });
   });
 }

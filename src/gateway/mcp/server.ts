@@ -74,7 +74,7 @@ async function attempt(
     const { text, data } = await one.call(named(input), askedBy(options, line));
     return { content: [{ type: 'text', text }], structuredContent: { ...data } };
   } catch (error) {
-    return refused(error, options, one.name); // GATEWAY-MCP-SERVER-1
+    return refused(error, options, one.name);
   }
 }
 
@@ -96,7 +96,7 @@ function askedBy({ routes, identity, heartbeatMs }: ServerOptions, { gone, onBea
       if (seconds === 0 || gone.aborted || routes.closing.aborted) end();
       const timer = setTimeout(end, seconds * 1_000);
       const heart = setInterval(onBeat, heartbeatMs);
-      for (const signal of [gone, routes.closing]) signal.addEventListener('abort', end, { once: true }); // GATEWAY-MCP-SERVER-2
+      for (const signal of [gone, routes.closing]) signal.addEventListener('abort', end, { once: true });
       try {
         return await use(enough.signal);
       } finally {

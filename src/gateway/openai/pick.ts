@@ -25,9 +25,9 @@ import { type ChatRequest, digest, digestOf, type Past, plainText } from './requ
 
 export interface Picked {
   readonly conversation: string;
-  /** Of the post; one that is in the log is repeated. */
+  /** The id of the post; one that is in the log is repeated. */
   readonly id: string;
-  /** Of the post: the text of the caller, and its instructions (PICK-7). */
+  /** The text of the post: that of the caller, and its instructions (PICK-7). */
   readonly content: string;
   readonly meta: ChatMeta;
   /** What the conversation is to begin with. */
@@ -51,7 +51,7 @@ export interface ChatMeta {
 
 /** Maximum of candidate conversations that are read, newest first. */
 const MOST_CANDIDATES = 100;
-/** Of those that may be repeated without a history. */
+/** The most conversations that a request without a history may repeat. */
 const MOST_REPEATED = 5;
 const SEAL_LENGTH = 16;
 const PAGE = 1_000;
@@ -75,14 +75,14 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   if (conversation !== null) {
     const tail = await tailOf(daemon, conversation);
     const isNew = tail === null || tail.every(({ type }) => type === 'claim');
-    return isNew ? at(conversation, [], history) : at(conversation, tail, []); // PICK-1
+    return isNew ? at(conversation, [], history) : at(conversation, tail, []);
   }
   const found = await conversationsOf(daemon, request);
   if (beginsChat(request)) {
     const recent = found.filter(({ updatedAt }) => isRecent(updatedAt, context)).slice(-MOST_REPEATED);
     for (const candidate of recent.reverse()) {
       const tail = await tailOf(daemon, candidate.id);
-      if (tail !== null && repeatedIn(tail, request, context)) return at(candidate.id, tail, []); // PICK-4
+      if (tail !== null && repeatedIn(tail, request, context)) return at(candidate.id, tail, []);
     }
     return at(sealed(request, newId()), [], history);
   }
@@ -90,7 +90,7 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   for (const candidate of new Set([...named, ...found.map(({ id }) => id).reverse()])) {
     const tail = await tailOf(daemon, candidate);
     if (tail === null) continue;
-    if (repeatedIn(tail, request, context) || isContinuedBy(tail, request)) return at(candidate, tail, []); // PICK-2
+    if (repeatedIn(tail, request, context) || isContinuedBy(tail, request)) return at(candidate, tail, []);
   }
   if (key !== null) {
     const place = sealed(request, key);
@@ -101,7 +101,7 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   for (let attempt = Math.max(0, ...tried.map((rest) => Number(rest.slice(own.length)))); ; attempt++) {
     const place = sealed(request, `${own}${attempt}`);
     const tail = (await tailOf(daemon, place)) ?? [];
-    if (tail.every(isBeforeAnyPost)) return at(place, [], history); // PICK-3
+    if (tail.every(isBeforeAnyPost)) return at(place, [], history);
     if (repeatedIn(tail, request, context)) return at(place, tail, []);
   }
 }
@@ -121,7 +121,7 @@ function newPost(
   const quoted = [`Instructions of ${author}:`, ...quotedLines(instructions)].join('\n');
   return {
     id: postId(conversation, tail, request, context),
-    content: isNew ? `${content}\n\n${quoted}` : content, // PICK-7
+    content: isNew ? `${content}\n\n${quoted}` : content,
     meta: {
       ...{ model, caller, history: digestOf(history) },
       ...(key !== null && { key }),
@@ -205,7 +205,6 @@ async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[
   }
 }
 
-/** PICK-4 */
 function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickContext): PostOf | null {
   const exchange = newestExchange(tail, request, request.key);
   if (!exchange) return null;
@@ -281,7 +280,6 @@ function newestPlace(tail: readonly Entry[], caller: ChatRequest, key: string | 
 /** The model name for any agent. */
 export const ANYBODY = 'parley';
 
-/** PICK-6 */
 function metaOf(entry: Entry, { author, caller }: ChatRequest): ChatMeta | null {
   if (entry.type !== 'message' || entry.author.kind !== 'person' || entry.author.id !== author) return null;
   const meta = entry.meta?.chat;

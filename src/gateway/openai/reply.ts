@@ -32,7 +32,7 @@ export type Said =
   | { readonly kind: 'end'; readonly reason: Reason; readonly usage: Usage | null }
   | { readonly kind: 'failed'; readonly refusal: Refusal };
 
-/** Of the last message: the protocol knows these. */
+/** The finish reasons of the last message that the protocol knows. */
 export type Reason = 'stop' | 'length' | 'content_filter';
 
 type MessageStep = Extract<Step, { kind: 'words' | 'said' }>;
@@ -47,7 +47,7 @@ export class Reply {
   readonly #progress: Progress;
   readonly #stopped: Stopped | undefined;
   #usage: Usage | null = null;
-  /** Of messages that wait for the one that is sent (REPLY-2). */
+  /** The messages that wait for the one that is sent (REPLY-2). */
   readonly #held: MessageStep[] = [];
   #speaking: Speaking | null = null;
   #firstSpeaker: string | null = null;
@@ -103,7 +103,6 @@ export class Reply {
     if (entry.type === 'turn-ended' && entry.outcome === 'aborted') this.#aborted = entry.agent;
   }
 
-  /** REPLY-2 */
   #say(step: MessageStep): void {
     this.#speaking ??= { message: step.message, sent: '' };
     if (this.#speaking.message !== step.message) this.#held.push(step);
@@ -157,8 +156,7 @@ export class Reply {
     if (isStopped) failure ??= this.#stopped?.refusal ?? null;
     if (ending.kind === 'limited') this.#reason = 'length';
     if (!failure && open.length > 0) this.#write((isEmpty ? '' : '\n\n') + open.map(awaited).join('\n'));
-    else if (!failure && cut && isEmpty)
-      failure = cut; // REPLY-4
+    else if (!failure && cut && isEmpty) failure = cut;
     else if (!failure && cut) this.#write(`\n\n(${cut.code}: ${cut.message})`);
     else if (!failure && isEmpty && this.#reason === 'stop') this.#write(`(${this.#silence})`);
     if (failure) this.#out.push({ kind: 'failed', refusal: failure });

@@ -94,7 +94,7 @@ export function readChatRequest(
   const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = parsed.data;
   const last = messages.at(-1);
   if (last?.role !== 'user')
-    throw new ChatFault('messages', 'messages: the last message must be one of the user'); // REQUEST-1
+    throw new ChatFault('messages', 'messages: the last message must be one of the user');
   const named = headers.conversation || metadata?.conversation;
   const caller = digest([publisher, user ?? null, safety ?? null, cacheKey ?? null]);
   return {
@@ -133,7 +133,6 @@ export function digest(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 }
 
-/** REQUEST-2 */
 function instructionOf({ role, content: said }: z.infer<typeof message>): string[] {
   const words = role === 'system' || role === 'developer' ? plainText(shownText(said) ?? '') : '';
   return words === '' ? [] : [words];
@@ -159,7 +158,7 @@ function shownText(said: unknown): string | null {
 
 function textOf(value: unknown, where: string): string {
   const parsed = content.safeParse(value);
-  if (!parsed.success) throw new ChatFault(where, `${where}: only text is taken`); // REQUEST-3
+  if (!parsed.success) throw new ChatFault(where, `${where}: only text is taken`);
   return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
 }
 

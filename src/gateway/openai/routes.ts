@@ -110,7 +110,7 @@ async function whole(asked: Asked): Promise<Response> {
   const leave = await startReply(asked, (completion) => answer.begin(completion));
   const gone = context.req.raw.signal;
   routes.closing.addEventListener('abort', stop);
-  gone.addEventListener('abort', stop); // OPENAI-ROUTES-1
+  gone.addEventListener('abort', stop);
   if (routes.closing.aborted || gone.aborted) stop();
   try {
     return context.json(await answer.done);
@@ -127,7 +127,7 @@ async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   let answer: CompletionStream | undefined;
   const stop = () => answer?.fail(stopping());
   const onClosed = () => {
-    leave(); // OPENAI-ROUTES-1
+    leave();
     routes.closing.removeEventListener('abort', stop);
   };
   const begin = (completion: Completion) => {
@@ -142,7 +142,7 @@ async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   }
   routes.closing.addEventListener('abort', stop);
   if (routes.closing.aborted) stop();
-  const failed = await within(heartbeatMs, context.req.raw.signal, answer?.begun); // OPENAI-ROUTES-3
+  const failed = await within(heartbeatMs, context.req.raw.signal, answer?.begun);
   if (failed) {
     await answer?.body.cancel();
     throw failed;
@@ -168,7 +168,6 @@ async function within<T>(ms: number, gone: AbortSignal, result: Promise<T> | und
   }
 }
 
-/** OPENAI-ROUTES-2 */
 class ConversationQueue {
   readonly #busy = new Map<string, Promise<unknown>>();
 

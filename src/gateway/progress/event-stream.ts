@@ -49,7 +49,6 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
     this.#heart = setInterval(() => this.#onBeat(), options.heartbeatMs);
   }
 
-  /** PROGRESS-EVENT-STREAM-1 */
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     this.#missed = 0;
     this.#isAsked = true;
@@ -58,12 +57,12 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
       this.#beat = () => resolve(null);
     });
     const next = await Promise.race([this.#coming, beat]).catch((error: unknown) => {
-      this.#options.onFault(error); // PROGRESS-EVENT-STREAM-4
+      this.#options.onFault(error);
       return ENDED;
     });
     this.#isAsked = false;
     if (next === null) {
-      controller.enqueue(this.#encoder.encode(HEARTBEAT)); // PROGRESS-EVENT-STREAM-2
+      controller.enqueue(this.#encoder.encode(HEARTBEAT));
       return;
     }
     this.#coming = null;
@@ -80,7 +79,7 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
 
   #onBeat(): void {
     if (this.#isAsked) this.#beat();
-    else if (++this.#missed > 1) this.#gone(); // PROGRESS-EVENT-STREAM-3
+    else if (++this.#missed > 1) this.#gone();
   }
 
   #gone(): void {

@@ -46,7 +46,7 @@ async function requestOf(route: Route, context: Request, options: RouteContext):
   const body = route.method === 'post' ? await jsonBody(context, options) : {};
   const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
   for (const name of Object.keys(elsewhere)) {
-    if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`); // HANDLERS-2
+    if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`);
   }
   if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= options.newId();
   return {

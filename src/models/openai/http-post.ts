@@ -88,7 +88,7 @@ function withCode(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** Of a new connection, until it can send. */
+/** Limits the time until a new connection can send. */
 function limitConnecting(sent: ClientRequest, ready: 'connect' | 'secureConnect'): void {
   sent.once('socket', (socket) => {
     if (!socket.connecting) return;

@@ -24,7 +24,7 @@ export function createStreamAudit(broker: Broker, names: StoreNames, documents: 
     const made = headers();
     if (Buffer.byteLength(json) <= maxBody(broker)) return { body: Buffer.from(json), headers: made };
     const id = nuid.next();
-    await documents.put(`record.${conversation}.${id}`, json, 'durable'); // STREAM-AUDIT-1
+    await documents.put(`record.${conversation}.${id}`, json, 'durable');
     made.set(BODY_HEADER, id);
     const { arguments: _, result: __, ...short } = record;
     return { body: Buffer.from(JSON.stringify({ ...short, truncated: true })), headers: made };

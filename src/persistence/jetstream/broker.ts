@@ -64,7 +64,6 @@ export type PublishOutcome =
   | { readonly kind: 'conflict' }
   /** Certainly not stored. */
   | { readonly kind: 'refused'; readonly cause: unknown }
-  /** BROKER-1 */
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
 export const STREAM_NOT_FOUND = 10059;
@@ -95,7 +94,6 @@ export function isNotFound(error: unknown): boolean {
   return code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND;
 }
 
-/** BROKER-2 */
 export async function requireConnection({ connection, watch, timeoutMs, signal }: Broker): Promise<void> {
   if (!connection.isClosed() && (await watch.connected(timeoutMs, signal))) return;
   throw new Error('there is no connection to the server');

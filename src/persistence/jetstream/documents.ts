@@ -83,7 +83,7 @@ export class BucketDocuments implements Documents {
       if (outcome.kind === 'stored') return;
       const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
       if (durability === 'durable') throw storeError(cause, `save ${key}`);
-      this.#report(key, messageOf(cause)); // BUCKET-DOCUMENTS-4
+      this.#report(key, messageOf(cause));
     });
   }
 
@@ -94,7 +94,7 @@ export class BucketDocuments implements Documents {
         const value = next(found && (await this.#valueOf(key, found)));
         if (value === null) return;
         const made = headers();
-        made.set(EXPECTED_HEADER, `${found?.sequence ?? 0}`); // BUCKET-DOCUMENTS-2
+        made.set(EXPECTED_HEADER, `${found?.sequence ?? 0}`);
         const outcome = await this.#publish(key, Buffer.from(JSON.stringify(value)), 'durable', made);
         if (outcome.kind === 'stored') return;
         if (outcome.kind === 'conflict') continue;
@@ -105,7 +105,6 @@ export class BucketDocuments implements Documents {
     });
   }
 
-  /** BUCKET-DOCUMENTS-3 */
   async #publish(
     key: string,
     body: Uint8Array,
@@ -141,7 +140,7 @@ export class BucketDocuments implements Documents {
       } catch (error) {
         const isDamaged = error instanceof ParleyError && error.code === 'OUTPUT_CORRUPT';
         if (!isDamaged || attempt === MAX_READS) throw storeError(error, `read ${key}`);
-        await sleep(READ_PAUSE_MS, this.#broker.signal); // BUCKET-DOCUMENTS-3
+        await sleep(READ_PAUSE_MS, this.#broker.signal);
       }
     }
   }
@@ -160,7 +159,6 @@ export class BucketDocuments implements Documents {
     }
   }
 
-  /** BUCKET-DOCUMENTS-1 */
   remove(key: string): Promise<void> {
     return this.#order.run(
       key,

@@ -27,7 +27,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
   for (const stream of [names.logStream, names.auditStream, ...buckets]) {
-    if ((await findStream(broker.manager, stream)) === null) throw missingSource(stream); // JETSTREAM-MIGRATION-1
+    if ((await findStream(broker.manager, stream)) === null) throw missingSource(stream);
   }
   const documents = await BucketDocuments.open(broker, names, { mayCreate: false });
   await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);

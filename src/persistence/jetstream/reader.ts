@@ -132,7 +132,7 @@ async function readPages(
     });
     for await (const message of page) {
       delivered += 1;
-      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost in transit'); // JETSTREAM-READER-2
+      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost in transit');
       missing = message.info.pending;
       const { subject, seq: sequence, headers, data: body } = message;
       const wantsMore = onMessage({ subject, sequence, headers, body });

@@ -105,7 +105,7 @@ class StreamLog implements ConversationLog {
             error: storeError(outcome.cause, `append to conversation ${conversation}`),
           };
         case 'unknown':
-          await this.#waitForServer(outcome.cause); // STREAM-LOG-2
+          await this.#waitForServer(outcome.cause);
           break;
         case 'conflict': {
           const found = await this.#resolveConflict(id);
@@ -141,7 +141,6 @@ class StreamLog implements ConversationLog {
     }
   }
 
-  /** STREAM-LOG-3 */
   async #waitForServer(cause: unknown): Promise<void> {
     const { signal, connection } = this.#source.broker;
     await sleep(RETRY_PAUSE_MS, signal);

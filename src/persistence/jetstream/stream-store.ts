@@ -99,7 +99,6 @@ export function unfinishedRemovals(documents: BucketDocuments): Promise<string[]
   return documents.keys('deleting.');
 }
 
-/** STREAM-STORE-2 */
 async function remove(parts: StreamParts, conversation: string, newest?: number): Promise<Removed> {
   const { broker, names, documents } = parts;
   const last = async () => (await lastMessage(broker, names.logStream, names.log(conversation)))?.sequence;

@@ -102,7 +102,6 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
   }
 }
 
-/** JETSTREAM-STREAMS-2 */
 function confirmed(seen: StreamConfig, wanted: Partial<StreamConfig>): StreamConfig {
   if (differences(seen, wanted).length > 0) throw configConflict(seen, wanted, undefined);
   return seen;

@@ -37,7 +37,6 @@ export class DecisionNote {
     }
   }
 
-  /** DECISION-NOTE-1 */
   set(posts: IngressPosts | null): void {
     if (this.#file === null) return;
     const text = `${JSON.stringify(posts).padEnd(this.#length - 1)}\n`;
@@ -54,7 +53,6 @@ export class DecisionNote {
     this.#file = null;
   }
 
-  /** DECISION-NOTE-2 */
   #failed(error: unknown): void {
     if (!this.#isTold)
       this.#log({ type: 'projection-not-saved', file: this.#path, reason: messageOf(error) });

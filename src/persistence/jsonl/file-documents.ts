@@ -75,7 +75,7 @@ export class FileDocuments implements Documents {
       const known = await (place.form === 'text' ? reading.catch(() => null) : reading); // a damaged text is replaced
       const value = next(known);
       if (value !== null) await this.#write(place, value, 'durable');
-      else if (known !== null) await this.#sync(dirname(place.path)); // FILE-DOCUMENTS-1
+      else if (known !== null) await this.#sync(dirname(place.path));
     });
   }
 
@@ -91,7 +91,7 @@ export class FileDocuments implements Documents {
     const content =
       form === 'text' ? String(value) : `${JSON.stringify(value, null, form === 'pretty' ? 2 : 0)}\n`;
     await replaceFile(path, content, { durable: durability === 'durable' }).catch((error: unknown) => {
-      if (mayCreate || errnoOf(error) !== 'ENOENT') throw error; // FILE-DOCUMENTS-3
+      if (mayCreate || errnoOf(error) !== 'ENOENT') throw error;
     });
   }
 
@@ -294,7 +294,6 @@ function placeOf(paths: StorePaths, key: string): Place {
   }
 }
 
-/** FILE-DOCUMENTS-2 */
 async function readPlace({ path, form, unreadable }: Place): Promise<unknown> {
   if (form === 'flag') {
     const found = await orNullIfMissing(stat(path)).catch((cause) => unreadableMarks(path, cause));

@@ -87,7 +87,6 @@ export async function openLazyDocument<T>(options: {
       await low.write();
       reportedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
-      // LAZY-DOCUMENT-4
       changed ??= latest;
       schedule();
       throw error;
@@ -96,7 +95,7 @@ export async function openLazyDocument<T>(options: {
 
   async function saveOrReport(): Promise<void> {
     await save().catch((error: unknown) => {
-      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return; // LAZY-DOCUMENT-4
+      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return;
       reportedAt = performance.now();
       log({ type: 'projection-not-saved', file: path, reason: messageOf(error) });
     });

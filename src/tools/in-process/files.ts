@@ -18,7 +18,7 @@ import { type InProcessTool, tool } from './tool.ts';
 /** The absolute path of each file, by the name of its tool. */
 export type ToolFiles = Readonly<Record<string, string>>;
 
-/** Of the code outside functions. */
+/** The time limit of the code outside functions. */
 const LOAD_MS = 10_000;
 const OWN = 'parleyd';
 /** Where a loaded file finds `tool`. */

@@ -52,7 +52,7 @@ export class CheckBudget {
 }
 
 const BUDGET_MS = 1_000;
-/** Of the time that passes. */
+/** The part of the passing time that is added to the budget. */
 const REFILL = 0.01;
 
 /**

@@ -131,7 +131,7 @@ export class ChildTransport implements Transport {
     try {
       this.#buffer.append(chunk);
     } catch {
-      this.onerror?.(new MessageTooLarge()); // CHILD-TRANSPORT-6
+      this.onerror?.(new MessageTooLarge());
       void this.close();
     }
     while (this.#take());

@@ -151,7 +151,7 @@ export class HttpTransport implements Transport {
   ) {
     try {
       for await (const piece of body) {
-        if (sizeWith(piece) > LONGEST_MESSAGE) throw new MessageTooLarge(); // HTTP-TRANSPORT-4
+        if (sizeWith(piece) > LONGEST_MESSAGE) throw new MessageTooLarge();
         yield piece;
       }
     } catch (error) {

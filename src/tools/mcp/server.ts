@@ -164,7 +164,7 @@ export class McpServer {
     this.#become({ kind: 'failed', error: 'closed' });
   }
 
-  /** TOOLS-MCP-SERVER-1, TOOLS-MCP-SERVER-2 */
+  /** TOOLS-MCP-SERVER-2 */
   async #runLives(): Promise<void> {
     const { times, random } = this.#options;
     const { signal } = this.#stop;

@@ -87,7 +87,7 @@ export class NatsPeers implements Peers {
       const answer = await handler(verb, message.json());
       if (answer !== undefined && message.reply) message.respond(encode(answer));
     } catch (error) {
-      this.#log.warn({ verb, reason: messageOf(error) }, 'a request of another daemon failed'); // PEERS-1, PEERS-2
+      this.#log.warn({ verb, reason: messageOf(error) }, 'a request of another daemon failed');
     }
   }
 }

@@ -126,7 +126,7 @@ export class NatsSharedIngress implements SharedIngress {
   }
 
   #isElsewhere({ stream, sequence }: StreamPosition): boolean {
-    return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence); // SHARED-INGRESS-4
+    return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence);
   }
 
   async at(sequence: number): Promise<Delivery | null> {
@@ -213,7 +213,7 @@ export class NatsSharedIngress implements SharedIngress {
         }
         const end = await pulls.pull(Math.min(capacity, batch));
         if (typeof end === 'object') return end.broken;
-        batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST; // SHARED-INGRESS-3
+        batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST;
         onProgress();
       }
       return 'stopping';
@@ -287,7 +287,7 @@ export class NatsSharedIngress implements SharedIngress {
       this.#setFloor({ stream: life, sequence });
       await this.#noteFloor({ stream: life, sequence });
     }
-    purger.noteRead(Number.POSITIVE_INFINITY); // SHARED-INGRESS-2
+    purger.noteRead(Number.POSITIVE_INFINITY);
     if (this.#floor) purger.settledUpTo(this.#floor);
   }
 
@@ -296,7 +296,6 @@ export class NatsSharedIngress implements SharedIngress {
     this.#options.onFloor(floor);
   }
 
-  /** SHARED-INGRESS-4 */
   async #noteFloor({ stream, sequence }: StreamPosition): Promise<void> {
     const { keeper, start } = this.#beginning ?? {};
     const last = await lastOf(this.#sources, sequence).catch(() => null);

@@ -42,7 +42,7 @@ export class TokenPulls {
 
   pull(count: number): Promise<PullEnd> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.interrupt('the server does not answer'), EXPIRES_MS + SLACK_MS); // TOKEN-PULLS-2
+      const timer = setTimeout(() => this.interrupt('the server does not answer'), EXPIRES_MS + SLACK_MS);
       this.#end = (end) => {
         clearTimeout(timer);
         this.#end = null;

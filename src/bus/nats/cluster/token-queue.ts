@@ -12,7 +12,7 @@ import { EXPIRES_MS } from './token-pulls.ts';
 
 /** Tokens that wait. Three daemons reach the limit of the consumer (`MOST_PENDING` in `shared-ingress.ts`). */
 const MOST_WAITING = 16_000;
-/** Of `maxInFlight`. */
+/** The part of `maxInFlight` that one publisher may use. */
 const SHARE_OF_PUBLISHER = 0.75;
 const CONVERSATIONS_OF_PUBLISHER = 32;
 
@@ -48,7 +48,7 @@ export class TokenQueue {
       fetch: async () => null, // never called: each token is in memory
       settled: () => undefined,
     });
-    this.#keeping = setInterval(() => this.#waiting.forEach(keep), failureTimeoutMs / 3).unref(); // TOKEN-QUEUE-1
+    this.#keeping = setInterval(() => this.#waiting.forEach(keep), failureTimeoutMs / 3).unref();
   }
 
   /** How many more tokens may be offered. */
@@ -76,7 +76,7 @@ export class TokenQueue {
 
   /** Call it after `close`. Resolves when the tokens in flight are processed. */
   async drain(): Promise<void> {
-    for (const token of this.#waiting) this.#options.giveBack(token, EXPIRES_MS); // TOKEN-QUEUE-2
+    for (const token of this.#waiting) this.#options.giveBack(token, EXPIRES_MS);
     while (this.#queue.inFlight > 0) await this.#queue.change();
   }
 }

@@ -82,7 +82,7 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
       }
     }
     const isRefused = faults.some(({ code }) => code === 'NATS_UNAUTHORIZED');
-    if (options.waitForServer !== true || isRefused) throw together(faults); // NATS-CONNECTION-1
+    if (options.waitForServer !== true || isRefused) throw together(faults);
     await sleep(WAIT_MS + Math.random() * JITTER_MS);
   }
 }
@@ -137,12 +137,12 @@ async function commonOptions(
     tls: await tlsOptions(options, pool),
     inboxPrefix: options.inboxPrefix,
     noEcho: options.noEcho ?? false,
-    maxReconnectAttempts: -1, // NATS-CONNECTION-1
-    ignoreAuthErrorAbort: options.waitForServer !== true, // NATS-CONNECTION-1
-    noRandomize: true, // NATS-CONNECTION-3
+    maxReconnectAttempts: -1,
+    ignoreAuthErrorAbort: options.waitForServer !== true,
+    noRandomize: true,
     reconnectDelayHandler: () => (refusal.isRefused ? REFUSED_WAIT_MS : WAIT_MS) + Math.random() * JITTER_MS,
     timeout: 5_000,
-    pingInterval: 5_000, // NATS-CONNECTION-2
+    pingInterval: 5_000,
     maxPingOut: 2,
   };
 }

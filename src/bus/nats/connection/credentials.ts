@@ -25,10 +25,10 @@ export function authenticatorOf({ credentials, nkey }: CredentialFiles): Authent
 }
 
 function renewing(read: () => Authenticator): Authenticator {
-  let latest = read(); // CREDENTIALS-2
+  let latest = read();
   return (nonce) => {
     try {
-      latest = read(); // CREDENTIALS-1
+      latest = read();
     } catch {
       // CREDENTIALS-2: the file is missing or being replaced
     }

@@ -79,7 +79,6 @@ export class ServerPool {
     this.#dialled = server;
   }
 
-  /** SERVERS-1 */
   connected(connection: NatsConnection): void {
     // `nats` has no public access to its pool.
     const { protocol } = connection as unknown as { readonly protocol: Protocol };
@@ -124,7 +123,7 @@ export class ServerPool {
 
   get #login(): Login {
     const src = this.#pool?.getCurrentServer().src ?? this.#dialled.url;
-    return (this.servers.find(({ url }) => url === src) ?? this.servers[0])?.login ?? {}; // SERVERS-3
+    return (this.servers.find(({ url }) => url === src) ?? this.servers[0])?.login ?? {};
   }
 
   get #host(): string | undefined {

@@ -34,7 +34,7 @@ export class Backlog<P extends DeliveryRef> {
     this.#size += 1;
     const publisher = this.#byPublisher.get(post.publisher)?.name ?? post.publisher;
     const conversation = this.#byConversation.get(post.conversation)?.name ?? post.conversation;
-    const kept = { ...post, publisher, conversation }; // BACKLOG-3
+    const kept = { ...post, publisher, conversation };
     enqueue(this.#byPublisher, publisher, kept);
     enqueue(this.#byConversation, conversation, kept);
   }
@@ -46,10 +46,10 @@ export class Backlog<P extends DeliveryRef> {
       if (!turn) return null;
       const [publisher, queue] = turn;
       this.#byPublisher.delete(publisher);
-      this.#byPublisher.set(publisher, queue); // BACKLOG-2
+      this.#byPublisher.set(publisher, queue);
       const post = queue.first;
       const inConversation = post && this.#byConversation.get(post.conversation);
-      if (!post || inConversation?.first !== post || !admits(post)) continue; // BACKLOG-1
+      if (!post || inConversation?.first !== post || !admits(post)) continue;
       if (queue.shift()) this.#byPublisher.delete(publisher);
       if (inConversation.shift()) this.#byConversation.delete(post.conversation);
       this.#size -= 1;

@@ -88,7 +88,6 @@ export class Ingress {
     await Promise.all([this.#beginning.keeper.stop(), purger.stop(), capacityGuard.stop()]);
   }
 
-  /** INGRESS-3 */
   async #run(): Promise<void> {
     const { log, watch } = this.#sources;
     let wait = SHORTEST_PAUSE_MS;
@@ -133,7 +132,7 @@ export class Ingress {
       if (this.#bodies.isHeadersOnly !== consumer.isHeadersOnly) return CHANGED;
       const { queue } = cursor;
       if (queue.capacity <= 0) {
-        await queue.change(); // INGRESS-2
+        await queue.change();
         continue;
       }
       const most = Math.min(queue.capacity, MAX_BATCH);
@@ -248,7 +247,7 @@ export class Ingress {
       this.#options.onPosition(position);
       this.#sources.purger.settledUpTo(position);
     }
-    this.#beginning.keeper.note(() => settledBy(cursor)); // INGRESS-6
+    this.#beginning.keeper.note(() => settledBy(cursor));
   }
 
   /** The cursor; a new one at the start if the stream is another one (INGRESS-4). */
@@ -284,7 +283,7 @@ export class Ingress {
       await this.#beginning.keeper.hasLostEnd(info);
     }
     if (this.#cursor || cursor?.life === info.created)
-      this.#options.onPosition({ stream: info.created, sequence: 0 }); // SETTLED-7
+      this.#options.onPosition({ stream: info.created, sequence: 0 });
     this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
   }
@@ -302,7 +301,6 @@ interface Cursor {
   lastTime: bigint | null;
   readonly mark: LowWaterMark;
   readonly queue: FairQueue<StreamMessage>;
-  /** INGRESS-6 */
   readonly skip: Settled | null;
   readonly isSettledElsewhere: (sequence: number) => boolean;
   /** Whether a post was refused in a batch before this process read it. */

@@ -29,7 +29,6 @@ export interface PurgerOptions {
   readonly margin: number;
   /** Purges once per so many settled sequences. */
   readonly every: number;
-  /** PURGER-4 */
   readonly oneByOne: boolean;
   /** The limit of the whole stream (`capacity-guard.ts`). */
   readonly maxBytes: number;
@@ -106,7 +105,7 @@ export class Purger {
     const { manager, stream, margin, maxBytes } = this.#options;
     for (let stay = margin; ; stay = Math.floor(stay / 2)) {
       const info = await findStream(manager, stream);
-      if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // PURGER-2
+      if (info?.created !== position.stream || info.state.last_seq < position.sequence) return;
       if (stay < 1 || (stay < margin && !isHalfFull(info, maxBytes))) return; // PURGER-3
       const first = position.sequence - stay + 1; // PURGER-1: the oldest that stays
       await this.#free(info.state.first_seq, first);

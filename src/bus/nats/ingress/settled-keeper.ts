@@ -73,7 +73,6 @@ export class SettledKeeper {
   #writing: Promise<void> | null = null;
   #builtInMs = 0;
   #isTold = false;
-  /** KEEPER-4 */
   #isForbidden = false;
 
   constructor(sources: IngressSources, owner: Owner) {

@@ -48,7 +48,7 @@ export async function skipAhead(
   const { state } = await manager.streams.info(subjects.ingressStream, { subjects_filter: all });
   const filters = filtersOf(sources, Object.keys(state.subjects ?? {}));
   if (created !== after.stream || last <= after.sequence || filters.size > MOST_PUBLISHERS) return null;
-  if (Object.keys(state.subjects ?? {}).length >= PAGE && !hasAllOf(state, before)) return null; // SKIP-3
+  if (Object.keys(state.subjects ?? {}).length >= PAGE && !hasAllOf(state, before)) return null;
   const range = { stream: created, first: after.sequence + 1, last };
   const times = { from: after.time, to: Date.parse(`${lastTime}`) };
   const of = (publisher: string, count: number) => {
@@ -115,11 +115,11 @@ async function unreadOf(
   try {
     for (const filter of filters) {
       if ((await lastSequence(manager, stream, filter)) < first) continue;
-      const options = { filter, isHeadersOnly: true }; // SKIP-5
+      const options = { filter, isHeadersOnly: true };
       consumers.push(await StreamConsumer.open(connection, manager, stream, first, options));
     }
     const count = consumers.reduce((sum, { pending }) => sum + pending, 0);
-    if (count > FEW && isFlood(count)) return { count, posts: null }; // SKIP-4
+    if (count > FEW && isFlood(count)) return { count, posts: null };
     if (count > MOST_READ) throw new Error('a publisher has many unread posts that are no flood');
     const posts = (await Promise.all(consumers.map(readAll))).flat();
     return { count, posts: posts.filter(({ sequence }) => sequence <= last) };

@@ -35,7 +35,7 @@ const MAX_BYTES = 8 * 1_024 * 1_024;
 /** The server removes the consumer of a killed daemon after this time. */
 const INACTIVE_MS = 60_000;
 
-/** Of a body whose publisher made the server's header unreadable. Bytes. */
+/** Bytes that are assumed for a body whose publisher made the server's header unreadable. */
 const UNKNOWN_SIZE = 1_024 * 1_024;
 
 /** The next message would exceed `max_bytes`: the pull has ended. */
@@ -172,12 +172,12 @@ export class StreamConsumer {
   #data(message: Msg): void {
     const ack = parseAckSubject(message.reply);
     if (!ack || ack.consumerSequence !== this.#delivered + 1) {
-      this.interrupt(`a message is missing before ${message.reply}`); // STREAM-CONSUMER-1
+      this.interrupt(`a message is missing before ${message.reply}`);
       return;
     }
     const pull = this.#pull;
     if (!pull) {
-      this.interrupt('an unrequested message arrived'); // STREAM-CONSUMER-2
+      this.interrupt('an unrequested message arrived');
       return;
     }
     this.#delivered = ack.consumerSequence;
@@ -203,7 +203,6 @@ export class StreamConsumer {
     } else this.interrupt(`${code ?? 'no status'} ${description}`.trim());
   }
 
-  /** STREAM-CONSUMER-3 */
   #watch(): void {
     clearTimeout(this.#watchdog);
     if (!this.#pull) return; // a heartbeat of a pull that has ended
@@ -211,7 +210,7 @@ export class StreamConsumer {
   }
 }
 
-/** Of a body that did not come: the server adds it after the publisher's own headers, which may contain anything. */
+/** The size of a body that did not come: the server adds it after the publisher's own headers, which may contain anything. */
 function sizeOf(headers: Msg['headers']): number {
   const size = headers?.last('Nats-Msg-Size') ?? '';
   return /^\d{1,9}$/.test(size) ? Number(size) : UNKNOWN_SIZE;

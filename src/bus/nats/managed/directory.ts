@@ -206,6 +206,6 @@ function damaged(path: string, log: ManagedLog, why: string): null {
 
 async function tighten(path: string, log: ManagedLog): Promise<void> {
   if (((await stat(path)).mode & 0o077) === 0) return;
-  await chmod(path, 0o600); // MANAGED-DIRECTORY-2
+  await chmod(path, 0o600);
   log('warn', `${path} was readable by other users; its permissions are now 0600`);
 }

@@ -91,7 +91,7 @@ async function findOthers({ connection, subjects, log }: ClaimOptions, own: stri
       }
     }
   } catch (error) {
-    if (error instanceof NatsError && error.code === ErrorCode.NoResponders) return []; // CLAIM-4
+    if (error instanceof NatsError && error.code === ErrorCode.NoResponders) return [];
     log.warn({ reason: messageOf(error) }, 'the search for other daemons failed');
   }
   if (!isAnswered)

@@ -28,7 +28,6 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
  *    and the limits of `publishers` do not count answers.
  */
 
-/** SERVICE-5 */
 const MOST_ANSWERS = 16;
 const REFUSED_REPLY = `a request was not executed: its reply subject is not an inbox; ${REPLY_HINT}`;
 /** Bytes reserved for the error headers. */
@@ -66,7 +65,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     queue: subjects.service,
     metadata: presence as Presence & Record<string, string>,
   });
-  presence.state = 'starting'; // SERVICE-4
+  presence.state = 'starting';
   const service = await adding;
   const running = new Set<Promise<void>>();
   reportEnd(service, log);
@@ -101,7 +100,7 @@ function addEndpoints(
         const bound = message.subject.slice(subjects.api(endpoint).length + 1).split('.');
         const [publisher, conversation] = [bound[0] || null, bound[1] ?? null];
         if (message.reply && !mayAnswerTo(message.reply))
-          return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-SUBJECT-2
+          return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY);
         const received = { endpoint, publisher, conversation, message };
         const leave = endpoint === 'answer' && publisher !== null ? enter(answering, publisher) : null;
         const decider = leave === 'full' ? refuseCrowd : handler;
@@ -115,7 +114,7 @@ function addEndpoints(
   };
   for (const endpoint of endpoints) {
     listen(endpoint);
-    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as`, ANY); // SERVICE-3
+    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as`, ANY);
     if (CONVERSATION_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as-in`, ANY, ANY);
   }
 }
@@ -202,7 +201,7 @@ function boundTo(conversation: string, body: unknown): unknown {
 }
 
 function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswer): void {
-  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM); // SERVICE-2
+  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM);
   if (error) message.respondError(error.status, error.description, body, { headers: headers() });
   else message.respond(body);
 }

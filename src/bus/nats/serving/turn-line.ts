@@ -69,7 +69,7 @@ class NatsTurnLine implements TurnLine {
 
   constructor(options: TurnLineOptions) {
     this.#options = options;
-    const id = nuid.next(); // TURN-LINE-1
+    const id = nuid.next();
     this.#reply = options.subjects.turnReply(options.agent, id);
     this.#live = options.subjects.turnReply(options.agent, nuid.next());
     this.#control = options.subjects.turnControl(options.agent, id);
@@ -136,7 +136,7 @@ class NatsTurnLine implements TurnLine {
         callback: (error, message) => {
           const chunk = error || this.#closed ? null : decodeChunk(message.data, body.turnId);
           if (chunk && chunk !== 'unknown') {
-            this.#publish(followers, encode(chunk)); // TURN-LINE-3
+            this.#publish(followers, encode(chunk));
             this.#options.onLive?.(body.conversation, chunk);
           }
           emit(chunk && eventOf(chunk));
@@ -149,9 +149,9 @@ class NatsTurnLine implements TurnLine {
     const decoded = decodeAgentMessage(message.data, body);
     const from = message.reply ? message.reply : null;
     if (from && !mayAnswerTo(from))
-      return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` }; // REPLY-SUBJECT-2
+      return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` };
     const isToolCall = decoded.kind === 'message' && decoded.message.type === 'tool_call';
-    if (from && !isToolCall) this.#publish(from, RECEIVED); // TURN-LINE-2
+    if (from && !isToolCall) this.#publish(from, RECEIVED);
     switch (decoded.kind) {
       case 'stale':
         return null;

@@ -66,7 +66,7 @@ export class NatsEraser implements Eraser {
     if (info?.created !== stream) return { erased: 0, isWhole: true }; // the stream was created again
     return this.#eraseEach(ingressStream, this.#subjects.in(ANY, conversation), ({ seq }) => {
       if (seq > sequence) return 'end';
-      return isSettled({ stream, sequence: seq }) ? 'erase' : 'stop'; // ERASE-1
+      return isSettled({ stream, sequence: seq }) ? 'erase' : 'stop';
     });
   }
 
@@ -74,7 +74,7 @@ export class NatsEraser implements Eraser {
     return this.#eraseEach(this.#subjects.deadStream, this.#subjects.dead(ANY, conversation), (letter) => {
       const stored = { sequence: letter.seq, at: letter.time.toISOString(), publisher: '', conversation };
       const { ingress } = decodeDeadLetter(stored, letter.data);
-      return ingress?.stream === stream && ingress.sequence > sequence ? 'pass' : 'erase'; // ERASE-3
+      return ingress?.stream === stream && ingress.sequence > sequence ? 'pass' : 'erase';
     });
   }
 

@@ -26,7 +26,6 @@ const LEADERLESS: ReadonlySet<string> = new Set([
   'JETSTREAM_UNAVAILABLE',
 ]);
 
-/** REPLICAS-1 */
 export function requireReplicas(connection: NatsConnection, replicas: number | null): void {
   if (replicas === null || replicas <= 1) return;
   refuseUnsafe(connection, replicas, 'its streams');
@@ -38,7 +37,6 @@ export function requireReplicas(connection: NatsConnection, replicas: number | n
   );
 }
 
-/** REPLICAS-2 */
 export async function enforceReplicas(
   connection: NatsConnection,
   subjects: Subjects,
@@ -48,7 +46,7 @@ export async function enforceReplicas(
   const manager = await connection.jetstreamManager({ checkAPI: false });
   for (const stream of streamsOf(subjects)) {
     const found = await findStream(manager, stream).catch((error: unknown) => {
-      if (stream === subjects.settledStream && isForbidden(error)) return null; // KEEPER-4
+      if (stream === subjects.settledStream && isForbidden(error)) return null;
       throw error;
     });
     if (found === null) continue;
@@ -104,7 +102,6 @@ async function isCaughtUp(manager: JetStreamManager, stream: string): Promise<bo
   return false;
 }
 
-/** REPLICAS-3 */
 function refuseUnsafe(connection: NatsConnection, replicas: number, what: string): void {
   const version = connection.info?.version ?? '0.0.0';
   if (replicas <= 1 || isAtLeast(version, SAFE_FROM)) return;

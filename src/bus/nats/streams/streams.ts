@@ -46,9 +46,7 @@ const DUPLICATE_WINDOW_MS = 100;
 
 type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
 interface StreamPlan {
-  /** BUS-STREAMS-1 */
   readonly binding: Wanted;
-  /** BUS-STREAMS-2 */
   readonly defaultRoom: Partial<StreamConfig>;
   readonly log: BusLog | undefined;
 }
@@ -140,7 +138,7 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
     return confirmed(await manager.streams.add(wanted), wanted);
   } catch (error) {
     const isRefused = apiErrorCode(error) !== null;
-    if (isRefused && (await findStream(manager, plan.binding.name))) return ensureStream(manager, plan); // BUS-STREAMS-5
+    if (isRefused && (await findStream(manager, plan.binding.name))) return ensureStream(manager, plan);
     const bytes = wanted.max_bytes ?? 0;
     const less = Math.floor(bytes / 2);
     if (isOutOfSpace(error) && less >= LEAST_BYTES) {

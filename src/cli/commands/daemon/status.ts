@@ -8,7 +8,7 @@ import { renderFailure } from '../../render/failure.ts';
 import { renderStatus } from '../../render/status.ts';
 
 const EVERY_MS = 2_000;
-/** Of each group, with --json: the most that a daemon answers. */
+/** The most rows of each group that a daemon answers, for --json. */
 const MOST_ROWS = 200;
 /** A daemon that is away may start again. */
 const AWAY: ReadonlySet<string> = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT']);

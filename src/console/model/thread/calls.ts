@@ -24,7 +24,7 @@ export interface Call {
 export interface CallResult {
   readonly index: number;
   readonly content: string;
-  /** Of the message that is the result, its author; null: no message is. */
+  /** The author of the message that is the result; null: no message is. */
   readonly by: string | null;
   readonly at: string;
   /** Milliseconds. */

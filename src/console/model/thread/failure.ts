@@ -48,7 +48,7 @@ const TOO_LONG: Advice = {
   fails: 'agent',
   orNew: true,
 };
-/** Of agents in other processes too. */
+/** Advice that holds for agents in other processes too. */
 const OF_ALL: Readonly<Record<string, Advice>> = {
   CONTEXT_TOO_LONG: TOO_LONG,
   CONTEXT_STILL_TOO_LARGE: TOO_LONG,

@@ -7,7 +7,7 @@ export interface Participant {
   /** An index into the palette. */
   readonly colour: number;
   readonly initials: string;
-  /** Of a person whose name another one here has too; else null. */
+  /** The publisher of a person whose name another one here has too; else null. */
   readonly publisher: string | null;
 }
 

@@ -285,7 +285,7 @@ export class Thread {
     const block = at === undefined ? undefined : this.blocks[at];
     if (at === undefined || block?.kind !== 'message' || !place) return;
     const calls = block.calls.map((call, position) => (position === place.position ? change(call) : call));
-    this.blocks[at] = { ...block, calls }; // THREAD-2
+    this.blocks[at] = { ...block, calls };
   }
 }
 

@@ -20,7 +20,7 @@ export interface Span extends Interval {
   readonly label: string;
   /** True: it has no end yet. */
   readonly isOpen?: boolean;
-  /** Of a turn. */
+  /** Whether the turn failed. */
   readonly isFailed?: boolean;
 }
 
@@ -199,7 +199,7 @@ export class GrowingLanes {
     const lane = entry.author.id;
     this.#calls.set(index, { lane, tools: (entry.tool_calls ?? []).map((call) => call.function) });
     const took = entry.duration ?? 0;
-    const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took); // LANES-2
+    const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took);
     this.#spans.push({ kind: 'call', lane, from: began, to: at, index, label: entry.model ?? 'model call' });
     const { inputTokens = 0, outputTokens = 0, usd = 0 } = entry.usage ?? {};
     const unpricedCalls = isUnpriced(entry) ? 1 : 0;

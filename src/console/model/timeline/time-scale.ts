@@ -37,7 +37,7 @@ export function timeScale(intervals: readonly Interval[]): TimeScale {
   const worked = busy.reduce((sum, { from, to }) => sum + (to - from), 0) || 1;
   const isPause = (length: number) => length > worked * LONG;
   const gaps = busy.slice(1).map(({ from }, place) => from - (busy[place]?.to ?? from));
-  const pauseWidth = worked * Math.min(SHORTENED, 1 / gaps.filter(isPause).length); // TIME-SCALE-2
+  const pauseWidth = worked * Math.min(SHORTENED, 1 / gaps.filter(isPause).length);
   const pieces: { from: number; to: number; width: number; isPause: boolean }[] = [];
   for (const { from, to } of busy) {
     const last = pieces.at(-1);

@@ -228,7 +228,7 @@ function Filters() {
   );
 }
 
-/** Of those that the filter shows. */
+/** The unread conversations of those that the filter shows. */
 const unread = () => found.value.filter(isNew);
 
 interface ChoiceProps {

@@ -66,15 +66,14 @@ export function inOwnTask(again: () => void): () => void {
   return () => waiting.delete(again);
 }
 
-// MARKDOWN-4
 const OVERRIDES = /[\u202a-\u202e]/g;
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
 
 function createMarkdown(breaks: boolean) {
   const markdown = new MarkdownIt({
-    html: false, // MARKDOWN-1
+    html: false,
     linkify: true,
-    breaks, // MARKDOWN-3
+    breaks,
     highlight: (code, language) =>
       isHighlighted(code, language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
   });
@@ -82,7 +81,7 @@ function createMarkdown(breaks: boolean) {
     const token = tokens[place];
     const escaped = markdown.utils.escapeHtml;
     const source = String(token?.attrGet('src') ?? '');
-    return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`; // MARKDOWN-2
+    return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`;
   };
   // The policy forbids styles in attributes: columns are aligned by a class.
   markdown.core.ruler.push('alignment', (state) => {

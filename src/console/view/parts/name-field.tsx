@@ -1,7 +1,7 @@
 import { nameFault, sign, signature } from '../../state/session.ts';
 
 interface NameFieldProps {
-  /** Of a label; else `label` names the field. */
+  /** The id that a label names; else `label` names the field. */
   readonly id?: string;
   readonly label?: string;
   readonly placeholder: string;

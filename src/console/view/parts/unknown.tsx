@@ -12,7 +12,7 @@ function useLength(): number | null {
   return Math.max(loggedLength.value, here.thread.entries.length);
 }
 
-/** Of a conversation that cannot be read now, or that the person begins. It is loaded when the daemon answers. */
+/** The page of a conversation that cannot be read now, or that the person begins. It is loaded when the daemon answers. */
 export function NotLoaded() {
   const here = useThread();
   if (!here || !isAway.value || here.thread.entries.length > 0 || loggedLength.value === 0) return null;
@@ -45,7 +45,7 @@ export function useIsBegun(): boolean {
   return length === null ? !isAway.value : length > 0;
 }
 
-/** Of an address with the id of no conversation. A message begins it. */
+/** The page of an address with the id of no conversation. A message begins it. */
 export function UnknownConversation() {
   const here = useThread();
   const isEmpty = useLength() === 0;
@@ -58,7 +58,7 @@ export function UnknownConversation() {
   );
 }
 
-/** Of an address with an entry that the thread does not have. */
+/** The notice for an address with an entry that the thread does not have. */
 export function NoSuchEntry() {
   const at = route.value;
   const length = useLength();
@@ -66,7 +66,7 @@ export function NoSuchEntry() {
   return <UnknownEntry index={at.entry} what="an entry" />;
 }
 
-/** Of an address with an entry that the panel cannot show. */
+/** The notice for an address with an entry that the panel cannot show. */
 export function UnknownEntry({ index, what }: { readonly index: number; readonly what: string }) {
   const here = useThread();
   const length = useLength();

@@ -52,7 +52,7 @@ interface ContinueProps {
   readonly conversation: string;
   readonly agent: string;
   readonly outcome: EndedTurn['outcome'];
-  /** Of the failure, or the name of the limit; null: not known. */
+  /** The code of the failure, or the name of the limit; null: not known. */
   readonly code: string | null;
   readonly shortcut?: string;
   readonly onDone?: () => void;

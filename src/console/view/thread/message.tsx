@@ -199,7 +199,7 @@ export function postView({ post }: KeptPost) {
   );
 }
 
-/** Of an answer to a question that was over: how it ended. `by`: who answered it; null: its turn ended. */
+/** How a question ended whose answer came too late. `by`: who answered it; null: its turn ended. */
 function lateBecause(by: string | null): string {
   return by === null ? 'the turn that asked had ended' : `${by} had answered the question`;
 }

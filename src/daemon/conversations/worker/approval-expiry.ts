@@ -10,7 +10,7 @@ import type { Clock, Timers } from '../../../kernel/index.ts';
 export class ApprovalExpiry {
   readonly #timers = new Map<string, () => void>();
   readonly #limit: () => number | null;
-  /** Of the running timers. */
+  /** The time that the running timers use. */
   #expireAfterMs: number | null = null;
   readonly #time: { readonly now: Clock; readonly timers: Timers };
   readonly #expire: (approvalId: string) => void;

@@ -67,7 +67,7 @@ export class Decider {
 
   #decideEach(items: readonly Item[]): Decided[] {
     const { id, runtime, ledger } = this.#parts;
-    runtime.attempts.deciding(sequencesOf(items)); // WORKER-5
+    runtime.attempts.deciding(sequencesOf(items));
     const { conversation } = ledger;
     return items.flatMap((item) => {
       const length = conversation.entries.length;
@@ -95,7 +95,7 @@ export class Decider {
     } catch (error) {
       throw decisionFailure(error);
     } finally {
-      runtime.attempts.decided(); // WORKER-5
+      runtime.attempts.decided();
     }
   }
 

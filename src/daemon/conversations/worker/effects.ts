@@ -83,7 +83,7 @@ export class Effects {
     else if (prepared) this.#track(this.#call(effect, prepared));
   }
 
-  /** Of the running calls. */
+  /** What the running calls may use. */
   get reservations(): ReservedCall[] {
     return [...this.#reserved.values()];
   }
@@ -131,7 +131,7 @@ export class Effects {
     const abort = this.#begin(turnId);
     try {
       const prose = await this.#summarise(effect, call, abort);
-      if (this.#runtime.shutdown.aborted) return; // EFFECTS-2
+      if (this.#runtime.shutdown.aborted) return;
       const { text = null, failure, ...written } = prose ?? {};
       if (failure !== undefined) this.#warnOfExtract(agent, setup, failure);
       const writtenBy = text === null ? 'extract' : 'model';
@@ -233,7 +233,7 @@ export class Effects {
         firstTokenMs,
       );
       const wasAborted = command.type === 'model-aborted';
-      if (wasAborted && !limit && runtime.shutdown.aborted) return; // EFFECTS-2
+      if (wasAborted && !limit && runtime.shutdown.aborted) return;
       const isTooLong = command.type === 'model-failed' && wasTooLong(command, prepared);
       const shorter = isTooLong ? prepared.tooLong() : null;
       if (shorter) {
@@ -265,7 +265,7 @@ export class Effects {
         abort.signal,
         requested,
       );
-      if (ran === null) return; // EFFECTS-2
+      if (ran === null) return;
       const duration = Math.round(this.#runtime.elapsed() - startedAt);
       this.#report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
@@ -296,7 +296,7 @@ export class Effects {
 
   #begin(turnId: string): LinkedAbort {
     const abort = linkedAbort(this.#runtime.shutdown);
-    this.#running.set(turnId, (this.#running.get(turnId) ?? new Set()).add(abort)); // EFFECTS-3
+    this.#running.set(turnId, (this.#running.get(turnId) ?? new Set()).add(abort));
     return abort;
   }
 

@@ -78,7 +78,7 @@ export interface PrepareContext {
   readonly requests: Requests;
   readonly runtime: Runtime;
   readonly times: TurnTimes;
-  /** Of the running calls. */
+  /** What the running calls may use. */
   reserved(): readonly ReservedCall[];
 }
 

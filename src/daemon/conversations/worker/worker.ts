@@ -122,7 +122,6 @@ export class ConversationWorker {
     return isCovered(post, this.#deletedUpTo);
   }
 
-  /** DELETE-4 */
   async readDeletion(): Promise<void> {
     this.#deletedUpTo = await this.#runtime.store.deletedUpTo(this.id);
   }

@@ -24,7 +24,7 @@ import { storePaths } from './paths.ts';
 export async function openFileSource(directory: string): Promise<MigrationSource> {
   await inspectFiles(directory).conversations(); // before the lock, which would create a file where there is no store
   const paths = storePaths(directory);
-  const outcome = await tryLockFile(paths.lock); // DIRECTORY-MIGRATION-1
+  const outcome = await tryLockFile(paths.lock);
   if (outcome.kind === 'held') throw directoryInUse(directory, outcome);
   try {
     await checkFormat(directory);

@@ -65,8 +65,8 @@ export async function installPackage(
   if (mayInstall === false)
     return impossible('none is found, and --no-install refuses to install it', byHand);
   const privileges = await passwordless(host);
-  if (!privileges) return impossible('installing it needs a password', byHand); // INSTALL-1
-  const agreed = await host.confirm?.(`Install ${wanted.name} with apt-get? [Y/n] `); // INSTALL-2
+  if (!privileges) return impossible('installing it needs a password', byHand);
+  const agreed = await host.confirm?.(`Install ${wanted.name} with apt-get? [Y/n] `);
   const isAsked = typeof agreed === 'boolean';
   if (!isAsked && !mayInstall) return impossible('none is found, and there is no terminal to ask on', byHand);
   if (agreed === false) return impossible('none is found, and installing it was declined', byHand);
@@ -104,7 +104,7 @@ async function installWithApt(
   // One broken package source must not prevent the installation.
   const stale = succeeded(updated) ? '' : `apt-get update failed: ${reasonOf(updated)}`;
   if (stale !== '') say(`${stale}; trying to install anyway`);
-  const quietly = wanted.service === undefined ? [] : withoutService(wanted.service); // INSTALL-4
+  const quietly = wanted.service === undefined ? [] : withoutService(wanted.service);
   const installed = await apt(installOf(wanted), INSTALL_TIMEOUT_MS, quietly);
   if (!succeeded(installed)) {
     return impossible(

@@ -35,7 +35,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
   const lines = [
     '# Written by parley at every start of the server. Changes in this file are lost.',
     `server_name: ${quote(endpoint.name)}`,
-    `host: ${quote(LOOPBACK)}`, // CONFIGURATION-1
+    `host: ${quote(LOOPBACK)}`,
     `port: ${endpoint.port}`,
     `authorization { users: [{ nkey: ${quote(credentials.user)} }] }`,
     `max_payload: ${input.maxPayload}`,
@@ -50,7 +50,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
     `  store_dir: ${quote(files.directory)}`,
     `  max_mem: ${MAX_MEMORY}`,
     `  max_file: ${input.maxFile}`,
-    ...(knowsSyncAlways(input.version) ? ['  sync_interval: always'] : []), // CONFIGURATION-2
+    ...(knowsSyncAlways(input.version) ? ['  sync_interval: always'] : []),
     '}',
   ];
   return `${lines.join('\n')}\n`;
@@ -70,7 +70,7 @@ const LEAST_MAX_FILE = 512 * MEBIBYTE;
 export function sizeMaxFile(free: number, used: number, reserved: number): number {
   return Math.floor(
     Math.max((free + used) * SHARE_OF_DISK, reserved + LEAST_MAX_FILE, used + LEAST_MAX_FILE),
-  ); // CONFIGURATION-3
+  );
 }
 
 export async function maxFileFor(files: ServerFiles, host: Host): Promise<{ maxFile: number; free: number }> {

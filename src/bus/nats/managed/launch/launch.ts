@@ -65,8 +65,8 @@ export async function launchServer(context: ServerContext, lock: HeldLock): Prom
   let prepared: Prepared;
   let spawned: Spawned;
   try {
-    prepared = await prepare(context); // LAUNCH-1
-    spawned = await spawnServer(context, lock); // LAUNCH-2
+    prepared = await prepare(context);
+    spawned = await spawnServer(context, lock);
     await recordServer(context, prepared, spawned);
   } catch (error) {
     throw fullDiskError(error, 'NATS_DISK_FULL', `the disk of ${context.files.directory}`);
@@ -170,7 +170,7 @@ async function recordServer(context: ServerContext, prepared: Prepared, spawned:
   try {
     await writeDocument(context.files.record, record);
   } catch (error) {
-    await endChild(spawned); // LAUNCH-3
+    await endChild(spawned);
     throw error;
   }
 }
@@ -196,7 +196,7 @@ async function untilReady(
     await sleep(PROBE_PAUSE_MS);
   }
   const failure = { ended, why, timeoutMs }; // before `endChild` changes `ended`
-  await endChild(spawned); // LAUNCH-3
+  await endChild(spawned);
   return explainFailure(context, prepared, spawned, failure);
 }
 

@@ -36,7 +36,7 @@ const USUAL_FOLDERS = [
 /** Throws `NATS_SERVER_UNUSABLE` (for NATS_BIN) or `NATS_SERVER_MISSING` (with the command to type). */
 export async function locateNatsServer(options: LocateOptions): Promise<LocatedServer> {
   const host = options.host ?? systemHost();
-  if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host); // LOCATE-1
+  if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host);
   const found = await search(options, host);
   if (found) return found;
   const announce = options.announce ?? ((line: string) => void process.stderr.write(`parley: ${line}\n`));
@@ -70,7 +70,7 @@ async function search(options: LocateOptions, host: Host): Promise<LocatedServer
     try {
       return await inspectBinary(path, host);
     } catch (error) {
-      options.log('warn', `skipped: ${messageOf(error)}`); // LOCATE-2
+      options.log('warn', `skipped: ${messageOf(error)}`);
     }
   }
   return null;

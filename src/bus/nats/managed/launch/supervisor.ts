@@ -41,7 +41,7 @@ export interface ManagedServer {
   readonly url: string;
   /** Path of the file with the seed of its only user's nkey. */
   readonly nkey: string;
-  /** Of the running server. This and the next properties can change with a restart. */
+  /** The version of the running server. This and the next properties can change with a restart. */
   readonly version: string;
   /** Another process had started it. */
   readonly adopted: boolean;
@@ -133,7 +133,7 @@ class SupervisedServer implements ManagedServer {
     void server.exited?.then(() => this.#poll()); // sooner than the next poll of the lock
     if (this.durability === 'periodic') {
       const { files, log } = this.#context;
-      this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS }); // SUPERVISOR-4
+      this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS });
     } else {
       void this.#syncLoop?.stop();
       this.#syncLoop = null;
@@ -160,7 +160,7 @@ class SupervisedServer implements ManagedServer {
     const hasRoomAgain = await this.#hasRoomAgain();
     if (this.#state !== before) return; // stopped, or another poll was faster
     if (!dead && !hasRoomAgain) this.#state = this.#watch();
-    else this.#state = { kind: 'restarting', done: this.#restart(dead) }; // SUPERVISOR-1, SUPERVISOR-5
+    else this.#state = { kind: 'restarting', done: this.#restart(dead) };
   }
 
   /** True once after the disk was full. */
@@ -187,7 +187,7 @@ class SupervisedServer implements ManagedServer {
         this.#adopt(await bringUp(this.#context));
         break;
       } catch (error) {
-        if (!signal.aborted) log('warn', `the nats-server cannot be restarted: ${messageOf(error)}`); // SUPERVISOR-2
+        if (!signal.aborted) log('warn', `the nats-server cannot be restarted: ${messageOf(error)}`);
       }
     }
     if (!signal.aborted) this.#announceRestart();
@@ -203,7 +203,7 @@ class SupervisedServer implements ManagedServer {
 
   async #end(before: State): Promise<void> {
     if (before.kind === 'watching') clearTimeout(before.timer);
-    if (before.kind === 'restarting') await before.done; // SUPERVISOR-3
+    if (before.kind === 'restarting') await before.done;
     try {
       await endServer(this.#context);
     } finally {

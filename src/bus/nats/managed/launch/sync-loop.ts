@@ -37,7 +37,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       synced = await syncChanged(options.store, synced, sync);
       failing = false;
     } catch (error) {
-      if (!failing) options.log('warn', `cannot sync ${options.store}: ${messageOf(error)}`); // SYNC-LOOP-3
+      if (!failing) options.log('warn', `cannot sync ${options.store}: ${messageOf(error)}`);
       failing = true;
     }
   };
@@ -80,7 +80,7 @@ async function syncChanged(
   }
   const now = new Map<string, string>();
   for (const [path, state] of [...files, ...folders]) {
-    if (synced.get(path) !== state) await sync(path).catch(unlessGone(undefined)); // SYNC-LOOP-2
+    if (synced.get(path) !== state) await sync(path).catch(unlessGone(undefined));
     now.set(path, state);
   }
   return now;
