@@ -146,7 +146,7 @@ async function start(
   const remote = composeRemoteModel(composition, bus, watchers, (agent) => absentMsOf(runtime.team, agent));
   releasers.add('agents in other processes', () => remote.close());
 
-  const context = toolContext({ config, given, store }, () => ({ runtime, workers }));
+  const context = toolContext(store, () => ({ runtime, workers }));
   const tools = new TeamTools(log, context, given);
   releasers.add('tools', () => tools.close());
   const metrics = new Metrics(gateway !== null); // only HTTP reads the counts
@@ -208,14 +208,13 @@ async function claim(bus: Bus, looked: Promise<void> | null): Promise<void> {
 
 /** `parts`: created after the tools. */
 function toolContext(
-  { config, given, store }: { config: Config; given: Given; store: ConversationStore },
+  store: ConversationStore,
   parts: () => { readonly runtime: Runtime; readonly workers: Workers },
 ): ToolContext {
-  const isOnDisk = config.daemon.store === 'file' && !given.store;
   return {
     entriesOf: (conversation) => parts().workers.entriesOf(conversation),
     viewPolicyOf: (agent) => parts().runtime.team.rules.viewPolicy(agent),
-    store: isOnDisk ? undefined : store,
+    store,
   };
 }
 

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { appendFile, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -15,6 +15,24 @@ it('a torn last line of the audit log is skipped, and the next record begins on 
     await store.toolRecords.append('demo', [record(1)]);
     const after = { records: [record(0), record(1)], unreadable: [2] };
     expect(await store.toolRecords.read('demo')).toMatchObject(after);
+  } finally {
+    await store.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+it('an output that is a link is not read', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'parley-store-'));
+  const store = await openFileStore(directory);
+  try {
+    await store.toolRecords.saveOutput('demo', 'kept', 'text');
+    const outputs = join(directory, 'conversations', 'demo', 'outputs');
+    await symlink('kept.json', join(outputs, 'link.json'));
+    expect(await store.toolRecords.readOutput('demo', 'kept')).toBe('text');
+    await expect(store.toolRecords.readOutput('demo', 'link')).rejects.toMatchObject({
+      code: 'OUTPUT_UNREADABLE',
+      message: expect.stringContaining('it is a link'),
+    });
   } finally {
     await store.close();
     await rm(directory, { recursive: true, force: true });

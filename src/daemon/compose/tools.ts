@@ -3,7 +3,7 @@ import type { Toolbox } from '../../agents/index.ts';
 import { BUILT_IN_TOOLS, type Config, secretValuesOf, settingDigest } from '../../config/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
-import { openLazyDocument, storePaths } from '../../persistence/jsonl/index.ts';
+import { openLazyDocument } from '../../persistence/jsonl/index.ts';
 import {
   asIs,
   type Conversations,
@@ -34,21 +34,20 @@ const CREDENTIALS = ['connection.json', 'http-token', 'nats/user.nk'];
 
 /** What tools need while calls run. */
 export interface ToolContext extends Conversations {
-  /** Absent: stored outputs are files of the data directory. */
-  readonly store?: ConversationStore | undefined;
+  /** Of stored outputs; absent: there are none. */
+  readonly store?: ConversationStore;
   readonly enclose?: Enclose;
 }
 
 /** Tools without a process of their own; enough to explain a request, even with no open conversation. */
 export function composeBuiltInTools(config: Config, log?: Log, context?: ToolContext): Toolbox {
   const { data } = config.daemon;
-  const outputs = storePaths(data).output;
   const records = context?.store?.toolRecords;
-  const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
+  const outputs = records && ((...named: [string, string]) => records.readOutput(...named));
   const { project, environment, protected: names } = config.tools;
   const protection = { names, folders: [config.directory] };
   const closed = [data, ...CREDENTIALS.map((name) => join(data, name)), ...config.secretFiles];
-  const given = { project, environment, outputs, storedOutput, closed, protection, log };
+  const given = { project, environment, outputs, closed, protection, log };
   return createBuiltInTools({ ...given, conversations: context, enclose: context?.enclose });
 }
 

@@ -40,25 +40,12 @@ export function failureOf(tool: string, error: unknown, log: ToolLog): ToolOutco
 }
 
 /** Null if the file does not exist. */
-export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
-  try {
-    return await work;
-  } catch (error) {
-    return nullIfMissing(error);
-  }
-}
-
-/** The same, synchronously. */
 export function valueOrNull<T>(work: () => T): T | null {
   try {
     return work();
   } catch (error) {
-    return nullIfMissing(error);
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT' || errno === 'ENOTDIR') return null;
+    throw error;
   }
-}
-
-function nullIfMissing(error: unknown): null {
-  const errno = errnoOf(error);
-  if (errno === 'ENOENT' || errno === 'ENOTDIR') return null;
-  throw error;
 }

@@ -21,10 +21,8 @@ export interface ToolContext extends Access {
   readonly project: string;
   /** Folders that file tools may not enter. */
   readonly closed: readonly string[];
-  /** The file of a stored output. */
-  readonly outputs: (conversation: string, entry: string) => string;
-  /** If outputs are not local files: returns the text of one; null: not found. */
-  readonly storedOutput?: ((conversation: string, entry: string) => Promise<string | null>) | undefined;
+  /** The text of a stored output; null: not found. */
+  readonly outputs: StoredOutputs;
   /** Additional environment of commands. */
   readonly environment: Readonly<Record<string, string>>;
   readonly shellTimeoutMs: number;
@@ -76,6 +74,8 @@ export const READS: Subject = { kind: 'path', argument: 'path', writes: false };
 export const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
 
 export const PROJECT_PATH = PATH.describe('@project/ and the way from there, such as @project/src/main.ts');
+
+export type StoredOutputs = (conversation: string, entry: string) => Promise<string | null>;
 
 /** Access of `recall` to conversations. */
 export interface Conversations {

@@ -15,16 +15,14 @@ import { writeTool } from './files/write.ts';
 import { SHELL_TIMEOUT_MS, shellTool } from './process/shell.ts';
 import { recallTool } from './recall.ts';
 import type { BuiltInTool, ToolContext } from './tool.ts';
-import { type Conversations, NO_CONVERSATIONS } from './tool.ts';
+import { type Conversations, NO_CONVERSATIONS, type StoredOutputs } from './tool.ts';
 
 /** The built-in tools. For their paths see `files/names.ts` and `files/sandbox.ts`. */
 export interface BuiltInOptions {
   /** The folder behind `@project`, absolute. */
   readonly project: string;
-  /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
-  readonly outputs: (conversation: string, entry: string) => string;
-  /** If outputs are not local files: returns the text of one; null: not found. */
-  readonly storedOutput?: ((conversation: string, entry: string) => Promise<string | null>) | undefined;
+  /** The text of `@state/logs/tool-results/<conversation>/<entry>.json`; default: there is none. */
+  readonly outputs?: StoredOutputs | undefined;
   /** Read by `recall`, which fails without it. */
   readonly conversations?: Conversations;
   /** Folders that are closed even inside the project: the data directory, with its credentials. */
@@ -48,7 +46,7 @@ const TOOLS = [recallTool, readTool, listTool, searchTool, writeTool, editTool, 
 const ENDING_MS = 10_000;
 
 export function createBuiltInTools(options: BuiltInOptions): Toolbox {
-  const { project, outputs, storedOutput, environment = {}, log = SILENT } = options;
+  const { project, outputs = async () => null, environment = {}, log = SILENT } = options;
   const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS, enclose = asIs } = options;
   const closedFolders = options.closed ?? [];
   const protection = options.protection ?? { names: [], folders: [] };
@@ -57,7 +55,6 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     closed: closedFolders,
     protection,
     outputs,
-    storedOutput,
     conversations,
     environment,
     shellTimeoutMs,

@@ -4,7 +4,7 @@ import { createBuiltInTools } from '../../../src/tools/index.ts';
 
 /** Writes more than the system permits (the caller sets a limit), then a small file. Prints the results as JSON. */
 const [project = ''] = process.argv.slice(2);
-const tools = createBuiltInTools({ project, outputs: () => '' });
+const tools = createBuiltInTools({ project });
 const { signal } = new AbortController();
 
 function run(name: string, given: Record<string, unknown>) {

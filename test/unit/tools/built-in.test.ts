@@ -86,6 +86,22 @@ describe('the built-in tools', () => {
     ),
   );
 
+  it(
+    'a stored output that cannot be read is logged, and the result shows the model no path of this machine',
+    inYard(
+      async ({ run, logged }) => {
+        const path = '@state/logs/tool-results/work/1.json';
+        expect(await run('fs_read', { path })).toEqual({
+          kind: 'failed',
+          code: 'OUTPUT_UNREADABLE',
+          message: `"${path}" cannot be read; the log of the daemon has the reason`,
+        });
+        expect(logged).toEqual(['/var/somewhere cannot be read: it is a link']);
+      },
+      { outputs: () => Promise.reject(new Error('/var/somewhere cannot be read: it is a link')) },
+    ),
+  );
+
   it.each([
     ['ENOSPC', 'DISK_FULL'],
     ['EDQUOT', 'DISK_FULL'],

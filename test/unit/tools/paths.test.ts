@@ -269,21 +269,6 @@ describe('files that tools may not open', () => {
   );
 
   it(
-    'a stored output that is a link is refused',
-    inYard(async ({ directory, run, file }) => {
-      await file('outputs/work/1.json', 'x');
-      await symlink(join(directory, 'secret'), join(directory, 'outputs', 'work', '2.json'));
-      await mkdir(join(directory, 'outputs', 'work', '4.json'));
-      expect(await run('fs_read', { path: `${OUTPUTS}/work/2.json` })).toEqual(
-        failed('PATH_REFUSED', 'link'),
-      );
-      expect(await run('fs_read', { path: `${OUTPUTS}/work/4.json` })).toEqual(
-        failed('NOT_A_FILE', 'folder'),
-      );
-    }),
-  );
-
-  it(
     'a project that is missing is reported',
     inYard(async (yard) => {
       await rm(yard.project, { recursive: true });

@@ -252,7 +252,7 @@ describe('a closed file', () => {
       const env = await yard.file('project/.env', CLOSED);
       await yard.file('project/way', 'x');
       const tools = createBuiltInTools({
-        ...{ project: yard.project, outputs: () => '', closed: [env, join(yard.project, 'later.key')] },
+        ...{ project: yard.project, closed: [env, join(yard.project, 'later.key')] },
       });
       const run: typeof yard.run = (name, given) =>
         tools.run(toolRun(name, given), new AbortController().signal);

@@ -63,7 +63,7 @@ describe('the recall tool', () => {
           throw new ParleyError('NOT_FOUND', 'the conversation work is not open');
         },
       });
-      const others = createBuiltInTools({ project: '/', outputs: () => '', conversations: gone });
+      const others = createBuiltInTools({ project: '/', conversations: gone });
       const outcome = await others.run(toolRun('recall', { from: 0 }), new AbortController().signal);
       expect(outcome).toEqual(failed('NOT_FOUND', 'the conversation work is not open'));
       await others.close();

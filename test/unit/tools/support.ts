@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
@@ -42,7 +42,8 @@ async function makeYard(directory: string, options: Partial<BuiltInOptions>): Pr
   await writeFile(join(directory, 'secret'), SECRET);
   const tools = createBuiltInTools({
     project,
-    outputs: (conversation, entry) => join(directory, 'outputs', conversation, `${entry}.json`),
+    outputs: (conversation, entry) =>
+      readFile(join(directory, 'outputs', conversation, `${entry}.json`), 'utf8').catch(() => null),
     environment: { PATH: process.env.PATH ?? '' },
     closed: [join(project, 'data')],
     log,

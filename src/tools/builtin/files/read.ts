@@ -1,22 +1,18 @@
-import { constants } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
-import { ParleyError } from '../../../kernel/index.ts';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
-import { orNullIfMissing } from '../errors.ts';
 import { wholeCharacters } from '../text.ts';
-import { defineTool, FILES_TIMEOUT_MS, PATH, READS, type ToolContext } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PATH, READS } from '../tool.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
-import { openFile, openSandbox, requireFile } from './sandbox.ts';
+import { openFile, openSandbox } from './sandbox.ts';
 
 /**
  * Reads a file page by page.
  *
  * BUILTIN-READ-1 A file that fits in one page is returned byte for byte, with nothing added. All pages together are the file.
  * BUILTIN-READ-2 A page that is not the last ends with a note on how to continue. A line longer than a page is read by offset.
- * BUILTIN-READ-3 Only one page of a file is in memory.
+ * BUILTIN-READ-3 Only one page of a file is in memory; a stored output is there as a whole.
  */
 /** A page: with its note it is below the 51,200 bytes of a result that enters the log unchanged. */
 const READ_BYTES = 50_000;
@@ -47,39 +43,27 @@ export const readTool = defineTool({
     if (given.from !== undefined && given.offset !== undefined) {
       throw new ParleyError('INVALID_ARGUMENTS', 'give either from or offset');
     }
-    const { handle, mayHoldNulls } = await openNamed(given.path, context);
+    const named = parsePath(given.path, context.conversation);
+    if (named.kind === 'output') {
+      const text = await context.outputs(context.conversation, named.entry).catch((error: unknown) => {
+        context.log.error({ err: error }, messageOf(error)); // it names the file
+        const message = `${quoted(given.path)} cannot be read; the log of the daemon has the reason`;
+        throw new ParleyError('OUTPUT_UNREADABLE', message);
+      });
+      if (text === null)
+        throw new ParleyError('NOT_FOUND', `there is no stored output ${quoted(given.path)}`);
+      return completed(await page(Buffer.from(text), given, context.signal));
+    }
+    if (named.asFolder) throw pathRefused(given.path, 'a path that ends with "/" is a folder');
+    const file = await openFile(openSandbox(context.project, context.closed, context), named.names);
     try {
-      if (!mayHoldNulls) await refuseBinary(handle, given.path);
-      return completed(await page(handle, given, context.signal));
+      await refuseBinary(file, given.path);
+      return completed(await page(file, given, context.signal));
     } finally {
-      await handle.close();
+      await file.close();
     }
   },
 });
-
-interface Opened {
-  readonly handle: FileHandle;
-  /** Stored outputs are text, even with null characters. */
-  readonly mayHoldNulls: boolean;
-}
-
-async function openNamed(path: string, context: ToolContext): Promise<Opened> {
-  const named = parsePath(path, context.conversation);
-  if (named.kind === 'project') {
-    if (named.asFolder) throw pathRefused(path, 'a path that ends with "/" is a folder');
-    const sandbox = openSandbox(context.project, context.closed, context);
-    return { handle: await openFile(sandbox, named.names), mayHoldNulls: false };
-  }
-  const handle = await openOutput(named.entry, context);
-  if (handle === null) throw new ParleyError('NOT_FOUND', `there is no stored output ${quoted(path)}`);
-  try {
-    requireFile(await handle.stat(), quoted(path));
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
-  return { handle, mayHoldNulls: true };
-}
 
 export async function refuseBinary(handle: FileHandle, path: string): Promise<void> {
   const probe = await readAt(handle, 0, PROBE_BYTES);
@@ -91,7 +75,10 @@ export async function refuseBinary(handle: FileHandle, path: string): Promise<vo
 const LINE_FEED = 0x0a;
 const CHUNK_BYTES = 64 * 1024;
 
-async function page(handle: FileHandle, given: z.infer<typeof schema>, signal: AbortSignal): Promise<string> {
+/** A stored output is in memory. */
+type Source = FileHandle | Buffer;
+
+async function page(handle: Source, given: z.infer<typeof schema>, signal: AbortSignal): Promise<string> {
   const { from = 1, lines = READ_LINES, offset } = given;
   const start = offset ?? (await startOfLine(handle, from, signal));
   const bytes = await readAt(handle, start, READ_BYTES + 1);
@@ -129,7 +116,7 @@ function cut(bytes: Buffer, lines: number): { readonly length: number; readonly 
 }
 
 /** The offset of line `from`; the end of the file for the line after the last. */
-async function startOfLine(handle: FileHandle, from: number, signal: AbortSignal): Promise<number> {
+async function startOfLine(handle: Source, from: number, signal: AbortSignal): Promise<number> {
   let line = 1;
   let last = LINE_FEED;
   for (let position = 0; line < from; ) {
@@ -147,7 +134,8 @@ async function startOfLine(handle: FileHandle, from: number, signal: AbortSignal
 }
 
 /** Up to `length` bytes; fewer only at the end of the file. */
-export async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+export async function readAt(handle: Source, position: number, length: number): Promise<Buffer> {
+  if (Buffer.isBuffer(handle)) return handle.subarray(position, position + length);
   const buffer = Buffer.alloc(length);
   let filled = 0;
   while (filled < length) {
@@ -163,30 +151,7 @@ function pastTheEnd(line: number, count: number): ParleyError {
   return new ParleyError('PAST_THE_END', `line ${line} is past the end: the file has ${lines}`);
 }
 
-async function offsetPastTheEnd(handle: FileHandle, offset: number): Promise<ParleyError> {
-  const { size } = await handle.stat();
+async function offsetPastTheEnd(handle: Source, offset: number): Promise<ParleyError> {
+  const size = Buffer.isBuffer(handle) ? handle.length : (await handle.stat()).size;
   return new ParleyError('PAST_THE_END', `offset ${offset} is past the end: the file has ${size} bytes`);
-}
-
-/** Opens a stored output; null: not found. One that is not a local file becomes an unlinked temporary file. */
-async function openOutput(entry: string, context: ToolContext): Promise<FileHandle | null> {
-  const { conversation, storedOutput } = context;
-  if (storedOutput === undefined) {
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    return orNullIfMissing(open(context.outputs(conversation, entry), flags));
-  }
-  const content = await storedOutput(conversation, entry);
-  return content === null ? null : openUnlinked(content);
-}
-
-/** The temporary file is unlinked before it is read. */
-async function openUnlinked(content: string): Promise<FileHandle> {
-  const directory = await mkdtemp(join(tmpdir(), 'parley-output-'));
-  try {
-    const path = join(directory, 'output');
-    await writeFile(path, content, { mode: 0o600 });
-    return await open(path, constants.O_RDONLY);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
 }
