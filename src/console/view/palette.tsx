@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { when } from '../model/format.ts';
 import { FILTERS, partsOf } from '../model/list/search-query.ts';
 import {
   answer,
@@ -14,7 +13,7 @@ import {
   nothing,
   typed,
 } from '../state/palette.ts';
-import { Avatar } from './parts/parts.tsx';
+import { Avatar, When } from './parts/parts.tsx';
 
 const GROUPS: Readonly<Record<Choice['kind'], string>> = {
   agent: 'Write to an agent',
@@ -173,9 +172,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
     return (
       <span class="line">
         <bdi class="title">{choice.title}</bdi>
-        <time class="muted" dateTime={choice.at}>
-          {when(choice.at, Date.now())}
-        </time>
+        <When at={choice.at} />
       </span>
     );
   const { author, title, conversation, at, snippet, marks } = choice.hit;
@@ -184,9 +181,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
       <span class="line">
         <bdi class="title">{author.name}</bdi>
         <bdi class="muted">{title ?? conversation}</bdi>
-        <time class="muted" dateTime={at}>
-          {when(at, Date.now())}
-        </time>
+        <When at={at} />
       </span>
       <bdi class="snippet">
         {partsOf(snippet, marks).map(({ text, isFound }, place) =>

@@ -6,7 +6,7 @@ import { agents, identity, isOperator, mayPost, workflows } from '../state/sessi
 import { absentAgents } from '../state/system.ts';
 import { Composer } from './conversation/composer.tsx';
 import { NameFault, NameField } from './parts/name-field.tsx';
-import { Avatar, BackLink } from './parts/parts.tsx';
+import { Avatar, BackLink, Select } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
 export function StartPage() {
@@ -44,18 +44,12 @@ export function StartPage() {
         {isOperator.value && workflows.value.length > 0 && (
           <label>
             <span class="muted">Workflow</span>
-            <select
-              aria-label="Workflow"
+            <Select
+              label="Workflow"
               value={chosen}
-              onChange={(event) => choose(event.currentTarget.value)}
-            >
-              <option value="">none</option>
-              {workflows.value.map(({ id }) => (
-                <option key={id} value={id}>
-                  {id}
-                </option>
-              ))}
-            </select>
+              options={[['', 'none'], ...workflows.value.map(({ id }) => [id, id] as const)]}
+              onChoose={choose}
+            />
           </label>
         )}
       </Composer>

@@ -63,7 +63,7 @@ export function lanesOf(entries: readonly Entry[]): Lanes {
 }
 
 type Open = { readonly from: number; readonly index: number; readonly label: string; readonly lane: string };
-const NOTHING: Spending = {
+export const NOTHING_SPENT: Spending = {
   calls: 0,
   inputTokens: 0,
   outputTokens: 0,
@@ -243,18 +243,13 @@ export class GrowingLanes {
   }
 
   #spend(agent: string, more: Partial<Spending>): void {
-    const before = this.#spending.get(agent) ?? NOTHING;
-    const sum = (key: keyof Spending) => before[key] + (more[key] ?? 0);
-    this.#spending.set(agent, {
-      calls: sum('calls'),
-      inputTokens: sum('inputTokens'),
-      outputTokens: sum('outputTokens'),
-      usd: sum('usd'),
-      unpricedCalls: sum('unpricedCalls'),
-      modelMs: sum('modelMs'),
-      toolMs: sum('toolMs'),
-    });
+    this.#spending.set(agent, spentTogether(this.#spending.get(agent) ?? NOTHING_SPENT, more));
   }
+}
+
+export function spentTogether(one: Spending, other: Partial<Spending>): Spending {
+  const sum = (key: keyof Spending) => [key, one[key] + (other[key] ?? 0)];
+  return Object.fromEntries((Object.keys(one) as (keyof Spending)[]).map(sum));
 }
 
 function keyOf({ index, position }: { readonly index: number; readonly position: number }): string {

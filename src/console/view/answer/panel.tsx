@@ -3,7 +3,7 @@ import { nameOf, opened, version } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/jump.ts';
 import { go, linkTo, type Panel } from '../../state/route.ts';
 import { isOperator } from '../../state/session.ts';
-import { Avatar, Icon } from '../parts/parts.tsx';
+import { Avatar, Icon, Tabs } from '../parts/parts.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
 import { Fork } from './fork.tsx';
 import { WhatIfs } from './what-if.tsx';
@@ -38,7 +38,12 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
           <Icon name="close" />
         </button>
       </header>
-      {isOperator.value && agent && <PanelTabs id={id} panel={panel} />}
+      {isOperator.value && agent && (
+        <Tabs
+          label="About this answer"
+          tabs={TABS.map(([one, text]) => [linkTo.panel(id, { index, kind: one }), text, one === kind])}
+        />
+      )}
       {kind === 'why' && agent && <Why key={index} id={id} index={index} agent={agent} />}
       {kind === 'what-if' && agent && <WhatIfs key={index} id={id} index={index} agent={agent} />}
       {kind === 'fork' && entry && <Fork key={index} id={id} index={index} />}
@@ -60,24 +65,8 @@ const HEADINGS: Readonly<Record<Panel['kind'], (name: string) => string>> = {
   fork: () => 'Fork from here',
 };
 
-const TABS: readonly { readonly kind: Panel['kind']; readonly text: string }[] = [
-  { kind: 'why', text: 'Why?' },
-  { kind: 'what-if', text: 'What if?' },
-  { kind: 'fork', text: 'Fork from here' },
+const TABS: readonly (readonly [Panel['kind'], string])[] = [
+  ['why', 'Why?'],
+  ['what-if', 'What if?'],
+  ['fork', 'Fork from here'],
 ];
-
-function PanelTabs({ id, panel }: { readonly id: string; readonly panel: Panel }) {
-  return (
-    <nav class="tabs" aria-label="About this answer">
-      {TABS.map(({ kind, text }) => (
-        <a
-          key={kind}
-          href={linkTo.panel(id, { ...panel, kind })}
-          aria-current={kind === panel.kind ? 'page' : undefined}
-        >
-          {text}
-        </a>
-      ))}
-    </nav>
-  );
-}

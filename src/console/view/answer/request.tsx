@@ -1,7 +1,7 @@
 import type { ExplainedRequest } from '../../../conversation/index.ts';
 import { count, money, oneLine } from '../../model/format.ts';
 import { segmentsOf } from '../../model/why.ts';
-import { Fold } from '../parts/parts.tsx';
+import { Facts, Fold } from '../parts/parts.tsx';
 import { EntryLinks, wordsOf } from './entry-links.tsx';
 
 /** The request of one answer: its tokens, its facts, what was left out, and its messages. */
@@ -57,48 +57,40 @@ function groupClass(group: string): string {
   return GROUPS.includes(first) ? first : 'history';
 }
 
-export function Facts({ request: { report } }: { readonly request: ExplainedRequest }) {
+export function RequestFacts({ request: { report } }: { readonly request: ExplainedRequest }) {
   const { sent, model, cost, status, note, fault, tools } = report;
-  const call = cost.call;
+  const { call } = cost;
   return (
     <section>
-      <dl class="facts">
-        <dt>Model</dt>
-        <dd>{model}</dd>
-        <dt>Sent</dt>
-        <dd>
-          {sent === true
-            ? 'yes: the log has the hash of these bytes'
-            : sent === 'unknown'
-              ? 'unknown: the log has no hash for this place'
-              : 'other bytes: the turn recorded no definition and the configuration changed, or an older version of Parley built the request'}
-        </dd>
-        {call && (
-          <>
-            <dt>This call</dt>
-            <dd>
-              {count(call.inputTokens)} in, {count(call.outputTokens)} out
-              {call.usd === undefined ? ', cost unknown' : call.usd > 0 ? `, ${money(call.usd)}` : ''}
-            </dd>
-          </>
-        )}
-        {tools.length > 0 && (
-          <>
-            <dt>Tools</dt>
-            <dd>{tools.join(', ')}</dd>
-          </>
-        )}
-        {status !== 'not_needed' && (
-          <>
-            <dt>The view</dt>
-            <dd>{status.replace('_', ' ')}</dd>
-          </>
-        )}
-      </dl>
+      <Facts
+        class="facts"
+        facts={[
+          ['Model', model],
+          ['Sent', SENT[`${sent}`]],
+          [
+            'This call',
+            call && `${count(call.inputTokens)} in, ${count(call.outputTokens)} out${costOf(call)}`,
+          ],
+          ['Tools', tools.length > 0 && tools.join(', ')],
+          ['The view', status !== 'not_needed' && status.replace('_', ' ')],
+        ]}
+      />
       {note && <p class="muted">{note}</p>}
       {fault && <p class="fault">{fault.message}</p>}
     </section>
   );
+}
+
+const SENT: Readonly<Record<string, string>> = {
+  true: 'yes: the log has the hash of these bytes',
+  false:
+    'other bytes: the turn recorded no definition and the configuration changed, or an older version of Parley built the request',
+  unknown: 'unknown: the log has no hash for this place',
+};
+
+function costOf({ usd }: NonNullable<ExplainedRequest['report']['cost']['call']>): string {
+  if (usd === undefined) return ', cost unknown';
+  return usd > 0 ? `, ${money(usd)}` : '';
 }
 
 const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer without text' } as const;

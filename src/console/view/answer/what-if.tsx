@@ -3,6 +3,7 @@ import { requests } from '../../api/requests.ts';
 import type { WhatIf } from '../../model/answers.ts';
 import { when } from '../../model/format.ts';
 import { isOperator, models, sender } from '../../state/session.ts';
+import { Select } from '../parts/parts.tsx';
 import { PanelForm } from './panel-form.tsx';
 import { changeOf, WhatIfProgress } from './what-if-result.tsx';
 
@@ -69,6 +70,10 @@ interface FormProps {
 }
 
 const MOST_RUNS = 20;
+const STARTS = [
+  ['turn', 'the first request of the turn'],
+  ['answer', 'the request of this answer'],
+] as const;
 
 function WhatIfForm({ id, agent, index, onStart }: FormProps) {
   const recorded = useRecorded({ id, agent, index });
@@ -90,16 +95,14 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
       </p>
       <label>
         Model
-        <select value={model} onChange={(event) => setModel(event.currentTarget.value)}>
-          <option value="">unchanged{recorded.model && ` (${recorded.model})`}</option>
-          {models.value
-            .filter((name) => name !== recorded.model)
-            .map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-        </select>
+        <Select
+          value={model}
+          options={[
+            ['', recorded.model ? `unchanged (${recorded.model})` : 'unchanged'],
+            ...models.value.filter((name) => name !== recorded.model).map((name) => [name, name] as const),
+          ]}
+          onChoose={setModel}
+        />
       </label>
       <label>
         Persona{isEdited && ' (edited)'}
@@ -113,10 +116,7 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
       <div class="pair">
         <label>
           Begin at
-          <select value={start} onChange={(event) => setStart(event.currentTarget.value as WhatIf['start'])}>
-            <option value="turn">the first request of the turn</option>
-            <option value="answer">the request of this answer</option>
-          </select>
+          <Select value={start} options={STARTS} onChoose={(chosen) => setStart(chosen as WhatIf['start'])} />
         </label>
         <label>
           Runs of each side

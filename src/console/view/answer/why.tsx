@@ -7,7 +7,7 @@ import { opened } from '../../state/conversation.ts';
 import { Fold } from '../parts/parts.tsx';
 import { DefinitionSection } from './definition.tsx';
 import { EntryLinks, wordsOf } from './entry-links.tsx';
-import { Facts, LeftOut, Parts, Window } from './request.tsx';
+import { LeftOut, Parts, RequestFacts, Window } from './request.tsx';
 
 interface Loaded {
   readonly now: ExplainedRequest;
@@ -40,7 +40,7 @@ export function Why({
   return (
     <div class="account">
       <Window request={loaded.now} />
-      <Facts request={loaded.now} />
+      <RequestFacts request={loaded.now} />
       <LeftOut request={loaded.now} />
       <DefinitionSection id={id} agent={agent} index={index} now={loaded.now} />
       <Changes {...loaded} />

@@ -9,14 +9,14 @@ import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
 import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
 import { NameFault, NameField } from '../parts/name-field.tsx';
-import { Avatar, Icon } from '../parts/parts.tsx';
+import { Avatar, Icon, Select } from '../parts/parts.tsx';
 
 /** What happens to a message to an agent at work. */
-const DELIVERIES: readonly { readonly delivery: DeliveryMode; readonly means: string }[] = [
-  { delivery: 'steer', means: 'Steer: read during the turn' },
-  { delivery: 'queue', means: 'Queue: answered after the turn' },
-  { delivery: 'interrupt', means: 'Interrupt: ends the turn' },
-];
+const DELIVERIES = [
+  ['steer', 'Steer: read during the turn'],
+  ['queue', 'Queue: answered after the turn'],
+  ['interrupt', 'Interrupt: ends the turn'],
+] as const;
 
 interface ComposerProps {
   /** False: the post was refused, and the text stays in the field. */
@@ -74,17 +74,12 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         {place !== '' && (
           <label>
             <span class="muted">While they work</span>
-            <select
-              aria-label="Delivery"
+            <Select
+              label="Delivery"
               value={delivery}
-              onChange={(event) => setDelivery(event.currentTarget.value as DeliveryMode)}
-            >
-              {DELIVERIES.map((one) => (
-                <option key={one.delivery} value={one.delivery}>
-                  {one.means}
-                </option>
-              ))}
-            </select>
+              options={DELIVERIES}
+              onChoose={(chosen) => setDelivery(chosen as DeliveryMode)}
+            />
           </label>
         )}
         <span class="muted keys">
@@ -175,6 +170,17 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
     setCursor(after.cursor);
     caret.current = after.cursor;
   };
+  /** False: the list does not use this key. */
+  const handleSuggestion = (key: string): boolean => {
+    const picked = suggested[chosen];
+    if (!picked) return false;
+    if (key === 'ArrowDown') choose((chosen + 1) % suggested.length);
+    else if (key === 'ArrowUp') choose((chosen + suggested.length - 1) % suggested.length);
+    else if (key === 'Enter' || key === 'Tab') take(picked.slug);
+    else if (key === 'Escape') dismiss(true);
+    else return false;
+    return true;
+  };
   const onInput = (event: { readonly currentTarget: HTMLTextAreaElement }) => {
     write(event.currentTarget.value);
     setCursor(event.currentTarget.selectionStart);
@@ -185,17 +191,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
     setCursor(event.currentTarget.selectionStart);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;
-    const picked = suggested[chosen];
-    if (
-      picked &&
-      handleSuggestion(event, {
-        suggested: suggested.length,
-        chosen,
-        choose,
-        dismiss,
-        take: () => take(picked.slug),
-      })
-    ) {
+    if (handleSuggestion(event.key)) {
       event.preventDefault();
       event.stopPropagation();
     } else if (event.key === 'Enter' && !event.shiftKey) {
@@ -220,27 +216,6 @@ function useRecall(text: string, write: (message: string) => void): (key: string
     write(recalled.current.text);
     return true;
   };
-}
-
-interface Suggesting {
-  readonly suggested: number;
-  readonly chosen: number;
-  readonly choose: (place: number) => void;
-  readonly dismiss: (isDismissed: boolean) => void;
-  readonly take: () => void;
-}
-
-/** False: the list does not use this key. */
-function handleSuggestion(
-  { key }: KeyboardEvent,
-  { suggested, chosen, choose, dismiss, take }: Suggesting,
-): boolean {
-  if (key === 'ArrowDown') choose((chosen + 1) % suggested);
-  else if (key === 'ArrowUp') choose((chosen + suggested - 1) % suggested);
-  else if (key === 'Enter' || key === 'Tab') take();
-  else if (key === 'Escape') dismiss(true);
-  else return false;
-  return true;
 }
 
 function Suggestions({ writing }: { readonly writing: Writing }) {

@@ -1,6 +1,5 @@
 import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { when } from '../../model/format.ts';
 import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/list/inbox.ts';
 import { WORDS } from '../../state/alerts.ts';
 import { nameOf } from '../../state/conversation.ts';
@@ -9,7 +8,7 @@ import { showEntry } from '../../state/jump.ts';
 import { InConversation, moveTexts } from '../../state/kept.ts';
 import { linkTo } from '../../state/route.ts';
 import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
-import { Avatar, Name } from '../parts/parts.tsx';
+import { Avatar, Name, When } from '../parts/parts.tsx';
 import { ApprovalCard } from '../thread/approval-card.tsx';
 import { QuestionCard } from '../thread/call-row.tsx';
 import { ContinueButton, FailureAdvice, FailureText } from '../thread/failure-view.tsx';
@@ -72,9 +71,7 @@ export function InboxEntry({ item }: EntryProps) {
           <a class="opens" href={linkTo.conversation(conversation)} onClick={open}>
             <bdi>{title}</bdi>
           </a>
-          <time class="muted" dateTime={since}>
-            {when(since, Date.now())}
-          </time>
+          <When at={since} />
         </p>
         <InConversation.Provider value={conversation}>
           <fieldset disabled={!mayAnswer(item)}>

@@ -9,7 +9,7 @@ import { openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
-import { Icon } from '../parts/parts.tsx';
+import { Icon, Select } from '../parts/parts.tsx';
 import { useVirtualList } from '../parts/virtual-list.ts';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
 
@@ -192,23 +192,23 @@ function Filters() {
   const { shown, agent, phase } = filter.value;
   return (
     <fieldset class="filters" aria-label="Filters">
-      <Choice
+      <Select
         label="Show"
         value={shown}
         options={Object.entries(SHOWN)}
-        onChange={(value) => narrow({ shown: value as Shown })}
+        onChoose={(value) => narrow({ shown: value as Shown })}
       />
-      <Choice
+      <Select
         label="Agent"
         value={agent}
         options={[['', 'Agent'], ...agents.value.map(({ slug, name }) => [slug, name] as const)]}
-        onChange={(value) => narrow({ agent: value })}
+        onChoose={(value) => narrow({ agent: value })}
       />
-      <Choice
+      <Select
         label="Phase"
         value={phase}
         options={[['', 'Phase'], ...phases.value.map((one) => [one.phase, one.phase] as const)]}
-        onChange={(value) => narrow({ phase: value })}
+        onChoose={(value) => narrow({ phase: value })}
       />
       {(isFiltered.value || unread().length > 0) && (
         <p class="actions">
@@ -230,22 +230,3 @@ function Filters() {
 
 /** The unread conversations of those that the filter shows. */
 const unread = () => found.value.filter(isNew);
-
-interface ChoiceProps {
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [string, string])[];
-  readonly onChange: (value: string) => void;
-}
-
-function Choice({ label, value, options, onChange }: ChoiceProps) {
-  return (
-    <select aria-label={label} value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
-      {options.map(([name, text]) => (
-        <option key={name} value={name}>
-          {text}
-        </option>
-      ))}
-    </select>
-  );
-}

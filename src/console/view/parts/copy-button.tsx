@@ -4,12 +4,10 @@ import { useState } from 'preact/hooks';
 export function CopyButton({
   text,
   label,
-  kind = 'link',
   word = label,
 }: {
   readonly text: () => string;
   readonly label: string;
-  readonly kind?: string;
   readonly word?: string;
 }) {
   const [isDone, setDone] = useState(false);
@@ -19,7 +17,7 @@ export function CopyButton({
     setTimeout(() => setDone(false), 2_000);
   };
   return (
-    <button type="button" class={kind} aria-label={label} title={label} onClick={() => void copy()}>
+    <button type="button" class="link" aria-label={label} title={label} onClick={() => void copy()}>
       {isDone ? 'copied' : word}
     </button>
   );

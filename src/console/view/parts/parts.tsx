@@ -1,4 +1,5 @@
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
+import { when } from '../../model/format.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
 import { inbox } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
@@ -89,5 +90,107 @@ export function Fold({
       </summary>
       <div class="folded">{children}</div>
     </details>
+  );
+}
+
+/** A text that scrolls: the keyboard reaches it. */
+export function Scrolled({
+  class: look,
+  children,
+}: {
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+    <pre class={look} tabIndex={0}>
+      {children}
+    </pre>
+  );
+}
+
+interface SelectProps {
+  readonly label?: string;
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, text: string, title?: string])[];
+  readonly onChoose: (value: string) => void;
+  /** Shows `value` until that changes. */
+  readonly isControlled?: boolean;
+}
+
+export function Select({ label, value, options, onChoose, isControlled }: SelectProps) {
+  return (
+    <select
+      aria-label={label}
+      value={value}
+      onChange={({ currentTarget }) => {
+        const chosen = currentTarget.value;
+        if (isControlled) currentTarget.value = value;
+        onChoose(chosen);
+      }}
+    >
+      {options.map(([name, text, title]) => (
+        <option key={name} value={name} title={title}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Links to views of one thing; the shown one is marked. */
+export function Tabs({
+  label,
+  tabs,
+}: {
+  readonly label: string;
+  readonly tabs: readonly (readonly [address: string, text: string, isShown: boolean])[];
+}) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map(([address, text, isShown]) => (
+        <a key={text} href={address} aria-current={isShown ? 'page' : undefined}>
+          {text}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+export type Fact = readonly [name: string, value: ComponentChildren];
+
+/** Facts without a value are left out. */
+export function Facts({ facts, class: look }: { readonly facts: readonly Fact[]; readonly class?: string }) {
+  const known = facts.filter(([, value]) => value !== undefined && value !== null && value !== false);
+  return (
+    <dl class={look}>
+      {known.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
+}
+
+export function Tags({ texts }: { readonly texts: readonly string[] }) {
+  return (
+    <ul class="tags">
+      {texts.map((text) => (
+        <li key={text} class="tag">
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** When something was, in one word. */
+export function When({ at }: { readonly at: string }) {
+  return (
+    <time class="muted" dateTime={at}>
+      {when(at, Date.now())}
+    </time>
   );
 }

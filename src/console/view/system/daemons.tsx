@@ -1,10 +1,9 @@
-import { Fragment } from 'preact';
 import type { DaemonStatus, McpServer, ModelStatus } from '../../model/answers.ts';
 import { count, duration, roughly, when } from '../../model/format.ts';
 import { isFailing } from '../../model/system/health.ts';
 import { linkTo } from '../../state/route.ts';
 import type { System } from '../../state/system.ts';
-import { Fold } from '../parts/parts.tsx';
+import { Facts, Fold, Tags } from '../parts/parts.tsx';
 
 export function Daemons({ status }: System) {
   const { daemons, queue, deadLetters, at } = status;
@@ -14,12 +13,13 @@ export function Daemons({ status }: System) {
   return (
     <section aria-labelledby="daemons">
       <h3 id="daemons">{daemons.length === 1 ? 'Daemon' : `${daemons.length} daemons`}</h3>
-      <dl class="facts">
-        <dt>Posts not in a log yet</dt>
-        <dd>{queue === null ? 'unknown' : `${count(queue.posts)}${oldest}`}</dd>
-        <dt>Refused posts</dt>
-        <dd>{deadLetters === null ? 'unknown' : count(deadLetters)}</dd>
-      </dl>
+      <Facts
+        class="facts"
+        facts={[
+          ['Posts not in a log yet', queue === null ? 'unknown' : `${count(queue.posts)}${oldest}`],
+          ['Refused posts', deadLetters === null ? 'unknown' : count(deadLetters)],
+        ]}
+      />
       {daemons.map((daemon) => (
         <Daemon key={daemon.daemon ?? ''} daemon={daemon} now={Date.parse(at)} />
       ))}
@@ -36,24 +36,19 @@ function Daemon({ daemon, now }: { readonly daemon: DaemonStatus; readonly now: 
         {name} <span class="state wrong">{error}</span>
       </p>
     );
-  const facts = [
-    ['Version', version],
-    ['Up for', startedAt ? roughly(now - Date.parse(startedAt)) : '?'],
-    ['Store', `${store}, ${data}`],
-    ['NATS', nats],
-    ['HTTP', http ?? 'off'],
-  ];
   return (
     <>
       {daemon.daemon !== null && <h4>{name}</h4>}
-      <dl class="facts">
-        {facts.map(([fact, value]) => (
-          <Fragment key={fact}>
-            <dt>{fact}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-      </dl>
+      <Facts
+        class="facts"
+        facts={[
+          ['Version', version],
+          ['Up for', startedAt ? roughly(now - Date.parse(startedAt)) : '?'],
+          ['Store', `${store}, ${data}`],
+          ['NATS', nats ?? ''],
+          ['HTTP', http ?? 'off'],
+        ]}
+      />
       {owns && owns.count > 0 && (
         <Fold
           summary={`${owns.count === 1 ? '1 conversation' : `${count(owns.count)} conversations`} in memory`}
@@ -154,13 +149,7 @@ function Server({ server, state, tools, error }: McpServer) {
       {error && <p class="reason">{error}</p>}
       {tools.length > 0 && (
         <Fold summary={tools.length === 1 ? '1 tool' : `${tools.length} tools`}>
-          <ul class="tags">
-            {tools.map((tool) => (
-              <li key={tool} class="tag">
-                {tool.replace(`mcp__${server}__`, '')}
-              </li>
-            ))}
-          </ul>
+          <Tags texts={tools.map((tool) => tool.replace(`mcp__${server}__`, ''))} />
         </Fold>
       )}
     </li>

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { RequestError, requests } from '../../api/requests.ts';
 import type { DeadLetter } from '../../model/answers.ts';
-import { when } from '../../model/format.ts';
 import { linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { MOST_LETTERS, refresh, type System } from '../../state/system.ts';
+import { Scrolled, When } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
 
 /** Posts that the daemon refused, with the reason. */
@@ -42,19 +42,16 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
             <VisibleText text={conversation} />
           </a>
         </span>
-        <time class="muted" dateTime={at}>
-          {when(at, Date.now())}
-        </time>
+        <When at={at} />
       </p>
       <p>
         <VisibleText text={reason} />
       </p>
       {hint && <p class="muted">{hint}</p>}
       {text !== null && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled text needs the keyboard
-        <pre class="persona" tabIndex={0}>
+        <Scrolled class="persona">
           <VisibleText text={text} />
-        </pre>
+        </Scrolled>
       )}
       <div class="buttons">
         {text === null && (

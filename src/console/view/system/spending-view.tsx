@@ -3,7 +3,12 @@ import { count, money } from '../../model/format.ts';
 import { type Chart, chartOf, type Day, sumsOf, type Unit } from '../../model/system/spending.ts';
 import { participants } from '../../state/conversation.ts';
 import { DAYS, type System } from '../../state/system.ts';
-import { Name } from '../parts/parts.tsx';
+import { Name, Select } from '../parts/parts.tsx';
+
+const UNITS = [
+  ['usd', 'Cost'],
+  ['tokens', 'Tokens'],
+] as const;
 
 /** What model calls used by day and agent: a chart, and a table. */
 export function SpendingView({ status: { spent = [], at } }: System) {
@@ -15,14 +20,12 @@ export function SpendingView({ status: { spent = [], at } }: System) {
     <section aria-labelledby="used">
       <header class="part-head">
         <h3 id="used">Used in {DAYS} days</h3>
-        <select
-          aria-label="Unit of the chart"
+        <Select
+          label="Unit of the chart"
           value={unit}
-          onChange={({ currentTarget }) => choose(currentTarget.value as Unit)}
-        >
-          <option value="usd">Cost</option>
-          <option value="tokens">Tokens</option>
-        </select>
+          options={UNITS}
+          onChoose={(value) => choose(value as Unit)}
+        />
       </header>
       {sums.length === 0 ? (
         <p class="muted">No model was called.</p>

@@ -5,7 +5,7 @@ import { count, money, when } from '../../model/format.ts';
 import { sumsOf } from '../../model/system/spending.ts';
 import { attempt } from '../../state/session.ts';
 import { DAYS, type System } from '../../state/system.ts';
-import { Avatar, Icon, Name } from '../parts/parts.tsx';
+import { Avatar, Facts, Icon, Name, Scrolled, Tags } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
 
 export function Team({ agents, status }: System) {
@@ -50,31 +50,14 @@ function Member({ agent, cost, called }: MemberProps) {
           </span>
           <Icon name="chevron" />
         </summary>
-        <dl>
-          <dt>Runs in</dt>
-          <dd>{runtime === 'local' ? 'the daemon' : 'a program of its own'}</dd>
-          {model && (
-            <>
-              <dt>Model</dt>
-              <dd>{model}</dd>
-            </>
-          )}
-          {called.length > 0 && <Calls called={called} />}
-          <dt>Tools</dt>
-          <dd>
-            {tools.length === 0 ? (
-              <span class="muted">none</span>
-            ) : (
-              <ul class="tags">
-                {tools.map((tool) => (
-                  <li key={tool} class="tag">
-                    {tool}
-                  </li>
-                ))}
-              </ul>
-            )}
-          </dd>
-        </dl>
+        <Facts
+          facts={[
+            ['Runs in', runtime === 'local' ? 'the daemon' : 'a program of its own'],
+            ['Model', model],
+            ['Calls', called.length > 0 && <Calls called={called} />],
+            ['Tools', tools.length === 0 ? <span class="muted">none</span> : <Tags texts={tools} />],
+          ]}
+        />
         {runtime === 'local' && <Persona slug={slug} />}
       </details>
     </li>
@@ -87,16 +70,13 @@ function Calls({ called }: Pick<MemberProps, 'called'>) {
   const newest = failures.sort((a, b) => (a.at < b.at ? 1 : -1))[0];
   return (
     <>
-      <dt>Calls</dt>
-      <dd>
-        {count(total('calls'))}, {count(total('failed'))} failed
-        {newest && (
-          <span class="muted">
-            {' '}
-            ({newest.code}, {when(newest.at, Date.now())})
-          </span>
-        )}
-      </dd>
+      {count(total('calls'))}, {count(total('failed'))} failed
+      {newest && (
+        <span class="muted">
+          {' '}
+          ({newest.code}, {when(newest.at, Date.now())})
+        </span>
+      )}
     </>
   );
 }
@@ -127,9 +107,8 @@ function Persona({ slug }: { readonly slug: string }) {
       </button>
     );
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled text needs the keyboard
-    <pre class="persona" tabIndex={0}>
+    <Scrolled class="persona">
       <VisibleText text={text} />
-    </pre>
+    </Scrolled>
   );
 }

@@ -12,7 +12,7 @@ import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Line } from '../parts/diff.tsx';
-import { Fold } from '../parts/parts.tsx';
+import { Fold, Scrolled } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
 
 interface ApprovalProps {
@@ -153,15 +153,13 @@ function WholeCall({ call }: { readonly call: Call }) {
         <Argument key={`${view.kind} ${view.name}`} view={view} />
       ))}
       {views.length === 0 ? (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-        <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+        <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
       ) : (
         <Fold
           name={`json ${call.place.index} ${call.place.position}`}
           summary={<span class="muted">as JSON</span>}
         >
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
-          <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+          <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
         </Fold>
       )}
     </div>
@@ -183,10 +181,9 @@ function Argument({ view }: { readonly view: ArgumentView }) {
     <div class="argument">
       <p class="muted">{escapeHidden(view.name)}</p>
       {view.kind === 'text' ? (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-        <pre tabIndex={0}>
+        <Scrolled>
           <VisibleText text={view.text} />
-        </pre>
+        </Scrolled>
       ) : (
         <div class="diff">
           {markedLines(view.lines).map((line, n) => (
@@ -213,10 +210,9 @@ function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: str
               {escapeHidden(limitOf(offered.fixed, offered.open))} by this agent. Put it into{' '}
               <code>parley.yaml</code> and run <code>parley reload</code>.
             </p>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
-            <pre tabIndex={0}>
+            <Scrolled>
               <VisibleText text={offered.rule} />
-            </pre>
+            </Scrolled>
             <CopyButton text={() => offered.rule} label="Copy the rule" />
           </>
         )}

@@ -16,7 +16,7 @@ import {
 } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
-import { Fold, Icon } from '../parts/parts.tsx';
+import { Fold, Icon, Scrolled } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/visible-text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
@@ -47,15 +47,13 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       ) : (
         <Fold name={`call ${call.place.index} ${call.place.position}`} summary={heading}>
           <h4>Arguments</h4>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
-          <pre tabIndex={0}>{argumentsBlock(call.arguments)}</pre>
+          <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
           {call.result && (
             <>
               <h4>Result</h4>
-              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
-              <pre tabIndex={0}>
+              <Scrolled>
                 <VisibleText text={pretty(call.result.content)} isOutput />
-              </pre>
+              </Scrolled>
               {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
             </>
           )}

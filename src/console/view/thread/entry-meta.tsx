@@ -37,8 +37,8 @@ export function MessageActions({ index, author, text, isAnswer }: ActionsProps) 
   const address = () => new URL(linkTo.entry(id, index), location.href).href;
   return (
     <span class="actions">
-      {text !== '' && <CopyButton kind="link" text={() => text} label={`Copy entry ${index}`} word="copy" />}
-      <CopyButton kind="link" text={address} label={`Copy the link to entry ${index}`} word="link" />
+      {text !== '' && <CopyButton text={() => text} label={`Copy entry ${index}`} word="copy" />}
+      <CopyButton text={address} label={`Copy the link to entry ${index}`} word="link" />
       {isOperator.value && (
         <a href={link('fork')} aria-label={`Fork from entry ${index}`} title="Fork from here">
           fork

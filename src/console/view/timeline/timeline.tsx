@@ -1,7 +1,15 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { count, duration, money } from '../../model/format.ts';
 import type { Thread } from '../../model/thread/thread.ts';
-import { GrowingLanes, type Lanes, PEOPLE, type Span, type Spending } from '../../model/timeline/lanes.ts';
+import {
+  GrowingLanes,
+  type Lanes,
+  NOTHING_SPENT,
+  PEOPLE,
+  type Span,
+  type Spending,
+  spentTogether,
+} from '../../model/timeline/lanes.ts';
 import { LANE, TOP } from '../../model/timeline/shapes.ts';
 import { timeScale } from '../../model/timeline/time-scale.ts';
 import { connection, useThread } from '../../state/conversation.ts';
@@ -125,47 +133,43 @@ function Legend() {
   );
 }
 
+const COLUMNS: readonly (readonly [heading: string, cell: (spent: Spending) => string])[] = [
+  ['Calls', ({ calls }) => count(calls)],
+  ['Tokens in', ({ inputTokens }) => count(inputTokens)],
+  ['out', ({ outputTokens }) => count(outputTokens)],
+  ['Cost', ({ usd, unpricedCalls }) => money(usd, unpricedCalls)],
+  ['Model', ({ modelMs }) => duration(modelMs)],
+  ['Tools', ({ toolMs }) => duration(toolMs)],
+];
+
 function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
-  const rows = [...lanes.spending];
-  const sum = (key: keyof Spending) => rows.reduce((total, [, spent]) => total + spent[key], 0);
+  const cells = (spent: Spending) => COLUMNS.map(([heading, cell]) => <td key={heading}>{cell(spent)}</td>);
   return (
     <table class="spending">
       <caption>Usage by agent</caption>
       <thead>
         <tr>
-          <th scope="col">Agent</th>
-          <th scope="col">Calls</th>
-          <th scope="col">Tokens in</th>
-          <th scope="col">out</th>
-          <th scope="col">Cost</th>
-          <th scope="col">Model</th>
-          <th scope="col">Tools</th>
+          {['Agent', ...COLUMNS.map(([heading]) => heading)].map((heading) => (
+            <th key={heading} scope="col">
+              {heading}
+            </th>
+          ))}
         </tr>
       </thead>
       <tbody>
-        {rows.map(([slug, spent]) => (
+        {[...lanes.spending].map(([slug, spent]) => (
           <tr key={slug}>
             <th scope="row">
               <Name id={slug} />
             </th>
-            <td>{count(spent.calls)}</td>
-            <td>{count(spent.inputTokens)}</td>
-            <td>{count(spent.outputTokens)}</td>
-            <td>{money(spent.usd, spent.unpricedCalls)}</td>
-            <td>{duration(spent.modelMs)}</td>
-            <td>{duration(spent.toolMs)}</td>
+            {cells(spent)}
           </tr>
         ))}
       </tbody>
       <tfoot>
         <tr>
           <th scope="row">All</th>
-          <td>{count(sum('calls'))}</td>
-          <td>{count(sum('inputTokens'))}</td>
-          <td>{count(sum('outputTokens'))}</td>
-          <td>{money(sum('usd'), sum('unpricedCalls'))}</td>
-          <td>{duration(sum('modelMs'))}</td>
-          <td>{duration(sum('toolMs'))}</td>
+          {cells([...lanes.spending.values()].reduce(spentTogether, NOTHING_SPENT))}
         </tr>
       </tfoot>
     </table>
