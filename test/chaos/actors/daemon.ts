@@ -236,7 +236,7 @@ export class DaemonActor {
 }
 
 function startError(what: string, said: string): ParleyError {
-  const message = `the daemon ${what}: ${said.slice(-1_000)}`;
+  const message = `the daemon ${what}: ${said.slice(-2_000)}`;
   return new ParleyError('CHAOS_NOT_READY', message, {
     hint: 'does `parley up` start here? `parley doctor` says what is missing',
   });
