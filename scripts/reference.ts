@@ -76,7 +76,7 @@ function commandsPart(): string {
     (option) => repeated.has(optionText(option)),
   );
   return [
-    `### Options of every command\n\n${optionTable(program.options)}`,
+    `### Options of every command\n\n${optionTable(program.options.filter(({ flags }) => !flags.startsWith('--nats-')))}`,
     `### Options of several commands\n\nThe lists below name them without their meaning.\n\n${optionTable(shared)}`,
     ...groups.map((group) => {
       const own = program.commands.filter((command) => command.helpGroup() === group);
@@ -221,7 +221,7 @@ function errorsPart(sources: readonly Source[]): string {
       const named = telling.filter(({ message, hint }) => !IS_VALUE.test(message) || hint.length > 60);
       const best = [named, telling, unique.slice(0, 1)].find((some) => some.length > 0) ?? [];
       // A message about usage is read where the command was given.
-      return (code === 'USAGE' ? best.slice(0, 1) : best).map(({ message, hint }, place) => [
+      return best.slice(0, code === 'USAGE' ? 1 : MOST_MESSAGES).map(({ message, hint }, place) => [
         place === 0 ? `\`${code}\`` : '',
         message,
         hint,
@@ -230,6 +230,8 @@ function errorsPart(sources: readonly Source[]): string {
   return table(['code', 'message', 'what to do'], rows);
 }
 
+/** The most messages of one code: each message says itself what to do. */
+const MOST_MESSAGES = 3;
 /** Known at run time only. */
 const IS_VALUE = /^[…:; ]+$/;
 
