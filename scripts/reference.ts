@@ -221,11 +221,9 @@ function errorsPart(sources: readonly Source[]): string {
       const named = telling.filter(({ message, hint }) => !IS_VALUE.test(message) || hint.length > 60);
       const best = [named, telling, unique.slice(0, 1)].find((some) => some.length > 0) ?? [];
       // A message about usage is read where the command was given.
-      return best.slice(0, code === 'USAGE' ? 1 : MOST_MESSAGES).map(({ message, hint }, place) => [
-        place === 0 ? `\`${code}\`` : '',
-        message,
-        hint,
-      ]);
+      return best
+        .slice(0, code === 'USAGE' ? 1 : MOST_MESSAGES)
+        .map(({ message, hint }, place) => [place === 0 ? `\`${code}\`` : '', message, hint]);
     });
   return table(['code', 'message', 'what to do'], rows);
 }

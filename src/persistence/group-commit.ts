@@ -33,7 +33,7 @@ export type Commit =
 
 interface GroupCommitOptions {
   readonly conversation: string;
-  /** Of one group. */
+  /** The limit of one group. */
   readonly maxSize: () => number;
   readonly durableLength: () => number;
   /** A rejection means that the outcome is unknown (GROUP-COMMIT-4). */

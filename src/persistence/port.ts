@@ -74,7 +74,7 @@ export interface ConversationRow {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
-  /** Of the newest entry that is news, and the number of entries up to it. */
+  /** The time of the newest entry that is news, and the number of entries up to it. */
   readonly activeAt: string;
   readonly activeLength: number;
   /** Used by model calls so far. */
