@@ -22,7 +22,7 @@ export const SKIPPED = 'SKIPPED';
 export function encodeDeadLetter(
   refused: Refusal,
   original: Uint8Array,
-  { id, ingress, isNameBound }: LetterOrigin,
+  { id, ingress }: LetterOrigin,
   maxBytes: number,
 ): Uint8Array {
   const kept = original.subarray(0, MAX_ORIGINAL_BYTES);
@@ -36,7 +36,6 @@ export function encodeDeadLetter(
         ...(refused.hint !== undefined && { hint: cut(refused.hint, MAX_REASON_CHARACTERS) }),
         id,
         ingress,
-        isNameBound,
         size: original.length,
         original: text,
         ...(truncated && { truncated }),
@@ -59,7 +58,7 @@ type Place = Pick<DeadLetter, 'sequence' | 'at' | 'publisher' | 'conversation'>;
 /** Accepts any message: other publishers can write to the stream, and older daemons wrote fewer fields. */
 export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
   const text = new TextDecoder('utf-8').decode(bytes);
-  const { code, reason, hint, original, truncated, size, id, ingress, isNameBound, refused } = fieldsOf(text);
+  const { code, reason, hint, original, truncated, size, id, ingress, refused } = fieldsOf(text);
   const body = typeof original === 'string' ? original : text;
   const position = positionOf(ingress);
   const runs = refusedRunsOf(refused);
@@ -70,7 +69,6 @@ export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
     ...(typeof hint === 'string' && { hint }),
     ...(typeof id === 'string' && { id }),
     ...(position && { ingress: position }),
-    ...(typeof isNameBound === 'boolean' && { isNameBound }),
     original: body,
     ...(truncated === true && { truncated }),
     size: typeof size === 'number' ? size : Buffer.byteLength(body),

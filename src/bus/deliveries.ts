@@ -1,5 +1,3 @@
-import type { PostMarks } from './subjects.ts';
-
 /** Names along the path of a post: `Delivery` (raw, here), `Post` (decoded, `post.ts`), `Entry` (stored, in the log). */
 
 /** A position in the ingress stream. `stream` identifies one life of it: it changes when the stream is created again. */
@@ -9,7 +7,7 @@ export interface StreamPosition {
 }
 
 /** The raw message of a post. */
-export interface Delivery extends PostMarks {
+export interface Delivery {
   readonly position: StreamPosition;
   /** When the stream stored it: milliseconds since the epoch, by the broker's clock. */
   readonly takenAt: number;
@@ -22,14 +20,12 @@ export interface Delivery extends PostMarks {
   readonly messageId: string | null;
   /** The header `traceparent`, if any. */
   readonly traceparent?: string | null;
-  /** The daemon that published it and waits for its outcome. */
-  readonly origin?: string | null;
   /** Milliseconds by which it is too early for its publisher's rate, as `onRead` decided; absent: not decided. */
   readonly waitMs?: number;
 }
 
 /** A delivery when it is read, before it waits to be delivered. */
-export interface DeliveryHead extends Omit<Delivery, 'body' | keyof PostMarks | 'origin' | 'waitMs'> {
+export interface DeliveryHead extends Omit<Delivery, 'body' | 'waitMs'> {
   /** Null: only its size was read. */
   readonly body: Uint8Array | null;
   /** Bytes of its body. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { LiveChunk, Reply } from '../conversation/index.ts';
+import type { LiveChunk } from '../conversation/index.ts';
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { ApiAnswer, ApiRequest } from './port.ts';
 import { liveChunkShape } from './remote-turns.ts';
@@ -31,6 +31,8 @@ const request: z.ZodType<Omit<ApiRequest, 'body'> & { readonly body?: unknown }>
   endpoint: z.string(),
   publisher: z.string().nullable(),
   name: z.string().nullish(),
+  mayOperate: z.boolean().optional(),
+  traceparent: z.string().optional(),
   body: z.unknown().optional(),
   upTo: z.object(position).optional(),
 });
@@ -39,20 +41,6 @@ const apiAnswer = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), body: z.unknown().optional() }),
   z.object({ ok: z.literal(false), refusal: refusalShape }),
 ]) as unknown as z.ZodType<ApiAnswer>;
-/** What became of a post. `letter`: the sequence of its dead letter. */
-const outcome = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('posted'),
-    id: z.string(),
-    index: z.number(),
-    duplicate: z.boolean(),
-    agents: z.array(z.string()),
-    unknownMentions: z.array(z.string()).optional(),
-    ignored: z.array(z.string()).optional(),
-  }),
-  z.object({ kind: z.literal('refused'), refusal: refusalShape, letter: z.number().optional() }),
-  z.looseObject({ kind: z.enum(['done', 'recovered', 'stale']) }),
-]) as unknown as z.ZodType<Reply & { readonly letter?: number }>;
 const none = z.void();
 
 const PEER_CONTRACT = {
@@ -79,16 +67,6 @@ const PEER_CONTRACT = {
     request: z.object({
       conversation: z.string(),
       claim: z.object({ daemon: z.string(), epoch: z.number() }),
-    }),
-    answer: none,
-  },
-  settled: {
-    request: z.object({
-      publisher: z.string(),
-      conversation: z.string(),
-      id: z.string(),
-      sequence: z.number(),
-      outcome,
     }),
     answer: none,
   },

@@ -15,7 +15,6 @@ import type {
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 import type { Sharing } from './sharing.ts';
-import type { PostMarks } from './subjects.ts';
 
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
@@ -152,8 +151,6 @@ export interface LetterOrigin {
   readonly id: string;
   /** Its position in the ingress stream, which may have purged it. */
   readonly ingress: StreamPosition;
-  /** As in the delivery. */
-  readonly isNameBound?: boolean;
 }
 
 /** A refused post in the dead-letter stream. */
@@ -251,16 +248,6 @@ export interface Bus {
   stopIngress(): Promise<void>;
   /** Asks the broker; null while posts are not being read. */
   ingressLag(): Promise<IngressLag | null>;
-  /**
-   * Publishes a post to the ingress stream; resolves with its position once the stream has it. `origin`: the daemon that
-   * waits for its outcome.
-   */
-  post(
-    publisher: string,
-    conversation: string,
-    body: Uint8Array,
-    options?: { readonly origin?: string | undefined } & PostMarks,
-  ): Promise<StreamPosition>;
   /** The newest post of this conversation in the ingress stream as it is now; sequence 0: it holds none. */
   lastPost(conversation: string): Promise<StreamPosition>;
   /** The newest post of the ingress stream as it is now; sequence 0: it never had one. */

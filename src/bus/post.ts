@@ -15,7 +15,6 @@ import {
   isShallow,
   jsonFault,
   MAX_DEPTH,
-  ParleyError,
   parseTraceparent,
   type Refusal,
   refusal,
@@ -35,11 +34,13 @@ import type { Delivery } from './deliveries.ts';
  * POST-5 Neither a refusal nor the time it takes grows with the body.
  */
 
-/** What a post is decoded from. False `isNameBound`: the publisher alone vouches for the author's name; default: true. */
 type PostSource = Pick<
   Delivery,
-  'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'isNameBound' | 'traceparent'
->;
+  'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'traceparent'
+> & {
+  /** False: the publisher alone vouches for the author's name; default: true. */
+  readonly isNameBound?: boolean | undefined;
+};
 
 /** A post with the names in its subject. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
 export interface AddressedPost extends Post {
@@ -293,23 +294,4 @@ export function metaFault(meta: unknown): Refusal | null {
   }
   if (typeof meta !== 'object' || meta === null || !Object.hasOwn(meta, '__proto__')) return null;
   return refusal('INVALID_FIELD', 'field meta.__proto__: this key cannot be kept', 'use another key');
-}
-
-/** `room`: bytes that one message can carry. Throws `INVALID_NAME` or `TOO_LARGE`. */
-export function refuseUnpostable(
-  publisher: string,
-  conversation: string,
-  body: Uint8Array,
-  room: number,
-): void {
-  for (const name of [publisher, conversation]) {
-    if (NAME_PATTERN.test(name)) continue;
-    throw new ParleyError('INVALID_NAME', `the name ${JSON.stringify(name)} is not allowed in a subject`, {
-      hint: 'use 1 to 128 letters, digits, _ or -',
-    });
-  }
-  if (body.length <= room) return;
-  throw new ParleyError('TOO_LARGE', `the post has ${body.length} bytes; the broker carries ${room}`, {
-    hint: 'post less at once, or raise max_payload of the nats-server',
-  });
 }

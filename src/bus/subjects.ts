@@ -5,10 +5,6 @@ import { ParleyError } from '../kernel/index.ts';
  * Every subject and stream name.
  *
  * SUBJECTS-1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to everything.
- * SUBJECTS-2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not.
- *    No permission of a publisher contains such a token, so the server refuses it to all others.
- * SUBJECTS-3 In the same way a `!` says that an operator starts the workflow of the post, and a last `#` that an operator names
- *    its session.
  */
 
 /** Wildcard for subscriptions; the only value that is not a name. */
@@ -16,26 +12,10 @@ export const ANY = '*';
 /** In place of a daemon's id: for every daemon. */
 export const EVERY_DAEMON = '_all';
 
-/** What the daemon adds to the publisher of a post. Absent: the subject does not say. */
-export interface PostMarks {
-  readonly isNameBound?: boolean;
-  /** SUBJECTS-3 */
-  readonly isByOperator?: true;
-  /** SUBJECTS-3 */
-  readonly setsSession?: true;
-}
-
-interface Names extends PostMarks {
+interface Names {
   readonly publisher: string;
   readonly conversation: string;
 }
-
-/** SUBJECTS-2, after the publisher. */
-const BOUND = '+';
-const UNBOUND = '~';
-/** SUBJECTS-3 */
-const BY_OPERATOR = '!';
-const SETS_SESSION = '#';
 
 export interface Subjects {
   readonly prefix: string;
@@ -51,7 +31,7 @@ export interface Subjects {
   readonly stateBucket: string;
   readonly outputBucket: string;
   readonly service: string;
-  in(publisher: string, conversation: string, marks?: PostMarks): string;
+  in(publisher: string, conversation: string): string;
   log(conversation: string): string;
   live(conversation: string, agent: string): string;
   dead(publisher: string, conversation: string): string;
@@ -102,8 +82,8 @@ export function createSubjects(prefix = 'parley'): Subjects {
     stateBucket: `${stream}_STATE`,
     outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
-    in: (publisher, conversation, marks = {}) =>
-      `${inPrefix}${publisherToken(publisher)}${textOf(marks)}.${conversationToken(conversation)}`,
+    in: (publisher, conversation) =>
+      `${inPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
     log: (conversation) => `${prefix}.log.${conversationToken(conversation)}`,
     live: (conversation, agent) => `${prefix}.live.${conversationToken(conversation)}.${agentToken(agent)}`,
     dead: (publisher, conversation) =>
@@ -119,7 +99,7 @@ export function createSubjects(prefix = 'parley'): Subjects {
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
     turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
     turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,
-    parseIn: (subject) => marked(namesAfter(inPrefix, subject)),
+    parseIn: (subject) => namesAfter(inPrefix, subject),
     parseDead: (subject) => namesAfter(deadPrefix, subject),
   };
 }
@@ -135,24 +115,4 @@ function namesAfter(prefix: string, subject: string): Names | null {
   if (!subject.startsWith(prefix)) return null;
   const [publisher, conversation, ...rest] = subject.slice(prefix.length).split('.');
   return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
-}
-
-function textOf({ isNameBound, isByOperator, setsSession }: PostMarks): string {
-  const name = isNameBound === undefined ? '' : isNameBound ? BOUND : UNBOUND;
-  return `${name}${isByOperator ? BY_OPERATOR : ''}${setsSession ? SETS_SESSION : ''}`;
-}
-
-const MARKED = /^(.*?)([+~]?)(!?)(#?)$/s;
-
-/** SUBJECTS-3 */
-function marked(names: Names | null): Names | null {
-  const [, publisher = '', bound, operator, session] = MARKED.exec(names?.publisher ?? '') ?? [];
-  if (!names) return null;
-  return {
-    ...names,
-    publisher,
-    ...(bound && { isNameBound: bound === BOUND }),
-    ...(operator && { isByOperator: true }),
-    ...(session && { setsSession: true }),
-  };
 }

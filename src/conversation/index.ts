@@ -23,7 +23,6 @@ export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
 export { type ImportInto, importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
-export { ignoredOf } from './decide/posting.ts';
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
 export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
 export { route } from './decide/routing.ts';

@@ -7,7 +7,6 @@ import { ParleyError, type Refusal } from '../kernel/index.ts';
 const STATUS: Readonly<Record<string, number>> = {
   NOT_READY: 503,
   CONSOLE_MISSING: 503,
-  POST_WAITS: 503,
   AGENT_FAILED: 400,
   AGENT_STOPPED: 409,
   RATE_LIMITED: 429,

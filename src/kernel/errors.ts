@@ -41,6 +41,11 @@ export function refusal(code: string, message: string, hint?: string, retryAfter
   };
 }
 
+/** A refusal that is thrown to its sender. */
+export function asError(refused: Refusal): ParleyError {
+  return new ParleyError(refused.code, refused.message, refused);
+}
+
 /** The message of any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);

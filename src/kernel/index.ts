@@ -14,7 +14,7 @@
  *   traceparent               the trace context that messages carry
  */
 export { abortable, type LinkedAbort, linkedAbort, Releasers, sleep, within } from './abort.ts';
-export { messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
+export { asError, messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
 export {
   FULL_DISK_BYTES,
   freeBytes,

@@ -16,7 +16,7 @@ export interface PlannedPost {
   readonly batch?: number;
   /**
    * By the request API, which answers when the post is in the log, or by the stream, which answers when the server
-   * has it.
+   * has it. Posts of one publisher into one conversation take one way, since the two have no common order.
    */
   readonly way: 'api' | 'stream';
   /** Delay of a repeated post with the same id after its acknowledgement, in milliseconds. */
@@ -95,6 +95,7 @@ function planConversation(
   roll: Rng,
 ): PlannedPost[] {
   const posts: PlannedPost[] = [];
+  const way = roll.pick(['api', 'stream'] as const);
   for (let atMs = beginMs + roll.between(0, gapMs[1]); atMs < endMs; atMs += roll.between(...gapMs)) {
     const number = posts.length;
     const wish: Intent = roll.pick(INTENTS);
@@ -106,7 +107,7 @@ function planConversation(
       content: intentText(publisher, number, wish),
       delivery: roll.pick(DELIVERIES),
       atMs,
-      way: roll.pick(['api', 'stream']),
+      way,
       again: roll.next() < 0.25 ? [roll.between(0, 4_000)] : [],
     });
   }

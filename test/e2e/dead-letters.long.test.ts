@@ -27,13 +27,15 @@ describe('dead letters', () => {
   });
 
   /** Each post is refused before the next one is sent, so that the numbers are known. */
-  async function postRaw(...posts: readonly (readonly [publisher: string, body: string])[]): Promise<void> {
+  async function postRaw(
+    ...posts: readonly (readonly [publisher: string, body: string, conversation?: string])[]
+  ): Promise<void> {
     const connection = await openNats({ url: nats.url });
     const client = await site.client();
     const count = async () => (await client.request('dead', {})).letters.length;
-    for (const [publisher, body] of posts) {
+    for (const [publisher, body, conversation = 'demo'] of posts) {
       const before = await count();
-      await connection.jetstream().publish(`parley.in.${publisher}.demo`, new TextEncoder().encode(body));
+      await connection.jetstream().publish(`parley.in.${publisher}.${conversation}`, Buffer.from(body));
       await expect.poll(count).toBe(before + 1);
     }
     await connection.close();
@@ -100,6 +102,7 @@ describe('dead letters', () => {
     daemon = await site.up();
     const said = await site.parley('say', 'broken', 'meanwhile', '--id', 'm-9');
     expect(said.stderr).toContain('is damaged at line 1');
+    await postRaw(['alice', '{"content":"meanwhile","id":"m-9"}', 'broken']);
     expect(await daemon.stop()).toBe(0);
     await rm(log);
     await appendFile(log, sound);

@@ -12,6 +12,7 @@ import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { openSite, type Site } from '../support/daemon.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { postOnStream } from '../support/stream-post.ts';
 
 const LIFE = '2026-11-22T00:26:45.217Z';
 
@@ -94,7 +95,7 @@ describe('migrating all conversations', () => {
 
   it('posts that were migrated are not reported as settled elsewhere, though their daemon was killed', async () => {
     const first = await site.up();
-    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    await postOnStream(nats.url, 'demo', 'hello');
     await settled(nats.url);
     await first.kill9();
     await rm(join(site.data, 'ingress.json'), { force: true }); // the kill came before it was saved
@@ -110,7 +111,7 @@ describe('migrating all conversations', () => {
 
   it('posts that were migrated into files are not reported as settled elsewhere either', async () => {
     const first = await site.up('--store', 'jetstream');
-    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    await postOnStream(nats.url, 'demo', 'hello');
     await first.kill9();
     const store = await openTestStore(nats.url);
     const before = { stream: (await store.ingressPosition())?.stream ?? LIFE, sequence: 0 };
@@ -128,7 +129,7 @@ describe('migrating all conversations', () => {
 
   it('a migration leaves the record of settled posts to another store that wrote it', async () => {
     const first = await site.up();
-    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    await postOnStream(nats.url, 'demo', 'hello');
     const record = await settled(nats.url);
     expect(await first.stop()).toBe(0);
     await writeFile(join(site.data, 'conversations', 'identity.json'), '{"id":"another"}\n');

@@ -5,6 +5,7 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { type CliOutcome, runCli } from '../support/cli.ts';
 import { openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { postOnStream } from '../support/stream-post.ts';
 
 describe('old posts of the ingress stream', () => {
   let nats: TestNatsServer;
@@ -24,10 +25,7 @@ describe('old posts of the ingress stream', () => {
     runCli([...args, '--data', directory(name)], { workingDirectory: site.root });
   const up = (name: string, ...args: string[]) => site.up('--data', directory(name), ...args);
   const listed = async (name: string) => (await at(name, 'ls', '--json')).json().map(({ id }) => id);
-  async function say(name: string, conversation: string): Promise<void> {
-    const said = await at(name, 'say', conversation, 'hello', '--as', 'alice', '--wait');
-    expect(said, said.stderr).toMatchObject({ code: 0 });
-  }
+  const say = (conversation: string) => postOnStream(nats.url, conversation, 'hello');
   async function withStreams<T>(act: (streams: Streams) => Promise<T>): Promise<T> {
     const connection = await openNats({ url: nats.url });
     try {
@@ -80,7 +78,7 @@ describe('old posts of the ingress stream', () => {
     await publish('three');
 
     const skipping = await up('b', '--skip-until', '2');
-    await say('b', 'newest');
+    await say('newest');
     expect(await listed('b')).toEqual(['newest', 'three']);
     expect(await letter('b', 1)).toMatchObject({
       code: 'SKIPPED',
@@ -92,7 +90,7 @@ describe('old posts of the ingress stream', () => {
 
     await rm(join(directory('b'), 'ingress.json'));
     const again = await up('b');
-    await say('b', 'newest');
+    await say('newest');
     expect(await listed('b')).toEqual(['newest', 'three']);
     expect(await again.stop()).toBe(0);
 
@@ -108,13 +106,13 @@ describe('old posts of the ingress stream', () => {
     await loseRecord();
 
     const timed = await up('b', '--skip-until', between);
-    await say('b', 'newest');
+    await say('newest');
     expect(await listed('b')).toEqual(['newest', 'two']);
     expect(await timed.stop()).toBe(0);
 
     await loseRecord();
     const latest = await up('d', '--skip-until', 'now');
-    await say('d', 'last');
+    await say('last');
     expect(await listed('d')).toEqual(['last']);
     expect(await letter('d', 2)).toMatchObject({ publisher: 'alice', refused: { count: 2, runs: [[1, 2]] } });
     expect(await latest.stop()).toBe(0);
@@ -150,7 +148,7 @@ describe('old posts of the ingress stream', () => {
 
   it('a stream that is created again under a running daemon is known at its next start', async () => {
     const daemon = await up('a');
-    await say('a', 'one');
+    await say('one');
     await recreateStream();
     const created = await withStreams(async (streams) => (await streams.info('PARLEY_IN')).created);
     const position = () => readFile(join(directory('a'), 'ingress.json'), 'utf8');
@@ -174,7 +172,7 @@ describe('old posts of the ingress stream', () => {
     expect(await reading.stop()).toBe(0);
 
     const skipping = await up('b', '--skip-until', '2');
-    await say('b', 'newest');
+    await say('newest');
     expect(await listed('b')).toEqual(['newest', 'one']);
     expect(await skipping.stop()).toBe(0);
   }, 120_000);
@@ -205,7 +203,7 @@ describe('old posts of the ingress stream', () => {
     await loseRecord();
     await expect(up('b', '--store', 'jetstream')).rejects.toThrow('has old posts (1,');
     const first = await up('b', '--store', 'jetstream', '--skip-until', 'now');
-    await say('b', 'two');
+    await say('two');
     expect(await listed('b')).toEqual(['two']);
     const second = await up('c', '--store', 'jetstream');
     await first.kill9();

@@ -5,6 +5,7 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { type CliOutcome, runCli } from '../support/cli.ts';
 import { openSite, type RunningDaemon, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { postOnStream } from '../support/stream-post.ts';
 
 describe('posts that were settled in another store', () => {
   let nats: TestNatsServer;
@@ -23,10 +24,7 @@ describe('posts that were settled in another store', () => {
     runCli([...args, '--data', data], { workingDirectory: site.root });
   const directory = (name: string) => join(site.root, name);
   const up = (name: string, ...args: string[]) => site.up('--data', directory(name), ...args);
-  async function say(name: string, conversation: string, content: string): Promise<void> {
-    const said = await at(directory(name), 'say', conversation, content, '--as', 'alice', '--wait');
-    expect(said, said.stderr).toMatchObject({ code: 0 });
-  }
+  const say = (conversation: string, content: string) => postOnStream(nats.url, conversation, content);
   /** Conversations that a running daemon lists, by id. */
   async function listed(name: string): Promise<string[]> {
     const outcome = await at(directory(name), 'ls', '--json');
@@ -40,9 +38,7 @@ describe('posts that were settled in another store', () => {
     await connection.close();
   }
   /** Resolves when the daemon has answered a post that is newer than all others. */
-  async function caughtUp(name: string): Promise<void> {
-    await say(name, 'newest', 'are you there?');
-  }
+  const caughtUp = () => say('newest', 'are you there?');
   const warning = (daemon: RunningDaemon) =>
     daemon
       .stderr()
@@ -52,12 +48,12 @@ describe('posts that were settled in another store', () => {
 
   it('settled posts are not answered by a daemon with an empty data directory, which reports their number', async () => {
     const first = await up('a');
-    await say('a', 'one', 'hello');
-    await say('a', 'two', 'hello');
+    await say('one', 'hello');
+    await say('two', 'hello');
     expect(await first.stop()).toBe(0);
 
     const second = await up('b');
-    await caughtUp('b');
+    await caughtUp();
     expect(await listed('b')).toEqual(['newest']);
     expect(warning(second)).toMatchObject([
       { level: 'warn', posts: 2, by: expect.stringContaining(directory('a')) },
@@ -67,24 +63,24 @@ describe('posts that were settled in another store', () => {
 
   it('settled posts are not answered by any further daemon, and open ones are', async () => {
     const first = await up('a');
-    await say('a', 'one', 'hello');
+    await say('one', 'hello');
     expect(await first.stop()).toBe(0);
     await publish('waits', 'is anybody there?');
 
     const second = await up('b');
-    await caughtUp('b');
+    await caughtUp();
     expect(await listed('b')).toEqual(['newest', 'waits']);
     expect(warning(second)).toMatchObject([{ posts: 1 }]);
     expect(await second.stop()).toBe(0);
 
     const third = await up('b'); // it has its own position now
-    await say('b', 'newest', 'and now?');
+    await say('newest', 'and now?');
     expect(await listed('b')).toEqual(['newest', 'waits']);
     expect(warning(third)).toEqual([]);
     expect(await third.stop()).toBe(0);
 
     const back = await up('a');
-    await say('a', 'two', 'hello');
+    await say('two', 'hello');
     expect(await listed('a')).toEqual(['one', 'two']);
     expect(warning(back)).toMatchObject([{ posts: 3, by: expect.stringContaining(directory('b')) }]);
     expect(await back.stop()).toBe(0);
@@ -92,11 +88,11 @@ describe('posts that were settled in another store', () => {
 
   it('settled posts are not answered after a change to the store jetstream and back, and the command to migrate is named', async () => {
     const files = await up('d');
-    await say('d', 'one', 'hello');
+    await say('one', 'hello');
     expect(await files.stop()).toBe(0);
 
     const streams = await up('d', '--store', 'jetstream');
-    await caughtUp('d');
+    await caughtUp();
     expect(await listed('d')).toEqual(['newest']);
     expect(warning(streams)).toMatchObject([{ posts: 1, by: expect.stringContaining(directory('d')) }]);
     expect(streams.stderr()).toContain(
@@ -105,14 +101,14 @@ describe('posts that were settled in another store', () => {
     expect(await streams.stop()).toBe(0);
 
     const again = await up('d');
-    await say('d', 'three', 'hello');
+    await say('three', 'hello');
     expect(await listed('d')).toEqual(['one', 'three']);
     expect(warning(again)).toMatchObject([{ posts: 1, by: expect.stringContaining('jetstream') }]);
     expect(again.stderr()).toContain(`parley migrate --from jetstream --to file:${directory('d')}`);
     expect(await again.stop()).toBe(0);
 
     const last = await up('d', '--store', 'jetstream');
-    await say('d', 'newest', 'and now?');
+    await say('newest', 'and now?');
     expect(await listed('d')).toEqual(['newest']);
     expect(warning(last)).toMatchObject([{ posts: 1, by: expect.stringContaining(directory('d')) }]);
     expect(await last.stop()).toBe(0);
@@ -120,7 +116,7 @@ describe('posts that were settled in another store', () => {
 
   it('settled posts are not answered after a migration, and no command is named', async () => {
     const files = await up('d');
-    await say('d', 'one', 'hello');
+    await say('one', 'hello');
     await files.kill9(); // its own position lags
     const moved = await at(
       directory('d'),
@@ -129,29 +125,29 @@ describe('posts that were settled in another store', () => {
     expect(moved, moved.stderr).toMatchObject({ code: 0 });
     const length = async () => (await at(directory('d'), 'show', 'one', '--json')).json().length;
     const streams = await up('d', '--store', 'jetstream');
-    await caughtUp('d');
+    await caughtUp();
     expect(await listed('d')).toEqual(['newest', 'one']);
     const before = await length();
     expect(streams.stderr()).not.toContain('parley migrate');
-    await say('d', 'one', 'again');
+    await say('one', 'again');
     expect(await length()).toBeGreaterThan(before);
     expect(await streams.stop()).toBe(0);
   }, 120_000);
 
   it('settled posts are answered once by a replay, and not by a store that has them', async () => {
     const first = await up('a');
-    await say('a', 'one', 'hello');
-    await say('a', 'two', 'hello');
+    await say('one', 'hello');
+    await say('two', 'hello');
     expect(await first.stop()).toBe(0);
 
     const second = await up('b', '--replay');
     await expect.poll(() => listed('b'), { timeout: 30_000 }).toEqual(['one', 'two']);
-    await caughtUp('b');
+    await caughtUp();
     const shown = await at(directory('b'), 'show', 'one', '--json');
     expect(await second.stop()).toBe(0);
 
     const third = await up('b', '--replay');
-    await say('b', 'newest', 'and now?');
+    await say('newest', 'and now?');
     expect((await at(directory('b'), 'show', 'one', '--json')).stdout).toBe(shown.stdout);
     expect(await third.stop()).toBe(0);
 
@@ -165,7 +161,7 @@ describe('posts that were settled in another store', () => {
 
   it('settled posts are known after a kill -9, and no post is lost between two data directories', async () => {
     const first = await up('a');
-    for (const name of ['one', 'two', 'three']) await say('a', name, 'hello');
+    for (const name of ['one', 'two', 'three']) await say(name, 'hello');
     await expect.poll(settled, { timeout: 10_000 }).toBe(3);
     const late = Array.from({ length: 30 }, (_, n) => `late-${n}`);
     await Promise.all(late.map((name) => publish(name, 'hello')));
@@ -173,7 +169,7 @@ describe('posts that were settled in another store', () => {
     const inFirst = await readdir(join(directory('a'), 'conversations'));
 
     const second = await up('b');
-    await caughtUp('b');
+    await caughtUp();
     const inSecond = await listed('b');
     expect(inSecond).not.toEqual(expect.arrayContaining(['one']));
     expect(inSecond.filter((id) => ['one', 'two', 'three'].includes(id))).toEqual([]);
@@ -185,12 +181,12 @@ describe('posts that were settled in another store', () => {
     const first = await up('a');
     await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     await publish('stuck', 'hello');
-    await say('a', 'one', 'hello');
+    await say('one', 'hello');
     await expect.poll(settled, { timeout: 10_000 }).toBe(2);
     await first.kill9();
 
     const second = await up('b');
-    await caughtUp('b');
+    await caughtUp();
     expect(await listed('b')).toEqual(['newest', 'stuck']);
     expect(warning(second)).toMatchObject([{ posts: 1 }]);
     expect(await second.stop()).toBe(0);
@@ -200,7 +196,7 @@ describe('posts that were settled in another store', () => {
     const first = await up('a');
     await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     await publish('stuck', 'hello');
-    await say('a', 'one', 'hello');
+    await say('one', 'hello');
     await expect.poll(settled, { timeout: 10_000 }).toBe(2);
     await first.kill9();
 
@@ -228,7 +224,7 @@ describe('posts that were settled in another store', () => {
     const removed = await at(directory('b'), 'rm', 'forget');
     expect(removed, removed.stderr).toMatchObject({ code: 0 });
     await rm(damaged, { recursive: true });
-    await caughtUp('b');
+    await caughtUp();
     expect(await listed('b')).toEqual(['newest', 'stuck']);
     expect(await second.stop()).toBe(0);
   }, 120_000);
@@ -242,7 +238,7 @@ describe('posts that were settled in another store', () => {
     await first.kill9();
 
     const second = await up('b');
-    await caughtUp('b');
+    await caughtUp();
     expect((await at(directory('b'), 'dead', 'ls', '--json')).json()).toHaveLength(1);
     expect(await second.stop()).toBe(0);
   }, 120_000);
@@ -255,7 +251,7 @@ describe('posts that were settled in another store', () => {
     expect(await first.stop()).toBe(0);
     for (const name of ['a', 'b']) {
       const again = await up(name, '--replay');
-      await caughtUp(name);
+      await caughtUp();
       await publish('one', '{"content":""}');
       await expect
         .poll(async () => (await deadOf(name)).length, { timeout: 30_000 })
@@ -268,15 +264,15 @@ describe('posts that were settled in another store', () => {
 
   it('settled posts of a deleted stream do not hide those of the new one', async () => {
     const first = await up('a');
-    await say('a', 'one', 'hello');
-    await say('a', 'two', 'hello');
+    await say('one', 'hello');
+    await say('two', 'hello');
     expect(await first.stop()).toBe(0);
     const connection = await openNats({ url: nats.url });
     await (await connection.jetstreamManager()).streams.delete('PARLEY_IN');
     await connection.close();
 
     const second = await up('b');
-    await say('b', 'three', 'hello');
+    await say('three', 'hello');
     expect(await listed('b')).toEqual(['three']);
     expect(warning(second)).toEqual([]);
     expect(await second.stop()).toBe(0);

@@ -9,12 +9,11 @@ import { ofType } from '../support/team.ts';
 /** A post with a workflow, on a server of its own: rights, `parley run`, and kills between its steps. */
 
 const POINTS: readonly CrashPoint[] = [
-  'post-received',
   'before-append',
   'after-append',
   'before-model-call',
   'after-model-call',
-  'post-settled',
+  'before-answer',
 ];
 const talk = `
 id: talk

@@ -16,52 +16,6 @@ const delivery = (publisher: string, conversation: string, body: Uint8Array, seq
   ...{ publisher, conversation, body },
 });
 
-describe('posting through the bus', () => {
-  it.override({ brokerConfig: 'max_payload: 65536' });
-
-  it('posting refuses names that would add a token to the subject', async ({ broker }) => {
-    const daemon = await broker.bus();
-    for (const name of ['*', '>', 'a.b', '', 'ä']) {
-      await expect(daemon.post(name, 'demo', bytes('x'))).rejects.toMatchObject({ code: 'INVALID_NAME' });
-      await expect(daemon.post('alice', name, bytes('x'))).rejects.toMatchObject({ code: 'INVALID_NAME' });
-    }
-  });
-
-  it('posting refuses a body that is too large before it is sent', async ({ broker }) => {
-    const daemon = await broker.bus();
-    expect(daemon.maxPayload).toBe(65_536);
-    await expect(daemon.post('alice', 'demo', new Uint8Array(65_536))).rejects.toMatchObject({
-      code: 'TOO_LARGE',
-    });
-  });
-
-  it('posting reports that the stream has reached its limit of posts', async ({ broker }) => {
-    const daemon = await broker.bus();
-    await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 1 });
-    await daemon.post('alice', 'demo', bytes('x'));
-    await expect(daemon.post('alice', 'demo', bytes('y'))).rejects.toMatchObject({
-      code: 'INGRESS_FULL',
-      hint: expect.any(String),
-    });
-  });
-
-  it('posting reports that the server is unreachable, and works again when it returns', async ({
-    broker,
-  }) => {
-    const { log, lines } = recordingLog();
-    const daemon = await broker.bus({ log });
-    await broker.server.kill9();
-    await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
-    await expect(daemon.post('alice', 'demo', bytes('x'))).rejects.toMatchObject({
-      code: 'BROKER_UNAVAILABLE',
-    });
-    const waiting = daemon.post('alice', 'demo', bytes('y'));
-    await broker.server.restart();
-    expect((await waiting).sequence).toBe(1);
-    expect(lines.some(({ level, message }) => level === 'info' && /is restored/.test(message))).toBe(true);
-  });
-});
-
 describe('what the daemon publishes', () => {
   it.override({ brokerConfig: 'max_payload: 65536' });
   const note = (index: number, content: string): Entry => ({
@@ -256,7 +210,6 @@ describe('what the daemon publishes', () => {
     );
     const refusedToo = expect(storing).rejects.toMatchObject({ code: 'BUS_CLOSED' });
     await Promise.all([daemon.close(), daemon.close(), refusedToo]);
-    await expect(daemon.post('alice', 'demo', bytes('x'))).rejects.toMatchObject({ code: 'BUS_CLOSED' });
     await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({ code: 'BUS_CLOSED' });
     daemon.publishEntries('demo', [note(0, 'dropped')]);
   });
@@ -288,7 +241,12 @@ describe('an unusual post', () => {
     const daemon = await createNatsBus(connection, { subjects: createSubjects(), log: recordingLog().log });
     broker.own(daemon);
     expect(daemon.url).toBe(broker.server.url);
-    await daemon.post('alice', 'demo', bytes('x'));
+    const storing = daemon.publishDead(
+      delivery('alice', 'demo', bytes('x')),
+      { code: 'X', message: 'x' },
+      '',
+    );
+    expect(await storing).toBe(1);
     daemon.publishEntries('demo', []);
     await daemon.close();
     expect(connection.isClosed()).toBe(true);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { openSite, type Site } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { postOnStream } from '../support/stream-post.ts';
 import { until } from '../unit/bus/support.ts';
 
 const SLOW = { timeout: 90_000 };
@@ -27,7 +28,7 @@ describe.each(['file', 'jetstream'] as const)(
 
     const directory = () => join(site.root, 'a');
     const up = () => site.up('--data', directory(), '--store', store);
-    const say = (conversation: string) => client.post({ conversation, publisher: 'alice', content: 'hello' });
+    const say = (conversation: string) => postOnStream(nats.url, conversation, 'hello');
     const remove = (conversation: string) => client.request('delete', { conversation });
     const listed = async () => (await client.request('conversations', {})).conversations.map(({ id }) => id);
     const folder = () => join(nats.directory, 'store', 'jetstream', '$G', 'streams', 'PARLEY_IN');

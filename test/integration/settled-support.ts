@@ -1,6 +1,14 @@
 import type { Bus, Delivery, Owner } from '../../src/bus/index.ts';
 import type { SettledRecord } from '../../src/bus/settled.ts';
-import { type Broker, bytes, collector, type recordingLog, text, until } from '../unit/bus/support.ts';
+import {
+  type Broker,
+  bytes,
+  collector,
+  type PostingBus,
+  type recordingLog,
+  text,
+  until,
+} from '../unit/bus/support.ts';
 
 /** Two stores, and helpers for tests of the record of settled posts. */
 
@@ -11,7 +19,7 @@ export const warnings = (lines: ReturnType<typeof recordingLog>['lines']) =>
   lines.filter(({ message }) => message.includes('--replay')).map(({ fields }) => fields);
 
 export function settledOn(broker: () => Broker) {
-  async function post(bus: Bus, from: number, to: number): Promise<void> {
+  async function post(bus: PostingBus, from: number, to: number): Promise<void> {
     for (let n = from; n <= to; n += 1) await bus.post('alice', `c${n}`, bytes(`${n}`));
   }
   /** Null: no record yet. nats-server 2.9.10 crashes when it reads from a stream that is being created. */

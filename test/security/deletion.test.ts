@@ -79,7 +79,7 @@ const NOTHING = { files: [], server: [], messages: [] };
 /** A conversation with texts in every possible place, and another one that is kept. */
 async function converse(): Promise<void> {
   const client = await site.client();
-  await client.post({ conversation: 'secret', publisher: 'alice', content: `remember ${MARKER}` });
+  await connection.jetstream().publish('parley.in.alice.secret', `remember ${MARKER}`);
   await followUntil(client, 'secret', turnsEnded(1));
   const refused = JSON.stringify({ content: MARKER, to: ['no-such-agent'] });
   await connection.jetstream().publish('parley.in.alice.secret', refused);

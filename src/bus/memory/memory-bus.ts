@@ -10,8 +10,6 @@ import type {
   DeadLetters,
   Delivery,
   Eraser,
-  IngressOptions,
-  StreamPosition,
 } from '../port.ts';
 
 export interface MemoryBusOptions {
@@ -49,9 +47,7 @@ export function createMemoryBus({
   onEntries = () => undefined,
   stream = randomUUID(),
 }: MemoryBusOptions): MemoryBus {
-  let ingress: IngressOptions | null = null;
   let handler: ApiHandler | null = null;
-  let delivering: Promise<void> = Promise.resolve();
   let sequence = 0;
   let lastLetter = 0;
   const newest = new Map<string, number>();
@@ -65,42 +61,24 @@ export function createMemoryBus({
     return { position, takenAt: now(), fallbackId, publisher, conversation, body, messageId: null, ...more };
   };
 
-  async function deliver(made: Delivery): Promise<void> {
-    if (!ingress) return;
-    await ingress.onDelivery(made).catch(() => undefined); // the daemon stops, and this stream ends with it
-    ingress.onPosition(made.position);
-  }
-
   const bus: Bus = {
     url: 'memory:',
     maxPayload,
     isConnected: true,
     ingressStart: async () => ({ life: stream, old: null, lacked: null }),
-    async startIngress(options) {
-      await options.onBegin?.();
-      ingress = options;
-    },
-    async stopIngress() {
-      await delivering;
-      ingress = null;
-    },
+    startIngress: async (options) => options.onBegin?.(),
+    stopIngress: async () => undefined,
     ...{ ingressLag: async () => null, unsettledUntil: async () => null },
-    async post(publisher, conversation, body, { origin: _, ...marks } = {}): Promise<StreamPosition> {
-      const made = delivery(publisher, conversation, body, marks);
-      delivering = delivering.then(() => deliver(made));
-      return made.position;
-    },
     lastPost: async (conversation) => ({ stream, sequence: newest.get(conversation) ?? 0 }),
     ingressEnd: async () => ({ stream, sequence }),
     share: () => unsupported('other daemons'),
     publishEntries: onEntries,
     publishLive: () => undefined,
     publishAudit: () => undefined,
-    async publishDead({ publisher, conversation, position, body, fallbackId, isNameBound }, refused, id) {
+    async publishDead({ publisher, conversation, position, body, fallbackId }, refused, id) {
       const at = ++lastLetter;
       const place = { sequence: at, at: new Date(now()).toISOString(), publisher, conversation };
-      const bound = isNameBound === undefined ? {} : { isNameBound };
-      const origin = { id: id || fallbackId, ingress: position, ...bound };
+      const origin = { id: id || fallbackId, ingress: position };
       letters.set(at, decodeDeadLetter(place, encodeDeadLetter(refused, body, origin, maxPayload)));
       return at;
     },

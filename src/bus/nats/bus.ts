@@ -14,10 +14,9 @@ import type {
   StreamPosition,
   TurnLine,
 } from '../port.ts';
-import { refuseUnpostable } from '../post.ts';
 import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
-import { NatsSharing, originHeaders } from './cluster/sharing.ts';
+import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
 import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
 import { CapacityGuard, capacityIn } from './ingress/capacity-guard.ts';
@@ -57,12 +56,11 @@ export interface NatsBusOptions extends StreamOptions {
   readonly purgeEvery?: number;
 }
 
-const POST_TIMEOUT_MS = 5_000;
+const CONNECTION_TIMEOUT_MS = 5_000;
 const INGRESS_BYTES = 1024 ** 3;
 const PURGE_MARGIN = 2_000;
 const PURGE_EVERY = 1_000;
 const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
-const HEADER_ROOM = 256; // bytes for the protocol's headers, which count towards the maximum payload
 /** Bytes for the answer around a dead letter, so that a client can get each letter unchanged. */
 const LETTER_ROOM = 2_048;
 
@@ -70,9 +68,9 @@ const LETTER_ROOM = 2_048;
 export async function createNatsBus(connection: NatsConnection, options: NatsBusOptions): Promise<Bus> {
   try {
     const manager = await jetstreamManager(connection);
-    const ingressStream = await ensureStreams(manager, options.subjects, options);
+    await ensureStreams(manager, options.subjects, options);
     const room = await capacityIn(manager, options.ingressBytes ?? INGRESS_BYTES, options.log);
-    return new NatsBus(connection, manager, ingressStream.created, { ...options, ingressBytes: room });
+    return new NatsBus(connection, manager, { ...options, ingressBytes: room });
   } catch (error) {
     throw brokerError(error, 'use JetStream');
   }
@@ -98,14 +96,12 @@ class NatsBus implements Bus {
   #ingress: Ingress | null = null;
   #sharing: NatsSharing | null = null;
   #closed: Promise<void> | null = null;
-  #life: string; // the creation time of the ingress stream
 
-  constructor(connection: NatsConnection, manager: JetStreamManager, life: string, options: NatsBusOptions) {
+  constructor(connection: NatsConnection, manager: JetStreamManager, options: NatsBusOptions) {
     this.#connection = connection;
     this.#manager = manager;
     this.#jetstream = connection.jetstream();
     this.#options = options;
-    this.#life = life;
     const { subjects, log } = options;
     this.deadLetters = createDeadLetters(manager, subjects);
     this.eraser = new NatsEraser(manager, subjects);
@@ -184,29 +180,6 @@ class NatsBus implements Bus {
     return (await this.#ingress?.lag()) ?? (await this.#sharing?.lag()) ?? null;
   }
 
-  async post(
-    publisher: string,
-    conversation: string,
-    body: Uint8Array,
-    { origin, ...marks }: Parameters<Bus['post']>[3] = {},
-  ): Promise<StreamPosition> {
-    this.#refuseWhenClosed();
-    refuseUnpostable(publisher, conversation, body, this.maxPayload - HEADER_ROOM);
-    const { subjects } = this.#options;
-    const subject = subjects.in(publisher, conversation, marks);
-    try {
-      const deadline = performance.now() + POST_TIMEOUT_MS;
-      if (!(await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal)))
-        throw new Error('there is no connection to the server');
-      const timeout = Math.max(1, deadline - performance.now());
-      const headers = origin !== undefined && { headers: originHeaders(origin) };
-      const { seq: sequence } = await this.#jetstream.publish(subject, body, { timeout, ...headers });
-      return { stream: this.#life, sequence };
-    } catch (error) {
-      throw brokerError(error, `post to stream ${subjects.ingressStream}`);
-    }
-  }
-
   async lastPost(conversation: string): Promise<StreamPosition> {
     const { subjects } = this.#options;
     const filter = subjects.in(ANY, conversation);
@@ -219,7 +192,7 @@ class NatsBus implements Bus {
 
   async #position(sequenceIn: (stream: StreamInfo) => number | Promise<number>): Promise<StreamPosition> {
     try {
-      await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal);
+      await this.#watch.connected(CONNECTION_TIMEOUT_MS, this.#closing.signal);
       const stream = await this.#ingressStream();
       return { stream: stream.created, sequence: await sequenceIn(stream) };
     } catch (error) {
@@ -295,9 +268,7 @@ class NatsBus implements Bus {
 
   async #ingressStream(): Promise<StreamInfo> {
     const { ingressStream } = this.#options.subjects;
-    const info = (await findStream(this.#manager, ingressStream)) ?? (await this.#ensureStreams());
-    this.#life = info.created;
-    return info;
+    return (await findStream(this.#manager, ingressStream)) ?? (await this.#ensureStreams());
   }
 
   #ensureStreams(): Promise<StreamInfo> {

@@ -30,7 +30,7 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
 }
 
 /** The fields of a post that have no effect, because its sender had no right to them. */
-export function ignoredOf(entry: Entry | undefined): { readonly ignored?: readonly string[] } {
+function ignoredOf(entry: Entry | undefined): { readonly ignored?: readonly string[] } {
   const isNaming = entry?.type === 'message' && entry.sessionId !== undefined;
   return isNaming && !entry.setsSession ? { ignored: ['sessionId'] } : {};
 }

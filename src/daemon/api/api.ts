@@ -18,7 +18,7 @@ import {
   isApprover,
   refusalOfApproval,
 } from '../../conversation/index.ts';
-import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import { asError, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
@@ -125,7 +125,7 @@ export class Api {
       () => false,
     );
     this.room = bus.maxPayload * PAYLOAD_SHARE;
-    this.#deadLetters = new DeadLetterOffice(bus, posts, this.room);
+    this.#deadLetters = new DeadLetterOffice(bus, posts, runtime.believesNames, this.room);
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -157,19 +157,11 @@ export class Api {
     return handler(verb === 'post' ? (body as RequestOf<V>) : parseRequest(verb, body), caller);
   }
 
-  /** Goes through the ingress stream, like a post on the bus: both have one order. */
-  async #post(
-    body: unknown,
-    { sender, isBound, mayOperate, traceparent }: Caller,
-  ): Promise<AnswerOf<'post'>> {
-    const { post, bytes } = askedPost(body, sender, this.runtime.newId, traceparent);
-    const { conversation } = post;
-    const outcome = await this.#posts.post(post, bytes, { isNameBound: isBound, isByOperator: mayOperate });
+  async #post(body: unknown, { sender, mayOperate, ...caller }: Caller): Promise<AnswerOf<'post'>> {
+    const { post, bytes } = askedPost(body, sender, this.runtime.newId, caller);
+    const posted = await this.#posts.post(post, bytes, { isByOperator: mayOperate });
     this.runtime.reach('before-answer');
-    if (outcome.kind === 'refused') throw asError(outcome.refusal);
-    if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
-    const { kind: _, ...posted } = outcome;
-    return { conversation, ...posted };
+    return posted;
   }
 
   async #entries(request: RequestOf<'entries'>): Promise<AnswerOf<'entries'>> {
@@ -244,7 +236,7 @@ export class Api {
   async #seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
     const { roster } = this.runtime.team.rules;
     const by = operatorOf(request, roster, isBound);
-    const post = request.post && (await this.#nextPost(request, request.post, sender));
+    const post = request.post && (await this.#nextPost(request, request.post, { sender, isBound }));
     const from = { publisher: request.publisher ?? by.id, now: this.runtime.now() };
     const beyond = refusalOfHistory(request.messages, this.#histories, from);
     if (beyond) throw asError(beyond);
@@ -265,11 +257,12 @@ export class Api {
   async #nextPost(
     { conversation, publisher, author }: RequestOf<'seed'>,
     given: object,
-    sender: string | null,
+    { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
   ): Promise<Extract<Command, { type: 'post' }>['post']> {
-    const { now, newId } = this.runtime;
-    const { post, bytes } = askedPost({ author, ...given, conversation, publisher }, sender, newId);
-    const refused = this.#posts.refusalOf(post, bytes.length, now());
+    const { newId } = this.runtime;
+    const asked = { author, ...given, conversation, publisher };
+    const { post, bytes } = askedPost(asked, sender, newId, { isBound });
+    const refused = this.#posts.refusalOf(post, bytes);
     if (refused && !(await this.workers.knows(post))) throw asError(refused);
     return { ...post, meta: post.meta && { ...post.meta } };
   }
@@ -327,10 +320,6 @@ export class Api {
 /** It exists, or was deleted before: a deletion can be repeated. */
 async function isKnown(store: Runtime['store'], id: string): Promise<boolean> {
   return (await store.deletedUpTo(id)) !== null || store.exists(id);
-}
-
-function asError(refused: Refusal): ParleyError {
-  return new ParleyError(refused.code, refused.message, refused);
 }
 
 /** The commands of an operator on a conversation that exists. */

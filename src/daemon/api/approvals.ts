@@ -15,7 +15,7 @@ import {
   refusalOfAgentName,
   refusalOfOtherPublisher,
 } from '../../conversation/index.ts';
-import { type NewId, ParleyError, parseTraceparent, type Refusal } from '../../kernel/index.ts';
+import { asError, type NewId, ParleyError, parseTraceparent } from '../../kernel/index.ts';
 
 /** Lists of approvals, posts by the request API, and the author of a command. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -30,11 +30,7 @@ export interface ApprovalIn {
 /** Throws `FORBIDDEN`: a publisher with a subject of its own acts under no other name. */
 export function refuseOther(sender: string | null, named: unknown): void {
   if (sender === null || named === undefined || named === sender) return;
-  throw forbidden(refusalOfOtherPublisher(sender, named));
-}
-
-function forbidden({ code, message, hint }: Refusal): ParleyError {
-  return new ParleyError(code, message, { hint });
+  throw asError(refusalOfOtherPublisher(sender, named));
 }
 
 interface Page<Item> {
@@ -84,8 +80,8 @@ function sizeOf(value: object): number {
 
 export interface AskedPost {
   readonly post: AddressedPost;
-  /** The body as it is published. */
-  readonly bytes: Buffer;
+  /** The size of its body on the bus. */
+  readonly bytes: number;
 }
 
 /** The post of a request. Throws its refusal. */
@@ -93,7 +89,7 @@ export function askedPost(
   body: unknown,
   sender: string | null,
   newId: NewId,
-  traceparent?: string,
+  { isBound, traceparent }: { readonly isBound: boolean; readonly traceparent?: string | undefined },
 ): AskedPost {
   const inherited = parseTraceparent(traceparent ?? '') ? { traceparent } : {};
   const asked: Record<string, unknown> = { ...inherited, ...asObject(body) };
@@ -101,17 +97,16 @@ export function askedPost(
   const from = sender ?? named;
   refuseOther(sender, named);
   const lossy = metaFault(post.meta); // it is written as JSON again below
-  if (lossy) throw refused(lossy);
+  if (lossy) throw asError(lossy);
   const id = typeof post.id === 'string' ? post.id : newId();
   const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
   const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
-  const decoded = decodePost({ ...names, body: bytes, messageId: null, fallbackId: id });
-  if (decoded.ok) return { post: decoded.post, bytes };
-  throw refused(decoded.refusal);
-}
-
-function refused({ code, message, hint }: Refusal): ParleyError {
-  return new ParleyError(code, message, { hint });
+  const decoded = decodePost({
+    ...names,
+    ...{ body: bytes, messageId: null, fallbackId: id, isNameBound: isBound },
+  });
+  if (decoded.ok) return { post: decoded.post, bytes: bytes.length };
+  throw asError(decoded.refusal);
 }
 
 function asObject(body: unknown): Record<string, unknown> {
@@ -148,13 +143,10 @@ export function operatorOf(
   isBound: boolean,
 ): Author {
   const decoded = authorOf(publisher, author?.name, isBound);
-  if (!decoded.ok) {
-    const { code, message, hint } = decoded.refusal;
-    throw new ParleyError(code, message, { hint });
-  }
+  if (!decoded.ok) throw asError(decoded.refusal);
   const { id, name } = decoded.value;
   const taken = refusalOfAgentName(decoded.value, roster);
-  if (taken !== null) throw new ParleyError(taken.code, taken.message, { hint: taken.hint });
+  if (taken !== null) throw asError(taken);
   return { kind: 'person', id, name };
 }
 

@@ -7,15 +7,15 @@ import {
   type RequestOf,
   repostOf,
 } from '../../bus/index.ts';
-import { ParleyError, type Refusal } from '../../kernel/index.ts';
+import { asError, ParleyError } from '../../kernel/index.ts';
 import type { Posts } from '../ingress/posts.ts';
 
 /**
  * Lists, shows, retries and discards dead letters.
  *
- * DEAD-LETTERS-1 A letter is removed only when its post is in the log, or when a newer letter holds the same post: a daemon that
- *    ends in between leaves both, and the next retry finds that the post is a duplicate.
- * DEAD-LETTERS-2 A post with an invalid form is refused without a second letter.
+ * DEAD-LETTERS-1 A letter is removed only when its post is in the log. A daemon that ends in between leaves both, and the next
+ *    retry finds that the post is a duplicate.
+ * DEAD-LETTERS-2 A post that is refused again keeps its letter, and gets no second one.
  * DEAD-LETTERS-3 A repeated retry has the same answer, as long as this process remembers it.
  */
 
@@ -27,13 +27,15 @@ const REMEMBERED = 1_000;
 export class DeadLetterOffice {
   readonly #bus: Pick<Bus, 'deadLetters'>;
   readonly #posts: Posts;
+  readonly #believesNames: boolean;
   /** The largest answer, in bytes. */
   readonly #room: number;
   readonly #retries = new Map<number, Promise<AnswerOf<'dead-retry'>>>();
 
-  constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, room: number) {
+  constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, believesNames: boolean, room: number) {
     this.#bus = bus;
     this.#posts = posts;
+    this.#believesNames = believesNames;
     this.#room = room;
   }
 
@@ -83,29 +85,19 @@ export class DeadLetterOffice {
     const { publisher, conversation } = letter;
     const repost = orThrow(repostOf(letter, deadLetters.ingressStream));
     const { body, id: fallbackId } = repost;
-    const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
+    const source = { publisher, conversation, body, messageId: null, fallbackId };
+    const decoded = decodePost({ ...source, isNameBound: this.#believesNames });
     if (!decoded.ok) throw asError(decoded.refusal); // DEAD-LETTERS-2
-    const outcome = await this.#posts.post(decoded.post, body, {
-      isNameBound: letter.isNameBound,
+    const posted = await this.#posts.post(decoded.post, body.length, {
       isByOperator: true, // only an operator retries
       setsSession: false, // the operator decides on the refusal, not on the session (PERSON-7)
     });
-    if (outcome.kind === 'refused') {
-      if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: the newer letter has it
-      throw asError(outcome.refusal);
-    }
-    if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
     await deadLetters.remove(sequence); // DEAD-LETTERS-1
-    const { kind: _, ...posted } = outcome;
-    return { conversation, ...posted };
+    return posted;
   }
 }
 
 function orThrow(repost: Repost): Repost & { ok: true } {
   if (repost.ok) return repost;
   throw asError(repost.refusal);
-}
-
-function asError(refused: Refusal): ParleyError {
-  return new ParleyError(refused.code, refused.message, refused);
 }

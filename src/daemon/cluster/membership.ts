@@ -134,12 +134,10 @@ export class Membership {
       workers,
       router,
       monitor,
-      log,
-      lastPost: (id) => bus.lastPost(id),
+      ...{ log, bus, leaving },
     });
-    posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
     const reconciler = () => this.#reconciler;
-    const own = { workers, posts, watchers, shared, api };
+    const own = { workers, watchers, shared, api };
     const handlers = peerHandlers({ daemon, bus, monitor, reconciler, ...own });
     await peers.listen(async (verb, body) => {
       this.#freezes.check();

@@ -3,7 +3,6 @@ import type { LiveArrival } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Watchers } from '../api/watchers.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Posts } from '../ingress/posts.ts';
 import type { Log } from '../runtime.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -19,7 +18,6 @@ export interface PeerRequestParts {
   /** The id of this daemon. */
   readonly daemon: string;
   readonly workers: Workers;
-  readonly posts: Posts;
   readonly shared: SharedPosts;
   readonly api: SharedApi;
   readonly watchers: Pick<Watchers, 'textsOf'>;
@@ -32,7 +30,6 @@ export interface PeerRequestParts {
 export function peerHandlers({
   daemon: self,
   workers,
-  posts,
   shared,
   api,
   watchers,
@@ -51,7 +48,6 @@ export function peerHandlers({
     },
     holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
     released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
-    settled: (told) => posts.told(told),
     api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),
     texts: ({ conversation }) => ({
       texts: fitting(watchers.textsOf(conversation), bus.maxPayload * SHARE_OF_TEXTS),

@@ -30,8 +30,11 @@ import type { Router } from './router.ts';
  * SHARED-API-3  The id of an approval names its conversation: an answer goes to the owner of that one.
  * SHARED-API-4  A deletion covers the posts that the stream had when the first daemon received the request, whichever
  *               daemon executes it.
- * SHARED-API-5  A reload is executed here first. If it is refused, no other daemon reloads; else all do, each from its own
+ * SHARED-API-5  A post without an id gets one before it is sent to the owner: if the owner ends before it answers, the post is
+ *               repeated with the same id.
+ * SHARED-API-6  A reload is executed here first. If it is refused, no other daemon reloads; else all do, each from its own
  *               files, and the answer names each one that keeps its configuration.
+ * SHARED-API-7  A daemon that leaves takes over nothing: it passes a request about a conversation without an owner on.
  */
 
 const MAX_ATTEMPTS = 8;
@@ -40,8 +43,10 @@ export interface SharedApiParts {
   readonly workers: Workers;
   readonly router: Router;
   readonly monitor: PeerMonitor;
-  readonly lastPost: Bus['lastPost'];
+  readonly bus: Pick<Bus, 'lastPost' | 'deadLetters'>;
   readonly log: Log;
+  /** Aborted when this daemon leaves. */
+  readonly leaving: AbortSignal;
 }
 
 export class SharedApi {
@@ -49,12 +54,14 @@ export class SharedApi {
   readonly #workers: Workers;
   readonly #router: Router;
   readonly #monitor: PeerMonitor;
-  readonly #lastPost: Bus['lastPost'];
+  readonly #bus: SharedApiParts['bus'];
+  readonly #leaving: AbortSignal;
   readonly #log: Log;
 
   constructor(api: Api, parts: SharedApiParts) {
     this.#api = api;
-    this.#lastPost = parts.lastPost;
+    this.#bus = parts.bus;
+    this.#leaving = parts.leaving;
     this.#workers = parts.workers;
     this.#router = parts.router;
     this.#monitor = parts.monitor;
@@ -63,7 +70,6 @@ export class SharedApi {
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
     switch (request.endpoint) {
-      case 'post': // goes through the stream to the owner
       case 'tools':
         return this.#api.handle(request);
       case 'agents':
@@ -82,6 +88,10 @@ export class SharedApi {
         return this.#status(request);
       case 'reload':
         return this.#reload(request);
+      case 'post':
+        return this.#post(request);
+      case 'dead-retry':
+        return this.#retry(request);
     }
     const approvalId = request.endpoint === 'answer' ? fieldOf(request.body, 'approvalId') : null;
     const conversation =
@@ -102,6 +112,21 @@ export class SharedApi {
     return { answer: await this.#api.handle(request) };
   }
 
+  async #post(request: ApiRequest): Promise<ApiAnswer> {
+    const conversation = conversationIn(request.body);
+    const size = Buffer.byteLength(JSON.stringify(request.body) ?? '');
+    if (conversation === null || size > this.#api.room) return this.#api.handle(request); // which refuses it
+    const { id = this.#api.runtime.newId(), ...body } = request.body as { readonly id?: unknown };
+    return this.#route(conversation, { ...request, body: { ...body, id } });
+  }
+
+  /** The conversation of the letter decides. */
+  async #retry(request: ApiRequest): Promise<ApiAnswer> {
+    const sequence = numberIn(request.body, 'sequence');
+    const letter = sequence === null ? null : await this.#bus.deadLetters.get(sequence).catch(() => null);
+    return letter ? this.#route(letter.conversation, request) : this.#api.handle(request);
+  }
+
   async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     for (let tries = 1; ; tries++) {
       const location = await this.#router.locate(conversation);
@@ -113,9 +138,19 @@ export class SharedApi {
       }
       const answer = await this.#api.handle(request);
       const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
+      const passedOn = isElsewhere && this.#leaving.aborted ? await this.#passOn(request) : null;
+      if (passedOn) return passedOn;
       if (!isElsewhere || tries >= MAX_ATTEMPTS) return answer;
       await sleep(tries * 10);
     }
+  }
+
+  async #passOn(request: ApiRequest): Promise<ApiAnswer | null> {
+    const [next] = this.#monitor.responsive;
+    if (next === undefined) return null;
+    const response = await this.#router.ask(next, 'api', { conversation: null, request });
+    const answer = response.kind === 'answered' ? response.body.answer : null;
+    return answer?.ok === false && isMovedCode(answer.refusal.code) ? null : answer;
   }
 
   async #status(request: ApiRequest): Promise<ApiAnswer> {
@@ -152,7 +187,7 @@ export class SharedApi {
   }
 
   async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
-    const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // else the owner reads it
+    const upTo = request.upTo ?? (await this.#bus.lastPost(conversation).catch(() => undefined)); // else the owner reads it
     return this.#route(conversation, { ...request, upTo });
   }
 

@@ -73,7 +73,7 @@ export async function deleteConversation(
   if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may be creating it
   const entries = worker?.state.length ?? (await storedLength(id, store));
   await whatIfs.remove(id);
-  const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
+  const removed = await store.delete(id, hasPosts ? upTo : null, worker?.newestSequence); // DELETE-1
   if (store.shared && (await store.exists(id))) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);
   const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void too

@@ -1,6 +1,6 @@
-import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 
-/** What the publisher gets for a post that is not, or not yet, in the log. See also `fatal-posts.ts`. */
+/** What the publisher gets for a post that is not in the log. See also `fatal-posts.ts`. */
 
 /** For the fields of an entry besides its content. */
 const ENVELOPE_BYTES = 4_096;
@@ -27,16 +27,6 @@ export function deleted(conversation: string): Refusal {
     DELETED,
     `conversation ${conversation} was deleted before this message was stored`,
     'post it again to begin a new one',
-  );
-}
-
-/** Not a refusal of the post, which is retried: it only reports that the post is not durable yet. */
-export function notYetDurable(error: unknown): Refusal {
-  const hint = error instanceof ParleyError ? `${error.hint ?? ''} ` : '';
-  return refusal(
-    'POST_WAITS',
-    `the message was accepted, but cannot be made durable yet: ${messageOf(error)}`,
-    `${hint}It waits in the ingress stream and is retried automatically: no need to post it again.`,
   );
 }
 

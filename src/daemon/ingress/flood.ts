@@ -6,7 +6,6 @@ import {
   type RefusedRuns,
   type UnreadPosts,
 } from '../../bus/index.ts';
-import type { Refusal } from '../../kernel/index.ts';
 import type { Log } from '../runtime.ts';
 import type { PublisherLimits } from './publisher-limits.ts';
 
@@ -16,8 +15,7 @@ import type { PublisherLimits } from './publisher-limits.ts';
  * FLOOD-1  Of the posts of one publisher over its rate, `ONE_BY_ONE` a minute are refused one by one. The others share a
  *          dead letter and a log line for each `TOGETHER_MS`.
  * FLOOD-2  A post is settled once the letter that names it is stored.
- * FLOOD-3  Of the posts over the rate whose id is known, as many a minute are delivered as the publisher may send. A caller of
- *          the request API that waits for a refused post gets the refusal.
+ * FLOOD-3  Of the posts over the rate whose id is known, as many a minute are delivered as the publisher may send.
  * FLOOD-4  Unread posts are refused only if their publisher is far over its rate, in a short time. So what waited at a permitted
  *          rate while no daemon ran is read.
  * FLOOD-5  Memory does not grow with the number of refused posts: only their runs are kept, for `TOGETHER_MS`.
@@ -59,12 +57,11 @@ interface Flooder {
   isRunOver: boolean;
 }
 
-export interface FloodParts {
+interface FloodParts {
   readonly limits: PublisherLimits;
   readonly bus: Pick<Bus, 'publishRefusedRuns'>;
   readonly log: Log;
   readonly isKnown: (post: DeliveryHead) => boolean;
-  readonly tellAll: (publisher: string, runs: RefusedRuns['runs'], refused: Refusal) => void;
 }
 
 export class Flood {
@@ -153,14 +150,13 @@ export class Flood {
   }
 
   async #store(publisher: string, { kept: _, store: __, waitMs, ...posts }: Batch): Promise<void> {
-    const { limits, bus, log, tellAll } = this.#parts;
+    const { limits, bus, log } = this.#parts;
     const refused = limits.tooFast(publisher, waitMs);
     const { count, runs } = posts;
     const fields = { publisher, code: refused.code, count, first: runs[0]?.[0], last: runs.at(-1)?.[1] };
     log.warn(fields, 'posts were refused');
     const message = `${refused.message}: ${count} posts were refused together`;
     await bus.publishRefusedRuns(publisher, posts satisfies RefusedRuns, { ...refused, message });
-    tellAll(publisher, runs, refused);
   }
 
   #flooderOf(publisher: string, takenAt: number): Flooder {

@@ -1,17 +1,17 @@
 import { setMaxListeners } from 'node:events';
 import {
   type AddressedPost,
+  type AnswerOf,
   type Bus,
   type Delivery,
   type DeliveryHead,
   decodePost,
-  type PeerRequestOf,
   quickIdOf,
 } from '../../bus/index.ts';
-import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
+import { asError, messageOf, ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import { damagedLog, isDeleted, notYetDurable, tooLarge } from '../conversations/post-refusals.ts';
-import type { Workers } from '../conversations/workers.ts';
+import { damagedLog, isDeleted, tooLarge } from '../conversations/post-refusals.ts';
+import type { PostName, Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
 import {
@@ -22,25 +22,24 @@ import {
   tryAgain,
   undecidable,
 } from './fatal-posts.ts';
-import { Flood, type FloodParts } from './flood.ts';
+import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
-import { PublisherLimits } from './publisher-limits.ts';
-import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
+import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
 /**
- * From a delivery of the ingress stream to a durable entry, or a dead letter.
+ * From a delivery of the ingress stream to a durable entry, or a dead letter; and posts of requests.
  *
  * POSTS-1  A delivery is settled only when its entry is durable or its dead letter is stored (L5).
  * POSTS-2  An outside fault, such as a full disk, is retried until it ends: no accepted post is given up.
- * POSTS-3  A caller of the request API gets the outcome of exactly its post.
+ * POSTS-3  A post of a request is a command: its caller gets the entry when it is durable, or the error. It is in no stream and
+ *          has no dead letter.
  * POSTS-4  A post whose conversation was deleted after the stream took it is settled without effect, at each redelivery.
  * POSTS-5  A post that waits for another attempt is not overtaken by a later one of its conversation.
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
  * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
  *          restarts too, if the post ends the daemon each time (`fatal-posts.ts`).
- * POSTS-8  A post of a caller that this daemon knows to be beyond the limits is refused before it is published: the caller has the
- *          refusal, and no dead letter remains. Logs are opened to look for its id at the same rate as for posts, so that refused posts
- *          do not fill the memory; beyond it, only those in memory are searched.
+ * POSTS-8  For the id of a refused post of a request, logs are opened at the rate of posts, so that refused posts do not fill the
+ *          memory; beyond it, only those in memory are searched.
  */
 
 /** Milliseconds between attempts to make a delivery durable. */
@@ -50,21 +49,11 @@ const QUICK_BYTES = 16 * 1_024;
 /** The share of an append, if that is a message, that one post may use. */
 const APPEND_SHARE = 0.9;
 
-/** The outcome of a post, for the daemon that published it. */
-export type Told = PeerRequestOf<'settled'>;
-
-/** What the daemon knows of the sender of a post that it publishes. */
-export interface Vouched {
-  readonly isNameBound?: boolean | undefined;
+/** What a request may do besides the rights of its publisher. */
+interface PostRights {
   readonly isByOperator?: boolean;
   /** An operator names its session; default: an operator sends it. */
   readonly setsSession?: boolean;
-}
-
-/** The other daemons that share the work: one may ingest a post that another one published. */
-export interface Others {
-  readonly daemon: string;
-  tell(origin: string, told: Told): void;
 }
 
 type PostsRuntime = Pick<
@@ -76,7 +65,6 @@ export class Posts {
   #underWay = 0;
   /** Deliveries that could not be made durable and are tried again. */
   #unstored = 0;
-  readonly #waiters = new Waiters();
   readonly #bus: Bus;
   readonly #workers: Workers;
   readonly #lanes: PostLanes;
@@ -86,8 +74,6 @@ export class Posts {
   readonly #log: Log;
   readonly #reach: Runtime['reach'];
   readonly #limits: PublisherLimits;
-  /** Counts posts of callers when they ask: those that were not read yet are in no other count (POSTS-8). */
-  readonly #asked: PublisherLimits;
   /** Counts the logs that are opened for refused posts (POSTS-8). */
   readonly #lookUps: PublisherLimits;
   /** Decides on the rate of posts when they are read. */
@@ -95,7 +81,6 @@ export class Posts {
   readonly #shutdown: AbortSignal;
   readonly #believesNames: boolean;
   readonly #now: Runtime['now'];
-  #others: Others | null = null;
 
   constructor(bus: Bus, workers: Workers, runtime: PostsRuntime, shutdown: AbortSignal) {
     const { store, progress, attempts, log, reach, believesNames } = runtime;
@@ -110,19 +95,12 @@ export class Posts {
     this.#now = runtime.now;
     const publishers = () => runtime.team.publishers;
     this.#limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
-    this.#asked = new PublisherLimits(publishers, () => false);
     this.#lookUps = new PublisherLimits(publishers, () => false);
     const isKnown = (head: DeliveryHead) => this.#isKnown(head);
-    const tellAll: FloodParts['tellAll'] = (publisher, runs, refused) =>
-      this.#waiters.tellAll(publisher, runs, { kind: 'refused', refusal: refused });
-    this.flood = new Flood({ limits: this.#limits, bus, log, isKnown, tellAll });
+    this.flood = new Flood({ limits: this.#limits, bus, log, isKnown });
     this.#shutdown = shutdown;
     this.#lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each waiting post
-  }
-
-  joinOthers(others: Others): void {
-    this.#others = others;
   }
 
   #isKnown(head: DeliveryHead): boolean {
@@ -162,46 +140,58 @@ export class Posts {
       return;
     }
     const { publisher, conversation, id } = decoded.post;
-    const name = { publisher, conversation, id };
-    const unstarted = this.#refusalOfStart(
-      decoded.post,
-      this.#believesNames || delivery.isByOperator === true,
-    );
-    if (unstarted && !(await this.#workers.knows(name))) return this.#refuse(delivery, unstarted, id);
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
-    const beyond = this.#limits.admit(size, waitMs);
-    if (beyond) {
-      if (!(await this.#workers.knows(name))) return this.#refuse(delivery, beyond, id); // POSTS-6
-      this.#limits.enterKnown(publisher, conversation);
-    }
-    const isNaming = delivery.setsSession === true || this.#limits.maySetSession(publisher); // PERSON-7
+    const refused = await this.#admit(decoded.post, this.#believesNames, { ...size, waitMs }, (name) =>
+      this.#workers.knows(name),
+    );
+    if (refused) return this.#refuse(delivery, refused, id);
     try {
-      await this.#take(delivery, { ...decoded.post, ...(isNaming && { setsSession: true as const }) });
+      await this.#take(delivery, decoded.post);
     } finally {
       this.#limits.settled(publisher, conversation);
     }
   }
 
-  async #take(delivery: Delivery, decoded: AddressedPost): Promise<void> {
-    const { publisher: _, conversation, ...post } = decoded;
-    const beyondRoom = tooLarge(post, this.#room);
+  /** POSTS-6. Null: `settled` must follow. */
+  async #admit(
+    post: AddressedPost,
+    isByOperator: boolean,
+    { waitMs, ...size }: PostSize & { readonly waitMs?: number | undefined },
+    isKnown: (name: PostName) => Promise<boolean>,
+  ): Promise<Refusal | null> {
+    const { publisher, conversation, id } = post;
+    const unstarted = isByOperator ? null : this.#limits.refusalOfStart(post);
+    const beyond = unstarted ?? this.#limits.admit(size, waitMs);
+    if (beyond && !(await isKnown({ publisher, conversation, id }))) return beyond;
+    if (beyond) this.#limits.enterKnown(publisher, conversation);
+    return null;
+  }
+
+  /** `setsSession`: an operator names its session (PERSON-7). */
+  #commandOf({ publisher, conversation: _, ...post }: AddressedPost, setsSession = false) {
+    const isNaming = setsSession || this.#limits.maySetSession(publisher);
+    const naming: { readonly setsSession?: true } = isNaming ? { setsSession: true } : {};
+    return { type: 'post', post: { ...post, ...naming, meta: post.meta && { ...post.meta } } } as const;
+  }
+
+  #tooLarge({ publisher: _, conversation: __, ...post }: AddressedPost): Refusal | null {
+    return tooLarge(post, this.#room);
+  }
+
+  async #take(delivery: Delivery, post: AddressedPost): Promise<void> {
+    const { conversation } = post;
+    const beyondRoom = this.#tooLarge(post);
     if (beyondRoom) return this.#refuse(delivery, beyondRoom, post.id);
     const { position } = delivery;
     this.#attempts.readFrom(position.stream);
-    const ingressSequence = position.sequence;
+    const command = { ...this.#commandOf(post), ingressSequence: position.sequence };
     const onDurable = () => this.#progress.took(conversation, position);
-    const command = {
-      type: 'post',
-      post: { ...post, meta: post.meta && { ...post.meta } },
-      ingressSequence,
-    } as const;
     const attempt = async (): Promise<void> => {
       const reply = await this.#workers.submit(conversation, command, onDurable, position);
       this.#attempts.survived(position);
       if (reply.kind === 'refused' && !isDeleted(reply.refusal))
-        await this.#refuse(delivery, reply.refusal, post.id);
-      else this.#tell(delivery, post.id, reply); // POSTS-4
+        await this.#refuse(delivery, reply.refusal, post.id); // POSTS-4
     };
     const suspect = this.#attempts.suspect(position);
     const tryIt = suspect ? () => this.#trySuspect(delivery, suspect, attempt) : attempt;
@@ -260,13 +250,6 @@ export class Posts {
       if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.#log.error(fields, 'a post could not be made durable; trying again');
-      // Callers that wait get the reason, while the retries continue. Reported each time, because a caller may have
-      // asked again meanwhile.
-      if (failures >= 2) {
-        const refused = { kind: 'refused', refusal: notYetDurable(error) } as const;
-        this.#tell(delivery, id, refused);
-        this.#waiters.tellBehind(delivery, refused); // they wait for this one (POSTS-5)
-      }
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.#shutdown);
       if (this.#shutdown.aborted) throw error; // POSTS-1
       try {
@@ -278,63 +261,40 @@ export class Posts {
     }
   }
 
-  #refusalOfStart(post: AddressedPost, isByOperator: boolean): Refusal | null {
-    return isByOperator ? null : this.#limits.refusalOfStart(post);
-  }
-
-  /** The refusal of a post that is not published yet; null: none that this daemon can predict. */
-  refusalOf(
-    { publisher, conversation, ...post }: AddressedPost,
-    bytes: number,
-    takenAt: number,
-  ): Refusal | null {
-    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt });
-    return beyond ?? tooLarge(post, this.#room);
-  }
-
-  /** POSTS-8. Counts the post if it is within the limits. */
-  #refusalOfAsked(post: AddressedPost, bytes: number): Refusal | null {
-    const takenAt = this.#now();
-    const beyond = this.refusalOf(post, bytes, takenAt);
-    if (beyond) return beyond;
-    const wait = this.#asked.count({ publisher: post.publisher, bytes, takenAt });
-    return wait > 0 ? this.#limits.tooFast(post.publisher, wait) : null;
+  /** The refusal of a post that follows a request; null: none that is known now. */
+  refusalOf(post: AddressedPost, bytes: number): Refusal | null {
+    const { publisher, conversation } = post;
+    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#now() });
+    return beyond ?? this.#tooLarge(post);
   }
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
-  async #isRepeated({ publisher, conversation, id }: AddressedPost): Promise<boolean> {
-    const name = { publisher, conversation, id };
+  async #isRepeated(name: PostName): Promise<boolean> {
     if (this.#workers.knowsInMemory(name)) return true;
-    if (this.#lookUps.count({ publisher, bytes: 0, takenAt: this.#now() }) > 0) return false;
-    return this.#workers.knows(name);
+    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#now() };
+    return this.#lookUps.count(lookUp) === 0 && this.#workers.knows(name);
   }
 
-  /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
+  /** POSTS-3. `bytes`: the size of its body. Throws the refusal. */
   async post(
     post: AddressedPost,
-    body: Uint8Array,
-    { isNameBound = this.#believesNames, isByOperator = false, setsSession = isByOperator }: Vouched,
-  ): Promise<Outcome> {
-    const { publisher, conversation, id, author } = post;
-    const unstarted = this.#refusalOfStart(post, isByOperator);
-    if (unstarted) return { kind: 'refused', refusal: unstarted };
-    const beyond = this.#refusalOfAsked(post, body.length);
-    if (beyond && !(await this.#isRepeated(post))) return { kind: 'refused', refusal: beyond };
-    const [others, workers, shutdown] = [this.#others, this.#workers, this.#shutdown];
-    const isTold = author.id !== publisher && isNameBound !== this.#believesNames;
-    const isStart = isByOperator && post.workflow !== undefined; // PERSON-6
-    const options = {
-      origin: others?.daemon,
-      ...(isTold && { isNameBound }),
-      ...(isStart && { isByOperator }),
-      ...(setsSession && post.sessionId !== undefined && { setsSession }), // PERSON-7
-    };
-    return this.#waiters.waitFor(
-      [publisher, conversation, id],
-      () => this.#bus.post(publisher, conversation, body, options),
-      (sequence, isWaiting) =>
-        others ? lookUp({ publisher, conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
-    );
+    bytes: number,
+    { isByOperator = false, setsSession = isByOperator }: PostRights,
+  ): Promise<AnswerOf<'post'>> {
+    const { publisher, conversation } = post;
+    const size = { publisher, conversation, bytes, takenAt: this.#now() };
+    const isKnown = (name: PostName) => this.#isRepeated(name);
+    const refused = this.#tooLarge(post) ?? (await this.#admit(post, isByOperator, size, isKnown));
+    if (refused) throw asError(refused);
+    try {
+      const reply = await this.#workers.submit(conversation, this.#commandOf(post, setsSession));
+      if (reply.kind === 'refused') throw asError(reply.refusal);
+      if (reply.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
+      const { kind: _, ...posted } = reply;
+      return { conversation, ...posted };
+    } finally {
+      this.#limits.settled(publisher, conversation);
+    }
   }
 
   /** For one entry. */
@@ -349,18 +309,6 @@ export class Posts {
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
-    const letter = await this.#bus.publishDead(delivery, refusal, id);
-    this.#tell(delivery, id, { kind: 'refused', refusal, ...(letter !== undefined && { letter }) });
-  }
-
-  #tell(delivery: Delivery, id: string, outcome: Outcome): void {
-    const { publisher, conversation, position, origin } = delivery;
-    const told = { publisher, conversation, id, sequence: position.sequence, outcome };
-    if (origin && this.#others && origin !== this.#others.daemon) this.#others.tell(origin, told);
-    else this.told(told);
-  }
-
-  told({ id, sequence, outcome, ...names }: Told): void {
-    this.#waiters.tell({ ...names, position: { sequence } }, id, outcome);
+    await this.#bus.publishDead(delivery, refusal, id);
   }
 }

@@ -10,7 +10,9 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
  *                     other limits when it is delivered.
  * PUBLISHER-LIMITS-2  The rate counts the times at which the stream took the posts, so posts that waited while no daemon ran are
  *                     not refused. A clock that was set back does not lower the rate. A post that is counted after a later post
- *                     of the stream (daemons that share the work) does not raise it.
+ *                     of the stream (daemons that share the work) does not raise it. A post of a request is counted by the
+ *                     clock of this machine, and charged to the rate of the stream without its time: two clocks in one rate
+ *                     would raise it.
  * PUBLISHER-LIMITS-3  Memory does not grow with the number of posts. A publisher that was forgotten has its full burst.
  * PUBLISHER-LIMITS-4  A long post counts as several, so that the rate limits bytes too, but never as more than the burst.
  */
@@ -21,11 +23,17 @@ const BYTES_OF_ONE = 16 * 1_024;
 /** With more publishers, those without outstanding posts are forgotten. */
 const MANY = 1_000;
 
-interface PublisherState {
+interface Rate {
   /** The rest of the burst, in posts. */
   tokens: number;
-  /** When they were counted: milliseconds of the stream's clock. */
+  /** When they were counted, in milliseconds. */
   countedAt: number;
+}
+
+interface PublisherState {
+  /** By the clock of the stream, and by that of this machine (PUBLISHER-LIMITS-2). */
+  readonly stream: Rate;
+  readonly requests: Rate;
   /** The last post in stream order that was counted. */
   last: StreamPosition | null;
   /** By conversation: posts that are not in its log yet. */
@@ -36,9 +44,9 @@ export interface PostSize {
   readonly publisher: string;
   readonly conversation: string;
   readonly bytes: number;
-  /** When the stream took it, in milliseconds since the epoch. */
+  /** When the stream or this daemon took it, in milliseconds since the epoch. */
   readonly takenAt: number;
-  /** Absent: the stream does not have it yet. */
+  /** Absent: it is of a request. */
   readonly position?: StreamPosition;
 }
 
@@ -62,16 +70,18 @@ export class PublisherLimits {
   count(post: Omit<PostSize, 'conversation'>): number {
     const { postsPerMinute } = this.#limitsOf(post.publisher);
     const state = this.#stateOf(post);
-    const { position = null } = post;
-    const isLate =
-      position?.stream === state.last?.stream && (position?.sequence ?? 0) < (state.last?.sequence ?? 0);
-    const takenAt = isLate ? Math.max(post.takenAt, state.countedAt) : post.takenAt; // PUBLISHER-LIMITS-2
-    state.tokens = tokensAt(state, postsPerMinute, takenAt);
-    state.countedAt = takenAt;
-    if (!isLate) state.last = position;
-    const wait = waitFor(state, postsPerMinute, { bytes: post.bytes, takenAt });
+    const { stream, requests } = state;
+    const { position } = post;
+    const rate = position ? stream : requests;
+    const isLate = position?.stream === state.last?.stream && isBefore(position, state.last);
+    const takenAt = isLate ? Math.max(post.takenAt, rate.countedAt) : post.takenAt; // PUBLISHER-LIMITS-2
+    if (position && !isLate) state.last = position;
+    rate.tokens = tokensAt(rate, postsPerMinute, takenAt);
+    rate.countedAt = takenAt;
+    const wait = waitOf(state, postsPerMinute, { ...post, takenAt });
     const cost = costOf(post, postsPerMinute);
-    if (state.tokens >= cost) state.tokens -= cost;
+    if (rate.tokens >= cost) rate.tokens -= cost;
+    if (!position && wait === 0) stream.tokens -= cost;
     return wait;
   }
 
@@ -95,13 +105,10 @@ export class PublisherLimits {
     return tooFast(publisher, this.#limitsOf(publisher).postsPerMinute, waitMs);
   }
 
-  /** The result that `admit` would have, without counting. A post that is not in the stream yet has this machine's time. */
+  /** The result that `admit` would have, without counting. */
   refusalOf(post: PostSize): Refusal | null {
-    const limits = this.#limitsOf(post.publisher);
-    const state = this.#stateOf(post);
-    // A time before the last count means that the clocks differ: `admit` decides the rate then.
-    const wait = post.takenAt < state.countedAt ? 0 : waitFor(state, limits.postsPerMinute, post);
-    return this.#refusalFor(post, wait);
+    const { postsPerMinute } = this.#limitsOf(post.publisher);
+    return this.#refusalFor(post, waitOf(this.#stateOf(post), postsPerMinute, post));
   }
 
   #refusalFor(post: PostSize, wait: number): Refusal | null {
@@ -156,12 +163,8 @@ export class PublisherLimits {
     if (known) return known;
     if (this.#publishers.size >= MANY) this.#forgetIdle(now);
     const { postsPerMinute } = this.#limitsOf(publisher);
-    const state = {
-      tokens: tokensAt(null, postsPerMinute, now),
-      countedAt: now,
-      last: null,
-      open: new Map(),
-    };
+    const full = { tokens: tokensAt(null, postsPerMinute, now), countedAt: now };
+    const state = { stream: { ...full }, requests: { ...full }, last: null, open: new Map() };
     this.#publishers.set(publisher, state);
     return state;
   }
@@ -170,7 +173,8 @@ export class PublisherLimits {
   #forgetIdle(now: number): void {
     for (const [publisher, state] of this.#publishers) {
       this.#forgetFinished(state, 0);
-      if (state.open.size === 0 && now - state.countedAt >= MINUTE_MS) this.#publishers.delete(publisher);
+      const countedAt = Math.max(state.stream.countedAt, state.requests.countedAt);
+      if (state.open.size === 0 && now - countedAt >= MINUTE_MS) this.#publishers.delete(publisher);
     }
   }
 
@@ -183,8 +187,23 @@ export class PublisherLimits {
   }
 }
 
+function isBefore(position: StreamPosition | undefined, last: StreamPosition | null): boolean {
+  return (position?.sequence ?? 0) < (last?.sequence ?? 0);
+}
+
+/** Milliseconds until this post is within the rates (PUBLISHER-LIMITS-2). */
+function waitOf(
+  { stream, requests }: PublisherState,
+  perMinute: number | null,
+  post: Omit<PostSize, 'conversation'>,
+): number {
+  // A time before the last count means that the clocks differ.
+  const ofStream = !post.position && post.takenAt < stream.countedAt ? 0 : waitFor(stream, perMinute, post);
+  return post.position ? ofStream : Math.max(ofStream, waitFor(requests, perMinute, post));
+}
+
 /** The burst at that time, in posts. */
-function tokensAt(state: PublisherState | null, perMinute: number | null, now: number): number {
+function tokensAt(state: Rate | null, perMinute: number | null, now: number): number {
   if (perMinute === null) return Number.POSITIVE_INFINITY;
   if (state === null) return perMinute;
   const passed = Math.max(0, now - state.countedAt); // PUBLISHER-LIMITS-2
@@ -197,11 +216,7 @@ function costOf({ bytes }: Pick<PostSize, 'bytes'>, perMinute: number | null): n
 }
 
 /** Milliseconds until this post is within the rate; 0: now. */
-function waitFor(
-  state: PublisherState,
-  perMinute: number | null,
-  post: Pick<PostSize, 'bytes' | 'takenAt'>,
-): number {
+function waitFor(state: Rate, perMinute: number | null, post: Pick<PostSize, 'bytes' | 'takenAt'>): number {
   const missing = costOf(post, perMinute) - tokensAt(state, perMinute, post.takenAt);
   return missing <= 0 || perMinute === null ? 0 : Math.ceil((missing * MINUTE_MS) / perMinute);
 }

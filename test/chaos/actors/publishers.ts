@@ -40,8 +40,9 @@ export interface Publishers {
   close(): Promise<void>;
 }
 
-/** Codes after which the post may still become durable, or that report a full stream. All others are refusals. */
-const RETRYABLE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|INGRESS_FULL|BUS_|CONNECTION_|REQUEST_)/;
+/** Codes of faults that end. All others are refusals. */
+const RETRYABLE =
+  /^(DAEMON_|NATS_|BROKER_|INTERNAL|BUS_|CONNECTION_|REQUEST_|STORE_|LOG_(UNAVAILABLE|WRITE)|CONVERSATION_MOVED|TIMEOUT|STOPPING)/;
 /** Before the second attempt, doubled before each further one, so that waiting publishers cause no flood. */
 const PAUSE_MS = 150;
 const LONGEST_PAUSE_MS = 2_000;

@@ -94,15 +94,13 @@ describe('creating a stream that another daemon creates at the same time', () =>
 
 describe('refusals of the NATS server', () => {
   it.each([
-    [10077, 'INGRESS_FULL', 'maximum messages exceeded'],
-    [10077, 'INGRESS_FULL', 'maximum bytes exceeded'],
+    [10077, 'BROKER_OUT_OF_SPACE', 'maximum messages exceeded'],
     [10077, 'BROKER_OUT_OF_SPACE', 'write /js/streams/A/msgs/1.blk: no space left on device'],
     [10023, 'BROKER_OUT_OF_SPACE'],
     [10047, 'BROKER_OUT_OF_SPACE'],
     [10039, 'JETSTREAM_UNAVAILABLE'],
     [10065, 'STREAM_CONFIG_CONFLICT'],
     [10113, 'STREAM_CONFIG_CONFLICT'],
-    [10054, 'INGRESS_FULL'],
     [10001, 'BROKER_UNAVAILABLE'],
     [10008, 'BROKER_UNAVAILABLE'],
   ])('the server error %i is reported as %s, with cause and remedy', (number, code, description?: string) => {

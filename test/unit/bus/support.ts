@@ -31,13 +31,31 @@ export function recordingLog() {
   return { log, lines };
 }
 
+/** A bus, and a way to publish posts to its ingress stream. */
+export type PostingBus = Bus & {
+  post(publisher: string, conversation: string, body: Uint8Array): Promise<StreamPosition>;
+};
+
 /** A bus on its own two connections to `url`. */
-export async function openBus(url: string, options: Partial<NatsBusOptions> = {}): Promise<Bus> {
+export async function openBus(url: string, options: Partial<NatsBusOptions> = {}): Promise<PostingBus> {
   const connection = await openNats({ url, noEcho: options.store !== 'jetstream' }); // as the daemon does
   const feedConnection = await openNats({ url });
   try {
     const { log } = recordingLog();
-    return await createNatsBus(connection, { subjects: createSubjects(), log, feedConnection, ...options });
+    const all = { subjects: createSubjects(), log, feedConnection, ...options };
+    const bus = await createNatsBus(connection, all);
+    const post: PostingBus['post'] = async (publisher, conversation, body) => {
+      const isConnected = () =>
+        connection.flush().then(
+          () => true,
+          () => false,
+        );
+      await until('the connection is there', isConnected);
+      const subject = all.subjects.in(publisher, conversation);
+      const { seq: sequence } = await connection.jetstream().publish(subject, body);
+      return { stream: (await bus.ingressEnd()).stream, sequence };
+    };
+    return Object.assign(bus, { post });
   } catch (error) {
     await Promise.all([connection.close(), feedConnection.close()]);
     throw error;

@@ -1,6 +1,4 @@
 import { expect, it } from 'vitest';
-import { decodeDeadLetter, encodeDeadLetter } from '../../../src/bus/dead-letter.ts';
-import { createSubjects } from '../../../src/bus/index.ts';
 import { createWorld } from './world.ts';
 
 const ROWS = [
@@ -43,17 +41,4 @@ it('PERSON-4: the name of the publisher itself is always bound, and an agent is 
     ['three', 'alice as Bob'],
   ]);
   await world.end();
-});
-
-it('PERSON-4: subjects and dead letters keep whether a name is bound', () => {
-  const { in: subject, parseIn } = createSubjects();
-  for (const isNameBound of [true, false]) {
-    const names = { publisher: 'alice', conversation: 'demo', isNameBound };
-    expect(parseIn(subject('alice', 'demo', { isNameBound }))).toEqual(names);
-    const place = { sequence: 1, at: '2026-11-22T05:00:00.000Z', publisher: 'alice', conversation: 'demo' };
-    const origin = { id: 'x', ingress: { stream: 's', sequence: 1 }, isNameBound };
-    const bytes = encodeDeadLetter({ code: 'X', message: 'no' }, Buffer.from('{}'), origin, 10_000);
-    expect(decodeDeadLetter(place, bytes)).toMatchObject({ isNameBound });
-  }
-  expect(parseIn(subject('alice', 'demo'))).toEqual({ publisher: 'alice', conversation: 'demo' });
 });

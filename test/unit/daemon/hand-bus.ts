@@ -1,7 +1,6 @@
 import type { Bus, DeletedPosts, Delivery } from '../../../src/bus/index.ts';
 import { createMemoryBus } from '../../../src/bus/memory/index.ts';
 import type { DaemonFacts } from '../../../src/daemon/api/status.ts';
-import type { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 
 interface Refused {
@@ -15,16 +14,18 @@ export const FACTS: DaemonFacts = {
   ...{ data: '/data', nats: 'nats://127.0.0.1:1', http: null },
 };
 
-/** The bus in memory, which delivers what is posted at once, or when the test does; its parts can fail. */
-export function handBus(
-  { now = Date.now, maxPayload = 1_000_000 }: { readonly now?: () => number; readonly maxPayload?: number },
-  posts: () => Posts,
-) {
+/** The bus in memory, whose parts can fail. */
+export function handBus({
+  now = Date.now,
+  maxPayload = 1_000_000,
+}: {
+  readonly now?: () => number;
+  readonly maxPayload?: number;
+}) {
   const memory = createMemoryBus({ now, maxPayload, stream: 's1' });
   const dead: Refused[] = [];
   const erased: DeletedPosts[] = [];
-  const held: Delivery[] = [];
-  const control: { holding: boolean; removing?: Error | undefined; erasing?: Error } = { holding: false };
+  const control: { removing?: Error | undefined; erasing?: Error } = {};
   const delivery = (
     publisher: string,
     conversation: string,
@@ -38,12 +39,6 @@ export function handBus(
   };
   const bus: Bus = {
     ...memory.bus,
-    async post(publisher, conversation, body, { origin: _, ...marks } = {}) {
-      const made = delivery(publisher, conversation, body, marks);
-      if (control.holding) held.push(made);
-      else await posts().deliver(made); // delivered even before the stream has said where it is
-      return made.position;
-    },
     async publishDead(post, refused, id) {
       dead.push({ publisher: post.publisher, conversation: post.conversation, refused });
       return memory.bus.publishDead(post, refused, id);
@@ -64,5 +59,5 @@ export function handBus(
       },
     },
   };
-  return { bus, dead, letters: memory.letters, erased, held, control, delivery };
+  return { bus, dead, letters: memory.letters, erased, control, delivery };
 }

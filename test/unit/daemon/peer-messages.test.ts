@@ -48,7 +48,6 @@ describe('a message from another daemon', () => {
         storedRows: async () => [],
         willHold: async (id: unknown) => asked.push(id) > 0,
       },
-      posts: { joinOthers: () => undefined, told: (told: unknown) => void asked.push(told) },
       watchers: { textsOf: () => texts },
       leaving: new AbortController().signal,
     };
@@ -63,7 +62,6 @@ describe('a message from another daemon', () => {
     ['adopt', { ...token, takenAt: 'now' }, /^takenAt: expected a number/],
     ['holds', { conversations: 'demo' }, /^conversations: expected a list/],
     ['api', { conversation: 'demo', request: 'post' }, /^request: expected an object/],
-    ['settled', { publisher: 'p', conversation: 'c', id: '1', sequence: 1, outcome: {} }, /^outcome/],
     ['alive', 'here', /^expected an object/],
     ['later', {}, /^there is no verb later$/],
   ])('is refused and logged when it is invalid: %s', async (verb, body, fault) => {
@@ -93,10 +91,7 @@ describe('a message from another daemon', () => {
     const hear = await listen(asked);
     expect(await hear('holds', { conversations: ['demo'], since: 'later' })).toEqual({ held: ['demo'] });
     await hear('alive', { daemon: 'b' });
-    const outcome = { kind: 'posted', id: '1', index: 0, duplicate: false, agents: ['pm'] };
-    const told = { publisher: 'p', conversation: 'c', id: '1', sequence: 7, outcome };
-    await hear('settled', { ...told, since: 'later' });
-    expect(asked).toEqual(['demo', told]);
+    expect(asked).toEqual(['demo']);
     expect(logged).toEqual([]);
   });
 });

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { createSubjects } from '../../../src/bus/index.ts';
 import { TALK } from '../conversation/team.ts';
 import { createWorld } from './world.ts';
 
@@ -47,17 +46,16 @@ it.each(API_ROWS)(
 );
 
 const STREAM_ROWS = [
-  ['of a server', {}, false, undefined, false],
-  ['of a server, of a publisher whose row names it', {}, false, ['talk'], true],
-  ['of a server, that the daemon marked as sent by an operator', { isByOperator: true }, false, [], true],
-  ['of a managed server', {}, true, undefined, true],
+  ['of a server', false, undefined, false],
+  ['of a server, of a publisher whose row names it', false, ['talk'], true],
+  ['of a managed server', true, undefined, true],
 ] as const;
 
 it.each(STREAM_ROWS)(
   'PERSON-6: a post from the stream %s starts a workflow, or becomes a dead letter',
-  async (_, marks, believesNames, workflows, may) => {
+  async (_, believesNames, workflows, may) => {
     const world = await createWorld({ believesNames, alice: { workflows }, workflows: [TALK] });
-    await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' }, marks);
+    await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
     const entries = await world.entries();
     expect(entries.some(({ type }) => type === 'run-started')).toBe(may);
     expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(may ? [] : ['FORBIDDEN']);
@@ -81,18 +79,6 @@ const SESSION_ROWS = [
   ],
   ['the stream', null, undefined, false],
   ['the stream, of a publisher whose row allows it', null, true, true],
-  [
-    'the stream, that the daemon marked as an operator that starts a workflow',
-    { isByOperator: true },
-    undefined,
-    false,
-  ],
-  [
-    'the stream, that the daemon marked as an operator that names a session',
-    { setsSession: true },
-    undefined,
-    true,
-  ],
 ] as const;
 
 it.each(SESSION_ROWS)(
@@ -100,13 +86,12 @@ it.each(SESSION_ROWS)(
   async (_, caller, sessions, may) => {
     const world = await createWorld({ believesNames: false, alice: { sessions } });
     const body = { content: 'hello', claudeSessionId: 's1', id: 'x' };
-    const isVerb = caller !== null && 'publisher' in caller;
-    if (isVerb) {
+    if (caller) {
       const asked = { ...body, publisher: 'alice', conversation: 'demo' };
       const answer = await world.api.handle({ endpoint: 'post', body: asked, ...caller });
       const { ignored } = (answer as { body: { ignored?: unknown } }).body;
       expect(ignored).toEqual(may ? undefined : ['sessionId']);
-    } else await world.deliver(body, caller ?? {});
+    } else await world.deliver(body);
     const entries = await world.entries();
     expect(entries[0]).toMatchObject({ type: 'message', sessionId: 's1' });
     const set = entries.filter(({ type }) => type === 'session-set');
@@ -152,14 +137,4 @@ it('an unknown workflow, and one while a run is active, become dead letters that
     ['RUN_CONFLICT', true],
   ]);
   await world.end();
-});
-
-it('SUBJECTS-3: the subject of a post says whether an operator starts its workflow and names its session, with and without a bound name', () => {
-  const { in: subject, parseIn } = createSubjects();
-  for (const marks of [{}, { isNameBound: true }, { isNameBound: false }])
-    for (const operator of [{}, { isByOperator: true as const }])
-      for (const session of [{}, { setsSession: true as const }]) {
-        const names = { publisher: 'alice', conversation: 'demo', ...marks, ...operator, ...session };
-        expect(parseIn(subject('alice', 'demo', { ...marks, ...operator, ...session }))).toEqual(names);
-      }
 });

@@ -206,8 +206,8 @@ export function createWorld(options: WorldOptions = {}) {
     publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),
   };
   const workers = new Workers(runtime);
-  const bus = handBus(options, () => posts);
-  const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
+  const bus = handBus(options);
+  const posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
   const erasure = new Erasure(bus.bus.eraser, runtime);
   const search = new Search(runtime, workers, null);
   const api = new Api(runtime, workers, posts, bus.bus, {

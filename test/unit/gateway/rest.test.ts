@@ -143,7 +143,7 @@ describe('the REST routes', () => {
     ['ID_CONFLICT', 409],
     ['FORBIDDEN', 403],
     ['TOO_LARGE', 413],
-    ['POST_WAITS', 503],
+    ['LOG_WRITE_FAILED', 503],
     ['CONVERSATION_DELETED', 409],
     ['INTERNAL', 500],
   ])('the error %s is a problem document with status %i', async (code, status) => {

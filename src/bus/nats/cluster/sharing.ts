@@ -1,10 +1,9 @@
-import { headers, type Msg, type MsgHdrs, type Subscription } from 'nats';
+import type { Msg, Subscription } from 'nats';
 import type { Entry } from '../../../conversation/index.ts';
 import type { IngressLag, LiveChunk } from '../../port.ts';
 import type { Feed, SharedIngress, SharedIngressOptions, Sharing } from '../../sharing.ts';
 import { ANY } from '../../subjects.ts';
 import type { IngressSources } from '../ingress/ingress-sources.ts';
-import { ORIGIN_HEADER } from '../ingress/stream-message.ts';
 import { NatsPeers } from './peers.ts';
 import { NatsSharedIngress, sharedLag } from './shared-ingress.ts';
 
@@ -70,10 +69,4 @@ export class NatsSharing implements Sharing {
   async stop(): Promise<void> {
     await this.#ingress?.stop();
   }
-}
-
-export function originHeaders(daemon: string): MsgHdrs {
-  const made = headers();
-  made.set(ORIGIN_HEADER, daemon);
-  return made;
 }

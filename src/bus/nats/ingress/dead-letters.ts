@@ -49,16 +49,12 @@ export async function publishDead(
   refused: Refusal,
   id: string,
 ): Promise<number> {
-  const { publisher, conversation, body, messageId, fallbackId, position: ingress, isNameBound } = delivery;
+  const { publisher, conversation, body, messageId, fallbackId, position: ingress } = delivery;
   const msgID = [publisher, conversation, ingress.stream, ingress.sequence, delivery.takenAt]
     .map((part) => encodeURIComponent(part))
     .join(' ');
   const subject = deadSubject(options.subjects, publisher, conversation);
-  const origin = {
-    id: id || legalId(messageId) || fallbackId,
-    ingress,
-    ...(isNameBound !== undefined && { isNameBound }),
-  };
+  const origin = { id: id || legalId(messageId) || fallbackId, ingress };
   const encode = () => encodeDeadLetter(refused, body, origin, options.maxPayload());
   return keepLetter(options, subject, encode, { msgID });
 }

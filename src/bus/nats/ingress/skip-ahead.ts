@@ -46,9 +46,10 @@ export async function skipAhead(
   const { created, state: before } = await manager.streams.info(subjects.ingressStream);
   const { last_seq: last, last_ts: lastTime, messages, bytes } = before;
   const { state } = await manager.streams.info(subjects.ingressStream, { subjects_filter: all });
-  const filters = filtersOf(sources, Object.keys(state.subjects ?? {}));
-  if (created !== after.stream || last <= after.sequence || filters.size > MOST_PUBLISHERS) return null;
-  if (Object.keys(state.subjects ?? {}).length >= PAGE && !hasAllOf(state, before)) return null;
+  const held = Object.keys(state.subjects ?? {});
+  const publishers = new Set(held.flatMap((subject) => subjects.parseIn(subject)?.publisher ?? []));
+  if (created !== after.stream || last <= after.sequence || publishers.size > MOST_PUBLISHERS) return null;
+  if (held.length >= PAGE && !hasAllOf(state, before)) return null;
   const range = { stream: created, first: after.sequence + 1, last };
   const times = { from: after.time, to: Date.parse(`${lastTime}`) };
   const of = (publisher: string, count: number) => {
@@ -61,9 +62,9 @@ export async function skipAhead(
     };
   };
   const parts = await Promise.all(
-    [...filters].map(async ([publisher, its]) => ({
+    [...publishers].map(async (publisher) => ({
       publisher,
-      ...(await unreadOf(sources, its, range, (count) => isFlood(of(publisher, count)))),
+      ...(await unreadOf(sources, publisher, range, (count) => isFlood(of(publisher, count)))),
     })),
   );
   const others = parts.flatMap(({ posts }) => posts ?? []);
@@ -77,19 +78,6 @@ export async function skipAhead(
 /** No post was removed since `before`. */
 function hasAllOf(state: StreamState, before: StreamState): boolean {
   return state.first_seq === before.first_seq && state.num_deleted === before.num_deleted;
-}
-
-/** The subject filters of each publisher in the stream. */
-function filtersOf({ subjects }: Sources, held: readonly string[]): Map<string, string[]> {
-  const filters = new Map<string, string[]>();
-  for (const subject of held) {
-    const names = subjects.parseIn(subject);
-    if (!names) continue;
-    const filter = subjects.in(names.publisher, ANY, names);
-    const known = filters.get(names.publisher) ?? [];
-    if (!known.includes(filter)) filters.set(names.publisher, [...known, filter]);
-  }
-  return filters;
 }
 
 /** Without the posts that arrived while the publishers were counted: these are removed in proportion. */
@@ -106,25 +94,23 @@ function shareOut<P extends { readonly count: number }>(counted: readonly P[], s
 /** The unread posts of one publisher; only their number if they are a flood. Rejects if they cannot be read. */
 async function unreadOf(
   { connection, manager, subjects }: Sources,
-  filters: readonly string[],
+  publisher: string,
   { first, last }: Pick<UnreadPosts, 'first' | 'last'>,
   isFlood: (count: number) => boolean,
 ): Promise<{ readonly count: number; readonly posts: readonly StreamMessage[] | null }> {
   const stream = subjects.ingressStream;
-  const consumers: StreamConsumer[] = [];
+  const filter = subjects.in(publisher, ANY);
+  if ((await lastSequence(manager, stream, filter)) < first) return { count: 0, posts: [] };
+  const options = { filter, isHeadersOnly: true };
+  const consumer = await StreamConsumer.open(connection, manager, stream, first, options);
   try {
-    for (const filter of filters) {
-      if ((await lastSequence(manager, stream, filter)) < first) continue;
-      const options = { filter, isHeadersOnly: true };
-      consumers.push(await StreamConsumer.open(connection, manager, stream, first, options));
-    }
-    const count = consumers.reduce((sum, { pending }) => sum + pending, 0);
+    const count = consumer.pending;
     if (count > FEW && isFlood(count)) return { count, posts: null };
     if (count > MOST_READ) throw new Error('a publisher has many unread posts that are no flood');
-    const posts = (await Promise.all(consumers.map(readAll))).flat();
+    const posts = await readAll(consumer);
     return { count, posts: posts.filter(({ sequence }) => sequence <= last) };
   } finally {
-    for (const consumer of consumers) consumer.close();
+    consumer.close();
   }
 }
 

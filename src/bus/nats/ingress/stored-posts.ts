@@ -5,14 +5,7 @@ import type { BusLog, Delivery } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
-import {
-  deliveryOf,
-  messageFrom,
-  nanosecondsOf,
-  originOf,
-  type StreamMessage,
-  senderOf,
-} from './stream-message.ts';
+import { deliveryOf, messageFrom, nanosecondsOf, type StreamMessage, senderOf } from './stream-message.ts';
 
 /** Reads single posts of the ingress stream by their sequence. */
 
@@ -81,8 +74,7 @@ export async function readDelivery(
   try {
     const stored = await manager.streams.getMessage(subjects.ingressStream, query);
     if (stored.seq > upTo) return null;
-    const delivery = deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
-    return { ...delivery, origin: originOf(stored.header) };
+    return deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
   } catch (error) {
     const code = apiErrorCode(error);
     if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;

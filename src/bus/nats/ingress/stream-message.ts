@@ -1,10 +1,6 @@
 import type { MsgHdrs, StoredMsg } from 'nats';
-import { NAME_PATTERN } from '../../../conversation/index.ts';
 import type { Delivery } from '../../deliveries.ts';
-import type { PostMarks, Subjects } from '../../subjects.ts';
-
-/** Names the daemon that received the post over HTTP or the API and waits for its result. */
-export const ORIGIN_HEADER = 'Parley-Origin';
+import type { Subjects } from '../../subjects.ts';
 
 /** A message of a stream, read by a consumer or by its sequence. */
 export interface StreamMessage {
@@ -39,7 +35,7 @@ export function nanosecondsOf(time: string): bigint | null {
   return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
 }
 
-type Sender = Pick<Delivery, 'publisher' | 'conversation' | keyof PostMarks>;
+type Sender = Pick<Delivery, 'publisher' | 'conversation'>;
 
 /** The stream's subject filter guarantees two tokens. The decoder refuses names that are not legal. */
 export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 'subject'>): Sender {
@@ -61,10 +57,4 @@ export function deliveryOf(
     messageId,
     ...(traceparent !== null && { traceparent }),
   };
-}
-
-/** The daemon in the header `Parley-Origin`; null: none. */
-export function originOf(header: MsgHdrs | undefined): string | null {
-  const origin = header?.get(ORIGIN_HEADER) ?? '';
-  return NAME_PATTERN.test(origin) ? origin : null;
 }

@@ -8,16 +8,8 @@ export const CONSUMER_NOT_FOUND = 10014;
 /** Compare-and-set failed. 10164 since 2.11 on streams with replicas. */
 export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 const SUBJECTS_OVERLAP = 10065;
-/**
- * A stream could not store a message: with discard `new` it is full (`maximum messages exceeded`, `maximum bytes exceeded`), or
- * its disk is (`write …: no space left on device`; 2.10 and later). Only the description tells them apart.
- */
-const STREAM_STORE_FAILED = 10077;
-const STREAM_IS_FULL = /^maximum /;
-/** The answer of a stream that is closed because it is full (CAPACITY-GUARD-2). */
-const MESSAGE_TOO_LARGE = 10054;
-/** The account or the server has no storage left. */
-const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
+/** The account, the server, its disk or a stream has no storage left. */
+const OUT_OF_SPACE = new Set([10023, 10028, 10047, 10077]);
 /** `max_bytes_required` of an account. */
 export const LIMIT_REQUIRED = 10113;
 export const NOT_FOR_ACCOUNT = 10039;
@@ -32,10 +24,7 @@ const UNANSWERED_HINT =
   'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then try again';
 
 export function isOutOfSpace(error: unknown): boolean {
-  const number = apiErrorCode(error) ?? 0;
-  return (
-    OUT_OF_SPACE.has(number) || (number === STREAM_STORE_FAILED && !STREAM_IS_FULL.test(descriptionOf(error)))
-  );
+  return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
 }
 
 function descriptionOf(error: unknown): string {
@@ -67,16 +56,6 @@ export function brokerError(error: unknown, doing: string): ParleyError {
       hint: 'free disk space on the server, raise its JetStream limits, or configure smaller streams',
       cause: error,
     });
-  }
-  if (number === STREAM_STORE_FAILED || number === MESSAGE_TOO_LARGE) {
-    return new ParleyError(
-      'INGRESS_FULL',
-      `could not ${doing}: the stream is full (${descriptionOf(error)})`,
-      {
-        hint: 'check that a daemon is running and processing posts; if it is, raise ingress.maxBytes in parley.yaml or the max_msgs of the stream; then post again',
-        cause: error,
-      },
-    );
   }
   if (number !== null && NO_JETSTREAM.has(number)) {
     return new ParleyError('JETSTREAM_UNAVAILABLE', message, {
