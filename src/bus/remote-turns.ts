@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type LiveChunk, reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
-import { fieldFault } from '../kernel/index.ts';
+import { fieldFault, isRecord, type JsonRecord, parseJson } from '../kernel/index.ts';
 import { sessionShape } from './post.ts';
 
 /**
@@ -182,15 +182,9 @@ export function decodeResults(data: Uint8Array): ToolResults | null {
   return schema.safeParse(parseObject(data)).data ?? null;
 }
 
-function parseObject(data: Uint8Array): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
+function parseObject(data: Uint8Array): JsonRecord | null {
+  const value = parseJson(new TextDecoder().decode(data));
+  return isRecord(value) ? value : null;
 }
 
 function reasonOf(error: z.ZodError, value: unknown): string {
@@ -217,11 +211,7 @@ const agentChunk = liveChunkShape.omit({ from: true });
  * version knows it, and a sign of life.
  */
 export function decodeChunk(data: Uint8Array, turnId: string): LiveChunk | 'unknown' | null {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    if ((value as { turnId?: unknown } | null)?.turnId !== turnId) return null;
-    return (agentChunk.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
-  } catch {
-    return null;
-  }
+  const value = parseObject(data);
+  if (value?.turnId !== turnId) return null;
+  return (agentChunk.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
 }

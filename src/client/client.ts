@@ -19,6 +19,7 @@ import {
   createIdSource,
   isRecord,
   type JsonRecord,
+  linkedAbort,
   messageOf,
   ParleyError,
   parseJson,
@@ -128,7 +129,10 @@ function createClient(
     request,
     post: (message, options) => request('post', { ...message, id: message.id ?? newId() }, options),
     async *follow(conversation, followOptions = {}) {
-      const scope = linkedScope(closing.signal, followOptions.signal);
+      const link = linkedAbort(closing.signal);
+      const { signal } = followOptions;
+      if (signal?.aborted) link.abort();
+      signal?.addEventListener('abort', link.abort);
       const source: FollowSource = {
         subscribe: (live, onArrival) =>
           subscribe({ connection, subjects, reconnections, conversation }, live, onArrival),
@@ -137,10 +141,11 @@ function createClient(
       const onLost = () => followOptions.onReachable?.(false);
       losses.add(onLost);
       try {
-        yield* followConversation(source, { ...followOptions, signal: scope.signal });
+        yield* followConversation(source, { ...followOptions, signal: link.signal });
       } finally {
         losses.delete(onLost);
-        scope.release();
+        signal?.removeEventListener('abort', link.abort);
+        link.unlink();
       }
     },
     agent: (slug, handler) =>
@@ -150,20 +155,6 @@ function createClient(
       await connection.close();
     },
   };
-}
-
-/** Aborts with either signal; `release` removes the listeners (`AbortSignal.any` would leak on a long-lived signal). */
-function linkedScope(...parents: (AbortSignal | undefined)[]) {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
-  for (const parent of parents) {
-    if (parent?.aborted) abort();
-    parent?.addEventListener('abort', abort);
-  }
-  const release = () => {
-    for (const parent of parents) parent?.removeEventListener('abort', abort);
-  };
-  return { signal: controller.signal, release };
 }
 
 interface Feed {

@@ -1,4 +1,4 @@
-import { fieldFault, hasVisible, inOneLine } from '../../kernel/index.ts';
+import { fieldFault, hasVisible, inOneLine, isRecord, type JsonRecord } from '../../kernel/index.ts';
 import {
   type Author,
   type CallPlace,
@@ -24,12 +24,8 @@ export type ImportedMessages =
   | { readonly ok: true; readonly entries: MessageEntry[] }
   | { readonly ok: false; readonly at: number; readonly reason: string };
 
-type Source = Readonly<Record<string, unknown>>;
-
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isTruth = (value: unknown): boolean => typeof value === 'boolean';
-const isObject = (value: unknown): value is Source =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Fields that an entry takes unchanged if they have the right type. */
 const TAKEN: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -45,7 +41,7 @@ const TAKEN: Readonly<Record<string, (value: unknown) => boolean>> = {
   isCollapsed: isTruth,
   includeInContext: isTruth,
   duration: (value) => typeof value === 'number',
-  widget: isObject,
+  widget: isRecord,
 };
 
 /**
@@ -91,7 +87,7 @@ function quotedText(entry: MessageEntry, all: readonly MessageEntry[], by: Autho
 export function entriesFromMessages(messages: readonly unknown[], agent: string): ImportedMessages {
   const importer = new Importer(agent);
   for (const [at, message] of messages.entries()) {
-    const reason = isObject(message) ? importer.add(message) : 'it is not an object';
+    const reason = isRecord(message) ? importer.add(message) : 'it is not an object';
     if (reason !== null) return { ok: false, at, reason };
   }
   return { ok: true, entries: importer.entries };
@@ -116,7 +112,7 @@ class Importer {
   }
 
   /** Null, or why the message is invalid. */
-  add(source: Source): string | null {
+  add(source: JsonRecord): string | null {
     const role = ROLES.get(source.role);
     if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
     const calls = callsOf(source);
@@ -160,7 +156,7 @@ class Importer {
     return open.splice(at, 1)[0];
   }
 
-  #idOf({ id }: Source, index: number): string {
+  #idOf({ id }: JsonRecord, index: number): string {
     const given = typeof id === 'number' ? String(id) : id;
     const free = typeof given === 'string' && given !== '' && given.length <= 128 && !this.#ids.has(given);
     let chosen = free ? given : `import-${index}`;
@@ -169,7 +165,7 @@ class Importer {
     return chosen;
   }
 
-  #authorOf(role: MessageEntry['role'], source: Source): Author {
+  #authorOf(role: MessageEntry['role'], source: JsonRecord): Author {
     if (role === 'system') return SYSTEM_AUTHOR;
     if (role === 'user') {
       const name = typeof source.name === 'string' ? source.name.trim() : '';
@@ -196,12 +192,12 @@ const ROLES: ReadonlyMap<unknown, MessageEntry['role']> = new Map([
 /** Ids for `function_call` and role `function`, the older form with one call per message. */
 const legacyId = (name: unknown) => `function_call ${String(name)}`;
 
-function answeredIdOf(source: Source): string {
+function answeredIdOf(source: JsonRecord): string {
   return source.role === 'function' ? legacyId(source.name) : String(source.tool_call_id);
 }
 
-function callsOf({ tool_calls: given, function_call: called }: Source): ToolCall[] | string {
-  const legacy = isObject(called) ? [{ id: legacyId(called.name), type: 'function', function: called }] : [];
+function callsOf({ tool_calls: given, function_call: called }: JsonRecord): ToolCall[] | string {
+  const legacy = isRecord(called) ? [{ id: legacyId(called.name), type: 'function', function: called }] : [];
   const calls = given ?? legacy;
   const parsed = toolCallSchema.array().safeParse(calls);
   if (parsed.success) return parsed.data;
@@ -214,19 +210,19 @@ function contentOf(content: unknown): string | null | undefined {
   if (content === null || content === undefined) return null;
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return undefined;
-  return content.map((part) => (isObject(part) && typeof part.text === 'string' ? part.text : '')).join('');
+  return content.map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : '')).join('');
 }
 
-function timeOf(source: Source): string | null {
+function timeOf(source: JsonRecord): string | null {
   const given = source.createdAt ?? source.timestamp;
   if (typeof given !== 'string' && typeof given !== 'number') return null;
   const time = new Date(given);
   return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }
 
-function withTheRest(entry: MessageEntry, source: Source): MessageEntry {
+function withTheRest(entry: MessageEntry, source: JsonRecord): MessageEntry {
   const held = new Map(Object.entries(entry).map(([field, value]) => [field, JSON.stringify(value)]));
-  const own = isObject(source.meta) ? source.meta : {};
+  const own = isRecord(source.meta) ? source.meta : {};
   const rest = Object.entries(source).filter(
     ([field, value]) => held.get(field) !== JSON.stringify(value) && !(field === 'meta' && own === value),
   );

@@ -54,7 +54,7 @@ export function* searchLog(
     return refusal('INVALID_ARGUMENTS', `query: ${terms.length} words are more than ${MOST_TERMS}`);
   }
   const scan = yield* scanLog(log, range, terms);
-  const best = yield* bestOf(scan);
+  const best = bestOf(scan);
   const where =
     range.from === range.to ? `in entry ${range.from}` : `in entries ${range.from} to ${range.to}`;
   const sought = JSON.stringify(query);
@@ -180,22 +180,12 @@ interface RankedHit {
   readonly leading: number;
 }
 
-function* bestOf({ hits, entries, characters, holders }: Scan): Generator<void, RankedHit[]> {
+/** Hits come in log order: among equals the newer one goes first. */
+function bestOf({ hits, entries, characters, holders }: Scan): RankedHit[] {
   const average = characters / Math.max(1, entries);
   const weights = holders.map((count) => Math.log(1 + (entries - count + 0.5) / (count + 0.5)));
-  const best: RankedHit[] = [];
-  let steps = 0;
-  for (const hit of hits) {
-    if (++steps % STEP === 0) yield;
-    const ranked = rank(hit, weights, average);
-    const last = best[MOST_HITS - 1];
-    if (last && ranked.score < last.score) continue;
-    // Hits come in log order: among equals the newer one goes first.
-    const place = best.findIndex(({ score }) => score <= ranked.score);
-    best.splice(place < 0 ? best.length : place, 0, ranked);
-    best.length = Math.min(best.length, MOST_HITS);
-  }
-  return best;
+  const ranked = hits.map((hit) => rank(hit, weights, average));
+  return ranked.sort((one, other) => other.score - one.score || other.index - one.index).slice(0, MOST_HITS);
 }
 
 function rank({ index, length, counts }: Hit, weights: readonly number[], average: number): RankedHit {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Toolbox } from '../../agents/index.ts';
 import { BUILT_IN_TOOLS, type Config, secretValuesOf, settingDigest } from '../../config/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { isRecord, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openLazyDocument } from '../../persistence/jsonl/index.ts';
 import {
@@ -291,8 +291,6 @@ async function openAcceptedTools(data: string, log: Log): Promise<AcceptedTools>
 
 /** Throws for an invalid form: then the document starts empty. */
 function parse(value: unknown): Servers {
-  const isRecord = (one: unknown): one is object =>
-    typeof one === 'object' && one !== null && !Array.isArray(one);
   const isText = (one: unknown) => typeof one === 'string';
   const isFit =
     isRecord(value) && Object.values(value).every((one) => isRecord(one) && Object.values(one).every(isText));
