@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runInGroup } from '../../src/tools/builtin/process/process-group.ts';
+import { runInGroup } from '../../src/tools/builtin/shell.ts';
 import { enclosing, hideFolder } from '../../src/tools/hide-folder.ts';
 
 /** The programs run for real. Tests that need namespaces are skipped visibly on a system without them. */

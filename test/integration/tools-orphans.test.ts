@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { groupLives } from '../../src/tools/builtin/process/process-group.ts';
+import { groupLives } from '../../src/tools/builtin/shell.ts';
 import { OrphanWatch } from '../../src/tools/orphan-watch.ts';
 import { inYard } from '../unit/tools/support.ts';
 

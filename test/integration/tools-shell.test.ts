@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { passedOn } from '../../src/config/index.ts';
-import { runInGroup } from '../../src/tools/builtin/process/process-group.ts';
+import { runInGroup } from '../../src/tools/builtin/shell.ts';
 import { content, failed, inYard, SECRET, type Yard } from '../unit/tools/support.ts';
 
 /** Command lines of running processes that contain the text. Each test has its own folder. */

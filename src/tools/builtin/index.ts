@@ -5,8 +5,8 @@
  * tool.ts      definition of a tool and its context; errors.ts: failures for the model
  * recall.ts    reads the conversation's own log; text.ts: bytes as text
  * files/       fs_list, fs_read, fs_search, fs_write, fs_edit; names.ts: the form of paths; sandbox.ts: what a path
- *              may resolve to; protected.ts: paths that need approval; replace.ts: atomic replacement
- * process/     shell and the process group of a command
+ *              may resolve to; protected.ts: paths that need approval
+ * shell.ts     shell, and the process group of a command
  *
  * No file is opened except through files/sandbox.ts. No failure contains a real path of this machine.
  */

@@ -4,16 +4,15 @@ import { runGuarded, SILENT, type ToolLog } from '../guarded.ts';
 import { asIs, type Enclose } from '../hide-folder.ts';
 import { toolboxOf } from '../toolbox.ts';
 import { failureOf } from './errors.ts';
-import { editTool } from './files/edit.ts';
 import { listTool } from './files/list.ts';
 import { parsePath } from './files/names.ts';
 import type { Protection } from './files/protected.ts';
 import { readTool } from './files/read.ts';
 import { locate, openSandbox, placeOf } from './files/sandbox.ts';
 import { searchTool } from './files/search.ts';
-import { writeTool } from './files/write.ts';
-import { SHELL_TIMEOUT_MS, shellTool } from './process/shell.ts';
+import { editTool, writeTool } from './files/write.ts';
 import { recallTool } from './recall.ts';
+import { SHELL_TIMEOUT_MS, shellTool } from './shell.ts';
 import type { BuiltInTool, ToolContext } from './tool.ts';
 import { type Conversations, NO_CONVERSATIONS, type StoredOutputs } from './tool.ts';
 

@@ -1,4 +1,4 @@
-import { runInGroup } from '../../../src/tools/builtin/process/process-group.ts';
+import { runInGroup } from '../../../src/tools/builtin/shell.ts';
 import { ChildTransport } from '../../../src/tools/mcp/child-transport.ts';
 
 /** Starts a command and a program over standard streams, both of which refuse to end when asked, and waits to be killed. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { wellFormed } from '../../../src/kernel/index.ts';
-import { CapturedOutput } from '../../../src/tools/builtin/process/process-group.ts';
+import { CapturedOutput } from '../../../src/tools/builtin/shell.ts';
 import { firstCharacter, plainText, wholeCharacters } from '../../../src/tools/builtin/text.ts';
 
 const plain = (text: string) => plainText(Buffer.from(text, 'utf8'));

@@ -1,8 +1,8 @@
 import { chmod, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { replaceFile } from '../../../src/tools/builtin/files/replace.ts';
 import { openParent, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
+import { replaceFile } from '../../../src/tools/builtin/files/write.ts';
 import { content, failed, inYard } from './support.ts';
 
 const path = '@project/a';

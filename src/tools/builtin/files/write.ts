@@ -1,15 +1,28 @@
+import { randomBytes } from 'node:crypto';
+import { accessSync, type BigIntStats, constants, lstatSync, renameSync } from 'node:fs';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { z } from 'zod';
 import { ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
 import { defineTool, FILES_TIMEOUT_MS, PROJECT_PATH, WRITES } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { pathRefused } from './names.ts';
-import { replaceFile } from './replace.ts';
-import { aliasOf, openParent, openSandbox } from './sandbox.ts';
+import { readAt, refuseBinary } from './read.ts';
+import {
+  aliasOf,
+  type Folder,
+  openFile,
+  openParent,
+  openSandbox,
+  requireFile,
+  type Sandbox,
+} from './sandbox.ts';
+
+/** Writes whole files (`fs_write`) and changes parts of them (`fs_edit`). */
 
 const WRITE_BYTES = 1024 * 1024;
 
-const schema = z.strictObject({
+const wholeSchema = z.strictObject({
   path: PROJECT_PATH,
   content: z.string().describe('the whole content of the file, as it is to be'),
 });
@@ -21,7 +34,7 @@ export const writeTool = defineTool({
   risk: 'risky',
   subject: WRITES,
   timeoutMs: FILES_TIMEOUT_MS,
-  schema,
+  schema: wholeSchema,
   run: async ({ path, content }, context) => {
     const names = fileNames(path, projectNames(path, context));
     const bytes = Buffer.from(content, 'utf8');
@@ -41,7 +54,163 @@ export const writeTool = defineTool({
 });
 
 /** The components of a path that must name a file. */
-export function fileNames(path: string, names: readonly string[]): readonly string[] {
+function fileNames(path: string, names: readonly string[]): readonly string[] {
   if (path.endsWith('/') || names.length === 0) throw pathRefused(path, 'that is a folder');
   return names;
+}
+
+/** An edited file is in memory three times. */
+const EDIT_BYTES = 4 * 1024 * 1024;
+
+const editSchema = z.strictObject({
+  path: PROJECT_PATH,
+  find: z.string().min(1).describe('the text to replace, exactly as it is in the file, including line ends'),
+  replace: z.string().describe('the new text; empty to delete'),
+  all: z.boolean().optional().describe('replace every occurrence; else there must be exactly one'),
+});
+
+export const editTool = defineTool({
+  name: 'fs_edit',
+  description:
+    'Change a part of a text file: finds a text and puts another one in its place. The text must occur exactly once: take enough of the lines around it to make it so, or set all. Read the file first. Nothing is changed when the text does not fit.',
+  risk: 'risky',
+  subject: WRITES,
+  timeoutMs: FILES_TIMEOUT_MS,
+  schema: editSchema,
+  run: async ({ path, find, replace, all = false }, context) => {
+    const names = fileNames(path, projectNames(path, context));
+    const sandbox = openSandbox(context.project, context.closed, context);
+    const { text, stats } = await readWhole(sandbox, names);
+    const count = occurrences(text, find);
+    if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);
+    // Split and join: a replacement may hold "$&" and the like.
+    const content = Buffer.from(text.split(find).join(replace), 'utf8');
+    if (content.length > EDIT_BYTES) throw tooLarge(names, content.length);
+    const { folder, name } = await openParent(sandbox, names, { make: false });
+    try {
+      await replaceFile({ folder, name, names, content, from: stats, signal: context.signal });
+      const times = count === 1 ? '1 place' : `${count} places`;
+      return completed(`Changed ${aliasOf(names)} in ${times} (${content.length} bytes now).`);
+    } finally {
+      await folder.handle.close();
+    }
+  },
+});
+
+async function readWhole(sandbox: Sandbox, names: readonly string[]) {
+  const handle = await openFile(sandbox, names);
+  try {
+    const stats = await handle.stat({ bigint: true });
+    if (stats.size > BigInt(EDIT_BYTES)) throw tooLarge(names, Number(stats.size));
+    await refuseBinary(handle, aliasOf(names));
+    const text = strictText(await readAt(handle, 0, Number(stats.size)));
+    if (text !== null) return { text, stats };
+    const message = `${aliasOf(names)} holds bytes that are not UTF-8; writing it again would change them`;
+    throw new ParleyError('BINARY_FILE', message);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Null for bytes that are not UTF-8. A byte order mark stays. */
+function strictText(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+function occurrences(text: string, find: string): number {
+  return text.split(find).length - 1;
+}
+
+function doesNotFit(names: readonly string[], count: number): ParleyError {
+  if (count === 0) {
+    const hint = 'it must match to the letter, spaces and line ends included: read the file again';
+    return new ParleyError('FIND_MISSING', `the text to find is not in ${aliasOf(names)}`, { hint });
+  }
+  const hint = 'take more of the lines around it, or set all';
+  const message = `the text to find occurs ${count} times in ${aliasOf(names)}`;
+  return new ParleyError('FIND_AMBIGUOUS', message, { hint });
+}
+
+function tooLarge(names: readonly string[], size: number): ParleyError {
+  const message = `${aliasOf(names)}: ${size} bytes are more than the ${EDIT_BYTES} that can be edited`;
+  return new ParleyError('TOO_LARGE', message);
+}
+
+/**
+ * Replaces a whole file.
+ *
+ * REPLACE-1 Readers see the old content or the new, never a part. A full disk or a crash leaves the old.
+ * REPLACE-2 When the call ends, the file is durable under its name.
+ * REPLACE-3 An existing file keeps its permissions. A file without write permission is not replaced.
+ * REPLACE-4 Content derived from a file's old content does not overwrite another change. The last check and the rename are
+ *    one synchronous step, so no other call of this process comes between them.
+ */
+interface Replacement {
+  readonly folder: Folder;
+  readonly name: string;
+  /** For messages. */
+  readonly names: readonly string[];
+  readonly content: Buffer;
+  /** The file from which the new content was derived. */
+  readonly from?: BigIntStats;
+  readonly signal: AbortSignal;
+}
+
+/** Returns whether the file is new. */
+export async function replaceFile(replacement: Replacement): Promise<{ readonly created: boolean }> {
+  const { folder, name, signal } = replacement;
+  const before = existing(replacement);
+  const temporary = folder.at(`.parley-${randomBytes(8).toString('hex')}.tmp`);
+  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+  const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
+  try {
+    await fill(handle, replacement.content, before);
+    signal.throwIfAborted();
+    existing(replacement);
+    renameSync(temporary, folder.at(name));
+  } catch (error) {
+    await unlink(temporary).catch(() => {}); // the first error is reported
+    throw error;
+  }
+  await folder.handle.sync();
+  return { created: before === null };
+}
+
+async function fill(handle: FileHandle, content: Buffer, before: BigIntStats | null): Promise<void> {
+  try {
+    await handle.writeFile(content);
+    if (before !== null) await handle.chmod(Number(before.mode & 0o777n));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The existing file, checked: REPLACE-3, REPLACE-4. */
+function existing({ folder, name, names, from }: Replacement): BigIntStats | null {
+  const path = folder.at(name);
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  if (found !== null) {
+    requireFile(found, aliasOf(names));
+    accessSync(path, constants.W_OK);
+  }
+  if (from !== undefined && !isSame(found, from)) {
+    const message = `${aliasOf(names)} was changed by another program meanwhile; nothing was written`;
+    throw new ParleyError('CHANGED_MEANWHILE', message, { hint: 'read it again' });
+  }
+  return found;
+}
+
+function isSame(found: BigIntStats | null, from: BigIntStats): boolean {
+  return (
+    found !== null &&
+    found.ino === from.ino &&
+    found.dev === from.dev &&
+    found.size === from.size &&
+    found.mtimeNs === from.mtimeNs
+  );
 }
