@@ -18,44 +18,10 @@ import { renderAgents } from '../render/agents.ts';
 import { renderState } from '../render/conversation.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
-import { createTranscript, type Transcript } from '../render/transcript.ts';
+import { Transcript } from '../render/transcript.ts';
 import { renderView } from '../render/view.ts';
 import { CHAT_HELP, type ChatLine, looksLikeAnAnswer, parseChatLine } from './commands.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
-
-/**
- * One person in one conversation: lines in, text out. Independent of keyboard and screen.
- *
- * SESSION-1 The person's own messages are not printed again; all other messages are.
- * SESSION-2 A failed line prints an error, and the chat continues.
- * SESSION-3 A message is never an approval. A text that looks like one is sent when it is typed again.
- * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
- * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
- *    interrupted answer is printed again from its beginning.
- */
-export interface ChatSession {
-  /** Executes a line; false: the person leaves. Never rejects. */
-  line(text: string): Promise<boolean>;
-  /** Records an earlier entry without printing it. */
-  recall(entry: Entry): void;
-  /** Reports a line that cannot be read (SESSION-2). */
-  fail(error: unknown): void;
-  /** Prints the events until they end. */
-  follow(events: AsyncIterable<FollowEvent>): Promise<void>;
-  /** Reports whether the daemon answers (SESSION-5). */
-  reach(isReachable: boolean): void;
-  /** Ends the session when its messages are acknowledged or the daemon does not answer. Returns those that are not. */
-  leave(): Promise<readonly PostMessage[]>;
-  readonly isAway: boolean;
-  /** Resolves when no turn can run until a person answers. */
-  quiet(): Promise<void>;
-  /** Aborts the running turns; false if there are none. */
-  abort(): Promise<boolean>;
-  /** `speaking`: an answer streams; `awaited`: one is expected; `free`: neither. */
-  readonly floor: 'speaking' | 'awaited' | 'free';
-  /** True if a line or a turn failed. */
-  readonly failed: boolean;
-}
 
 export interface SessionOptions {
   readonly conversation: string;
@@ -68,11 +34,17 @@ export interface SessionOptions {
   readonly isTyped?: boolean;
 }
 
-export function createSession(context: Context, client: ParleyClient, options: SessionOptions): ChatSession {
-  return new Session(context, client, options);
-}
-
-class Session implements ChatSession {
+/**
+ * One person in one conversation: lines in, text out. Independent of keyboard and screen.
+ *
+ * SESSION-1 The person's own messages are not printed again; all other messages are.
+ * SESSION-2 A failed line prints an error, and the chat continues.
+ * SESSION-3 A message is never an approval. A text that looks like one is sent when it is typed again.
+ * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
+ * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
+ *    interrupted answer is printed again from its beginning.
+ */
+export class ChatSession {
   readonly #context: Context;
   readonly #client: ParleyClient;
   readonly #options: SessionOptions;
@@ -96,14 +68,15 @@ class Session implements ChatSession {
     this.#client = client;
     this.#options = options;
     const label = (agent: string) => `${voiceOf(agent, palette)(this.#names.get(agent) ?? agent)}: `;
-    this.#transcript = createTranscript({ palette, label, details: true });
+    this.#transcript = new Transcript({ palette, label, details: true });
     const { conversation, isTyped, note } = options;
     const commands = isTyped ? { ...context, command: inChat(context) } : context;
     this.#approvals = createWaitingApprovals(commands, client, conversation, note);
     this.#outbox = createOutbox(client, () => this.reach(false));
   }
 
-  get floor(): ChatSession['floor'] {
+  /** `speaking`: an answer streams; `awaited`: one is expected; `free`: neither. */
+  get floor(): 'speaking' | 'awaited' | 'free' {
     if (this.#transcript.speaking) return 'speaking';
     return this.#isQuiet || this.isAway ? 'free' : 'awaited';
   }
@@ -112,10 +85,12 @@ class Session implements ChatSession {
     return this.#outbox.isAway;
   }
 
+  /** True if a line or a turn failed. */
   get failed(): boolean {
     return this.#failed;
   }
 
+  /** Executes a line; false: the person leaves. Never rejects. */
   async line(text: string): Promise<boolean> {
     try {
       const line = parseChatLine(text);
@@ -131,6 +106,7 @@ class Session implements ChatSession {
     return true;
   }
 
+  /** Reports whether the daemon answers (SESSION-5). */
   reach(isReachable: boolean): void {
     if (!this.#outbox.reach(isReachable)) return;
     const { isTyped, print } = this.#options;
@@ -139,20 +115,24 @@ class Session implements ChatSession {
     this.#mark(isReachable ? 'the daemon answers again' : `the daemon does not answer${kept}`);
   }
 
+  /** Ends the session when its messages are acknowledged or the daemon does not answer. Returns those that are not. */
   leave(): Promise<readonly PostMessage[]> {
     return this.#outbox.leave();
   }
 
+  /** Records an earlier entry without printing it. */
   recall(entry: Entry): void {
     this.#seen = entry.index;
     this.#watch.observe(entry);
   }
 
+  /** Reports a line that cannot be read (SESSION-2). */
   fail(error: unknown): void {
     this.#failed = true;
     this.#tell(this.#context.failure(error));
   }
 
+  /** Prints the events until they end. */
   async follow(events: AsyncIterable<FollowEvent>): Promise<void> {
     const { agents } = await this.#client.request('agents', {});
     for (const { slug, name } of agents) this.#names.set(slug, name);
@@ -160,10 +140,12 @@ class Session implements ChatSession {
     this.#options.print(this.#transcript.close());
   }
 
+  /** Resolves when no turn can run until a person answers. */
   quiet(): Promise<void> {
     return this.#isQuiet ? Promise.resolve() : new Promise((resolve) => this.#waiters.push(resolve));
   }
 
+  /** Aborts the running turns; false if there are none. */
   async abort(): Promise<boolean> {
     if (this.#watch.settled) return false;
     const { conversation, actor } = this.#options;

@@ -21,7 +21,7 @@ import { createSpinner } from '../output/spinner.ts';
 import { questions } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
-import { createTranscript, type Transcript } from '../render/transcript.ts';
+import { Transcript } from '../render/transcript.ts';
 import { logEntries } from './log-pages.ts';
 import { postAndFollow, thoseThatMayAnswer } from './post-and-follow.ts';
 import { createWaitingApprovals } from './waiting-approvals.ts';
@@ -73,7 +73,7 @@ export async function postAndWait(
     const unknown = unknownMentionsText(answer.unknownMentions);
     if (unknown && !context.json) context.note(`parley: ${unknown}`);
     watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
-    const output = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
+    const output = context.json ? jsonLines(context) : spokenText(context, answer, waiting);
     let ended: EntryOf<'run-ended'> | undefined; // the first one: one run is active at a time
     const event = (one: FollowEvent): void => {
       if (one.kind === 'entry' && one.entry.type === 'run-ended') ended ??= one.entry;
@@ -265,7 +265,7 @@ function jsonLines(context: Context): Show {
 }
 
 /** The text of the agents, with their names if there are several. */
-function spokenWords(
+function spokenText(
   context: Context,
   answer: PostAnswer,
   waiting: { show(t: string): void; hide(): void },
@@ -276,7 +276,7 @@ function spokenWords(
     several || agent !== first ? voiceOf(agent, context.palette)(`[${agent}] `) : '';
   const { palette, io } = context;
   const verbatim = io.stdout.isTTY !== true;
-  const transcript: Transcript = createTranscript({ palette, label, details: false, verbatim });
+  const transcript = new Transcript({ palette, label, details: false, verbatim });
   waiting.show(first === undefined ? '' : `${answer.agents.join(', ')} …`);
   const notes: string[] = [];
   const write = (text: string) => {

@@ -9,7 +9,7 @@ type EventEntry = Exclude<Entry, { type: 'message' }>;
 export function describeEvent(entry: EventEntry): string {
   switch (entry.type) {
     case 'turn-started':
-      return `${entry.agent} ${turnWords(entry)}`;
+      return `${entry.agent} ${turnText(entry)}`;
     case 'turn-ended':
       return `${entry.agent}'s turn ${entry.outcome === 'waiting' ? 'waits' : `ended: ${outcomeOf(entry)}`}`;
     case 'message-delivered':
@@ -108,7 +108,7 @@ export function concernsPeople(entry: EventEntry): boolean {
 /** Empty for an expired approval, which no person answered. */
 const answeredBy = ({ author }: Entry) => (author.kind === 'person' ? ` by ${author.name}` : '');
 const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
-function turnWords({ resumed, trigger }: Extract<Entry, { type: 'turn-started' }>): string {
+function turnText({ resumed, trigger }: Extract<Entry, { type: 'turn-started' }>): string {
   if (!resumed) return `begins a turn for ${indexes(trigger)}`;
   return trigger.length === 0 ? 'continues its turn' : `continues its turn, for ${indexes(trigger)}`;
 }

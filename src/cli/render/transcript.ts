@@ -4,26 +4,6 @@ import { concernsPeople, describeEvent } from './events.ts';
 import type { Palette } from './palette.ts';
 import { HANGING, hang, printable } from './text.ts';
 
-/**
- * Turns entries and live chunks into the text of a conversation as it happens.
- *
- * TRANSCRIPT-1 Every word of an answer appears once: what was shown live is not repeated when its entry arrives, and
- *    what the live feed lost is added from the entry.
- * TRANSCRIPT-2 One answer streams at a time: the output of other agents waits until that answer is complete.
- * TRANSCRIPT-3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
- * TRANSCRIPT-4 Every line at the left margin begins with its author or a mark of Parley: later lines of a text are set in.
- *
- * Each function returns what to write next.
- */
-export interface Transcript {
-  entry(entry: Entry): string;
-  live(agent: string, chunk: LiveChunk): string;
-  /** Ends an open line and returns the output that waits. An answer that continues afterwards is printed again. */
-  close(): string;
-  /** True while an answer is on the screen unfinished. */
-  readonly speaking: boolean;
-}
-
 export interface TranscriptOptions {
   readonly palette: Palette;
   /** The text before an agent's answer; may be empty. */
@@ -45,11 +25,18 @@ interface Speech {
   broken: boolean;
 }
 
-export function createTranscript(options: TranscriptOptions): Transcript {
-  return new StreamingTranscript(options);
-}
-
-class StreamingTranscript implements Transcript {
+/**
+ * Turns entries and live chunks into the text of a conversation as it happens.
+ *
+ * TRANSCRIPT-1 Every word of an answer appears once: what was shown live is not repeated when its entry arrives, and
+ *    what the live feed lost is added from the entry.
+ * TRANSCRIPT-2 One answer streams at a time: the output of other agents waits until that answer is complete.
+ * TRANSCRIPT-3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
+ * TRANSCRIPT-4 Every line at the left margin begins with its author or a mark of Parley: later lines of a text are set in.
+ *
+ * Each function returns what to write next.
+ */
+export class Transcript {
   readonly #options: TranscriptOptions;
   /** The unfinished call of each turn; a newer call of the same turn takes its place. */
   readonly #speeches = new Map<string, Speech>();
@@ -63,6 +50,7 @@ class StreamingTranscript implements Transcript {
     this.#options = options;
   }
 
+  /** True while an answer is on the screen unfinished. */
   get speaking(): boolean {
     return this.#floor !== null;
   }
@@ -88,6 +76,7 @@ class StreamingTranscript implements Transcript {
     return before + this.#say(`${this.#options.palette.dim(`· ${hang(printable(describeEvent(entry)))}`)}\n`);
   }
 
+  /** Ends an open line and returns the output that waits. An answer that continues afterwards is printed again. */
   close(): string {
     this.#speeches.clear();
     return this.#floor === null ? '' : `\n${this.#yieldFloor()}`;

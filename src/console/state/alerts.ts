@@ -70,7 +70,7 @@ function alertOf(items: readonly InboxItem[]): void {
   if (chosenAlerts.value.has('sound')) beep();
   if (isSeen || !chosenAlerts.value.has('notification') || Notification.permission !== 'granted') return;
   for (const item of items.slice(0, MOST_NOTIFICATIONS)) {
-    const shown = new Notification(WORDS[item.kind], { body: oneLine(item.title), tag: item.key });
+    const shown = new Notification(KIND_LABELS[item.kind], { body: oneLine(item.title), tag: item.key });
     shown.onclick = () => {
       window.focus();
       go(linkTo.inbox);
@@ -81,7 +81,7 @@ function alertOf(items: readonly InboxItem[]): void {
 
 const MOST_NOTIFICATIONS = 3;
 
-export const WORDS: Readonly<Record<InboxItem['kind'], string>> = {
+export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
   approval: 'Approval needed',
   outcome: 'Outcome unknown',
   question: 'Answer needed',

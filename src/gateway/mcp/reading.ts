@@ -104,7 +104,7 @@ export const READING: readonly Tool[] = [
         });
       }
       const said = messages.map(
-        ({ role, content }, place) => `[${place}] ${role}: ${indented(wordsOf(content))}`,
+        ({ role, content }, place) => `[${place}] ${role}: ${indented(contentText(content))}`,
       );
       return { text: [...said, `[report] ${JSON.stringify(report)}`].join('\n'), data };
     },
@@ -145,6 +145,6 @@ async function found({ conversation, from, limit, waitSeconds: seconds }: ReadIn
   return { length: entries.length, entries: entries.slice(first), status };
 }
 
-function wordsOf(content: unknown): string {
+function contentText(content: unknown): string {
   return typeof content === 'string' ? content : JSON.stringify(content ?? '');
 }

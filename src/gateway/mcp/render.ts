@@ -29,11 +29,11 @@ export function transcriptOf(entries: readonly Entry[]): string {
 }
 
 function lineOf(entry: Entry): string | null {
-  const words = entry.type === 'message' ? messageWords(entry) : eventWords(entry);
+  const words = entry.type === 'message' ? messageText(entry) : eventText(entry);
   return words === null ? null : `[${entry.index}] ${indented(words)}`;
 }
 
-function messageWords(entry: MessageEntry): string {
+function messageText(entry: MessageEntry): string {
   const content = shown(entry.content ?? '', MOST_SHOWN);
   if (entry.role === 'tool') return `result of ${entry.toolName ?? 'a tool'}: ${content}`;
   const whom = entry.to?.length ? ` to ${entry.to.join(', ')}` : '';
@@ -46,7 +46,7 @@ function messageWords(entry: MessageEntry): string {
   return `${plainName(entry.author.name)} (${entry.author.kind})${whom}: ${words.join('\n')}`;
 }
 
-function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
+function eventText(entry: Exclude<Entry, MessageEntry>): string | null {
   switch (entry.type) {
     case 'phase-entered':
       return `phase ${entry.from} → ${entry.to}`;
@@ -57,7 +57,7 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
     case 'delegation-requested':
       return `${entry.from} asks ${entry.to}: ${shown(entry.request, MOST_SHOWN)}`;
     case 'approval-requested':
-      return approvalWords(entry);
+      return requestText(entry);
     case 'approval-answered':
       return `approval ${entry.approvalId} answered: ${entry.answer}`;
     case 'turn-ended':
@@ -96,7 +96,7 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
   }
 }
 
-function approvalWords({
+function requestText({
   approvalId,
   agent,
   tool,

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createPalette } from '../../../src/cli/render/palette.ts';
-import { createTranscript } from '../../../src/cli/render/transcript.ts';
+import { Transcript } from '../../../src/cli/render/transcript.ts';
 import type { Entry, FollowEvent } from '../../../src/client/index.ts';
 import { agent, chunk, ended, entryOf, person } from './support.ts';
 
 const label = (slug: string) => `${slug}: `;
 
 function write(events: (Entry | FollowEvent)[], details = false): string {
-  const transcript = createTranscript({ palette: createPalette(false), label, details });
+  const transcript = new Transcript({ palette: createPalette(false), label, details });
   const written = events.map((event) => {
     if (!('kind' in event)) return transcript.entry(event);
     return event.kind === 'entry' ? transcript.entry(event.entry) : transcript.live(event.agent, event.chunk);

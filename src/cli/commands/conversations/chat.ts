@@ -5,7 +5,7 @@ import { type ParleyClient, ParleyError, type PostMessage } from '../../../clien
 import { decodeUtf8 } from '../../../kernel/index.ts';
 import { createPaste, type Paste } from '../../chat/paste.ts';
 import { createScreen } from '../../chat/screen.ts';
-import { type ChatSession, createSession } from '../../chat/session.ts';
+import { ChatSession } from '../../chat/session.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { logEntries, logLength } from '../../follow/log-pages.ts';
@@ -46,7 +46,7 @@ async function chatFromPipe(
   conversation: string,
   actor: Actor,
 ): Promise<number> {
-  const session = createSession(context, client, {
+  const session = new ChatSession(context, client, {
     conversation,
     actor,
     print: context.write,
@@ -106,7 +106,7 @@ async function chatOnTerminal(
     screen.note(text);
     screen.show(session.floor);
   };
-  const session: ChatSession = createSession(context, client, {
+  const session = new ChatSession(context, client, {
     conversation,
     actor,
     print: show,

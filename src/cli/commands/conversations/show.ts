@@ -7,7 +7,7 @@ import { conversationId, entryIndex } from '../../options/options.ts';
 import { renderCosts, renderUsage } from '../../render/cost.ts';
 import { MARGIN, renderEntry } from '../../render/entry.ts';
 import { voiceOf } from '../../render/palette.ts';
-import { createTranscript } from '../../render/transcript.ts';
+import { Transcript } from '../../render/transcript.ts';
 
 interface ShowOptions {
   readonly from: number;
@@ -72,7 +72,7 @@ async function tail(
   const release = context.io.onSignal(() => abort.abort());
   const { palette } = context;
   const label = (agent: string) => `${voiceOf(agent, palette)(agent)}: `;
-  const transcript = createTranscript({ palette, label, details: true });
+  const transcript = new Transcript({ palette, label, details: true });
   try {
     const length = await logLength(client, conversation);
     const from = wanted ?? Math.max(0, length - LOOK_BACK);

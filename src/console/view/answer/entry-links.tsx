@@ -2,7 +2,7 @@ import type { ExplainedRequest } from '../../../conversation/index.ts';
 import { jumpTo } from '../../state/jump.ts';
 
 /** The text of a message and its calls. */
-export function wordsOf(message: ExplainedRequest['messages'][number]): string {
+export function messageText(message: ExplainedRequest['messages'][number]): string {
   const calls = (message.tool_calls ?? []).map(
     (call) => `⚙ ${call.function.name} ${call.function.arguments}`,
   );

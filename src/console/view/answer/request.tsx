@@ -2,7 +2,7 @@ import type { ExplainedRequest } from '../../../conversation/index.ts';
 import { count, money, oneLine } from '../../model/format.ts';
 import { segmentsOf } from '../../model/why.ts';
 import { Facts, Fold } from '../parts/parts.tsx';
-import { EntryLinks, wordsOf } from './entry-links.tsx';
+import { EntryLinks, messageText } from './entry-links.tsx';
 
 /** The request of one answer: its tokens, its facts, what was left out, and its messages. */
 
@@ -145,7 +145,7 @@ export function Parts({ request: { messages, report } }: { readonly request: Exp
                     <>
                       <span class={`dot g-${groupClass(part?.kind ?? '')}`} aria-hidden="true" />
                       <span class="kind">{part?.kind ?? message.role}</span>
-                      <span class="muted preview">{oneLine(wordsOf(message), 80)}</span>
+                      <span class="muted preview">{oneLine(messageText(message), 80)}</span>
                       <span class="meta">{count(part?.tokens ?? 0)}</span>
                     </>
                   }
@@ -153,7 +153,7 @@ export function Parts({ request: { messages, report } }: { readonly request: Exp
                   <p class="muted">
                     role {message.role} <EntryLinks entries={part?.entries ?? []} />
                   </p>
-                  <pre>{wordsOf(message)}</pre>
+                  <pre>{messageText(message)}</pre>
                 </Fold>
                 <span
                   class={`weight g-${groupClass(part?.kind ?? '')}`}

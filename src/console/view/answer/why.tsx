@@ -6,7 +6,7 @@ import { changesOf, previousAnswer } from '../../model/why.ts';
 import { opened } from '../../state/conversation.ts';
 import { Fold } from '../parts/parts.tsx';
 import { DefinitionSection } from './definition.tsx';
-import { EntryLinks, wordsOf } from './entry-links.tsx';
+import { EntryLinks, messageText } from './entry-links.tsx';
 import { LeftOut, Parts, RequestFacts, Window } from './request.tsx';
 
 interface Loaded {
@@ -92,7 +92,7 @@ function Change({ change }: { readonly change: Difference }) {
         <span class="unseen">{change.op}: </span>
         <strong>{placed.part?.kind ?? placed.message.role}</strong>{' '}
         <EntryLinks entries={placed.part?.entries ?? []} />
-        <span class="muted"> {oneLine(wordsOf(placed.message), 140)}</span>
+        <span class="muted"> {oneLine(messageText(placed.message), 140)}</span>
       </span>
     </li>
   );

@@ -50,7 +50,7 @@ function Path({ run }: { readonly run: Run }) {
             {agent && <Avatar id={agent} size="small" />}
             {node}
             {visits > 1 && <span class="visits"> ×{visits}</span>}
-            <span class="unseen">{WORDS[state]}</span>
+            <span class="unseen">{LABELS[state]}</span>
           </li>
         ))}
       </ol>
@@ -58,7 +58,7 @@ function Path({ run }: { readonly run: Run }) {
   );
 }
 
-const WORDS: Readonly<Record<PathNode['state'], string>> = {
+const LABELS: Readonly<Record<PathNode['state'], string>> = {
   done: ', done',
   current: ', current node',
   ahead: ', not entered',

@@ -1,7 +1,7 @@
 import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/list/inbox.ts';
-import { WORDS } from '../../state/alerts.ts';
+import { KIND_LABELS } from '../../state/alerts.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { dismiss, inbox, leaveOut, readEntry } from '../../state/inbox.ts';
 import { showEntry } from '../../state/jump.ts';
@@ -61,13 +61,13 @@ export function InboxEntry({ item }: EntryProps) {
         ref={article}
         class={`inbox-entry ${isDecision(item) ? '' : 'ended'}`}
         tabIndex={-1}
-        aria-label={`${WORDS[kind]}: ${nameOf(agent)} in ${title}`}
+        aria-label={`${KIND_LABELS[kind]}: ${nameOf(agent)} in ${title}`}
         aria-busy={content === null}
       >
         <p class="by">
           <Avatar id={agent} size="small" />
           <Name id={agent} />
-          <span class="kind">{WORDS[kind]}</span>
+          <span class="kind">{KIND_LABELS[kind]}</span>
           <a class="opens" href={linkTo.conversation(conversation)} onClick={open}>
             <bdi>{title}</bdi>
           </a>

@@ -37,7 +37,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
     <>
       <code class="tool">{escapeHidden(call.tool)}</code>
       <span class="muted preview">{status !== 'waiting' && argumentsLine(call.arguments)}</span>
-      <span class="meta">{wordOf(call)}</span>
+      <span class="meta">{stateText(call)}</span>
     </>
   );
   return (
@@ -84,7 +84,7 @@ function statusOf(call: Call): string {
   return call.status;
 }
 
-function wordOf(call: Call): string {
+function stateText(call: Call): string {
   if (call.approval?.answer === 'deny') return 'denied';
   const took = call.result?.duration ?? null;
   if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;

@@ -232,12 +232,12 @@ function Working({ agent, since }: { readonly agent: string; readonly since: str
   return (
     <>
       <span class="pulse" aria-hidden="true" />
-      <span class="muted">{wordsOf(activity, since, now)}</span>
+      <span class="muted">{workText(activity, since, now)}</span>
     </>
   );
 }
 
-function wordsOf(activity: Activity | undefined, since: string, now: number): string {
+function workText(activity: Activity | undefined, since: string, now: number): string {
   const { retry } = activity ?? {};
   if (!retry) {
     const worked = now - Date.parse(since);
