@@ -1,5 +1,6 @@
 import type { Usage } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { publicErrorOf } from '../problem.ts';
 import type { Said } from './reply.ts';
 
 /**
@@ -25,28 +26,26 @@ function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens }: Usage): o
   };
 }
 
-/** Collects a complete reply. */
-export class Whole {
-  readonly done: Promise<object>;
-  readonly fail: (error: unknown) => void;
-  readonly #resolve: (completion: object) => void;
-
-  constructor() {
-    const { promise, resolve, reject } = deferred<object>();
-    this.done = promise;
-    this.fail = reject;
-    this.#resolve = resolve;
+/** A reply as one completion; throws why there is none. */
+export async function wholeCompletion(completion: Completion, reply: AsyncIterable<Said>): Promise<object> {
+  let content = '';
+  for await (const said of reply) {
+    if (said.kind === 'text') content += said.text;
+    else if (said.kind === 'end') return whole(completion, content, said.reason, said.usage);
+    else throw failureOf(said);
   }
+  throw stopping();
+}
 
-  begin(completion: Completion): (said: Said) => void {
-    let content = '';
-    return (said) => {
-      if (said.kind === 'text') content += said.text;
-      else if (said.kind === 'failed')
-        this.fail(new ParleyError(said.refusal.code, said.refusal.message, said.refusal));
-      else this.#resolve(whole(completion, content, said.reason, said.usage));
-    };
-  }
+export function failureOf({ refusal }: Extract<Said, { kind: 'failed' }>): ParleyError {
+  return new ParleyError(refusal.code, refusal.message, refusal);
+}
+
+/** The reply was left before its end. */
+export function stopping(): ParleyError {
+  return new ParleyError('STOPPING', 'the daemon stops; the log will have the answer', {
+    hint: 'ask again later',
+  });
 }
 
 function whole(completion: Completion, content: string, reason: string, usage: Usage | null): object {
@@ -59,24 +58,14 @@ function whole(completion: Completion, content: string, reason: string, usage: U
   };
 }
 
-export interface CompletionStream {
-  readonly body: ReadableStream<Uint8Array>;
-  readonly onSaid: (said: Said) => void;
-  readonly fail: (error: ParleyError) => void;
-  /** The error if it fails before any text; null: it has begun, or ended. */
-  readonly begun: Promise<ParleyError | null>;
-}
-
-/** A reply as server-sent events. */
-export function createStream(
+/** A reply as server-sent events. `onFault`: called with bugs. */
+export async function* completionFrames(
   completion: Completion,
+  reply: AsyncIterable<Said>,
   includeUsage: boolean,
-  { heartbeatMs, onClosed }: { heartbeatMs: number; onClosed: () => void },
-): CompletionStream {
-  const encoder = new TextEncoder();
-  let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
-  const write = (text: string) => controller?.enqueue(encoder.encode(text));
-  const event = (body: object) => write(`data: ${JSON.stringify(body)}\n\n`);
+  onFault: (error: unknown) => void,
+): AsyncGenerator<string> {
+  const event = (body: object) => `data: ${JSON.stringify(body)}\n\n`;
   const chunk = (delta: object, reason: string | null) =>
     event({
       ...completion,
@@ -84,45 +73,23 @@ export function createStream(
       choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }],
       ...(includeUsage && { usage: null }),
     });
-  const heart = setInterval(() => write(': still here\n\n'), heartbeatMs);
-  const end = () => {
-    clearInterval(heart);
-    controller?.close();
-    controller = null;
-    onClosed();
-  };
-  const { promise: begun, resolve: begin } = deferred<ParleyError | null>();
-  const fail = (error: ParleyError) => {
-    const { code, message, hint } = error;
-    begin(error);
-    if (!controller) return;
-    event({ error: errorBody({ code, message, hint }, IN_LOG.has(code) ? 400 : 503) });
-    end();
-  };
-  const body = new ReadableStream<Uint8Array>({
-    start(started) {
-      controller = started;
-      chunk({ role: 'assistant', content: '' }, null);
-    },
-    cancel() {
-      controller = null;
-      end();
-    },
-  });
-  const onSaid = (said: Said) => {
-    if (said.kind !== 'failed') begin(null);
-    if (said.kind === 'text') return void (controller && chunk({ content: said.text }, null));
-    if (said.kind === 'failed')
-      return fail(new ParleyError(said.refusal.code, said.refusal.message, said.refusal));
-    if (!controller) return;
-    chunk({}, said.reason);
-    if (includeUsage && said.usage) {
-      event({ ...completion, object: 'chat.completion.chunk', choices: [], usage: usageOf(said.usage) });
+  yield chunk({ role: 'assistant', content: '' }, null);
+  try {
+    for await (const said of reply) {
+      if (said.kind === 'failed') throw failureOf(said);
+      yield said.kind === 'text' ? chunk({ content: said.text }, null) : chunk({}, said.reason);
+      if (said.kind === 'text') continue;
+      const { usage } = said;
+      if (includeUsage && usage)
+        yield event({ ...completion, object: 'chat.completion.chunk', choices: [], usage: usageOf(usage) });
+      yield 'data: [DONE]\n\n';
+      return;
     }
-    write('data: [DONE]\n\n');
-    end();
-  };
-  return { body, onSaid, fail, begun };
+    throw stopping();
+  } catch (error) {
+    const { code, message, hint } = publicErrorOf(error, onFault);
+    yield event({ error: errorBody({ code, message, hint }, IN_LOG.has(code) ? 400 : 503) });
+  }
 }
 
 /** The outcome of a request, as its conversation records it. */
@@ -152,14 +119,3 @@ const TYPES: Readonly<Record<number, string>> = {
   403: 'permission_error',
   429: 'rate_limit_error',
 };
-
-function deferred<T>() {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (error: unknown) => void = () => undefined;
-  const promise = new Promise<T>((done, failed) => {
-    resolve = done;
-    reject = failed;
-  });
-  promise.catch(() => undefined); // handled when `done` is awaited
-  return { promise, resolve, reject };
-}

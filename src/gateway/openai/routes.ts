@@ -1,20 +1,22 @@
 import type { Entry, OwnPublisher, Received } from '../../conversation/index.ts';
-import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import { ParleyError, within } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
+import { eventStream } from '../progress/event-stream.ts';
 import { readLog } from '../progress/log.ts';
 import { jsonBody } from '../rest/handlers.ts';
 import { UNKNOWN_MENTIONS_HEADER, UNUSED_HEADER, unknownMentionsHeader, unusedHeader } from '../unused.ts';
 import {
   type Completion,
-  type CompletionStream,
-  createStream,
+  completionFrames,
   errorBody,
+  failureOf,
   type Refused,
-  Whole,
+  stopping,
+  wholeCompletion,
 } from './completions.ts';
 import { ANYBODY, type Picked, pick, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
@@ -79,23 +81,25 @@ interface Asked {
   readonly queue: ConversationQueue;
 }
 
-/** Finds or creates the conversation, posts, and passes on the reply. */
-function startReply(
-  { context, routes, request, who, model, queue }: Asked,
-  listen: (completion: Completion) => (said: Said) => void,
-): Promise<() => void> {
+interface Started {
+  readonly completion: Completion;
+  readonly reply: AsyncGenerator<Said, void>;
+  /** Ends the reply (OPENAI-ROUTES-1). */
+  readonly leave: () => void;
+}
+
+/** Finds or creates the conversation, and posts. */
+function startReply({ context, routes, request, who, model, queue }: Asked): Promise<Started> {
   const daemon = routes.daemon();
   return queue.inTurn(request.conversation ?? prefixOf(request), async () => {
     const picked = await pick(daemon, request, { newId: routes.newId, now: Date.now() });
     const post = postOf(picked);
-    const created = Math.floor(Date.now() / 1_000);
-    const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
+    const completion = { id: `chatcmpl-${post.id}`, model, created: Math.floor(Date.now() / 1_000) };
     context.header('x-parley-conversation', picked.conversation);
     await seed(daemon, picked.seed, post, who);
-    return converse(daemon, post, who, picked.tail, {
-      onSaid,
-      onUnknown: (names) => context.header(UNKNOWN_MENTIONS_HEADER, unknownMentionsHeader(names)),
-    });
+    const onUnknown = (names: readonly string[]) =>
+      context.header(UNKNOWN_MENTIONS_HEADER, unknownMentionsHeader(names));
+    return { completion, ...(await converse(daemon, post, who, picked.tail, onUnknown)) };
   });
 }
 
@@ -105,69 +109,55 @@ function postOf({ conversation, id, content, meta }: Picked): ChatPost {
 
 async function whole(asked: Asked): Promise<Response> {
   const { context, routes } = asked;
-  const answer = new Whole();
-  const stop = () => answer.fail(stopping());
-  const leave = await startReply(asked, (completion) => answer.begin(completion));
-  const gone = context.req.raw.signal;
-  routes.closing.addEventListener('abort', stop);
-  gone.addEventListener('abort', stop);
-  if (routes.closing.aborted || gone.aborted) stop();
+  const { completion, reply, leave } = await startReply(asked);
+  const signals = [routes.closing, context.req.raw.signal];
+  for (const signal of signals) signal.addEventListener('abort', leave);
+  if (signals.some(({ aborted }) => aborted)) leave();
   try {
-    return context.json(await answer.done);
+    return context.json(await wholeCompletion(completion, reply));
   } finally {
+    for (const signal of signals) signal.removeEventListener('abort', leave);
     leave();
-    routes.closing.removeEventListener('abort', stop);
-    gone.removeEventListener('abort', stop);
   }
 }
 
 async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   const { context, routes, request } = asked;
-  let leave: () => void = () => undefined;
-  let answer: CompletionStream | undefined;
-  const stop = () => answer?.fail(stopping());
-  const onClosed = () => {
+  const { closing } = routes;
+  const { completion, reply, leave } = await startReply(asked);
+  const onGone = () => {
+    closing.removeEventListener('abort', leave);
     leave();
-    routes.closing.removeEventListener('abort', stop);
   };
-  const begin = (completion: Completion) => {
-    answer = createStream(completion, request.includeUsage, { heartbeatMs, onClosed });
-    return answer;
-  };
+  closing.addEventListener('abort', leave);
+  if (closing.aborted) leave();
+  const first = reply.next();
   try {
-    leave = await startReply(asked, (completion) => begin(completion).onSaid);
+    const said = await within(heartbeatMs, first); // OPENAI-ROUTES-3
+    if (said?.done) throw stopping();
+    if (said?.value.kind === 'failed') throw failureOf(said.value);
   } catch (error) {
-    await answer?.body.cancel(); // nothing was sent yet: answer with an error
+    onGone();
     throw error;
   }
-  routes.closing.addEventListener('abort', stop);
-  if (routes.closing.aborted) stop();
-  const failed = await within(heartbeatMs, context.req.raw.signal, answer?.begun);
-  if (failed) {
-    await answer?.body.cancel();
-    throw failed;
-  }
+  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
+  const frames = completionFrames(completion, resumed(first, reply), request.includeUsage, onFault);
   context.header('content-type', 'text/event-stream; charset=utf-8');
-  return context.body(answer?.body ?? '');
+  return context.body(eventStream(frames, { heartbeatMs, onGone, onFault }).body ?? '');
 }
 
-/** Null once the time is up or the client is gone. */
-async function within<T>(ms: number, gone: AbortSignal, result: Promise<T> | undefined): Promise<T | null> {
-  let over: () => void = () => undefined;
-  const waited = new Promise<null>((resolve) => {
-    over = () => resolve(null);
-  });
-  const timer = setTimeout(over, ms);
-  gone.addEventListener('abort', over);
-  if (gone.aborted) over();
-  try {
-    return await Promise.race([waited, result ?? null]);
-  } finally {
-    clearTimeout(timer);
-    gone.removeEventListener('abort', over);
-  }
+/** A generator of which the first result was requested. */
+async function* resumed<T>(
+  first: Promise<IteratorResult<T, void>>,
+  rest: AsyncGenerator<T, void>,
+): AsyncGenerator<T, void> {
+  const { done, value } = await first;
+  if (done) return;
+  yield value;
+  yield* rest;
 }
 
+/** OPENAI-ROUTES-2 */
 class ConversationQueue {
   readonly #busy = new Map<string, Promise<unknown>>();
 
@@ -182,12 +172,6 @@ class ConversationQueue {
       if (this.#busy.get(name) === settled) this.#busy.delete(name);
     }
   }
-}
-
-function stopping(): ParleyError {
-  return new ParleyError('STOPPING', 'the daemon stops; the log will have the answer', {
-    hint: 'ask again later',
-  });
 }
 
 async function models(routes: RouteContext): Promise<string[]> {
@@ -257,47 +241,31 @@ async function seed(
   await ask(daemon, 'seed', body, identity);
 }
 
-interface Listener {
-  readonly onSaid: (said: Said) => void;
-  /** Called before anything is said, with the mentions that name no agent. */
-  readonly onUnknown: (names: readonly string[]) => void;
-}
-
-/** Posts, and passes on the reply. `tail`: the end of the log before the post. */
+/** Posts. `tail`: the end of the log before the post. `onUnknown`: called with the mentions that name no agent. */
 async function converse(
   daemon: GatewayPort,
   { conversation, ...post }: ChatPost,
   { identity, publisher, agent }: ChatCaller,
   tail: readonly Entry[],
-  { onSaid, onUnknown }: Listener,
-): Promise<() => void> {
+  onUnknown: (names: readonly string[]) => void,
+): Promise<Omit<Started, 'completion'>> {
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
     const { index, agents, unknownMentions } = await ask(daemon, 'post', body, identity);
     if (unknownMentions) onUnknown(unknownMentions);
     const known = await before(daemon, conversation, tail, index);
     const reply = new Reply(index, agents, agent, known, await stoppedOf(daemon, conversation, agents));
-    passOn(arrivals.from(index), reply, onSaid).catch((error: unknown) =>
-      onSaid({ kind: 'failed', refusal: refusalOf(error) }),
-    );
-    return () => arrivals.close();
+    return { reply: saidBy(reply, arrivals.from(index)), leave: () => arrivals.close() };
   });
 }
 
-async function passOn(
-  arrivals: AsyncGenerator<Received>,
-  reply: Reply,
-  onSaid: (said: Said) => void,
-): Promise<void> {
-  for (const said of reply.drain()) onSaid(said);
+async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncGenerator<Said, void> {
+  yield* reply.drain();
+  if (reply.isOver) return;
   for await (const received of arrivals) {
-    for (const said of reply.accept(received)) onSaid(said);
+    yield* reply.accept(received);
     if (reply.isOver) return;
   }
-}
-
-function refusalOf(error: unknown): Refusal {
-  return error instanceof ParleyError ? error : refusal('INTERNAL', messageOf(error));
 }
 
 /** The tail up to the post, with entries appended since it was read. */
