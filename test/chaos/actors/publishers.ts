@@ -167,10 +167,10 @@ class Crowd {
     return false;
   }
 
-  /** Posts once more the other way. The log must not change. */
+  /** Posts once more on the stream, where a repetition overtakes no earlier post. The log must not change. */
   async #repeat(post: PlannedPost, afterMs: number): Promise<void> {
     await sleep(afterMs, this.hurry.signal);
-    const outcome = await this.#attempt(post, post.way === 'api' ? 'stream' : 'api');
+    const outcome = await this.#attempt(post, 'stream');
     if (outcome.kind === 'acknowledged') this.acknowledged.push({ post, index: outcome.index });
     if (outcome.kind === 'refused') this.refused.push({ post, code: outcome.code, message: outcome.message });
   }
