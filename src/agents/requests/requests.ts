@@ -74,24 +74,11 @@ export class Requests {
     const sources = this.#sourcesOf(log, turn);
     const setup = sources.agents.get(agent);
     if (!setup) return null;
-    let assembler = this.#assemblers.get(agent);
-    if (!assembler) {
-      assembler = new RequestAssembler();
-      this.#assemblers.set(agent, assembler);
-    }
-    const setting = settingAt(log.state, turn.askedAt);
-    const { session } = turn;
-    const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
-    const [first] = log.entries;
-    const conversation = originOf(log.entries, turn.askedAt) ?? this.#conversation;
-    const call = { conversation, first, setting, turnId, session, tokenRatio: ratio };
+    const assembler = this.#assemblers.get(agent) ?? new RequestAssembler();
+    this.#assemblers.set(agent, assembler);
     const agentView = log.view(agent, setup.viewPolicy);
-    const view = agentView.build();
-    const assembled = assembler.assemble(requestParts(sources, setup, view, call));
-    return {
-      ...assembled,
-      reduction: reductionFor(reducible(log.entries, agentView, view, assembled, ratio, setup)),
-    };
+    const made = requestOf(log, this.#conversation, { sources, setup, agentView, assembler, tokenRatio });
+    return { ...made.assembled, reduction: reductionFor(made.reducible) };
   }
 }
 
@@ -112,17 +99,6 @@ interface Call {
   readonly turnId: string;
   readonly session: Session | null;
   readonly tokenRatio: number;
-}
-
-function reducible(
-  entries: readonly Entry[],
-  agentView: AgentView,
-  view: View,
-  assembled: Assembled,
-  tokenRatio: number,
-  { profile: window, historyLimits: limits }: AgentSetup,
-): Reducible {
-  return { entries, agentView, view, assembled, tokenRatio, window, limits };
 }
 
 function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
@@ -219,6 +195,37 @@ export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: 
   };
 }
 
+/** The next request of an agent: of its turn, or the one that it would make as the log is. */
+function requestOf(
+  { entries, state }: { readonly entries: readonly Entry[]; readonly state: ConversationState },
+  conversation: string,
+  { sources, setup, agentView, assembler, tokenRatio: given }: Making,
+) {
+  const { slug } = setup.card;
+  const { turn } = agentState(state, slug);
+  const setting = settingAt(state, turn?.askedAt ?? state.length);
+  const tokenRatio = given ?? tokenRatioOf(state, slug);
+  const call = {
+    conversation: originOf(entries, turn?.askedAt ?? entries.length - 1) ?? conversation,
+    ...{ first: entries[0], setting, tokenRatio },
+    turnId: turn?.turnId ?? 'explain',
+    session: (turn ?? agentState(state, slug)).session,
+  };
+  const view = agentView.build();
+  const assembled = assembler.assemble(requestParts(sources, setup, view, call));
+  const { profile: window, historyLimits: limits } = setup;
+  const reducible: Reducible = { entries, agentView, view, assembled, tokenRatio, window, limits };
+  return { assembled, session: sessionFor(setup, call), setting, reducible };
+}
+
+interface Making {
+  readonly sources: RequestSources;
+  readonly setup: AgentSetup;
+  readonly agentView: AgentView;
+  readonly assembler: RequestAssembler;
+  readonly tokenRatio?: number | undefined;
+}
+
 /** The request for a log without cached bytes. `state` must be the state of `entries`. */
 export function assembleOnce(
   sources: RequestSources,
@@ -226,32 +233,11 @@ export function assembleOnce(
   entries: readonly Entry[],
   state: ConversationState,
   conversation: string,
-): {
-  readonly assembled: Assembled;
-  readonly session: RequestSession | null;
-  readonly tools: OwnedTools;
-  readonly reducible: Reducible;
-} {
-  const turn = state.agents[setup.card.slug]?.turn;
-  const setting = settingAt(state, turn?.askedAt ?? state.length);
+) {
   const agentView = new AgentView(entries, setup.card.slug, setup.viewPolicy);
-  const view = agentView.build();
-  const agent = agentState(state, setup.card.slug);
-  const { session } = turn ?? agent;
-  const tokenRatio = tokenRatioOf(state, setup.card.slug);
-  const [first] = entries;
-  const origin = originOf(entries, turn?.askedAt ?? entries.length - 1);
-  const call = {
-    ...{ conversation: origin ?? conversation, first, setting },
-    ...{ turnId: turn?.turnId ?? 'explain', session, tokenRatio },
-  };
-  const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
-  return {
-    assembled,
-    session: sessionFor(setup, call),
-    tools: toolsOf(sources, setup, setting),
-    reducible: reducible(entries, agentView, view, assembled, tokenRatio, setup),
-  };
+  const making = { sources, setup, agentView, assembler: new RequestAssembler() };
+  const made = requestOf({ entries, state }, conversation, making);
+  return { ...made, tools: toolsOf(sources, setup, made.setting) };
 }
 
 /** The tools of a request, in a stable order: the same names give the same bytes. Tools that are not offered are left out. */
