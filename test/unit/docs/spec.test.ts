@@ -118,7 +118,7 @@ const WORDS = [
 ];
 
 describe('docs/glossary.md', () => {
-  const entries = [...read('docs/glossary.md').matchAll(/^\*\*(.+?)\.\*\* (.+)$/gmu)];
+  const entries = [...read('docs/glossary.md').matchAll(/^\| \*\*(.+?)\*\* \| (.+) \|$/gmu)];
   const terms = entries.map(([, term = '']) => term);
 
   it('docs/glossary.md lists each term once, in alphabetical order', () => {
