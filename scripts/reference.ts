@@ -90,6 +90,10 @@ function commandsPart(): string {
   ].join('\n\n');
 }
 
+/** Descriptions of arguments that say no more than the name and the usage. */
+const PLAIN =
+  /^(?:its (?:id|name)|of the approval|only this (?:one|agent)\b.*|your shell|its id \(default: every conversation\))$/;
+
 /** A list item: usage and meaning, and below it the options of this command. */
 function commandPart(command: Command, above: string, repeated: ReadonlySet<string>): string {
   const usage = [
@@ -105,7 +109,7 @@ function commandPart(command: Command, above: string, repeated: ReadonlySet<stri
   return [
     `- **\`${usage.join(' ')}\`**: ${text(command.description())}${others === '' ? '' : `. Also ${others}`}`,
     ...command.registeredArguments
-      .filter(({ description }) => description && description !== 'its id' && description !== 'its name')
+      .filter(({ description }) => description && !PLAIN.test(description))
       .map((one) => `  - \`${one.name()}\`: ${text(one.description)}`),
     ...visible
       .filter((option) => !shared.includes(option))
@@ -229,7 +233,7 @@ function errorsPart(sources: readonly Source[]): string {
 }
 
 /** The most messages of one code: each message says itself what to do. */
-const MOST_MESSAGES = 3;
+const MOST_MESSAGES = 2;
 /** Known at run time only. */
 const IS_VALUE = /^[…:; ]+$/;
 
