@@ -1,4 +1,4 @@
-// `npm run reference`: writes the generated pages of docs/reference.
+// `npm run reference`: writes the generated parts of documents.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'tsx/esm/api';
 
