@@ -3,8 +3,8 @@ import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask } from '../progress/ask.ts';
-import { readLog } from '../progress/log.ts';
+import { orElse } from '../progress/ask.ts';
+import { conversationRows, type Row, readLog } from '../progress/log.ts';
 import { AgentTask } from './task.ts';
 
 /**
@@ -16,14 +16,10 @@ import { AgentTask } from './task.ts';
  * LIST-3  A page starts after the task that the token names, whatever has changed since.
  */
 
-const ROWS = 1_000;
 const PAGE_SIZE = 50;
 const MOST_PAGE_SIZE = 100;
 
-interface Row {
-  readonly id: string;
-  readonly updatedAt: string;
-}
+type Changed = Pick<Row, 'id' | 'updatedAt'>;
 
 /** The sort key of a task. */
 interface SortKey {
@@ -51,7 +47,9 @@ export async function listTasks(
   for (const { id, updatedAt } of rows) {
     if (updatedAt < wanted.since || isCertain(rest, wanted, updatedAt)) break;
     signal.throwIfAborted();
-    const found = tasksIn(id, await logOf(daemon, id), agent).filter((task) => fits(task, wanted));
+    const found = tasksIn(id, await orElse(readLog(daemon, id, 0), []), agent).filter((task) =>
+      fits(task, wanted),
+    );
     totalSize += found.length;
     rest = [...rest, ...found.filter((task) => isAfter(sortKeyOf(task), wanted.after))]
       .sort((one, other) => order(sortKeyOf(one), sortKeyOf(other)))
@@ -84,30 +82,11 @@ function wantedBy(request: ListTasksRequest): Wanted {
 }
 
 /** Newest change first. */
-async function rowsOf(daemon: GatewayPort, contextId: string): Promise<Row[]> {
+async function rowsOf(daemon: GatewayPort, contextId: string): Promise<Changed[]> {
   if (contextId !== '') return [{ id: conversationOf(contextId), updatedAt: '~' }];
-  const rows: Row[] = [];
-  for (let after: string | null = null; ; ) {
-    const body: object = { limit: ROWS, ...(after !== null && { after }) };
-    const page: { conversations: readonly Row[]; next: string | null } = await ask(
-      daemon,
-      'conversations',
-      body,
-    );
-    rows.push(...page.conversations);
-    if (page.next === null) break;
-    after = page.next;
-  }
+  const rows: Changed[] = [];
+  for await (const row of conversationRows(daemon)) rows.push(row);
   return rows.sort((one, other) => (one.updatedAt > other.updatedAt ? -1 : 1));
-}
-
-async function logOf(daemon: GatewayPort, conversation: string): Promise<readonly Entry[]> {
-  try {
-    return await readLog(daemon, conversation, 0);
-  } catch (error) {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return [];
-    throw error;
-  }
 }
 
 /** Answers to questions belong to the task that asked. */

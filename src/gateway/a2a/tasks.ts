@@ -12,7 +12,7 @@ import { conversationOf } from '../conversation-id.ts';
 import { actingAs, hasRole, type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, type Posted, stoppedOf } from '../progress/ask.ts';
+import { ask, orElse, type Posted, stoppedOf } from '../progress/ask.ts';
 import { readLog, readTail } from '../progress/log.ts';
 import { replyOf } from './answer.ts';
 import { listTasks } from './listing.ts';
@@ -252,13 +252,8 @@ async function postAt(
   conversation: string,
   index: number,
 ): Promise<MessageEntry | null> {
-  try {
-    const [entry] = await readLog(daemon, conversation, index, index + 1);
-    return entry?.type === 'message' && entry.author.kind === 'person' ? entry : null;
-  } catch (error) {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
-    throw error;
-  }
+  const [entry] = await orElse(readLog(daemon, conversation, index, index + 1), []);
+  return entry?.type === 'message' && entry.author.kind === 'person' ? entry : null;
 }
 
 function noTask(taskId: string): ParleyError {

@@ -9,7 +9,7 @@ import {
 import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, type Caller, type Posted, stoppedOf } from '../progress/ask.ts';
+import { ask, type Caller, orElse, type Posted, stoppedOf } from '../progress/ask.ts';
 import { readLog, readTail } from '../progress/log.ts';
 import { invalid, type Resume, type RunInput } from './input.ts';
 import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
@@ -123,12 +123,7 @@ export async function begin(
 }
 
 async function lengthOf(daemon: GatewayPort, conversation: string): Promise<number> {
-  try {
-    return (await ask(daemon, 'conversation', { conversation })).length;
-  } catch (error) {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
-    throw error;
-  }
+  return (await orElse(ask(daemon, 'conversation', { conversation }), { length: 0 })).length;
 }
 
 /** BEGIN-3: refused as the post would be. */

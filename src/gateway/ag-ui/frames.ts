@@ -1,10 +1,9 @@
 import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
 import { type Ending, OpenCalls, Roots, unknownMentionsText } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { publicErrorOf } from '../problem.ts';
-import { ask } from '../progress/ask.ts';
+import { ask, orElse } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
 import type { Begun } from './begin.ts';
 import { RunEvents } from './events.ts';
@@ -123,12 +122,10 @@ function* snapshot(
 }
 
 async function* stateSnapshot(daemon: GatewayPort, conversation: string): AsyncGenerator<AGUIEvent> {
-  try {
-    const { phase, mode, activeAgent, agents } = await ask(daemon, 'conversation', { conversation });
-    yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
-  } catch (error) {
-    if (!(error instanceof ParleyError) || error.code !== 'NOT_FOUND') throw error; // it does not exist yet
-  }
+  const found = await orElse(ask(daemon, 'conversation', { conversation }), null);
+  if (!found) return; // it does not exist yet
+  const { phase, mode, activeAgent, agents } = found;
+  yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
 }
 
 function leftOpen(entries: Parameters<typeof messagesOf>[0]): Ending {

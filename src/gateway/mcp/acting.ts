@@ -4,7 +4,7 @@ import { agentNamed, type OwnPublisher, unknownMentionsText } from '../../conver
 import { ParleyError } from '../../kernel/index.ts';
 import { actingAs } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask, stoppedOf } from '../progress/ask.ts';
+import { ask, orElse, stoppedOf } from '../progress/ask.ts';
 import { readUntilQuiet } from './log.ts';
 import { pageOf } from './page.ts';
 import { conversation, waitSeconds } from './reading.ts';
@@ -93,10 +93,7 @@ async function slugsOf(
 /** Slugs and names of the agents that were hired in a conversation, if it exists. */
 async function hiredIn(daemon: GatewayPort, conversation: string | undefined): Promise<[string, string][]> {
   if (conversation === undefined) return [];
-  const found = await ask(daemon, 'conversation', { conversation }).catch((error: unknown) => {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
-    throw error;
-  });
+  const found = await orElse(ask(daemon, 'conversation', { conversation }), null);
   return Object.entries(found?.agents ?? {}).flatMap(([slug, { hired }]) =>
     hired && !hired.dismissed ? [[slug, hired.name]] : [],
   );

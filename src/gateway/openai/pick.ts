@@ -1,8 +1,7 @@
 import { type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask } from '../progress/ask.ts';
-import { readTail } from '../progress/log.ts';
+import { ask, orElse } from '../progress/ask.ts';
+import { conversationRows, type Row, readTail } from '../progress/log.ts';
 import { approvalNotice, Reply } from './reply.ts';
 import { type ChatRequest, digest, digestOf, type Past, plainText } from './request.ts';
 
@@ -54,7 +53,6 @@ const MOST_CANDIDATES = 100;
 /** The most conversations that a request without a history may repeat. */
 const MOST_REPEATED = 5;
 const SEAL_LENGTH = 16;
-const PAGE = 1_000;
 /** PICK-4. Clients give up before: the most patient ones repeat for two minutes. */
 const REPEATED_MS = 300_000;
 
@@ -169,11 +167,6 @@ function restOf(request: ChatRequest, id: string): string {
   return id.slice(prefixOf(request).length + SEAL_LENGTH + 1);
 }
 
-interface Row {
-  readonly id: string;
-  readonly updatedAt: string;
-}
-
 function isRecent(time: string, { now }: PickContext): boolean {
   return Date.parse(time) > now - REPEATED_MS;
 }
@@ -182,27 +175,17 @@ function isRecent(time: string, { now }: PickContext): boolean {
 async function conversationsOf(daemon: GatewayPort, request: ChatRequest): Promise<Row[]> {
   const prefix = prefixOf(request);
   const found: Row[] = [];
-  for (let after: string | null = prefix; after !== null; ) {
-    const page: { conversations: readonly Row[]; next: string | null } = await ask(daemon, 'conversations', {
-      after,
-      limit: PAGE,
-    });
-    const own = page.conversations.filter(({ id }) => id.startsWith(prefix));
-    found.push(...own.filter(({ id }) => id === sealed(request, restOf(request, id))));
-    after = own.length === page.conversations.length ? page.next : null;
+  for await (const row of conversationRows(daemon, prefix)) {
+    if (!row.id.startsWith(prefix)) break;
+    if (row.id === sealed(request, restOf(request, row.id))) found.push(row);
   }
   return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1)).slice(-MOST_CANDIDATES);
 }
 
 /** Null: there is no such conversation. */
 async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[] | null> {
-  try {
-    const { length } = await ask(daemon, 'entries', { conversation, from: 0, limit: 1 });
-    return await readTail(daemon, conversation, length);
-  } catch (error) {
-    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
-    throw error;
-  }
+  const page = await orElse(ask(daemon, 'entries', { conversation, from: 0, limit: 1 }), null);
+  return page && orElse(readTail(daemon, conversation, page.length), null);
 }
 
 function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickContext): PostOf | null {

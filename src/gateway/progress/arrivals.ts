@@ -1,8 +1,7 @@
 import { Follower, type FollowSource } from '../../bus/follower.ts';
 import type { Received } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask } from './ask.ts';
+import { ask, orElse } from './ask.ts';
 
 /** What a conversation publishes, as the daemon has it. */
 export function sourceOf(
@@ -11,10 +10,7 @@ export function sourceOf(
   subscribe: FollowSource['subscribe'] = (onArrival) => daemon.subscribe(conversation, onArrival),
 ): FollowSource {
   const page = (from: number) =>
-    ask(daemon, 'entries', { conversation, from }).catch((error: unknown) => {
-      if (error instanceof ParleyError && error.code === 'NOT_FOUND') return { length: 0, entries: [] };
-      throw error;
-    });
+    orElse(ask(daemon, 'entries', { conversation, from }), { length: 0, entries: [] });
   return { subscribe, page };
 }
 

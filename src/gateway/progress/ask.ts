@@ -40,6 +40,16 @@ export async function ask<V extends Verb>(
   throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
 }
 
+/** The answer, or this if there is no such thing. */
+export async function orElse<T, U>(answer: Promise<T>, otherwise: U): Promise<T | U> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return otherwise;
+    throw error;
+  }
+}
+
 /** The result of a post, here or of an earlier one. */
 export type Posted = Pick<AnswerOf<'post'>, 'index' | 'agents' | 'duplicate' | 'unknownMentions' | 'ignored'>;
 

@@ -1,8 +1,20 @@
+import type { AnswerOf } from '../../bus/contract.ts';
 import type { Entry } from '../../conversation/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
 
-/** Reads logs through the request API. */
+/** Reads logs and the list of conversations through the request API. */
+
+export type Row = AnswerOf<'conversations'>['conversations'][number];
+
+/** All conversations with a later id, in the order of their ids. */
+export async function* conversationRows(daemon: GatewayPort, after?: string): AsyncGenerator<Row, void> {
+  for (let next: string | null | undefined = after; next !== null; ) {
+    const page: AnswerOf<'conversations'> = await ask(daemon, 'conversations', { after: next, limit: 1_000 });
+    yield* page.conversations;
+    next = page.next;
+  }
+}
 
 /** Entries from an index on, up to another or to the end. */
 export async function readLog(
