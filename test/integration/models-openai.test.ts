@@ -79,8 +79,9 @@ describe('a request to a provider', () => {
     ],
   ])(
     'the key for %s is sent in the form of its host: a key of Azure, a token',
-    (baseURL, apiKey, expected) => {
-      const { headers } = endpointOf({ baseURL, apiKey }, '/chat/completions');
+    async (baseURL, apiKey, expected) => {
+      const head = await endpointOf({ baseURL, apiKey }, '/chat/completions').head();
+      const headers = new Map(head.headers);
       const seen = { 'api-key': headers.get('api-key'), authorization: headers.get('authorization') };
       expect(seen).toEqual(expected);
     },

@@ -1,4 +1,5 @@
-import { ParleyError, VERSION } from '../../kernel/index.ts';
+import OpenAI from 'openai';
+import { ParleyError } from '../../kernel/index.ts';
 
 export interface ProviderOptions {
   /** An endpoint that speaks chat completions: `http://127.0.0.1:8080/v1`. */
@@ -9,17 +10,39 @@ export interface ProviderOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What all requests to one provider have in common. */
+/** One provider, to which the package `openai` addresses requests; `http-post.ts` sends them. */
 export interface Endpoint {
-  readonly url: string;
   /** For people: without query. */
   readonly shown: string;
-  /** By lower-case name. */
-  readonly headers: ReadonlyMap<string, string>;
+  /** What all requests have in common, made once: for each request the package would take longer than sending it. */
+  head(): Promise<Head>;
+}
+
+interface Head {
+  readonly url: string;
+  readonly headers: readonly (readonly [string, string])[];
 }
 
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
-export function endpointOf({ baseURL, apiKey = '', headers = {} }: ProviderOptions, path: string): Endpoint {
+export function endpointOf(options: ProviderOptions, path: string): Endpoint {
+  const { client, shown } = clientOf(options);
+  let made: Promise<Head> | undefined;
+  return {
+    shown,
+    head() {
+      made ??= headOf(client, path);
+      return made;
+    },
+  };
+}
+
+async function headOf(client: OpenAI, path: string): Promise<Head> {
+  const { req, url } = await client.buildRequest({ method: 'post', path });
+  const headers: Iterable<[string, string]> = req.headers;
+  return { url, headers: [...headers] };
+}
+
+function clientOf({ baseURL, apiKey = '', headers = {} }: ProviderOptions) {
   const url = checkedUrl(baseURL);
   for (const [name, value] of [['apiKey', apiKey] as const, ...Object.entries(headers)]) {
     // Other characters are not valid in a header. The value is not shown: it may be a key.
@@ -30,14 +53,24 @@ export function endpointOf({ baseURL, apiKey = '', headers = {} }: ProviderOptio
     }
   }
   const isAzure = AZURE.test(url.hostname) && !TOKEN.test(apiKey);
-  const key: [string, string] = isAzure ? ['api-key', apiKey] : ['authorization', `Bearer ${apiKey}`];
-  const own = Object.entries(headers).map(([name, value]): [string, string] => [name.toLowerCase(), value]);
   const shown = `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
-  return {
-    url: `${shown}${path}${url.search}`,
-    shown,
-    headers: new Map([['user-agent', `parleyd/${VERSION}`], ...(apiKey === '' ? [] : [key]), ...own]),
-  };
+  const client = new OpenAI({
+    baseURL: shown,
+    defaultQuery: Object.fromEntries(url.searchParams),
+    // The package requires a key; where it is not sent in this form, the header is removed below.
+    apiKey: apiKey === '' ? 'none' : apiKey,
+    defaultHeaders: {
+      ...(apiKey === '' || isAzure ? { authorization: null } : {}),
+      ...(apiKey !== '' && isAzure ? { 'api-key': apiKey } : {}),
+      ...headers,
+    },
+    // Otherwise the package reads these from the environment.
+    adminAPIKey: null,
+    organization: null,
+    project: null,
+    webhookSecret: null,
+  });
+  return { client, shown };
 }
 
 /** Azure takes a key in the header `api-key`, and a token of Entra ID, a JWT, as everybody else does. */

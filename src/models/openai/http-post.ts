@@ -3,8 +3,8 @@ import https from 'node:https';
 import { bodyLength, type ModelRequest } from '../../agents/model-port.ts';
 
 /**
- * Sends a request by `node:http`. The global `fetch` takes six times as much processor time and gives up after 300 s without
- * a byte, as the package `openai` does, whose errors lose what a body has outside its field `error`.
+ * Sends a request of the `openai` package by `node:http`. The global `fetch` takes six times as much processor time and gives
+ * up after 300 s without a byte. The package's errors lose what a body has outside its field `error`.
  *
  * HTTP-POST-1 Redirects are not followed: the key must not be sent to another address.
  * HTTP-POST-2 An idle connection is closed before the server closes it: the request that is being sent then would fail.

@@ -132,7 +132,9 @@ async function send(context: Attempt): Promise<Sent> {
   const { endpoint, watch } = context;
   let sent: ReturnType<typeof post>;
   try {
-    sent = post(requestOf(context));
+    const made = await requestOf(context);
+    if (watch.state() !== 'waiting') return { kind: 'fault', fault: timeout(context, false) };
+    sent = post(made);
   } catch (error) {
     const message = `The request could not be made: ${messageOf(error)}.`;
     return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
@@ -154,13 +156,14 @@ async function send(context: Attempt): Promise<Sent> {
   }
 }
 
-function requestOf({ endpoint, request }: Attempt): HttpRequest {
-  const headers = new Map(endpoint.headers);
+async function requestOf({ endpoint, request }: Attempt): Promise<HttpRequest> {
+  const { url, headers: common } = await endpoint.head();
+  const headers = new Map(common);
   for (const [name, value] of Object.entries(request.headers))
     headers.set(name.toLowerCase(), isHidden(value) ? value.reveal() : value);
   headers.set('content-type', 'application/json');
   headers.set('accept', 'text/event-stream, application/json');
-  return { url: endpoint.url, headers, body: request.body };
+  return { url, headers, body: request.body };
 }
 
 /**
