@@ -15,7 +15,7 @@ import type { Runtime } from '../runtime.ts';
  * DELETE-1  Each post that the ingress stream took before the request is void, whether it is in the log, being decided
  *           or still unread. A later post begins a new conversation.
  * DELETE-2  A request deletes nothing that began after the position of its newest post was read. So a deletion that a
- *           client repeats seldom covers the next post; the publisher of such a post gets `CONVERSATION_DELETED`.
+ *           client repeats seldom covers the next post.
  * DELETE-3  Where logs are shared, another daemon may append the first entry of a log that was deleted meanwhile. A log
  *           whose first post is void is removed by the next daemon that opens it: the one that deletes does so at the end.
  * DELETE-4  A stream that lost its newest posts in a crash gives their sequences to other posts. So no deletion covers

@@ -16,20 +16,6 @@ export function tooLarge(post: object, room: number): Refusal | null {
   );
 }
 
-const DELETED = 'CONVERSATION_DELETED';
-
-export function isDeleted({ code }: Refusal): boolean {
-  return code === DELETED;
-}
-
-export function deleted(conversation: string): Refusal {
-  return refusal(
-    DELETED,
-    `conversation ${conversation} was deleted before this message was stored`,
-    'post it again to begin a new one',
-  );
-}
-
 /** A damaged log is not retryable: its posts become dead letters, and later posts do not wait. */
 export function damagedLog(error: unknown): Refusal | null {
   if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;

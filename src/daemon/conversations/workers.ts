@@ -14,7 +14,7 @@ import type { Runtime } from '../runtime.ts';
 import { runningActivity } from './activity.ts';
 import { type Deleted, deleteConversation, isSpared, type KeepCheck, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
-import { deleted, noConversation } from './post-refusals.ts';
+import { noConversation } from './post-refusals.ts';
 import { type ListedRow, listedRow, rowOf } from './projections.ts';
 import { ConversationWorker } from './worker/worker.ts';
 
@@ -97,7 +97,7 @@ export class Workers {
     if (marks === null) await store.initialiseMarks();
   }
 
-  /** `post`: the position of the command's post in the ingress stream; a void post is refused. */
+  /** `post`: the position of the command's post in the ingress stream; a void post has no effect. */
   async submit(
     conversation: string,
     command: Command,
@@ -106,7 +106,7 @@ export class Workers {
   ): Promise<Reply> {
     let worker = await this.current(conversation);
     while (worker.isRetired) worker = await this.use(conversation);
-    if (post && worker.voids(post)) return { kind: 'refused', refusal: deleted(conversation) };
+    if (post && worker.voids(post)) return { kind: 'done' };
     return worker.submit(command, onDurable);
   }
 

@@ -10,7 +10,7 @@ import {
 } from '../../bus/index.ts';
 import { asError, messageOf, ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import { damagedLog, isDeleted, tooLarge } from '../conversations/post-refusals.ts';
+import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
 import type { PostName, Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
@@ -190,8 +190,7 @@ export class Posts {
     const attempt = async (): Promise<void> => {
       const reply = await this.#workers.submit(conversation, command, onDurable, position);
       this.#attempts.survived(position);
-      if (reply.kind === 'refused' && !isDeleted(reply.refusal))
-        await this.#refuse(delivery, reply.refusal, post.id); // POSTS-4
+      if (reply.kind === 'refused') await this.#refuse(delivery, reply.refusal, post.id);
     };
     const suspect = this.#attempts.suspect(position);
     const tryIt = suspect ? () => this.#trySuspect(delivery, suspect, attempt) : attempt;

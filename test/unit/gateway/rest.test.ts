@@ -144,7 +144,6 @@ describe('the REST routes', () => {
     ['FORBIDDEN', 403],
     ['TOO_LARGE', 413],
     ['LOG_WRITE_FAILED', 503],
-    ['CONVERSATION_DELETED', 409],
     ['INTERNAL', 500],
   ])('the error %s is a problem document with status %i', async (code, status) => {
     daemon.answer = () => ({ ok: false, refusal: { code, message: 'what happened', hint: 'what to do' } });
