@@ -85,7 +85,7 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
     const seen = input.origin(path) ?? quoted(path, value);
     const expected = unknownKey ? 'a known key (this one is unknown)' : expectationOf(issue, NAMES_OF_TYPES);
     const source = input.locate(path, unknownKey);
-    return { path, problem: { source, key: keyText(path), seen, expected, ...hint } };
+    return { path, problem: { source, key: path, seen, expected, ...hint } };
   });
 }
 

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Environment, variable } from '../problems/environment.ts';
-import { overlap, removeAt, setAt } from '../problems/key-paths.ts';
+import { isSame, overlap, removeAt, setAt } from '../problems/key-paths.ts';
 import { type KeyPath, keyText, type Problems } from '../problems/problems.ts';
 import { type ConfigFile, configFileSchema } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
@@ -69,11 +69,10 @@ function refuseWrittenTokens(
 ): void {
   http.people.forEach((_, place) => {
     const path = ['http', 'people', place, 'token'];
-    const isNamed = ({ path: found }: Substitution) => found.length === path.length && overlap(found, path);
-    if (substitutions.some(isNamed)) return;
+    if (substitutions.some((one) => isSame(one.path, path))) return;
     problems.add({
       source: locate(path),
-      key: keyText(path),
+      key: path,
       seen: 'a token in plain text',
       expected: 'the name of a variable that contains it, in braces after a dollar sign',
     });
@@ -108,7 +107,7 @@ function overlayEnvironment(data: Record<string, unknown>, env: Environment): Ov
 }
 
 function variableAt(overrides: readonly Override[], path: KeyPath): string | undefined {
-  const found = overrides.find((one) => one.path.length === path.length && overlap(one.path, path));
+  const found = overrides.find((one) => isSame(one.path, path));
   return found && `environment ${found.name}`;
 }
 
@@ -121,8 +120,7 @@ function checkable(
   reported: KeyPath[],
 ): Checkable {
   const origin = (path: KeyPath): string | undefined => {
-    const same = (one: { readonly path: KeyPath }) =>
-      one.path.length === path.length && overlap(one.path, path);
+    const same = (one: { readonly path: KeyPath }) => isSame(one.path, path);
     const override = overrides.find(same);
     if (override)
       return path.at(-1) === 'apiKey' || path.includes('tokens') || path[0] === 'nats'

@@ -80,11 +80,11 @@ function readEnvironmentFile(file: string, problems: Problems): string | null {
   try {
     const text = decodeUtf8(readFileSync(file));
     const line = text === null ? null : firstInvalidLine(text);
-    if (text === null || line !== null) problems.add({ source: file, key: '', ...faultOf(line) });
+    if (text === null || line !== null) problems.add({ source: file, ...faultOf(line) });
     else return text;
   } catch (error) {
     if (!isMissing(error))
-      problems.add({ source: file, key: '', seen: messageOf(error), expected: 'a readable file' });
+      problems.add({ source: file, seen: messageOf(error), expected: 'a readable file' });
   }
   return null;
 }

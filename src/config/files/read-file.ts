@@ -9,18 +9,12 @@ export async function readIfThere(file: string, problems: Problems): Promise<str
     const text = decodeUtf8(await readFile(file));
     if (text === null) {
       const hint = 'save the file as UTF-8';
-      problems.add({
-        source: file,
-        key: '',
-        seen: 'bytes that are not UTF-8',
-        expected: 'a text in UTF-8',
-        hint,
-      });
+      problems.add({ source: file, seen: 'bytes that are not UTF-8', expected: 'a text in UTF-8', hint });
     }
     return text;
   } catch (error) {
     if (!isMissing(error)) {
-      problems.add({ source: file, key: '', seen: messageOf(error), expected: 'a readable file' });
+      problems.add({ source: file, seen: messageOf(error), expected: 'a readable file' });
     }
     return null;
   }
@@ -61,7 +55,7 @@ export async function listFiles(
     return names.sort();
   } catch (error) {
     if (!isMissing(error)) {
-      problems.add({ source: folder, key: '', seen: messageOf(error), expected: 'a readable folder' });
+      problems.add({ source: folder, seen: messageOf(error), expected: 'a readable folder' });
     }
     return [];
   }
@@ -70,6 +64,6 @@ export async function listFiles(
 async function requireTarget(link: string, problems: Problems): Promise<void> {
   await access(link).catch((error: unknown) => {
     if (!isMissing(error)) return; // the reader reports it
-    problems.add({ source: link, key: '', seen: 'a broken link', expected: 'a readable file' });
+    problems.add({ source: link, seen: 'a broken link', expected: 'a readable file' });
   });
 }

@@ -1,5 +1,5 @@
 import type { Environment } from '../problems/environment.ts';
-import { type KeyPath, keyText, type Problem } from '../problems/problems.ts';
+import type { KeyPath, Problem } from '../problems/problems.ts';
 import { isMapping, type YamlSource } from './yaml-file.ts';
 
 /** `${NAME}`; `$${NAME}` is an escape for it. */
@@ -55,7 +55,7 @@ export function missingVariable(
   const names = missing.join(', ');
   return {
     source: locate(path),
-    key: keyText(path),
+    key: path,
     seen: `${written}, and ${names} is not set`,
     expected: `the variable ${names} in the environment or in .env`,
   };

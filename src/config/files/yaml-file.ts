@@ -48,7 +48,7 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
   if (data === undefined) return unreadable;
   if (data === null) return empty;
   if (!isMapping(data)) {
-    problems.add({ source: file, key: '', seen: show(data), expected: 'a mapping (lines of `key: value`)' });
+    problems.add({ source: file, seen: show(data), expected: 'a mapping (lines of `key: value`)' });
     return unreadable;
   }
   return {
@@ -94,7 +94,6 @@ function describe(error: YAMLError, document: Document, lines: LineCounter, firs
   if (quote !== null) {
     const expected = 'the same quote at the end of the text';
     return {
-      key: '',
       seen: 'a quote that is not closed',
       expected,
       hint: 'close it, or leave both out',
@@ -103,9 +102,9 @@ function describe(error: YAMLError, document: Document, lines: LineCounter, firs
   }
   if (/^Flow/.test(error.message)) {
     const hint = 'close the bracket, or indent the lines in it deeper than the key';
-    return { key: '', seen: error.message, expected: 'valid YAML', hint };
+    return { seen: error.message, expected: 'valid YAML', hint };
   }
-  return { key: '', ...(SYNTAX[error.code] ?? { seen: error.message, expected: 'valid YAML' }) };
+  return { ...(SYNTAX[error.code] ?? { seen: error.message, expected: 'valid YAML' }) };
 }
 
 /** Where the quoted text begins that is not closed at `end`; null: something else is missing. */
@@ -143,10 +142,10 @@ function plainData(document: Document, file: string, problems: Problems): unknow
     const data: unknown = document.toJS() ?? null;
     if (isShallow(data)) return data;
     const seen = `nested deeper than ${MAX_DEPTH} levels, or within itself`;
-    problems.add({ source: file, key: '', seen, expected: 'a configuration' });
+    problems.add({ source: file, seen, expected: 'a configuration' });
     return undefined;
   } catch (error) {
-    problems.add({ source: file, key: '', seen: messageOf(error), expected: 'valid YAML' });
+    problems.add({ source: file, seen: messageOf(error), expected: 'valid YAML' });
     return undefined;
   }
 }

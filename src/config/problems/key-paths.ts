@@ -40,6 +40,10 @@ export function removeAt(data: Container, path: KeyPath): KeyPath {
   return removed;
 }
 
+export function isSame(left: KeyPath, right: KeyPath): boolean {
+  return left.length === right.length && overlap(left, right);
+}
+
 /** True if one path is equal to the other or below it. */
 export function overlap(left: KeyPath, right: KeyPath): boolean {
   const length = Math.min(left.length, right.length);

@@ -1,4 +1,4 @@
-import { ParleyError } from '../../kernel/index.ts';
+import { nearest, ParleyError } from '../../kernel/index.ts';
 
 /**
  * Collects everything that is wrong with a configuration.
@@ -14,10 +14,10 @@ export type KeyPath = readonly (string | number)[];
 export interface Problem {
   /** The file (with line and column where known), the flag or the variable. */
   readonly source: string;
-  /** The key path as it would be typed: `models.default.apiKey`; empty for the whole file. */
-  readonly key: string;
-  /** The given value, for a person; null: none. */
-  readonly seen: string | null;
+  /** Its path, or the text to show; absent: the whole source. */
+  readonly key?: KeyPath | string;
+  /** The given value, for a person; absent: none. */
+  readonly seen?: string | null;
   readonly expected: string;
   readonly hint?: string;
 }
@@ -33,6 +33,12 @@ export class Problems {
 
   add(problem: Problem): void {
     this.#found.push(problem);
+  }
+
+  /** A value that should be one of these names. `what`: "an agent". */
+  addUnknown(source: string, key: KeyPath, value: string, what: string, names: readonly string[]): void {
+    const expected = `${what}: one of ${names.join(', ')}`;
+    this.add({ source, key, seen: show(value), expected, ...didYouMean(nearest(value, names)) });
   }
 
   get isEmpty(): boolean {
@@ -55,8 +61,9 @@ export class Problems {
 
 /** PROBLEMS-2: one problem as lines of text. */
 function describeProblem(problem: Problem): string {
-  const lines = [`- ${problem.source}${problem.key === '' ? '' : `: ${problem.key}`}`];
-  if (problem.seen !== null) lines.push(`    seen:     ${problem.seen}`);
+  const key = typeof problem.key === 'string' ? problem.key : keyText(problem.key ?? []);
+  const lines = [`- ${problem.source}${key === '' ? '' : `: ${key}`}`];
+  if (problem.seen !== undefined && problem.seen !== null) lines.push(`    seen:     ${problem.seen}`);
   lines.push(`    expected: ${problem.expected}`);
   if (problem.hint !== undefined) lines.push(`    hint:     ${problem.hint}`);
   return lines.join('\n');

@@ -13,7 +13,7 @@ import { listFiles, readIfThere } from '../files/read-file.ts';
 import { missingVariable, type Substitution, substitute } from '../files/substitution.ts';
 import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import type { Environment } from '../problems/environment.ts';
-import { overlap, removeAt } from '../problems/key-paths.ts';
+import { isSame, overlap, removeAt } from '../problems/key-paths.ts';
 import { type KeyPath, type Problems, show } from '../problems/problems.ts';
 import type { AgentConfig } from '../schema/config.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/schema.ts';
@@ -55,7 +55,6 @@ export async function loadAgents(
   if (files.length === 0) {
     problems.add({
       source: folder,
-      key: '',
       seen: strays.length === 0 ? null : strays.join('; '),
       expected: 'at least one agent: a file <slug>.md',
       hint:
@@ -72,7 +71,7 @@ export async function loadAgents(
 function badSlug(file: string, slug: string) {
   return {
     source: file,
-    key: '',
+
     seen: `a file named ${show(slug)}`,
     expected: 'a name of lower-case letters, digits and -, at most 64, that begins with a letter or digit',
     hint: 'the file name is the slug by which people address the agent: rename the file',
@@ -92,7 +91,6 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
   if (!parts) {
     problems.add({
       source: `${file}:1:1`,
-      key: '',
       seen: 'front matter that never ends',
       expected: 'a second line of --- before the persona',
     });
@@ -163,8 +161,7 @@ function withVariables(
     problems.add(missingVariable(source, one));
     reported.push(removeAt(data, one.path));
   }
-  const origin = (path: KeyPath) =>
-    found.find((one) => one.path.length === path.length && overlap(one.path, path))?.written;
+  const origin = (path: KeyPath) => found.find((one) => isSame(one.path, path))?.written;
   return { data, locate: source.locate, origin, reported };
 }
 
@@ -182,7 +179,7 @@ function refuseOwnPublishers(agents: readonly LoadedAgent[], problems: Problems)
     const expected = `none of ${OWN_PUBLISHERS.join(', ')}: callers without a publisher post under these names`;
     if (isTaken(config.slug)) {
       const hint = 'rename the file: its name is the slug';
-      problems.add({ source: config.file, key: '', seen: `the slug ${show(config.slug)}`, expected, hint });
+      problems.add({ source: config.file, seen: `the slug ${show(config.slug)}`, expected, hint });
     } else if (isTaken(config.name) && !isReported(['name']))
       problems.add({ source: locate(['name']), key: 'name', seen: show(config.name), expected });
   }

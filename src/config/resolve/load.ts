@@ -6,7 +6,7 @@ import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
 import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
-import { didYouMean, type KeyPath, keyText, Problems, show } from '../problems/problems.ts';
+import { type KeyPath, Problems } from '../problems/problems.ts';
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import { secretNatsFiles } from '../schema/nats-server.ts';
@@ -164,7 +164,6 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
   if (found?.isDirectory()) return;
   problems.add({
     source: directory,
-    key: '',
     seen: found === null ? null : 'a file',
     expected: 'the configuration folder, with agents/<slug>.md and perhaps parley.yaml',
     hint: `name it with --config or ${CONFIG_VARIABLE}; the one that ships with Parley: --config ${SHIPPED_CONFIG}`,
@@ -201,9 +200,7 @@ function checkSummaryModel(
 ): void {
   if (name === null || models.includes(name)) return;
   const path = ['context', 'summaryModel'];
-  const expected = `a model of parley.yaml: one of ${models.join(', ')}`;
-  const where = { source: locate(path), key: keyText(path) };
-  problems.add({ ...where, seen: show(name), expected, ...didYouMean(nearest(name, models)) });
+  problems.addUnknown(locate(path), path, name, 'a model of parley.yaml', models);
 }
 
 interface Known {
@@ -222,9 +219,7 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
     const { config, locate, isReported } = agent;
     const refuse = (path: KeyPath, value: string, what: string, names: readonly string[]) => {
       if (names.includes(value) || isReported(path)) return;
-      const expected = `${what}: one of ${names.join(', ')}`;
-      const where = { source: locate(path), key: keyText(path) };
-      problems.add({ ...where, seen: show(value), expected, ...didYouMean(nearest(value, names)) });
+      problems.addUnknown(locate(path), path, value, what, names);
     };
     for (const [place, phase] of config.phases.entries()) {
       refuse(['phases', place], phase, 'a phase', phaseNames);
@@ -247,11 +242,8 @@ function chooseDefaultAgent(
   problems: Problems,
 ): string {
   const wanted = file.defaultAgent;
-  if (wanted !== undefined && slugs.length > 0 && !slugs.includes(wanted)) {
-    const expected = `an agent: one of ${slugs.join(', ')}`;
-    const where = { source: locate(['defaultAgent']), key: 'defaultAgent', seen: show(wanted) };
-    problems.add({ ...where, expected, ...didYouMean(nearest(wanted, slugs)) });
-  }
+  if (wanted !== undefined && slugs.length > 0 && !slugs.includes(wanted))
+    problems.addUnknown(locate(['defaultAgent']), ['defaultAgent'], wanted, 'an agent', slugs);
   if (wanted !== undefined) return wanted;
   return slugs.includes(PREFERRED_DEFAULT_AGENT) ? PREFERRED_DEFAULT_AGENT : (slugs[0] ?? '');
 }
@@ -276,9 +268,7 @@ function mergePhases(
     for (const [place, next] of (phase.next ?? []).entries()) {
       if (names.includes(next)) continue;
       const path = ['phases', name, 'next', place];
-      const expected = `a phase: one of ${names.join(', ')}`;
-      const where = { source: locate(path), key: keyText(path) };
-      problems.add({ ...where, seen: show(next), expected, ...didYouMean(nearest(next, names)) });
+      problems.addUnknown(locate(path), path, next, 'a phase', names);
     }
   }
   return table;

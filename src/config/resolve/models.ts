@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Environment, variable } from '../problems/environment.ts';
-import { type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { type KeyPath, type Problems, show } from '../problems/problems.ts';
 import type { ModelConfig, PriceConfig, SessionSetting } from '../schema/config.ts';
 import {
   DEFAULT_FIRST_TOKEN_SECONDS,
@@ -123,8 +123,7 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
   ) {
     problems.add({
       source: input.locate(path),
-      key: keyText(path),
-      seen: null,
+      key: path,
       expected: `a key for ${OPENAI_URL}`,
       hint: 'set OPENAI_API_KEY, name another endpoint (baseURL), or use provider: scripted to work offline',
     });
@@ -148,7 +147,7 @@ function endpointFromEnvironment({ env }: ModelsInput, problems: Problems): stri
   const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));
   if (parsed.success) return parsed.data;
   const expected = parsed.error.issues[0]?.message ?? 'a URL';
-  problems.add({ source, key: '', seen: show(variable(env, source)), expected });
+  problems.add({ source, seen: show(variable(env, source)), expected });
   return undefined;
 }
 
@@ -159,7 +158,7 @@ async function checkScript(config: ModelConfig, name: string, input: ModelsInput
   const path = ['models', name, 'script'];
   problems.add({
     source: input.locate(path),
-    key: keyText(path),
+    key: path,
     seen: show(config.script),
     expected: 'a file that exists (paths are relative to the configuration folder)',
   });
@@ -186,8 +185,7 @@ function checkPrice({ provider, price }: ModelConfig, name: string, input: Model
   if (!isNeeded || price !== undefined || input.isReported(path)) return;
   problems.add({
     source: input.locate(path),
-    key: keyText(path),
-    seen: null,
+    key: path,
     expected: `a price, because limits.usdPerConversation is ${limit} and agents use this model`,
     hint: 'set inputPerMillion and outputPerMillion (0 for a free model), or limit tokensPerConversation instead',
   });

@@ -74,12 +74,7 @@ export type NatsUser = NatsUsers['tenants'][string]['users'][string];
 export async function loadNatsUsers(file: string): Promise<NatsUsers> {
   const problems = new Problems('docs/guides/security.md');
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    problems.add({
-      source: file,
-      key: '',
-      seen: null,
-      expected: `a file that can be read: ${messageOf(error)}`,
-    });
+    problems.add({ source: file, expected: `a file that can be read: ${messageOf(error)}` });
     return '';
   });
   problems.throwIfAny();
@@ -87,12 +82,7 @@ export async function loadNatsUsers(file: string): Promise<NatsUsers> {
   const input = { data: asRecord(data), locate, origin: () => undefined, reported: [] };
   const users = check(natsUsersSchema, input, problems);
   if (Object.keys(users.tenants).length === 0)
-    problems.add({
-      source: file,
-      key: 'tenants',
-      seen: null,
-      expected: 'at least one tenant with its users',
-    });
+    problems.add({ source: file, key: 'tenants', expected: 'at least one tenant with its users' });
   checkNames(users, file, problems);
   problems.throwIfAny();
   return freeze(users);
@@ -106,19 +96,9 @@ function checkNames(users: NatsUsers, file: string, problems: Problems): void {
       const known = nkey ?? userName;
       const key = `tenants.${tenantName}.users.${userName}`;
       if (role === 'agent' && !SLUG_PATTERN.test(slug ?? userName))
-        problems.add({
-          source: file,
-          key,
-          seen: null,
-          expected: 'slug, since the name is not the slug of an agent',
-        });
+        problems.add({ source: file, key, expected: 'slug, since the name is not the slug of an agent' });
       if (seen.has(known))
-        problems.add({
-          source: file,
-          key,
-          seen: null,
-          expected: 'a name or key that no other user has, in any tenant',
-        });
+        problems.add({ source: file, key, expected: 'a name or key that no other user has, in any tenant' });
       seen.add(known);
     }
   }

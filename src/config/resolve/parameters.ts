@@ -1,4 +1,4 @@
-import { type KeyPath, keyText, type Problems } from '../problems/problems.ts';
+import type { KeyPath, Problems } from '../problems/problems.ts';
 import type { AgentConfig, ModelConfig, RequestParameters } from '../schema/config.ts';
 import { type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
 import { Secret } from '../schema/secret.ts';
@@ -30,7 +30,7 @@ export function checkAgentParameters(
   const refuse = (below: KeyPath, seen: string, expected: string, hint?: string) => {
     const path = ['parameters', ...below];
     if (isReported(path)) return;
-    problems.add({ source: locate(path), key: keyText(path), seen, expected, ...(hint ? { hint } : {}) });
+    problems.add({ source: locate(path), key: path, seen, expected, ...(hint ? { hint } : {}) });
   };
   if (config.runtime === 'bus') {
     for (const key of Object.keys(parameters).filter((one) => one !== 'maxOutputTokens')) {

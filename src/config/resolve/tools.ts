@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { nearest } from '../../kernel/index.ts';
 import { listFiles } from '../files/read-file.ts';
 import type { Environment } from '../problems/environment.ts';
-import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { type KeyPath, type Problems, show } from '../problems/problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
@@ -77,7 +77,6 @@ async function toolFiles(
       if (!isFit)
         problems.add({
           source: join(folder, file),
-          key: '',
           seen: show(name),
           expected:
             'the name of its tool: 1 to 64 letters, digits, _ or -, and no name of a built-in tool or of mcp__',
@@ -112,9 +111,7 @@ export function checkRules(
     noteUnknown(['tools', 'policy', place, 'tool'], tool);
     if (agent === undefined || slugs.length === 0 || slugs.includes(agent)) continue;
     const path = ['tools', 'policy', place, 'agent'];
-    const where = { source: locate(path), key: keyText(path), seen: show(agent) };
-    const expected = `an agent: one of ${slugs.join(', ')}`;
-    problems.add({ ...where, expected, ...didYouMean(nearest(agent, slugs)) });
+    problems.addUnknown(locate(path), path, agent, 'an agent', slugs);
   }
 }
 

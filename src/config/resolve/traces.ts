@@ -49,6 +49,6 @@ function address(env: Environment, name: string, problems: Problems): string | n
 function checked(text: string, source: string, problems: Problems): string | null {
   if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
   const expected = 'a URL that begins with http:// or https://';
-  problems.add({ source, key: '', seen: show(text), expected });
+  problems.add({ source, seen: show(text), expected });
   return null;
 }

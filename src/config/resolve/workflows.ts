@@ -6,7 +6,7 @@ import { check } from '../files/check.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
 import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import { overlap } from '../problems/key-paths.ts';
-import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, type Problems, show } from '../problems/problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
 import { toolName } from '../schema/tools-file.ts';
 import type { LoadedAgent } from './agents.ts';
@@ -84,7 +84,7 @@ class WorkflowReader {
   }
 
   #checkId({ id }: WorkflowFile): void {
-    if (!isWorkflowName(this.#id)) {
+    if (!NAME_PATTERN.test(this.#id)) {
       const hint = 'the file name is the id by which a run is started: rename the file';
       this.#report([], `a file named ${show(this.#id)}`, `a name of ${NAME_RULE}`, { hint });
       return;
@@ -200,7 +200,7 @@ class WorkflowReader {
 
   #report(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
     if (path.length > 0) this.#reported.push(path);
-    this.#problems.add({ source: this.#source.locate(path), key: keyText(path), seen, expected, ...hint });
+    this.#problems.add({ source: this.#source.locate(path), key: path, seen, expected, ...hint });
   }
 }
 
@@ -241,10 +241,6 @@ export const completeWorkflowSchema = workflowFileSchema.required().extend({
     .record(name, node.required({ agent: true, brief: true, outcomes: true }))
     .describe('The nodes by name'),
 });
-
-function isWorkflowName(text: string): boolean {
-  return NAME_PATTERN.test(text);
-}
 
 /** Every outcome names a node of the table, or `end`. */
 type Outcomes = Readonly<Record<string, Pick<WorkflowNode, 'outcomes'>>>;

@@ -1,17 +1,6 @@
 import { z } from 'zod';
 import { count, fieldName, headerName, parameterKeys, sessionClashes } from './parameters.ts';
-import {
-  AFTER_RESULTS,
-  CALL_IDS,
-  EMPTY_ANSWERS,
-  INSTRUCTIONS,
-  OTHER_AGENTS,
-  OUTPUT_LIMITS,
-  PRESET_NAMES,
-  type ProfileSettings,
-  SEND_REASONING,
-  UNSIGNED_CALLS,
-} from './profiles.ts';
+import { PRESET_NAMES, profileKeys } from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
 
@@ -45,69 +34,6 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the agent's session is sent to the provider: as header or as field (default: not sent)");
 
-/** Overrides of the preset's settings. No defaults: the preset has them (PROFILES-1). */
-const profileKeys = {
-  otherAgentsAs: z
-    .enum(OTHER_AGENTS)
-    .optional()
-    .describe(
-      "The role of other agents' messages and of notices; user for providers that refuse system messages after the first (default: the profile's)",
-    ),
-  instructionsAs: z
-    .enum(INSTRUCTIONS)
-    .optional()
-    .describe("The role of instructions (default: the profile's)"),
-  mergeMessages: z
-    .boolean()
-    .optional()
-    .describe(
-      "true: consecutive messages of one role are joined, with === NEXT MESSAGE === between them (default: the profile's)",
-    ),
-  sendReasoning: z
-    .enum(SEND_REASONING)
-    .optional()
-    .describe(
-      "Which of an agent's own messages include reasoning_content; with-calls: those with tool calls, and those after a result (default: the profile's)",
-    ),
-  callIds: z
-    .enum(CALL_IDS)
-    .optional()
-    .describe("nine: ids of tool calls are nine letters and digits (default: the profile's)"),
-  emptyAnswers: z
-    .enum(EMPTY_ANSWERS)
-    .optional()
-    .describe("Whether an agent's own messages without text and calls are sent (default: the profile's)"),
-  afterResults: z
-    .enum(AFTER_RESULTS)
-    .optional()
-    .describe(
-      "assistant: the agent's answer Understood. is inserted between a result and a message of others (default: the profile's)",
-    ),
-  unsignedCalls: z
-    .enum(UNSIGNED_CALLS)
-    .optional()
-    .describe(
-      "marked: calls without a signature, such as those of another model, have the value that skips Gemini's check (default: the profile's)",
-    ),
-  outputLimit: z
-    .enum(OUTPUT_LIMITS)
-    .optional()
-    .describe("The field of the request that contains maxOutputTokens (default: the profile's)"),
-  parallelToolCalls: z
-    .boolean()
-    .optional()
-    .describe("false: requests with tools have parallel_tool_calls: false (default: the profile's)"),
-  strictTools: z
-    .boolean()
-    .optional()
-    .describe("true: tools whose schema allows it are sent with strict: true (default: the profile's)"),
-  stream: z
-    .boolean()
-    .optional()
-    .describe("false: the answer arrives whole, not as a stream (default: the profile's)"),
-  streamUsage: z.boolean().optional().describe("false: stream_options is not sent (default: the profile's)"),
-} satisfies Readonly<Record<keyof ProfileSettings, z.ZodType>>;
-
 /** Keys that only one provider supports. */
 const KEYS_OF_PROVIDER = {
   openai: [
@@ -118,7 +44,7 @@ const KEYS_OF_PROVIDER = {
     'firstTokenSeconds',
     'idleSeconds',
     ...(Object.keys(parameterKeys) as (keyof typeof parameterKeys)[]),
-    ...(Object.keys(profileKeys) as (keyof ProfileSettings)[]).filter((key) => key !== 'otherAgentsAs'),
+    ...(Object.keys(profileKeys) as (keyof typeof profileKeys)[]).filter((key) => key !== 'otherAgentsAs'),
   ],
   scripted: ['script'],
 } as const;

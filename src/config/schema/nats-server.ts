@@ -64,7 +64,7 @@ export function natsServer(
   const servers = parsed.filter((one) => one !== null);
   if (servers.length === 0 || servers.length < parsed.length) {
     const seen = nats.text.includes('@') ? '[hidden: it may hold a password]' : show(nats.text);
-    problems.add({ source: nats.source, key: '', seen, expected: `${expected}, or several with commas` });
+    problems.add({ source: nats.source, seen, expected: `${expected}, or several with commas` });
     return { kind: 'url', url: '' };
   }
   const logins = new Set(servers.flatMap(({ login }) => login ?? []));
@@ -135,6 +135,6 @@ const INBOX_PREFIX = /^_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
 function inboxOf(setting: SettingValue | null, problems: Problems): string | undefined {
   if (setting === null || INBOX_PREFIX.test(setting.text)) return setting?.text;
   const expected = 'the beginning of a subject below _INBOX, such as _INBOX.alice';
-  problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
+  problems.add({ source: setting.source, seen: show(setting.text), expected });
   return undefined;
 }

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /**
  * Differences between providers of the same protocol. `docs/guides/model-providers.md` gives the source of each preset's settings.
  *
@@ -5,43 +7,54 @@
  * PROFILES-2 Without a preset, the host decides if it is a known provider's; else `compatible`.
  */
 
-export const OTHER_AGENTS = ['system', 'user'] as const;
-export const INSTRUCTIONS = ['system', 'developer'] as const;
-export const SEND_REASONING = ['never', 'with-calls', 'always'] as const;
-export const CALL_IDS = ['plain', 'nine'] as const;
-export const EMPTY_ANSWERS = ['sent', 'left-out'] as const;
-export const AFTER_RESULTS = ['anything', 'assistant'] as const;
-export const UNSIGNED_CALLS = ['plain', 'marked'] as const;
-export const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
-
-export interface ProfileSettings {
-  /** The role of other agents' messages. */
-  readonly otherAgentsAs: (typeof OTHER_AGENTS)[number];
-  /** The role of instructions. */
-  readonly instructionsAs: (typeof INSTRUCTIONS)[number];
-  /** Neighbours of one role are sent as one message. */
-  readonly mergeMessages: boolean;
-  /** Which of an agent's own messages carry `reasoning_content`. */
-  readonly sendReasoning: (typeof SEND_REASONING)[number];
-  /** `nine`: nine letters and digits. */
-  readonly callIds: (typeof CALL_IDS)[number];
-  /** What happens to own messages without text and calls. */
-  readonly emptyAnswers: (typeof EMPTY_ANSWERS)[number];
-  /** `assistant`: a short answer is inserted between a tool's result and messages of others. */
-  readonly afterResults: (typeof AFTER_RESULTS)[number];
-  /** `marked`: a call without a signature has the value that skips the check of signatures. */
-  readonly unsignedCalls: (typeof UNSIGNED_CALLS)[number];
-  /** The field that limits the answer. */
-  readonly outputLimit: (typeof OUTPUT_LIMITS)[number];
-  /** False: requests at most one call per answer. */
-  readonly parallelToolCalls: boolean;
-  /** Tools whose schema allows it are sent with `strict: true`. */
-  readonly strictTools: boolean;
-  /** False: the answer arrives at once. */
-  readonly stream: boolean;
-  /** Requests the usage of streams (`stream_options`). */
-  readonly streamUsage: boolean;
+function oneOf<const Values extends readonly string[]>(values: Values, says: string) {
+  return z.enum(values).optional().describe(`${says} (default: the profile's)`);
 }
+
+function yesOrNo(says: string) {
+  return z.boolean().optional().describe(`${says} (default: the profile's)`);
+}
+
+/** Overrides of the preset's settings. No defaults: the preset has them (PROFILES-1). */
+export const profileKeys = {
+  otherAgentsAs: oneOf(
+    ['system', 'user'],
+    "The role of other agents' messages and of notices; user for providers that refuse system messages after the first",
+  ),
+  instructionsAs: oneOf(['system', 'developer'], 'The role of instructions'),
+  mergeMessages: yesOrNo(
+    'true: consecutive messages of one role are joined, with === NEXT MESSAGE === between them',
+  ),
+  sendReasoning: oneOf(
+    ['never', 'with-calls', 'always'],
+    "Which of an agent's own messages include reasoning_content; with-calls: those with tool calls, and those after a result",
+  ),
+  callIds: oneOf(['plain', 'nine'], 'nine: ids of tool calls are nine letters and digits'),
+  emptyAnswers: oneOf(
+    ['sent', 'left-out'],
+    "Whether an agent's own messages without text and calls are sent",
+  ),
+  afterResults: oneOf(
+    ['anything', 'assistant'],
+    "assistant: the agent's answer Understood. is inserted between a result and a message of others",
+  ),
+  unsignedCalls: oneOf(
+    ['plain', 'marked'],
+    "marked: calls without a signature, such as those of another model, have the value that skips Gemini's check",
+  ),
+  outputLimit: oneOf(
+    ['max_tokens', 'max_completion_tokens'],
+    'The field of the request that contains maxOutputTokens',
+  ),
+  parallelToolCalls: yesOrNo('false: requests with tools have parallel_tool_calls: false'),
+  strictTools: yesOrNo('true: tools whose schema allows it are sent with strict: true'),
+  stream: yesOrNo('false: the answer arrives whole, not as a stream'),
+  streamUsage: yesOrNo('false: stream_options is not sent'),
+};
+
+type ProfileKeys = { readonly [K in keyof typeof profileKeys]?: z.infer<(typeof profileKeys)[K]> };
+
+export type ProfileSettings = { readonly [K in keyof ProfileKeys]-?: NonNullable<ProfileKeys[K]> };
 
 const COMPATIBLE: ProfileSettings = {
   otherAgentsAs: 'system',
@@ -125,8 +138,6 @@ export interface ModelProfileConfig extends ProfileSettings {
   /** Who chose the preset. */
   readonly chosenBy: 'file' | 'host' | 'default';
 }
-
-type ProfileKeys = { readonly [K in keyof ProfileSettings]?: ProfileSettings[K] | undefined };
 
 export function resolveProfile(
   said: PresetName | undefined,

@@ -126,7 +126,6 @@ export function resolveTelemetry(env: Environment, problems: Problems): 'console
   if (text === 'console' || text === 'off') return text;
   problems.add({
     source: `environment ${TELEMETRY_VARIABLE}`,
-    key: '',
     seen: show(text),
     expected: 'one of console, off',
   });
@@ -211,12 +210,7 @@ export function resolveDaemonAddress(options: {
 function store(setting: SettingValue | null, problems: Problems): 'file' | 'jetstream' {
   if (setting === null || setting.text === 'file') return 'file';
   if (setting.text === 'jetstream') return 'jetstream';
-  problems.add({
-    source: setting.source,
-    key: '',
-    seen: show(setting.text),
-    expected: 'one of file, jetstream',
-  });
+  problems.add({ source: setting.source, seen: show(setting.text), expected: 'one of file, jetstream' });
   return 'file';
 }
 
@@ -232,7 +226,7 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
   const port = Number(match?.[3]);
   if (host === undefined || port > 65_535) {
     const expected = 'HOST:PORT such as 127.0.0.1:7420 (port 0: any free one), or off';
-    problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
+    problems.add({ source: setting.source, seen: show(setting.text), expected });
     return null;
   }
   const text = settingValue(input, 'httpToken')?.text;
@@ -241,7 +235,6 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
   if (tokens.length === 0 && !LOOPBACK.test(host)) {
     problems.add({
       source: setting.source,
-      key: '',
       seen: show(setting.text),
       expected: 'a loopback address, since no token is configured',
       hint: `set ${SETTINGS.httpToken.variable} to serve other machines`,
@@ -285,8 +278,7 @@ function httpTokens(
   for (const { key, text, ...token } of rows) {
     if (text === undefined) continue;
     const fault = faultOf(text, keys.get(text));
-    if (fault)
-      problems.add({ source: key, key: '', ...fault, hint: 'such as `openssl rand -hex 32` prints' });
+    if (fault) problems.add({ source: key, ...fault, hint: 'such as `openssl rand -hex 32` prints' });
     keys.set(text, key);
     known.push({ ...token, secret: new Secret(text) });
   }
