@@ -1,6 +1,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
+  errnoOf,
   isRecord,
   type JsonRecord,
   messageOf,
@@ -76,9 +77,7 @@ export async function readConnectionFile(dataDirectory: string): Promise<Connect
   try {
     text = await readFile(path, 'utf8');
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && (cause.code === 'ENOENT' || cause.code === 'ENOTDIR')) {
-      return null;
-    }
+    if (['ENOENT', 'ENOTDIR'].includes(errnoOf(cause) ?? '')) return null;
     throw new ParleyError('CONNECTION_FILE_UNREADABLE', `cannot read ${path}: ${messageOf(cause)}`, {
       hint: 'run the command as the user who runs the daemon, or name the server with --nats URL',
       cause,

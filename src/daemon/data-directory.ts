@@ -3,7 +3,14 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Config, type HttpToken, Secret } from '../config/index.ts';
-import { fullDiskError, makeDirectory, messageOf, ParleyError, writePrivateFile } from '../kernel/index.ts';
+import {
+  errnoOf,
+  fullDiskError,
+  makeDirectory,
+  messageOf,
+  ParleyError,
+  writePrivateFile,
+} from '../kernel/index.ts';
 import type { Log } from './runtime.ts';
 
 const CODE = 'DATA_DIRECTORY_UNWRITABLE';
@@ -74,7 +81,7 @@ async function kept(path: string, log: Log): Promise<string | null> {
       await file.close();
     }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (errnoOf(error) === 'ENOENT') return null;
   }
   log.warn({ path }, 'the HTTP token is replaced: its file was damaged, or others could read it');
   return null;

@@ -55,3 +55,8 @@ export function messageOf(error: unknown): string {
 const LOOKED_UP = /getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (\S+)/g;
 /** In a message: the name of a host is unknown, or cannot be looked up. */
 export const UNRESOLVED = 'does not resolve';
+
+/** The code of an error of the system (`ENOENT`) or of a library; null: none. */
+export function errnoOf(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}

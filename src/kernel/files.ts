@@ -1,30 +1,50 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { messageOf, ParleyError } from './errors.ts';
+import { dirname, resolve } from 'node:path';
+import { errnoOf, messageOf, ParleyError } from './errors.ts';
 
 /** Directories, disk space, and files that only their owner can read, from their first byte on. */
 
-/**
- * Creates a directory and its missing parents, for the owner only. Node's recursive `mkdir` never returns on file systems
- * that report ENOENT for an existing directory, such as /proc.
- */
-export async function makeDirectory(path: string): Promise<void> {
+export async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
   try {
-    await mkdir(path, { mode: 0o700 });
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'EEXIST' && (await isDirectory(path))) return;
-    if (code !== 'ENOENT' || (await isDirectory(dirname(path)))) throw error;
-    await makeDirectory(dirname(path));
-    await makeDirectory(path);
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }
 
+/**
+ * Creates a directory and its missing parents, for the owner only; each name is durable. Node's recursive `mkdir` never returns on
+ * file systems that report ENOENT for an existing directory, such as /proc.
+ */
+export async function makeDirectory(directory: string): Promise<void> {
+  const target = resolve(directory);
+  const parent = dirname(target);
+  try {
+    if (await isDirectory(target)) return;
+    if (parent !== target) await makeDirectory(parent);
+    await mkdir(target, { mode: 0o700 });
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST' && (await isDirectory(target))) return;
+    throw error;
+  }
+  await syncDirectory(parent);
+}
+
 async function isDirectory(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => null);
-  return found?.isDirectory() ?? false;
+  return (await orNullIfMissing(stat(path)))?.isDirectory() ?? false;
+}
+
+/** Null instead of the error for a missing file. */
+export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return null;
+    throw error;
+  }
 }
 
 /** Bytes. With less free space a disk counts as full: logs and streams may not grow. */
@@ -40,7 +60,7 @@ export async function freeBytes(directory: string): Promise<number> {
 
 /** Converts an out-of-space error to a `ParleyError` with this code; returns any other error unchanged. */
 export function fullDiskError(error: unknown, code: string, disk: string): unknown {
-  const cause = error instanceof Error && 'code' in error ? error.code : undefined;
+  const cause = errnoOf(error);
   if (cause !== 'ENOSPC' && cause !== 'EDQUOT') return error;
   return new ParleyError(code, `${disk} is full: ${messageOf(error)}`, {
     hint: 'free space on the disk of the data directory, or choose another with --data; then try again',
@@ -66,7 +86,7 @@ export function openPrivate(path: string): number {
     const { nlink } = fstatSync(fd);
     if (nlink === 1) return fd;
   } catch (error) {
-    if (!hasCode(error, 'ELOOP')) throw error;
+    if (errnoOf(error) !== 'ELOOP') throw error;
   }
   if (fd !== null) closeSync(fd);
   throw new Error(`${path} is a link: remove it`);
@@ -77,7 +97,7 @@ export async function openTemporary(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'wx', MODE);
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
+    if (errnoOf(error) !== 'EEXIST') throw error;
     await rm(path);
     return await open(path, 'wx', MODE);
   }
@@ -99,8 +119,4 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await rm(temporary, { force: true }).catch(() => {}); // the first failure is the one to report
     throw error;
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -14,7 +14,7 @@
  *   traceparent               the trace context that messages carry
  */
 export { abortable, type LinkedAbort, linkedAbort, Releasers, sleep, within } from './abort.ts';
-export { asError, messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
+export { asError, errnoOf, messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
 export {
   FULL_DISK_BYTES,
   freeBytes,
@@ -23,6 +23,8 @@ export {
   makeDirectory,
   openPrivate,
   openTemporary,
+  orNullIfMissing,
+  syncDirectory,
   UNLINKED,
   writePrivateFile,
 } from './files.ts';

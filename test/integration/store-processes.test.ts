@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
-import { lockFile, openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
+import { tryLockFile } from '../../src/persistence/jsonl/directory/lock.ts';
+import { openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
 import { withDirectory } from '../unit/persistence/support.ts';
 
 const FIXTURES = join(import.meta.dirname, 'store-fixtures');
@@ -90,20 +91,20 @@ describe('a lock file', () => {
   it('a lock is held once, also within a process, names its holder, and is free after its release', () =>
     withDirectory(async (directory) => {
       const path = join(directory, 'LOCK');
-      const first = await lockFile(path);
-      expect(first.fd).toBeGreaterThan(2);
-      await expect(lockFile(path)).rejects.toMatchObject({
-        code: 'FILE_LOCKED',
-        message: `${path} is locked by process ${process.pid}`,
-      });
+      const first = await tryLockFile(path);
+      if (first.kind === 'held') return expect.unreachable();
+      expect(first.lock.fd).toBeGreaterThan(2);
+      expect(await tryLockFile(path)).toEqual({ kind: 'held', pid: process.pid, sharedLock: null });
       expect(await readFile(path, 'utf8')).toBe(`${process.pid}\n`);
-      first.release();
-      first.release();
-      (await lockFile(path)).release();
+      first.lock.release();
+      first.lock.release();
+      const again = await tryLockFile(path);
+      if (again.kind === 'held') return expect.unreachable();
+      again.lock.release();
     }));
 
   it('a lock file that cannot be created is an error of the system', () =>
     withDirectory(async (directory) => {
-      await expect(lockFile(join(directory, 'missing', 'LOCK'))).rejects.toMatchObject({ code: 'ENOENT' });
+      await expect(tryLockFile(join(directory, 'missing', 'LOCK'))).rejects.toMatchObject({ code: 'ENOENT' });
     }));
 });

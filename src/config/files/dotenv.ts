@@ -1,10 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { decodeUtf8, messageOf } from '../../kernel/index.ts';
+import { decodeUtf8, errnoOf, messageOf } from '../../kernel/index.ts';
 import type { Environment } from '../problems/environment.ts';
 import type { Problems } from '../problems/problems.ts';
-import { isMissing } from './read-file.ts';
 
 /**
  * Reads `.env` in the configuration folder, and in the working directory if the configuration folder is directly in it.
@@ -83,7 +82,7 @@ function readEnvironmentFile(file: string, problems: Problems): string | null {
     if (text === null || line !== null) problems.add({ source: file, ...faultOf(line) });
     else return text;
   } catch (error) {
-    if (!isMissing(error))
+    if (errnoOf(error) !== 'ENOENT')
       problems.add({ source: file, seen: messageOf(error), expected: 'a readable file' });
   }
   return null;

@@ -1,6 +1,6 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { decodeUtf8, messageOf } from '../../kernel/index.ts';
+import { decodeUtf8, errnoOf, messageOf } from '../../kernel/index.ts';
 import type { Problems } from '../problems/problems.ts';
 
 /** The text of a file; null: it is missing, or unreadable and reported. */
@@ -13,15 +13,11 @@ export async function readIfThere(file: string, problems: Problems): Promise<str
     }
     return text;
   } catch (error) {
-    if (!isMissing(error)) {
+    if (errnoOf(error) !== 'ENOENT') {
       problems.add({ source: file, seen: messageOf(error), expected: 'a readable file' });
     }
     return null;
   }
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 /**
@@ -54,7 +50,7 @@ export async function listFiles(
     }
     return names.sort();
   } catch (error) {
-    if (!isMissing(error)) {
+    if (errnoOf(error) !== 'ENOENT') {
       problems.add({ source: folder, seen: messageOf(error), expected: 'a readable folder' });
     }
     return [];
@@ -63,7 +59,7 @@ export async function listFiles(
 
 async function requireTarget(link: string, problems: Problems): Promise<void> {
   await access(link).catch((error: unknown) => {
-    if (!isMissing(error)) return; // the reader reports it
+    if (errnoOf(error) !== 'ENOENT') return; // the reader reports it
     problems.add({ source: link, seen: 'a broken link', expected: 'a readable file' });
   });
 }

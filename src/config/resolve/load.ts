@@ -1,10 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { BUILT_IN_PHASES, createRoster, type PhaseSpec, type PhaseTable } from '../../conversation/index.ts';
-import { durationOf, nearest } from '../../kernel/index.ts';
+import { durationOf, errnoOf, nearest } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
-import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
 import { type KeyPath, Problems } from '../problems/problems.ts';
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
@@ -149,7 +148,7 @@ async function findDirectory(
   if (named !== undefined) return directory;
   const isThere = await stat(directory).then(
     () => true,
-    (error: unknown) => !isMissing(error),
+    (error: unknown) => errnoOf(error) !== 'ENOENT',
   );
   if (isThere) return directory;
   notices.push(

@@ -2,13 +2,12 @@ import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { createSubjects } from '../../bus/index.ts';
 import { closeConnection, type NatsOptions, openNats, watchConnection } from '../../bus/nats/index.ts';
-import { messageOf, ParleyError, Releasers, writePrivateFile } from '../../kernel/index.ts';
+import { messageOf, orNullIfMissing, ParleyError, Releasers, writePrivateFile } from '../../kernel/index.ts';
 import type { MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import { openStreamSource } from '../../persistence/jetstream/index.ts';
 import {
   openFileArchive,
   openFileTarget,
-  orNullIfMissing,
   publishBackup,
   readOwnText,
 } from '../../persistence/jsonl/index.ts';

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
-import { ParleyError } from '../../kernel/index.ts';
+import { errnoOf, ParleyError } from '../../kernel/index.ts';
 import type { Request } from '../context.ts';
 
 /**
@@ -44,7 +44,7 @@ export async function readBody(context: Request, maxBytes: number): Promise<Uint
   try {
     return await decode(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
-    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
+    if (errnoOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
     throw new ParleyError('BAD_REQUEST', `the body is not valid ${encoding}`, {
       hint: 'send the header Content-Encoding only with a body that is encoded that way',
       cause: error,
@@ -82,8 +82,4 @@ function tooLarge(maxBytes: number): ParleyError {
   return new ParleyError('TOO_LARGE', `a body may have ${maxBytes} bytes, decoded`, {
     hint: 'send less at once',
   });
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }

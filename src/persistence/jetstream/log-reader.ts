@@ -97,20 +97,6 @@ export function beginsLog({ headers, body }: StoredMessage): boolean {
   return append === null || decodeBody(body, 0, append.length) !== null;
 }
 
-/** True if the subject holds an append. Reads more than the last message only if that is not an append. */
-export async function holdsAppend(source: LogSource): Promise<boolean> {
-  const { broker, stream, subject } = source;
-  const last = await lastMessage(broker, stream, subject);
-  if (last === null) return false;
-  if (appendOf(last.headers) !== null) return true;
-  let found = false;
-  await readRange(broker, { stream, filter: subject, from: 1, to: last.sequence }, (message) => {
-    found = appendOf(message.headers) !== null;
-    return !found;
-  });
-  return found;
-}
-
 /** Every conversation that has a log, by id. */
 export async function conversationsIn(broker: Broker, names: StoreNames): Promise<string[]> {
   const prefixLength = names.log(ANY).length - ANY.length;

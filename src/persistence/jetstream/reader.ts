@@ -1,4 +1,13 @@
-import { AckPolicy, type ConsumerInfo, DeliverPolicy, type MsgHdrs, nanos, nuid, ReplayPolicy } from 'nats';
+import {
+  AckPolicy,
+  type ConsumerInfo,
+  DeliverPolicy,
+  type MsgHdrs,
+  type MsgRequest,
+  nanos,
+  nuid,
+  ReplayPolicy,
+} from 'nats';
 import { type Broker, isNotFound, read, requireConnection, storeError } from './broker.ts';
 
 /**
@@ -37,30 +46,26 @@ const PAGE_OF_HEADERS = 1_024;
 const INACTIVE_MS = 30_000;
 
 /** The last message on a subject; null: there is none. */
-export async function lastMessage(
-  broker: Broker,
-  stream: string,
-  subject: string,
-): Promise<StoredMessage | null> {
-  try {
-    const query = { last_by_subj: subject };
-    const found = await read(broker, () => broker.manager.streams.getMessage(stream, query));
-    return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
-  } catch (error) {
-    if (isNotFound(error)) return null;
-    throw storeError(error, `read stream ${stream}`);
-  }
+export function lastMessage(broker: Broker, stream: string, subject: string): Promise<StoredMessage | null> {
+  return messageOf(broker, stream, { last_by_subj: subject });
 }
 
 /** The first message on a subject after a sequence; null: there is none. */
-export async function firstAfter(
+export function firstAfter(
   broker: Broker,
   stream: string,
   subject: string,
   sequence: number,
 ): Promise<StoredMessage | null> {
+  return messageOf(broker, stream, { seq: sequence + 1, next_by_subj: subject });
+}
+
+async function messageOf(
+  broker: Broker,
+  stream: string,
+  query: MsgRequest | { readonly seq: number; readonly next_by_subj: string },
+): Promise<StoredMessage | null> {
   try {
-    const query = { seq: sequence + 1, next_by_subj: subject };
     const found = await read(broker, () => broker.manager.streams.getMessage(stream, query));
     return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
   } catch (error) {
@@ -153,13 +158,7 @@ async function pendingOf(broker: Broker, { stream_name: stream, name }: Consumer
 
 /** False: the message was removed (JETSTREAM-READER-4). */
 async function holds(broker: Broker, stream: string, sequence: number): Promise<boolean> {
-  try {
-    await read(broker, () => broker.manager.streams.getMessage(stream, { seq: sequence }));
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
+  return (await messageOf(broker, stream, { seq: sequence })) !== null;
 }
 
 /** The subjects that hold a message, in no order. */

@@ -8,7 +8,7 @@ import { appendOf, statusOf } from './append-message.ts';
 import { createStreamAudit } from './audit.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
 import { BucketDocuments } from './documents.ts';
-import { beginsLog, conversationsIn, holdsAppend, type LogSource } from './log-reader.ts';
+import { beginsLog, conversationsIn, type LogSource } from './log-reader.ts';
 import { firstAfter, lastMessage, purgeSubject, readRange, type StoredMessage } from './reader.ts';
 import { openStreamLog } from './stream-log.ts';
 import { ANY, ensureStreams, type StoreNames } from './streams.ts';
@@ -75,11 +75,12 @@ export async function openStore(options: JetStreamStoreOptions): Promise<OpenedS
       log({ type: 'foreign-message', conversation, sequence });
     },
   });
+  const shared = newestAppends(broker, names);
   const storage: Storage = {
-    ...{ id, documents, isFeed: true, shared: newestAppends(broker, names) },
+    ...{ id, documents, isFeed: true, shared },
     audit: createStreamAudit(broker, names, documents),
     openLog: (conversation, onClosed) => openStreamLog(sourceOf(conversation), onClosed),
-    hasLog: (conversation) => holdsAppend(sourceOf(conversation)),
+    hasLog: async (conversation) => (await shared.newest(conversation)) !== null,
     conversations: () => conversationsIn(broker, names),
     remove: (conversation, newest) => remove(parts, conversation, newest),
     lastDecision: null, // the next owner of a conversation counts its attempts in the log

@@ -1,12 +1,18 @@
 import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { messageOf, ParleyError, UNLINKED } from '../../kernel/index.ts';
+import {
+  makeDirectory,
+  messageOf,
+  orNullIfMissing,
+  ParleyError,
+  syncDirectory,
+  UNLINKED,
+} from '../../kernel/index.ts';
 import { InOrder } from '../documents.ts';
 import type { AuditRecord } from '../port.ts';
 import type { AuditLog } from '../storage.ts';
 import type { StorePaths } from './directory/paths.ts';
-import { makeDirectory, orNullIfMissing, syncDirectory } from './log/durable.ts';
 
 /** `audit.jsonl` of each conversation: one record is one line. One append at a time for each file, so that lines never mix. */
 export function createAuditFiles(paths: StorePaths): AuditLog {

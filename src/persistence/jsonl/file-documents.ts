@@ -1,6 +1,15 @@
 import { lstat, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { coalesce, fullDiskError, messageOf, ParleyError } from '../../kernel/index.ts';
+import {
+  coalesce,
+  errnoOf,
+  fullDiskError,
+  makeDirectory,
+  messageOf,
+  orNullIfMissing,
+  ParleyError,
+  syncDirectory,
+} from '../../kernel/index.ts';
 import { refuseUnfinishedMigration } from '../archive.ts';
 import { type Documents, type Durability, InOrder } from '../documents.ts';
 import type { WhatIfTexts } from '../port.ts';
@@ -9,15 +18,7 @@ import { createWhatIfTexts, WHAT_IF_ID } from '../what-ifs.ts';
 import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { type LazyDocument, openLazyDocument } from './lazy-document.ts';
-import {
-  errnoOf,
-  makeDirectory,
-  orNullIfMissing,
-  readOwnText,
-  refuseFile,
-  replaceFile,
-  syncDirectory,
-} from './log/durable.ts';
+import { readOwnText, refuseFile, replaceFile } from './log/durable.ts';
 import type { StoreLog } from './log/log-file.ts';
 
 /**

@@ -1,5 +1,6 @@
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { orNullIfMissing, syncDirectory } from '../../kernel/index.ts';
 import type { ConversationStore, Removed } from '../port.ts';
 import type { Storage } from '../storage.ts';
 import { auditTrailOf, createStore } from '../store.ts';
@@ -10,7 +11,7 @@ import { identityOf } from './directory/identity.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { takeDirectory } from './directory/take-directory.ts';
 import { FileDocuments, refuseUnfinished } from './file-documents.ts';
-import { fileTimestamp, orNullIfMissing, syncDirectory } from './log/durable.ts';
+import { fileTimestamp } from './log/durable.ts';
 import { openFileLog } from './log/file-log.ts';
 import { type LogFiles, nodeLogFiles, type StoreEvent, type StoreLog } from './log/log-file.ts';
 

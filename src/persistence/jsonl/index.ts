@@ -14,7 +14,6 @@
  */
 export { checkFormat } from './directory/format.ts';
 export { inspectFiles, keepAside } from './directory/inspect.ts';
-export { lockFile } from './directory/lock.ts';
 export {
   openFileArchive,
   openFileSource,
@@ -26,6 +25,6 @@ export { holdDirectory } from './directory/take-directory.ts';
 export { openWhatIfFiles, refuseUnfinished } from './file-documents.ts';
 export { openFileStore } from './file-store.ts';
 export { openLazyDocument } from './lazy-document.ts';
-export { orNullIfMissing, readOwnText, refuseFile } from './log/durable.ts';
+export { readOwnText, refuseFile } from './log/durable.ts';
 export { type LogFile, type LogFiles, nodeLogFiles, type StoreEvent } from './log/log-file.ts';
 export { readLogFile } from './log/recovery.ts';

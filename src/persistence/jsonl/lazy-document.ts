@@ -1,7 +1,7 @@
 import { readFile, rename } from 'node:fs/promises';
 import { type Adapter, Low } from 'lowdb';
-import { coalesce, messageOf } from '../../kernel/index.ts';
-import { fileTimestamp, orNullIfMissing, replaceFile } from './log/durable.ts';
+import { coalesce, messageOf, orNullIfMissing } from '../../kernel/index.ts';
+import { fileTimestamp, replaceFile } from './log/durable.ts';
 import type { StoreLog } from './log/log-file.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { ToolOutcome } from '../../agents/tool-port.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { errnoOf, messageOf, ParleyError } from '../../kernel/index.ts';
 import { failed, type ToolLog } from '../guarded.ts';
 
 /** Errors of tools as failures for the model. They contain no real path of this machine. */
@@ -22,10 +22,6 @@ const KNOWN: Readonly<Record<string, readonly [code: string, message: string]>> 
   EMFILE: ['TOO_MANY_FILES', 'too many files are open; try again'],
   ENFILE: ['TOO_MANY_FILES', 'too many files are open; try again'],
 };
-
-export function errnoOf(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-}
 
 export function failureOf(tool: string, error: unknown, log: ToolLog): ToolOutcome {
   if (error instanceof ParleyError) {

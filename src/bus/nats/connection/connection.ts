@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from 'nats';
-import { messageOf, ParleyError, sleep, UNRESOLVED } from '../../../kernel/index.ts';
+import { errnoOf, messageOf, ParleyError, sleep, UNRESOLVED } from '../../../kernel/index.ts';
 import { CredentialMonitor, monitorCredentials, refusedCredentials } from './credential-monitor.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { type NamedServer, namedServers, ServerPool } from './servers.ts';
@@ -175,7 +175,7 @@ const TLS_HINT =
 function tlsFault(message: string, shown: string, cause: unknown): ParleyError | null {
   const failed = (text: string, hint: string) =>
     new ParleyError('NATS_TLS_FAILED', `no secure connection to NATS at ${shown}: ${text}`, { hint, cause });
-  if (/'tls' is not available|^tls$|server_option/i.test(message) || codeOf(cause) === 'SERVER_OPT_NA')
+  if (/'tls' is not available|^tls$|server_option/i.test(message) || errnoOf(cause) === 'SERVER_OPT_NA')
     return failed(
       'the server offers no TLS',
       'enable TLS on the server, or leave out tls:// and --nats-tls-…',
@@ -184,10 +184,6 @@ function tlsFault(message: string, shown: string, cause: unknown): ParleyError |
     return failed(message, 'the server may require a certificate: --nats-tls-cert and --nats-tls-key');
   if (/certificate|altname|self.signed|issuer|ssl|tls/i.test(message)) return failed(message, TLS_HINT);
   return null;
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { messageOf, ParleyError, VERSION } from '../../../kernel/index.ts';
-import { errnoOf, refuseFile, replaceFile } from '../log/durable.ts';
+import { errnoOf, messageOf, ParleyError, VERSION } from '../../../kernel/index.ts';
+import { refuseFile, replaceFile } from '../log/durable.ts';
 import { storePaths } from './paths.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { fullDiskError, messageOf, ParleyError } from '../../../kernel/index.ts';
-import { orNullIfMissing, replaceFile } from '../log/durable.ts';
+import { fullDiskError, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
+import { replaceFile } from '../log/durable.ts';
 import { storePaths } from './paths.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
 import type { Inspection, Leftover, StoreInspector } from '../../offline-port.ts';
 import type { ConversationRow } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
@@ -9,7 +9,7 @@ import { auditTrailOf } from '../../store.ts';
 import { readAuditLines } from '../audit-files.ts';
 import { FileDocuments, refuseUnfinished } from '../file-documents.ts';
 import { DELETED_PREFIX } from '../file-store.ts';
-import { errnoOf, makeDirectory, orNullIfMissing, writeNewFile } from '../log/durable.ts';
+import { writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { checkFormat } from './format.ts';
 import { idOf, type StorePaths, storePaths } from './paths.ts';

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, ftruncateSync, readFileSync, writeSync } from 'node:fs';
 import { tryLock } from 'fs-native-extensions';
-import { openPrivate, ParleyError } from '../../../kernel/index.ts';
+import { openPrivate } from '../../../kernel/index.ts';
 
 /**
  * A lock that the kernel holds on an open file.
@@ -28,32 +28,23 @@ interface HeldElsewhere {
 /** Tries once and does not wait. Throws what opening or locking the file throws. */
 export async function tryLockFile(path: string): Promise<LockOutcome> {
   const fd = openPrivate(path);
-  let locked = false;
+  const lock = lockOn(fd);
   try {
-    locked = tryLock(fd);
-    if (!locked) return heldElsewhere(path, fstatSync(fd).ino);
-    ftruncateSync(fd);
-    writeSync(fd, `${process.pid}\n`);
-    return { kind: 'locked', lock: heldLock(fd) };
+    if (tryLock(fd)) {
+      ftruncateSync(fd);
+      writeSync(fd, `${process.pid}\n`);
+      return { kind: 'locked', lock };
+    }
+    const held = heldElsewhere(path, fstatSync(fd).ino);
+    lock.release();
+    return held;
   } catch (error) {
-    locked = false;
+    lock.release();
     throw error;
-  } finally {
-    if (!locked) closeSync(fd);
   }
 }
 
-/** As `tryLockFile`; a lock that is held elsewhere is an error (`FILE_LOCKED`). */
-export async function lockFile(path: string): Promise<FileLock> {
-  const outcome = await tryLockFile(path);
-  if (outcome.kind === 'locked') return outcome.lock;
-  const holder = outcome.pid === null ? 'another process' : `process ${outcome.pid}`;
-  throw new ParleyError('FILE_LOCKED', `${path} is locked by ${holder}`, {
-    hint: 'Stop that process first; the lock ends with it.',
-  });
-}
-
-function heldLock(fd: number): FileLock {
+function lockOn(fd: number): FileLock {
   let held = true;
   return {
     fd,

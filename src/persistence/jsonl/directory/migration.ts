@@ -1,12 +1,12 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { orNullIfMissing, syncDirectory } from '../../../kernel/index.ts';
 import { archiveOf, migrationTarget } from '../../archive.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../offline-port.ts';
 import { directoryInUse } from '../../rules.ts';
 import { createAuditFiles } from '../audit-files.ts';
 import { FileDocuments, refuseUnfinished } from '../file-documents.ts';
 import { type FileStoreOptions, openOwned } from '../file-store.ts';
-import { orNullIfMissing, syncDirectory } from '../log/durable.ts';
 import { readLogFile } from '../log/recovery.ts';
 import { checkFormat } from './format.ts';
 import { knownIdentity } from './identity.ts';

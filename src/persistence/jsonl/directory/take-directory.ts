@@ -1,8 +1,8 @@
 import { fstatSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { closeData, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { closeData, makeDirectory, messageOf, ParleyError } from '../../../kernel/index.ts';
 import { directoryInUse } from '../../rules.ts';
-import { makeDirectory, refuseFile, writeNewFile } from '../log/durable.ts';
+import { refuseFile, writeNewFile } from '../log/durable.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 

@@ -1,39 +1,19 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { messageOf, openTemporary, ParleyError } from '../../../kernel/index.ts';
+import { type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import {
+  errnoOf,
+  messageOf,
+  openTemporary,
+  orNullIfMissing,
+  ParleyError,
+  syncDirectory,
+} from '../../../kernel/index.ts';
 
 /**
  * File operations that survive a power cut: a name is durable only after its directory is synced. Files and directories are
  * for their owner only.
  */
-
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/**
- * Creates a directory and its missing parents, each name durable. Node's `recursive` never returns on file systems such as
- * `/proc`.
- */
-export async function makeDirectory(directory: string): Promise<void> {
-  const target = resolve(directory);
-  const parent = dirname(target);
-  try {
-    if (await isDirectory(target)) return;
-    if (parent !== target) await makeDirectory(parent);
-    await mkdir(target, { mode: 0o700 });
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST' && (await isDirectory(target))) return;
-    throw error;
-  }
-  await syncDirectory(parent);
-}
 
 /** Refuses a data directory that is a file, or below one. A missing directory is accepted. */
 export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<void> {
@@ -46,10 +26,6 @@ export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<
       hint: 'name the data directory of a daemon with --data DIR',
     });
   }
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return (await orNullIfMissing(stat(path)))?.isDirectory() ?? false;
 }
 
 /** Null: the file is missing. A link is not followed: it and other errors reject with `code` and `hint`. */
@@ -115,21 +91,6 @@ async function createExclusively(path: string): Promise<FileHandle | null> {
     return await open(path, 'wx', 0o600);
   } catch (error) {
     if (errnoOf(error) === 'EEXIST') return null;
-    throw error;
-  }
-}
-
-/** The system's error code (`ENOENT`), or null. */
-export function errnoOf(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-}
-
-/** Null instead of the error for a missing file. */
-export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
-  try {
-    return await work;
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return null;
     throw error;
   }
 }

@@ -1,8 +1,7 @@
 import { constants, fdatasync, write } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { UNLINKED } from '../../../kernel/index.ts';
-import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
+import { makeDirectory, orNullIfMissing, syncDirectory, UNLINKED } from '../../../kernel/index.ts';
 
 /** The file operations of a log; a test can make each of them fail. */
 export interface LogFile {

@@ -2,9 +2,9 @@ import { lstat, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Entry } from '../../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { errnoOf, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
 import type { TornTail } from '../../port.ts';
-import { errnoOf, fileTimestamp, orNullIfMissing, writeNewFile } from './durable.ts';
+import { fileTimestamp, writeNewFile } from './durable.ts';
 import { decodeLines, isSeal, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
 import type { LogFile, StoreLog } from './log-file.ts';
 

@@ -2,8 +2,8 @@ import { constants, existsSync, lstatSync, realpathSync, type Stats, statSync } 
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import type { ResolvedPath } from '../../../agents/tool-port.ts';
-import { ParleyError } from '../../../kernel/index.ts';
-import { errnoOf, valueOrNull } from '../errors.ts';
+import { errnoOf, ParleyError } from '../../../kernel/index.ts';
+import { valueOrNull } from '../errors.ts';
 import { pathRefused, printable } from './names.ts';
 import { isInside, isInsideFolded, type Protection, protectedBy, secretIn } from './protected.ts';
 

@@ -1,9 +1,8 @@
 import type { Dirent } from 'node:fs';
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { z } from 'zod';
-import { foldCase, wellFormed } from '../../../kernel/index.ts';
+import { errnoOf, foldCase, wellFormed } from '../../../kernel/index.ts';
 import { completed } from '../../guarded.ts';
-import { errnoOf } from '../errors.ts';
 import { defineTool, FILES_TIMEOUT_MS, PATH, READS } from '../tool.ts';
 import { projectNames } from './list.ts';
 import { PROBE_BYTES, readAt } from './read.ts';
