@@ -3,7 +3,14 @@ import type { Bus, SkipUntil } from '../bus/index.ts';
 import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import { type Config, Secret } from '../config/index.ts';
 import type { GatewayPort } from '../gateway/index.ts';
-import { FULL_DISK_BYTES, freeBytes, messageOf, Releasers, VERSION } from '../kernel/index.ts';
+import {
+  FULL_DISK_BYTES,
+  freeBytes,
+  messageOf,
+  type ParleyError,
+  Releasers,
+  VERSION,
+} from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
@@ -33,6 +40,7 @@ import { Metrics } from './metrics.ts';
 import { Reloader } from './reload/reloader.ts';
 import type { Log, Runtime } from './runtime.ts';
 import { gaugesOf, serve, startRetention } from './serve.ts';
+import { orFault } from './server-faults.ts';
 import { finish, Grace } from './shutdown.ts';
 import { absentMsOf } from './team.ts';
 import type { TelemetrySink } from './telemetry.ts';
@@ -259,6 +267,10 @@ function identityOf({ subjectPrefix: prefix, daemon }: Config) {
   return { prefix, ...managed, ...shared, pid: process.pid };
 }
 
+function raise(fault: ParleyError): never {
+  throw fault;
+}
+
 interface GatewayParts {
   readonly api: Pick<Api, 'handle'>;
   readonly watchers: Watchers;
@@ -266,13 +278,14 @@ interface GatewayParts {
   readonly bus: Bus;
   readonly workers: Workers;
   readonly posts: Posts;
+  readonly runtime: Runtime;
   readonly traces: Parameters<typeof gaugesOf>[3];
 }
 
 /** What the HTTP routes use: the request API, and the published entries. */
 function createGatewayPort(
   config: Config,
-  { api, watchers, metrics, bus, workers, posts, traces }: GatewayParts,
+  { api, watchers, metrics, bus, workers, posts, runtime, traces }: GatewayParts,
 ): GatewayPort {
   const gauges = gaugesOf(bus, workers, posts, traces);
   return {
@@ -283,7 +296,7 @@ function createGatewayPort(
     },
     subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
     liveSoFar: (conversation) => watchers.textsOf(conversation),
-    measure: async () => metrics.measure(await gauges()),
+    measure: async () => metrics.measure(await orFault(gauges(), runtime.store, raise)),
     get isConnected() {
       return bus.isConnected;
     },

@@ -1,6 +1,6 @@
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
-import { messageOf, monotonicClock, type Releasers } from '../kernel/index.ts';
+import { messageOf, monotonicClock, type Releasers, refusal } from '../kernel/index.ts';
 import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
 import { Retention } from './api/retention.ts';
@@ -14,6 +14,7 @@ import type { Gauges, Metrics } from './metrics.ts';
 import type { Reloader } from './reload/reloader.ts';
 import type { Runtime } from './runtime.ts';
 import { Search } from './search/search.ts';
+import { orFault } from './server-faults.ts';
 import type { Grace } from './shutdown.ts';
 import type { TraceExporter } from './traces/exporter.ts';
 
@@ -78,9 +79,10 @@ export async function serve({
     const parts = { workers, posts, api, watchers, ...reading };
     const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
     const shared = await membership.join(work);
-    await bus.serve(VERBS, (request) => shared.handle(request));
+    const answering = inTime(shared, runtime.store);
+    await bus.serve(VERBS, (request) => answering.handle(request));
     erasure.start();
-    return { api: shared, posts };
+    return { api: answering, posts };
   }
   await bus.startIngress({
     ...reading,
@@ -97,9 +99,21 @@ export async function serve({
     onSkip,
     onBegin: () => workers.cutDeletions(),
   });
-  await bus.serve(VERBS, (request) => api.handle(request));
+  const answering = inTime(api, runtime.store);
+  await bus.serve(VERBS, (request) => answering.handle(request));
   erasure.start();
-  return { api, posts };
+  return { api: answering, posts };
+}
+
+/** SERVER-FAULTS-1 */
+function inTime(api: Pick<Api, 'handle'>, store: Runtime['store']): Pick<Api, 'handle'> {
+  return {
+    handle: (request) =>
+      orFault(api.handle(request), store, ({ code, message, hint }) => ({
+        ok: false,
+        refusal: refusal(code, message, hint),
+      })),
+  };
 }
 
 /** Called when everything up to a position is settled. */

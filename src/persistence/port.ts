@@ -1,4 +1,5 @@
 import type { Entry, Spent } from '../conversation/index.ts';
+import type { ParleyError } from '../kernel/index.ts';
 
 /**
  * What the daemon needs of a store. One contract suite (`test/contract/`) runs on every adapter.
@@ -226,6 +227,9 @@ export interface ConversationStore {
   readonly backupMark: BackupMark;
   /** Null: one daemon at a time owns all logs. */
   readonly shared: SharedLogs | null;
+
+  /** Why the server of the logs makes reads and appends wait, or refuses them; null: it does not, or the store has none. */
+  fault(): ParleyError | null;
 
   /** Opens one log; its first append creates it. Reads no other log. Once at a time for each conversation. */
   open(conversation: string): Promise<OpenedLog>;

@@ -1,4 +1,5 @@
 import type { Entry } from '../conversation/index.ts';
+import type { ParleyError } from '../kernel/index.ts';
 import type { Documents } from './documents.ts';
 import type { AuditRecord, IngressPosts, OpenedLog, Removed, SharedLogs } from './port.ts';
 
@@ -11,6 +12,8 @@ export interface Storage {
   readonly documents: Documents;
   readonly audit: AuditLog;
   readonly shared: Pick<SharedLogs, 'newest' | 'all'> | null;
+  /** `ConversationStore.fault`. Absent: null. */
+  fault?(): ParleyError | null;
   /** Call `onClosed` once, after the log is closed. */
   openLog(conversation: string, onClosed: () => void): Promise<OpenedLog>;
   hasLog(conversation: string): Promise<boolean>;

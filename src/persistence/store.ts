@@ -1,4 +1,4 @@
-import { coalesce, sleep } from '../kernel/index.ts';
+import { coalesce, type ParleyError, sleep } from '../kernel/index.ts';
 import { type Documents, InOrder } from './documents.ts';
 import type {
   AuditRecord,
@@ -79,6 +79,10 @@ class Store implements ConversationStore {
     };
     this.shared = storage.shared && { ...storage.shared, ...sharedRecordsIn(documents) };
     this.#position = new LatestPosition(documents);
+  }
+
+  fault(): ParleyError | null {
+    return this.#storage.fault?.() ?? null;
   }
 
   /** Waits for a deletion of the same conversation (STORE-1). */

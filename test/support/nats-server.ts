@@ -24,6 +24,8 @@ export interface TestNatsServer {
 export interface TestNatsServerOptions {
   /** Further lines of its configuration file, e.g. `max_payload: 65536`. */
   readonly config?: string;
+  /** JetStream's storage, e.g. `24MB`. */
+  readonly maxFile?: string;
   /** Disables JetStream. */
   readonly plain?: boolean;
 }
@@ -32,7 +34,9 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   const directory = await mkdtemp(join(tmpdir(), 'parley-nats-'));
   const port = await freePort();
   const configuration = join(directory, 'nats.conf');
-  const store = options.plain ? '' : `jetstream { store_dir: ${JSON.stringify(join(directory, 'store'))} }\n`;
+  const limit = options.maxFile === undefined ? '' : `, max_file: ${options.maxFile}`;
+  const where = JSON.stringify(join(directory, 'store'));
+  const store = options.plain ? '' : `jetstream { store_dir: ${where}${limit} }\n`;
   await writeFile(configuration, `host: 127.0.0.1\nport: ${port}\n${store}${options.config ?? ''}\n`);
   let child: ChildProcess | null = await launch(configuration);
 

@@ -110,7 +110,7 @@ export class Posts {
 
   /** A post waits until its log can be written (POSTS-2). */
   get isBlocked(): boolean {
-    return this.#unstored > 0;
+    return this.#unstored > 0 || this.#store.fault() !== null;
   }
 
   /** Deliveries that are not settled yet. */

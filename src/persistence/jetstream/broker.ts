@@ -19,6 +19,7 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 
 /** Whether the server can be reached. Provided by the opener of the connection. */
 export interface ConnectionWatch {
+  readonly isConnected: boolean;
   /** True when connected; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   /** Rejects as soon as the connection is lost. */
@@ -30,6 +31,8 @@ export interface Broker {
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly watch: ConnectionWatch;
+  /** By stream: reads, and what is published. */
+  readonly answers: Answers;
   /** For one answer. */
   readonly timeoutMs: number;
   /** Ends every wait for the server. */
@@ -44,13 +47,22 @@ interface BrokerOptions {
 }
 
 const TIMEOUT_MS = 5_000;
+/** A server alone that takes longer does not answer any more. In a cluster it may be electing a leader. */
+const SILENT_MS = 1_200;
+/** Longer than the pauses and timeouts of whatever is repeated. */
+const MEMORY_MS = 10_000;
 
 export async function openBroker(options: BrokerOptions): Promise<Broker> {
   const { connection, watch, timeoutMs = TIMEOUT_MS } = options;
   const signal = options.signal ?? new AbortController().signal;
   try {
     const manager = await connection.jetstreamManager();
-    const broker = { connection, jetstream: connection.jetstream(), manager, watch, timeoutMs, signal };
+    const answers = new Answers(
+      () => (connection.info?.cluster ? TIMEOUT_MS : SILENT_MS),
+      () => watch.isConnected,
+    );
+    const jetstream = connection.jetstream();
+    const broker = { connection, jetstream, manager, watch, answers, timeoutMs, signal };
     await requireConnection(broker);
     return broker;
   } catch (error) {
@@ -72,8 +84,10 @@ const MESSAGE_NOT_FOUND = 10037;
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
 /** Another write to the same subject is in progress. Sent since 2.11; retryable. */
 const WRITTEN_JUST_NOW = 10163;
-/** The stream, the account or the server is full; or the message is too large. */
-const NO_ROOM = new Set([10023, 10028, 10047, 10077, 10054]);
+/** The stream, the account or the server is full. */
+const FULL = new Set([10023, 10028, 10047, 10077]);
+/** Or the message is too large. */
+const NO_ROOM = new Set([...FULL, 10054]);
 
 export function apiErrorCode(error: unknown): number | null {
   return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
@@ -100,11 +114,11 @@ export async function requireConnection({ connection, watch, timeoutMs, signal }
 }
 
 /** BROKER-2. `work` must not change anything. */
-export async function read<T>(broker: Broker, work: () => Promise<T>): Promise<T> {
-  const { watch } = broker;
+export async function read<T>(broker: Broker, stream: string, work: () => Promise<T>): Promise<T> {
+  const { watch, answers } = broker;
   await requireConnection(broker);
   try {
-    return await watch.whileConnected(work());
+    return await answers.watch(`read ${stream}`, watch.whileConnected(work()));
   } catch (error) {
     if (await watch.connected(0)) throw error; // the connection was not lost
     await requireConnection(broker);
@@ -120,7 +134,8 @@ export async function publish(
   try {
     await requireConnection(broker);
     const { subject, body, headers } = message;
-    const answer = await broker.jetstream.publish(subject, body, { headers, timeout: broker.timeoutMs });
+    const publishing = broker.jetstream.publish(subject, body, { headers, timeout: broker.timeoutMs });
+    const answer = await broker.answers.watch(`append to ${stream}`, publishing);
     if (answer.stream === stream) return { kind: 'stored', sequence: answer.seq };
     return { kind: 'refused', cause: new Error(`stream ${answer.stream} stored it, not ${stream}`) };
   } catch (cause) {
@@ -144,7 +159,8 @@ function failedPublish(cause: unknown): PublishOutcome {
 export function storeError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const code = apiErrorCode(error);
-  const message = `could not ${doing}: ${messageOf(error)}`;
+  const described = error instanceof NatsError ? error.api_error?.description : undefined;
+  const message = `could not ${doing}: ${described ?? messageOf(error)}`;
   if (code !== null && NO_ROOM.has(code)) {
     return new ParleyError('STORE_FULL', message, {
       hint: 'free space on the disk of the nats-server, or raise the limits of its JetStream, the account or the stream',
@@ -161,5 +177,69 @@ export function storeError(error: unknown, doing: string): ParleyError {
   return new ParleyError('STORE_UNAVAILABLE', message, {
     hint: 'check that the nats-server runs with JetStream; the store continues when it answers',
     cause: error,
+  });
+}
+
+/**
+ * Whether the server answers and stores what it is sent. A server whose disk is full refuses, or falls silent.
+ *
+ * ANSWERS-1 A fault ends with the next answer about the same thing. One that is not repeated for `MEMORY_MS` is over, because
+ *           nothing may ask again.
+ */
+export class Answers {
+  readonly #silentMs: () => number;
+  readonly #isConnected: () => boolean;
+  readonly #faults = new Map<string, { readonly cause: unknown; readonly at: number }>();
+
+  /** `silentMs`: how long an answer may take. A lost connection says nothing about the server. */
+  constructor(silentMs: () => number, isConnected: () => boolean) {
+    this.#silentMs = silentMs;
+    this.#isConnected = isConnected;
+  }
+
+  /** `about` names what is asked, for one answer. */
+  async watch<T>(about: string, asking: Promise<T>): Promise<T> {
+    const ms = this.#silentMs();
+    const timer = setTimeout(() => this.#note(about, new Error(`no answer for ${ms} ms`)), ms).unref();
+    try {
+      const answer = await asking;
+      this.#faults.delete(about);
+      return answer;
+    } catch (error) {
+      if (isFull(error) || isUnanswered(error)) this.#note(about, error);
+      else this.#faults.delete(about);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Why requests wait for the server, or are refused; null: it answers, and has space (ANSWERS-1). */
+  get fault(): ParleyError | null {
+    const since = performance.now() - MEMORY_MS;
+    for (const [about, { cause, at }] of this.#faults) {
+      if (at > since) return isFull(cause) ? storeError(cause, about) : silenceError(cause, about);
+      this.#faults.delete(about);
+    }
+    return null;
+  }
+
+  #note(about: string, cause: unknown): void {
+    if (this.#isConnected()) this.#faults.set(about, { cause, at: performance.now() });
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return FULL.has(apiErrorCode(error) ?? 0);
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof NatsError && error.code === ErrorCode.Timeout && !error.api_error;
+}
+
+function silenceError(cause: unknown, doing: string): ParleyError {
+  return new ParleyError('NATS_SILENT', `the nats-server does not answer: could not ${doing}`, {
+    hint: 'check the server and its disk: a full disk stops JetStream, and some versions need a restart after it has space again. The request may take effect later: repeat it with the same id',
+    cause,
   });
 }

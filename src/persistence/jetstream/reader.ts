@@ -66,7 +66,7 @@ async function messageOf(
   query: MsgRequest | { readonly seq: number; readonly next_by_subj: string },
 ): Promise<StoredMessage | null> {
   try {
-    const found = await read(broker, () => broker.manager.streams.getMessage(stream, query));
+    const found = await read(broker, stream, () => broker.manager.streams.getMessage(stream, query));
     return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
   } catch (error) {
     if (isNotFound(error)) return null;
@@ -98,7 +98,7 @@ export async function readRange(
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, range.from) }),
     });
   try {
-    const made = await read(broker, addConsumer);
+    const made = await read(broker, stream, addConsumer);
     if (made.num_pending === 0 && range.to === undefined) return;
     const to = range.to ?? (await lastSequence(broker, stream));
     await readPages(broker, { ...range, to }, made, range.to !== undefined, onMessage);
@@ -112,7 +112,7 @@ export async function readRange(
 
 /** Call after the consumer is created: it has then counted no message after this one (JETSTREAM-READER-3). */
 async function lastSequence(broker: Broker, stream: string): Promise<number> {
-  const { state } = await read(broker, () => broker.manager.streams.info(stream));
+  const { state } = await read(broker, stream, () => broker.manager.streams.info(stream));
   return state.last_seq;
 }
 
@@ -152,7 +152,7 @@ async function readPages(
 
 /** Messages that the consumer has not delivered yet. */
 async function pendingOf(broker: Broker, { stream_name: stream, name }: ConsumerInfo): Promise<number> {
-  const { num_pending: pending } = await read(broker, () => broker.manager.consumers.info(stream, name));
+  const { num_pending: pending } = await read(broker, stream, () => broker.manager.consumers.info(stream, name));
   return pending;
 }
 
@@ -165,7 +165,7 @@ async function holds(broker: Broker, stream: string, sequence: number): Promise<
 export async function subjectsOf(broker: Broker, stream: string, filter: string): Promise<string[]> {
   const { manager } = broker;
   try {
-    const { state } = await read(broker, () => manager.streams.info(stream, { subjects_filter: filter }));
+    const { state } = await read(broker, stream, () => manager.streams.info(stream, { subjects_filter: filter }));
     return Object.keys(state.subjects ?? {});
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);

@@ -79,6 +79,7 @@ export async function openStore(options: JetStreamStoreOptions): Promise<OpenedS
   const storage: Storage = {
     ...{ id, documents, isFeed: true, shared },
     audit: createStreamAudit(broker, names, documents),
+    fault: () => broker.answers.fault,
     openLog: (conversation, onClosed) => openStreamLog(sourceOf(conversation), onClosed),
     hasLog: async (conversation) => (await shared.newest(conversation)) !== null,
     conversations: () => conversationsIn(broker, names),

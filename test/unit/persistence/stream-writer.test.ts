@@ -17,6 +17,7 @@ describe('an append that the server refuses although the stream has no other ent
     const broker = {
       connection: { isClosed: () => false, info: { max_payload: 1_048_576 } },
       watch: { connected: async () => true, whileConnected: <T>(asking: Promise<T>) => asking },
+      answers: { watch: <T>(_: string, asking: Promise<T>) => asking },
       timeoutMs: 100,
       signal: giveUp.signal,
       jetstream: {

@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { openSite, type RunningDaemon, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** SERVER-FAULTS-1 on a real nats-server of its operator. Some versions refuse when their disk is full, others fall silent. */
+describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+
+  async function begin(maxFile?: string) {
+    const nats = await startNatsServer(maxFile === undefined ? {} : { maxFile });
+    cleanups.push(() => nats.stop());
+    const settings = scriptedSettings({ defaultAgent: 'pm' });
+    const files = { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } };
+    const site = await openSite({ nats: nats.url, settings, files });
+    cleanups.push(() => site.close());
+    const daemon = await site.up('--http', '127.0.0.1:0', '--store', 'jetstream');
+    return { nats, site, daemon };
+  }
+
+  async function ask({ ready }: RunningDaemon, path: string, body?: object) {
+    const answer = await fetch(`${ready.http}${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: answer.status, text: await answer.text() };
+  }
+  const post = (daemon: RunningDaemon, conversation: string, id: string) =>
+    ask(daemon, `/api/conversations/${conversation}/messages`, { content: 'x'.repeat(4_096), id });
+  const READING = [
+    'conversations',
+    'conversations/new/entries',
+    'status',
+    'agents',
+    'dead-letters',
+    'search?q=x',
+  ];
+
+  it('a silent server: every verb answers with the cause, and readiness returns by itself', async () => {
+    const { nats, daemon } = await begin();
+    expect(await post(daemon, 'demo', 'one')).toMatchObject({ status: 201 });
+    await expect.poll(async () => (await ask(daemon, '/api/status')).text).toContain('"running":{"count":0');
+    nats.freeze();
+    cleanups.push(() => nats.thaw());
+    for (const conversation of ['demo', 'new'])
+      expect(await post(daemon, conversation, 'two')).toMatchObject({
+        status: 504,
+        text: expect.stringContaining('NATS_SILENT'),
+      });
+    expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
+    const answers = await Promise.all(
+      [...READING.map((path) => `/api/${path}`), '/metrics'].map((path) => ask(daemon, path)),
+    );
+    for (const { status, text } of answers)
+      if (status !== 200) expect([status, text]).toEqual([504, expect.stringContaining('NATS_SILENT')]);
+    expect(answers.some(({ status }) => status === 504)).toBe(true);
+    expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
+
+    nats.thaw();
+    await expect.poll(async () => (await ask(daemon, '/readyz')).status, { timeout: 30_000 }).toBe(200);
+    expect(await post(daemon, 'new', 'two')).toMatchObject({ status: 201 });
+  });
+
+  it('a full server: posts are refused with the cause, and readiness returns by itself', async () => {
+    const { nats, daemon } = await begin('24MB');
+    expect(await post(daemon, 'demo', 'one')).toMatchObject({ status: 201 });
+    const free = await fill(nats);
+    for (const conversation of ['demo', 'new'])
+      expect(await post(daemon, conversation, 'two')).toMatchObject({
+        status: 503,
+        text: expect.stringMatching(/"detail":"[^"]*(resource|space|storage)[^"]*","code":"STORE_FULL"/),
+      });
+    expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
+    expect(await ask(daemon, '/api/status')).toMatchObject({ status: 200 });
+    await free();
+    await expect.poll(async () => (await ask(daemon, '/readyz')).status, { timeout: 30_000 }).toBe(200);
+    expect(await post(daemon, 'demo', 'two')).toMatchObject({ status: 201 });
+  });
+
+  /** Returns how to free the space. */
+  async function fill({ url }: TestNatsServer): Promise<() => Promise<unknown>> {
+    const connection = await openNats({ url });
+    cleanups.push(() => connection.close());
+    const manager = await connection.jetstreamManager();
+    await manager.streams.add({ name: 'FILLER', subjects: ['filler'] });
+    const jetstream = connection.jetstream();
+    const mebibyte = Buffer.alloc(1_000_000);
+    for (const chunk of [mebibyte, Buffer.alloc(10_000), Buffer.alloc(1)])
+      for (let n = 0; n < 1_000; n++)
+        if (!(await jetstream.publish('filler', chunk).catch(() => null))) break;
+    return () => manager.streams.delete('FILLER');
+  }
+});
