@@ -87,3 +87,8 @@ describe('linearPattern', () => {
     );
   });
 });
+
+it('a long pattern without counted repeats is matched', () => {
+  const words = Array.from({ length: 200 }, (_, at) => `word-${at}`).join(' ');
+  expect(linearPattern(`^${words}$`).test(words)).toBe(true);
+});
