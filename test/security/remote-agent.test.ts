@@ -96,6 +96,36 @@ it('a remote agent cannot run a tool that its file does not list, publish for an
   expect(shown.stdout).not.toMatch(/^ops: approved/m);
 });
 
+it('a remote agent that streams without end is cut off: its turn fails, and followers and the daemon get no more of it', async () => {
+  const critic = await connections.connect(users.options('critic', nats.url));
+  const follower = await connections.connect(users.options('ops', nats.url));
+  let followed = 0;
+  follower.subscribe('parley.live.demo.critic', { callback: () => void followed++ });
+  await follower.flush();
+  const delta = 'x'.repeat(900_000);
+  critic.subscribe('parley.agent.critic.turn', {
+    callback: async (_error, message) => {
+      const offer = message.json<{ live?: string; turnId: string }>();
+      if (!offer.live) return;
+      message.respond(JSON.stringify({ accepted: true, instance: 'one' }));
+      for (let n = 0; n < 40; n += 1) {
+        const type = n % 2 === 0 ? 'text' : 'reasoning';
+        critic.publish(offer.live, JSON.stringify({ turnId: offer.turnId, call: 'one', n, type, delta }));
+        await critic.flush();
+      }
+    },
+  });
+  await critic.flush();
+  await ops.post({ conversation: 'demo', publisher: 'ops', content: 'look', to: ['critic'] });
+  await followUntil(ops, 'demo', turnsEnded(1));
+  const entries = await entriesOf(ops, 'demo');
+  expect(ofType(entries, 'turn-ended')).toMatchObject([{ outcome: 'failed' }]);
+  expect(JSON.stringify(entries)).toContain('INVALID_RESPONSE');
+  await critic.flush();
+  await follower.flush();
+  expect(followed).toBeLessThanOrEqual(19);
+});
+
 it('a publisher without the right cannot make an agent resume the session of another one, by any name or subject', async () => {
   const critic = await connections.connect(users.options('critic', nats.url));
   const offered: (string | undefined)[] = [];

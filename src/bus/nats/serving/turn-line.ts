@@ -23,6 +23,8 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
  *    results. So an agent can confirm delivery, and learns at once when no daemon listens.
  * TURN-LINE-3 The daemon forwards the chunks of this turn to followers while the offer is open. An agent may not publish on
  *    `parley.live`.
+ * TURN-LINE-4 The chunks of one call that hold more than `MAX_STREAMED` fail the turn: followers and the daemon keep the text of a
+ *    running call in memory.
  */
 
 export interface TurnLineOptions {
@@ -34,6 +36,10 @@ export interface TurnLineOptions {
   readonly onLive?: OnLive | undefined;
   readonly closing: AbortSignal;
 }
+
+/** TURN-LINE-4. Bytes. */
+const MAX_STREAMED = 16 * 1024 * 1024;
+const TOO_LONG = `more than ${MAX_STREAMED} bytes of live text arrived for one answer`;
 
 const encoder = new TextEncoder();
 const RECEIVED = encoder.encode('{"received":true}');
@@ -65,6 +71,7 @@ class NatsTurnLine implements TurnLine {
   readonly #control: string;
   readonly #subscriptions: Subscription[] = [];
   #offered: OfferBody | null = null;
+  #streamed = { call: '', bytes: 0 };
   #closed = false;
 
   constructor(options: TurnLineOptions) {
@@ -136,6 +143,8 @@ class NatsTurnLine implements TurnLine {
         callback: (error, message) => {
           const chunk = error || this.#closed ? null : decodeChunk(message.data, body.turnId);
           if (chunk && chunk !== 'unknown') {
+            if (this.#isTooLong(chunk.call, message.data.length))
+              return emit({ type: 'invalid', reason: TOO_LONG });
             this.#publish(followers, encode(chunk));
             this.#options.onLive?.(body.conversation, chunk);
           }
@@ -143,6 +152,13 @@ class NatsTurnLine implements TurnLine {
         },
       }),
     );
+  }
+
+  /** TURN-LINE-4 */
+  #isTooLong(call: string, bytes: number): boolean {
+    const before = this.#streamed.call === call ? this.#streamed.bytes : 0;
+    this.#streamed = { call, bytes: before + bytes };
+    return this.#streamed.bytes > MAX_STREAMED;
   }
 
   #eventOf(message: Msg, body: OfferBody): OfferEvent | null {
