@@ -5,6 +5,8 @@ import { type Crowd, postedIds, said, startCrowd } from '../support/daemons.ts';
 type Message = { role: string; content: string };
 const user = (content: string): Message => ({ role: 'user', content });
 const assistant = (content: string): Message => ({ role: 'assistant', content });
+/** An answer that a client brings is a quotation of that client. */
+const QUOTED = 'Quoted by openai, an answer:\n> elsewhere';
 
 /** Several daemons, each with a gateway: the load balancer of a client may send a request to both. */
 describe('identical requests at `/v1` of two daemons at the same time', () => {
@@ -52,7 +54,7 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
   it('identical requests with a new history are one conversation with one message', async () => {
     for (let n = 0; n < 10; n++) {
       const answers = await onBoth([user(`brought ${n}`), assistant('elsewhere'), user('on')]);
-      expect(await placedOnce(answers)).toEqual([`brought ${n}`, 'elsewhere', 'on', 'noted']);
+      expect(await placedOnce(answers)).toEqual([`brought ${n}`, QUOTED, 'on', 'noted']);
     }
   });
 
@@ -67,7 +69,7 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
     const messages = [user('again'), assistant('elsewhere'), user('on')];
     const [first] = await onBoth(messages);
     const second = await onBoth(messages);
-    expect(await placedOnce(second)).toEqual(['again', 'elsewhere', 'on', 'noted']);
+    expect(await placedOnce(second)).toEqual(['again', QUOTED, 'on', 'noted']);
     expect(second[0]?.conversation).not.toBe(first?.conversation);
   });
 });
