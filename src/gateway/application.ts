@@ -12,7 +12,7 @@ import { allowOrigins, checkHost, checkOrigin, checkSite } from './guard/hosts.t
 import type { KnownHosts } from './guard/known-hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
 import { roleOf } from './guard/roles.ts';
-import { addSeats } from './guard/seats.ts';
+import { addSeats, Turns } from './guard/seats.ts';
 import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
@@ -72,14 +72,19 @@ export function createApplication(options: ApplicationOptions): Application {
   addConsoleRoutes(app, options);
   addGuard(app, options);
   addConsoleToken(app, options.ownToken);
-  addRestRoutes(app, options);
-  addExportRoute(app, options);
+  const turns = new Turns();
+  const routes: RouteContext = {
+    ...options,
+    daemon: (request) => (request ? turns.daemonFor(options.daemon(), request) : options.daemon()),
+  };
+  addRestRoutes(app, routes);
+  addExportRoute(app, routes);
   addEventRoutes(app, options, options);
   addMetricsRoute(app, options);
-  addOpenAiRoutes(app, options, options.heartbeatMs);
-  addAgUiRoutes(app, options, options.heartbeatMs);
-  addA2aRoutes(app, { ...options, needsToken: options.tokens.length > 0 });
-  addMcpRoutes(app, options, options);
+  addOpenAiRoutes(app, routes, options.heartbeatMs);
+  addAgUiRoutes(app, routes, options.heartbeatMs);
+  addA2aRoutes(app, { ...options, ...routes, needsToken: options.tokens.length > 0 });
+  addMcpRoutes(app, routes, options);
   return app;
 }
 

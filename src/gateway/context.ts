@@ -5,8 +5,8 @@ import type { GatewayPort, Wire } from './port.ts';
 
 /** Dependencies of every route. */
 export interface RouteContext {
-  /** Throws `NOT_READY` while the daemon starts or stops. */
-  daemon(): GatewayPort;
+  /** For this request (SEATS-2); without one, for requests that many callers share. Throws `NOT_READY` while the daemon starts or stops. */
+  daemon(request?: Request): GatewayPort;
   readonly wire: Wire;
   /** Limit of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;

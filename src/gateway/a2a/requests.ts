@@ -165,7 +165,7 @@ function requestsOf(
   signal: AbortSignal,
 ): AgentRequests {
   const tasks = new Tasks({
-    daemon: options.daemon(),
+    daemon: options.daemon(context),
     agent: slug === ANY_AGENT.slug ? null : slug,
     identity: context.var.identity,
     newId: options.newId,

@@ -36,7 +36,7 @@ async function run(
   const input = readRunInput(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }));
   requireRoles(identity, input);
   const { runFrames } = await import('./frames.ts'); // with the protocol's packages, which a start does not load
-  const daemon = routes.daemon();
+  const daemon = routes.daemon(context);
   const { agents } = await ask(daemon, 'agents', {});
   if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const caller: RunCaller = {

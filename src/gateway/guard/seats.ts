@@ -1,5 +1,7 @@
+import type { Verb } from '../../bus/contract.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
+import type { GatewayPort } from '../port.ts';
 
 /**
  * Limits the requests that stay open: event streams, and requests that wait for agents.
@@ -22,11 +24,7 @@ const STAYING: readonly (readonly [string, string])[] = [
 ];
 
 /** SEATS-2 */
-const COMPUTED = [
-  '/api/conversations/:conversation/view',
-  '/api/conversations/:conversation/entries',
-  '/api/search',
-];
+const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search']);
 const MOST_COMPUTED = 2;
 
 export interface SeatOptions {
@@ -43,25 +41,29 @@ export function addSeats(app: Application, options: SeatOptions): void {
       return next();
     });
   }
-  const turns = new Turns();
-  for (const path of COMPUTED) {
-    app.on('GET', path, async (context, next) => {
-      const release = await turns.take(callerOf(context));
-      try {
-        if (!context.env.incoming.destroyed) await next();
-      } finally {
-        release();
-      }
-    });
-  }
 }
 
 /** SEATS-2 */
-class Turns {
+export class Turns {
   /** By caller: how many run, and those that wait for one of them to end. */
   readonly #callers = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
 
-  async take(caller: string): Promise<() => void> {
+  /** The daemon for one request, which waits for its turn where that computes. A client that is gone gets none. */
+  daemonFor(daemon: GatewayPort, context: Request): GatewayPort {
+    const request: GatewayPort['request'] = async (asked) => {
+      if (!COMPUTED.has(asked.endpoint)) return daemon.request(asked);
+      const release = await this.#take(callerOf(context));
+      try {
+        if (!context.env.outgoing.destroyed) return await daemon.request(asked);
+        throw new ParleyError('REQUEST_INCOMPLETE', 'the client is gone', { hint: 'send the request again' });
+      } finally {
+        release();
+      }
+    };
+    return Object.assign(Object.create(daemon) as GatewayPort, { request });
+  }
+
+  async #take(caller: string): Promise<() => void> {
     const own = this.#callers.get(caller) ?? { running: 0, waiting: [] };
     this.#callers.set(caller, own);
     if (own.running < MOST_COMPUTED) own.running++;

@@ -19,7 +19,8 @@ export function addMcpRoutes(
     const parsedBody = await jsonBody(context, routes);
     const { createMcpServer, WebStandardStreamableHTTPServerTransport } = await import('./server.ts'); // loads MCP's SDK
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs });
-    await createMcpServer({ ...options, routes, identity }).connect(transport);
+    const ofRequest = { ...routes, daemon: () => routes.daemon(context) };
+    await createMcpServer({ ...options, routes: ofRequest, identity }).connect(transport);
     onGone(context, () => void transport.close());
     return transport.handleRequest(context.req.raw, { parsedBody });
   });

@@ -90,7 +90,7 @@ interface Started {
 
 /** Finds or creates the conversation, and posts. */
 function startReply({ context, routes, request, who, model, queue }: Asked): Promise<Started> {
-  const daemon = routes.daemon();
+  const daemon = routes.daemon(context);
   return queue.inTurn(request.conversation ?? prefixOf(request), async () => {
     const picked = await pick(daemon, request, { newId: routes.newId, now: Date.now() });
     const post = postOf(picked);

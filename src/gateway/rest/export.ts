@@ -16,7 +16,7 @@ export function addExportRoute(app: Application, routes: RouteContext): void {
   app.get('/api/conversations/:conversation/export', async (context) => {
     const format = formatOf(context.req.query('format') ?? 'markdown');
     const conversation = context.req.param('conversation');
-    const entries = await readLog(routes.daemon(), conversation, 0);
+    const entries = await readLog(routes.daemon(context), conversation, 0);
     const { type, extension } = EXPORTS[format];
     const text = exportEntries(entries, format);
     const title = entries.findLast((entry) => entry.type === 'title-set')?.title ?? null;

@@ -32,7 +32,7 @@ export function addRestRoutes(app: Application, options: RouteContext): void {
   for (const route of ROUTES) {
     app.on(route.method.toUpperCase(), routerPath(route), async (context) => {
       const request = await requestOf(route, context, options);
-      const answer = await options.daemon().request(request);
+      const answer = await options.daemon(context).request(request);
       if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
       // The same JSON, with characters escaped that would hide a part of a call from the person who approves it.
       const json = escapeHidden(JSON.stringify(answer.body));

@@ -89,6 +89,49 @@ describe('a request that stays open', () => {
     },
   );
 
+  const rpc = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params });
+  const explain = { name: 'explain', arguments: { conversation: 'demo', agent: 'pm' } };
+  const thread = { threadId: 'demo', runId: 'run', state: {}, messages: [], tools: [], context: [] };
+  it.each<[string, string, string, object | null]>([
+    ['MCP', 'view', '/mcp', rpc('tools/call', explain)],
+    ['A2A', 'entries', '/a2a/parley', rpc('tasks/get', { id: 'demo.0' })],
+    ['AG-UI', 'entries', '/ag-ui/parley', { ...thread, forwardedProps: {} }],
+    ['an export', 'entries', '/api/conversations/demo/export', null],
+  ])('SEATS-2: reads by %s count with those of the same caller', async (_, endpoint, path, body) => {
+    await open();
+    const held: (() => void)[] = [];
+    let most = 0;
+    const { answer } = daemon;
+    daemon.answer = (request) => {
+      if (request.endpoint === 'agents') return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam' }] } };
+      if (request.endpoint === 'conversation') return { ok: true, body: { length: 1, agents: {} } };
+      if (request.endpoint !== endpoint) return answer(request);
+      const refused = { ok: false, refusal: { code: 'STOPPING', message: 'enough' } } as const;
+      return new Promise((resolve) => held.push(() => resolve(refused))) as unknown as ReturnType<
+        typeof answer
+      >;
+    };
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const read = async () => {
+      const sent = body ? { method: 'POST', body: JSON.stringify(body) } : {};
+      const response = await fetch(`${gateway.url}${path}`, {
+        ...sent,
+        headers: { ...bearer('alice'), ...headers },
+      });
+      return response.text();
+    };
+    const answers = [1, 2, 3, 4, 5].map(read);
+    await expect.poll(() => held.length).toBe(2);
+    expect((await ask('alice', '/api/agents'))[0]).toBe(200); // which computes nothing, and comes after the five
+    for (let done = 0; done < 5; done++) {
+      await expect.poll(() => held.length).toBeGreaterThan(0);
+      most = Math.max(most, held.length);
+      held.shift()?.();
+    }
+    expect((await Promise.all(answers)).every((text) => text.includes('enough'))).toBe(true);
+    expect(most).toBe(2);
+  });
+
   it('an open request is refused when the limit of all callers is reached', async () => {
     await open({ readers: 2 });
     const readers = [await readEvents(events(), bearer('alice')), await readEvents(events(), bearer('bob'))];
