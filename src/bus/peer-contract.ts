@@ -35,6 +35,7 @@ const request: z.ZodType<Omit<ApiRequest, 'body'> & { readonly body?: unknown }>
   traceparent: z.string().optional(),
   body: z.unknown().optional(),
   upTo: z.object(position).optional(),
+  origin: z.number().nullable().optional(),
 });
 // Casts of answers: JSON leaves out undefined fields, so zod types them as optional.
 const apiAnswer = z.discriminatedUnion('ok', [

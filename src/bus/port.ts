@@ -53,6 +53,8 @@ export interface ApiRequest {
   readonly body: unknown;
   /** With `delete`: the newest post when the first daemon received the request. Later posts begin a new conversation. */
   readonly upTo?: StreamPosition;
+  /** With `delete`: identifies the log that the conversation had then; null: it had none. */
+  readonly origin?: number | null;
 }
 export type ApiAnswer =
   | { readonly ok: true; readonly body: unknown }

@@ -182,6 +182,8 @@ export interface SharedMarks {
 export interface SharedLogs extends SharedMarks {
   /** Null: no append. */
   newest(conversation: string): Promise<NewestAppend | null>;
+  /** Tells the log that a conversation has now from a later one of the same id; null: it has none. */
+  origin(conversation: string): Promise<number | null>;
   /** The newest append of every conversation, by id. */
   all(): Promise<ReadonlyMap<string, NewestAppend>>;
   /** Removes the row and the state of a conversation whose log is gone. */

@@ -11,7 +11,7 @@ export interface Storage {
   readonly isFeed: boolean;
   readonly documents: Documents;
   readonly audit: AuditLog;
-  readonly shared: Pick<SharedLogs, 'newest' | 'all'> | null;
+  readonly shared: Pick<SharedLogs, 'newest' | 'origin' | 'all'> | null;
   /** `ConversationStore.fault`. Absent: null. */
   fault?(): ParleyError | null;
   /** Call `onClosed` once, after the log is closed. */

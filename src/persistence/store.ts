@@ -374,7 +374,7 @@ function definitionsIn(documents: Documents): DefinitionTexts {
   };
 }
 
-function sharedRecordsIn(documents: Documents): Omit<SharedLogs, 'newest' | 'all'> {
+function sharedRecordsIn(documents: Documents): Omit<SharedLogs, 'newest' | 'origin' | 'all'> {
   return {
     async forgetRow(conversation) {
       for (const kind of ['row', 'state']) await documents.remove(`${kind}.${conversation}`);

@@ -80,4 +80,21 @@ describe('a post whose conversation another daemon deletes before it is appended
     const entries = (await world.workers.use('demo')).entries();
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
   });
+
+  it('a late deletion keeps a conversation that a request began after it was received, and deletes the one that was there (DELETE-2)', async () => {
+    const { url } = await aServer();
+    const world = await aDaemon(url, 'one');
+    const post = (id: string) =>
+      world.request('post', { conversation: 'demo', publisher: 'alice', id, content: id });
+    await post('old');
+    const asked = await world.runtime.lastPost('demo');
+    const origin = await world.store.shared?.origin('demo');
+    await world.posts.deliver(world.bus.delivery('alice', 'demo', { id: 'meanwhile', content: 'x' }));
+    const body = { endpoint: 'delete', publisher: null, body: { conversation: 'demo' }, upTo: asked };
+    expect(await world.api.handle({ ...body, origin })).toMatchObject({ body: { existed: true } });
+    expect(await post('new')).toMatchObject({ ok: true });
+    expect(await world.api.handle({ ...body, origin })).toMatchObject({ body: { existed: false } });
+    const entries = (await world.workers.use('demo')).entries();
+    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
+  });
 });

@@ -7,7 +7,6 @@ import {
   isVerb,
   parseRequest,
   type RequestOf,
-  type StreamPosition,
   type Verb,
 } from '../../bus/index.ts';
 import {
@@ -69,7 +68,7 @@ export class Api {
     conversations: (request) => this.#list(request),
     search: (request) => this.#admin.search.search(request),
     view: (request) => this.#view(request),
-    delete: (request, { upTo }) => this.#delete(request, upTo),
+    delete: (request, caller) => this.#delete(request, caller),
     label: (request, caller) => this.#steer(request, caller, labelCommand),
     phase: (request, caller) => this.#phase(request, caller),
     mode: (request, caller) => this.#mode(request, caller),
@@ -145,10 +144,10 @@ export class Api {
 
   #dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
-    const { publisher: sender, upTo, traceparent } = request;
+    const { publisher: sender, upTo, origin, traceparent } = request;
     const isBound = isNameBound(request, this.runtime.believesNames);
     const mayOperate = request.mayOperate ?? (sender === null || this.runtime.believesNames);
-    return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo, traceparent });
+    return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo, origin, traceparent });
   }
 
   async #call<V extends Verb>(verb: V, body: unknown, caller: Caller): Promise<AnswerOf<V>> {
@@ -188,10 +187,10 @@ export class Api {
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
-  async #delete(request: RequestOf<'delete'>, upTo: StreamPosition | undefined): Promise<AnswerOf<'delete'>> {
+  async #delete(request: RequestOf<'delete'>, { upTo, origin }: Caller): Promise<AnswerOf<'delete'>> {
     const { conversation: id, lastEntryBefore: before } = request;
     const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
-    const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
+    const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep, origin);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
     await this.#admin.search.forget(id);
     const { left, ...onBus } = await this.#admin.erasure.erase({ conversation: id, ...upToPost });

@@ -10,6 +10,7 @@ export interface Caller {
   /** PERSON-6: it has the rights of an operator. */
   readonly mayOperate: boolean;
   readonly upTo: StreamPosition | undefined;
+  readonly origin: number | null | undefined;
   /** The trace context of the request. */
   readonly traceparent: string | undefined;
 }

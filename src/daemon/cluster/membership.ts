@@ -134,7 +134,7 @@ export class Membership {
       workers,
       router,
       monitor,
-      ...{ log, bus, leaving },
+      ...{ log, logs, bus, leaving },
     });
     const reconciler = () => this.#reconciler;
     const own = { workers, watchers, shared, api };

@@ -9,6 +9,7 @@ import {
 } from '../../bus/index.ts';
 import { conversationOfApproval, NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
 import { mergeAgents } from '../api/agents.ts';
 import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
@@ -44,6 +45,7 @@ export interface SharedApiParts {
   readonly router: Router;
   readonly monitor: PeerMonitor;
   readonly bus: Pick<Bus, 'lastPost' | 'deadLetters'>;
+  readonly logs: Pick<SharedLogs, 'origin'>;
   readonly log: Log;
   /** Aborted when this daemon leaves. */
   readonly leaving: AbortSignal;
@@ -55,12 +57,14 @@ export class SharedApi {
   readonly #router: Router;
   readonly #monitor: PeerMonitor;
   readonly #bus: SharedApiParts['bus'];
+  readonly #logs: SharedApiParts['logs'];
   readonly #leaving: AbortSignal;
   readonly #log: Log;
 
   constructor(api: Api, parts: SharedApiParts) {
     this.#api = api;
     this.#bus = parts.bus;
+    this.#logs = parts.logs;
     this.#leaving = parts.leaving;
     this.#workers = parts.workers;
     this.#router = parts.router;
@@ -188,7 +192,12 @@ export class SharedApi {
 
   async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     const upTo = request.upTo ?? (await this.#bus.lastPost(conversation).catch(() => undefined)); // else the owner reads it
-    return this.#route(conversation, { ...request, upTo });
+    const origin = await this.#logs.origin(conversation).catch(() => undefined);
+    return this.#route(conversation, {
+      ...request,
+      ...(upTo && { upTo }),
+      ...(origin !== undefined && { origin }),
+    });
   }
 
   async #gather<V extends SharedList>(

@@ -15,7 +15,8 @@ import type { Runtime } from '../runtime.ts';
  * DELETE-1  Each post that the ingress stream took before the request is void, whether it is in the log, being decided
  *           or still unread. A later post begins a new conversation.
  * DELETE-2  A request deletes nothing that began after the position of its newest post was read. So a deletion that a
- *           client repeats seldom covers the next post.
+ *           client repeats seldom covers the next post. A post of a request has no position: where logs are shared, the request
+ *           names the log that it deletes.
  * DELETE-3  Where logs are shared, another daemon may append the first entry of a log that was deleted meanwhile. A log
  *           whose first post is void is removed by the next daemon that opens it: the one that deletes does so at the end.
  * DELETE-4  A stream that lost its newest posts in a crash gives their sequences to other posts. So no deletion covers
@@ -49,20 +50,35 @@ export interface Deleted extends Removed {
 /** Why a conversation is kept; null: delete it. `state`: undefined without a readable log. */
 export type KeepCheck = (state: ConversationState | undefined, asked: StreamPosition) => string | null;
 
+/** What a request deletes: the posts up to a position, and the log that it had then, as far as it is known (DELETE-2). */
+export interface Asked extends StreamPosition {
+  readonly log: 'same' | 'later' | 'unknown';
+}
+
+/** Compares the log of a conversation with the one that a request names. */
+export async function identityOf(
+  id: string,
+  { store }: Pick<Runtime, 'store'>,
+  origin: number | null | undefined,
+): Promise<Asked['log']> {
+  if (origin === undefined || !store.shared) return 'unknown';
+  return origin !== null && (await store.shared.origin(id)) === origin ? 'same' : 'later';
+}
+
 /** DELETE-2. The streams may still contain posts from before `asked`. */
-export function nothingDeleted(asked: StreamPosition): Deleted {
-  return { existed: false, entries: 0, records: 0, outputs: 0, posts: asked };
+export function nothingDeleted({ stream, sequence }: StreamPosition): Deleted {
+  return { existed: false, entries: 0, records: 0, outputs: 0, posts: { stream, sequence } };
 }
 
 /** `worker`: null where the log cannot be read. */
 export async function deleteConversation(
   id: string,
   { store, progress, ingressEnd, reach, whatIfs }: DeletionRuntime,
-  asked: StreamPosition,
+  { log: known, ...asked }: Asked,
   worker: Deletable | null,
 ): Promise<Deleted> {
   await worker?.abandon();
-  if (worker && beganAfter(worker, asked)) return nothingDeleted(asked); // DELETE-2
+  if (worker && beganAfter(worker, { ...asked, log: known })) return nothingDeleted(asked); // DELETE-2
   // Only now: nothing can be appended any more.
   const reached = progress.reached(id, worker?.state.ingress);
   const isLater = reached !== null && reached.stream === asked.stream && reached.sequence > asked.sequence;
@@ -86,7 +102,7 @@ async function storedLength(id: string, store: Runtime['store']): Promise<number
 }
 
 /** DELETE-2: the running conversation continues. */
-export function isSpared(worker: Deletable | null, asked: StreamPosition): boolean {
+export function isSpared(worker: Deletable | null, asked: Asked): boolean {
   return worker?.isOurs === true && beganAfter(worker, asked);
 }
 
@@ -114,9 +130,11 @@ export function isVoidLog(entries: readonly Entry[], deletedUpTo: IngressPositio
   return stream !== null && isCovered({ stream, sequence }, deletedUpTo);
 }
 
-function beganAfter(worker: Deletable, asked: StreamPosition): boolean {
+function beganAfter(worker: Deletable, asked: Asked): boolean {
   const first = firstPost(worker.entries());
-  return first !== null && (first.stream ?? asked.stream) === asked.stream && first.sequence > asked.sequence;
+  if (asked.log === 'same') return false;
+  if (first === null) return asked.log === 'later' && worker.state.length > 0;
+  return (first.stream ?? asked.stream) === asked.stream && first.sequence > asked.sequence;
 }
 
 /** `stream`: null where no claim names it. */

@@ -12,7 +12,15 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { runningActivity } from './activity.ts';
-import { type Deleted, deleteConversation, isSpared, type KeepCheck, nothingDeleted } from './deletion.ts';
+import {
+  type Asked,
+  type Deleted,
+  deleteConversation,
+  identityOf,
+  isSpared,
+  type KeepCheck,
+  nothingDeleted,
+} from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { noConversation } from './post-refusals.ts';
 import { type ListedRow, listedRow, rowOf } from './projections.ts';
@@ -248,15 +256,21 @@ export class Workers {
   }
 
   /**
-   * `upTo`: the newest post to delete with it; default: the newest now. `keep` decides on the final state of the log.
-   * Idempotent.
+   * `upTo`: the newest post to delete with it; default: the newest now. `keep` decides on the final state of the log. `origin`: of
+   * the log to delete, if it is known. Idempotent.
    */
-  async delete(id: string, upTo?: StreamPosition, keep?: KeepCheck): Promise<Deleted> {
+  async delete(
+    id: string,
+    upTo?: StreamPosition,
+    keep?: KeepCheck,
+    origin?: number | null,
+  ): Promise<Deleted> {
     const asked = upTo ?? (await this.#runtime.lastPost(id));
     if (keep && (await this.#runtime.store.exists(id))) await this.current(id, true);
     let deleted = nothingDeleted(asked);
     const deletion = this.#exclusively(id, async () => {
-      deleted = await this.#deleteWithWorker(id, asked, keep);
+      const log = await identityOf(id, this.#runtime, origin);
+      deleted = await this.#deleteWithWorker(id, { ...asked, log }, keep);
     });
     this.#deleting.set(id, deletion);
     await deletion.finally(() => {
@@ -266,7 +280,7 @@ export class Workers {
   }
 
   /** Deletes a conversation that may be in memory. Nothing else may open or close it meanwhile (WORKERS-1). */
-  async #deleteWithWorker(id: string, asked: StreamPosition, keep?: KeepCheck): Promise<Deleted> {
+  async #deleteWithWorker(id: string, asked: Asked, keep?: KeepCheck): Promise<Deleted> {
     const known = (await this.#open.opening(id)?.catch(() => null)) ?? null;
     while (known?.settling) await known.settling;
     if (isSpared(known, asked)) return nothingDeleted(asked);

@@ -130,7 +130,7 @@ async function finishRemoval(
 }
 
 /** Owners and outstanding work of conversations, from the last message of each subject. */
-function newestAppends(broker: Broker, names: StoreNames): Pick<SharedLogs, 'newest' | 'all'> {
+function newestAppends(broker: Broker, names: StoreNames): Pick<SharedLogs, 'newest' | 'origin' | 'all'> {
   const stream = names.logStream;
   return {
     async newest(conversation) {
@@ -149,6 +149,10 @@ function newestAppends(broker: Broker, names: StoreNames): Pick<SharedLogs, 'new
         },
       );
       return newest;
+    },
+    async origin(conversation) {
+      requireConversationId(conversation);
+      return (await firstAfter(broker, stream, names.log(conversation), 0))?.sequence ?? null;
     },
     async all() {
       const found = new Map<string, NewestAppend>();
