@@ -2,7 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
 import { batch } from '../contract/samples.ts';
@@ -48,15 +50,23 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
     await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
   }
 
-  /** Posts that start no turn, until the returned function is called. */
-  function keepPosting(client: ParleyClient): () => Promise<void> {
+  /** Posts on `parley.in` that start no turn, until the returned function is called; it waits until they are in the logs. */
+  function keepPosting(client: ParleyClient, url: string): () => Promise<void> {
     let isOver = false;
     const posting = (async () => {
-      for (let at = 0; !isOver || at < 30; at++) {
-        const conversation = POSTED[at % POSTED.length] ?? '';
-        const post = { conversation, publisher: 'bob', id: `b${at}`, content: `post ${at}` };
-        await client.post({ ...post, includeInContext: false });
+      const connection = await openNats({ url });
+      let posted = 0;
+      for (; !isOver || posted < 30; posted++) {
+        const conversation = POSTED[posted % POSTED.length] ?? '';
+        const post = { id: `b${posted}`, content: `post ${posted}`, includeInContext: false };
+        await connection.jetstream().publish(`parley.in.bob.${conversation}`, JSON.stringify(post));
+        await delay(20);
       }
+      await connection.close();
+      await until(async () => {
+        const logs = await Promise.all(POSTED.map((id) => entriesOf(client, id)));
+        return logs.flat().filter(({ type }) => type === 'message').length === posted;
+      });
     })();
     return () => {
       isOver = true;
@@ -81,7 +91,7 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
     await client.post({ conversation: 'asking', publisher: 'alice', content: 'asking' });
     await nextQuestion(client, 'asking');
     await approvedEarly(client, 'early');
-    const stopPosting = keepPosting(client);
+    const stopPosting = keepPosting(client, first.ready.nats);
     await until(async () => (await site.parley('ls', '--json')).json().length === 6);
 
     const backup = await site.parley('backup', copy, '--json');

@@ -233,7 +233,9 @@ describe('a server whose users have no rights on the stream of settled posts, as
     const daemon = await site.up('--store', store, ...users.flags('daemon', nats.url));
     const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
     clients.push(made);
-    await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    const alice = await connections.connect(users.options('alice', nats.url));
+    await alice.jetstream().publish('parley.in.alice.demo', JSON.stringify({ content: 'hello' }));
+    await expect.poll(async () => (await made.request('conversations', {})).conversations.length).toBe(1);
     await followUntil(made, 'demo', turnsEnded(1));
     await made.request('delete', { conversation: 'demo' });
     expect(await made.request('conversations', {})).toMatchObject({ conversations: [] });
