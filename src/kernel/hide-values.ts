@@ -1,5 +1,7 @@
 /** Shorter values occur in ordinary words, so hiding them would reveal them. */
 const SHORTEST = 4;
+/** The same holds for these: hiding them would also break JSON. */
+const WORDS: ReadonlySet<string> = new Set(['true', 'false', 'null']);
 
 /** Replaces secret values in a text that is shown. */
 export type HideValues = (text: string) => string;
@@ -9,9 +11,16 @@ export function hideValues(values: Iterable<string>): HideValues {
   const forms = [...values]
     .flatMap((value) => [value, value.replace(/^(?:Bearer|Basic) /i, '')])
     .flatMap((value) => [value, encoded(value), JSON.stringify(value).slice(1, -1)])
-    .filter((form) => form.length >= SHORTEST);
+    .filter((form) => form.length >= SHORTEST && !WORDS.has(form));
+  if (forms.length === 0) return (text) => text;
   const longestFirst = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  return (text) => longestFirst.reduce((shown, form) => shown.replaceAll(form, '[secret]'), text);
+  const anyOf = new RegExp(longestFirst.map(literally).join('|'), 'g'); // one pass, however many there are
+  return (text) => text.replace(anyOf, '[secret]');
+}
+
+/** As a part of a regular expression. */
+function literally(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
 
 /** In each text of a value, with its keys. Other objects than records and lists are kept. */

@@ -79,14 +79,27 @@ it('a command finds its programs and the language, and no secret', async () => {
   expect(seen).toMatch(/^git version/m);
   expect(seen).not.toContain(SECRET);
   expect(seen).not.toContain('for that server');
+  expect(seen).not.toContain('[secret]');
   expect(seen).not.toContain('() {');
+});
+
+it('a secret of the configuration that a tool repeats, in a result or in an error, is hidden (TEAM-TOOLS-2)', async () => {
+  expect(await run('shell', { command: "printf 'for that'; echo ' server, that'" })).toContain(
+    '[secret], that',
+  );
+  const missing = await run('fs_read', { path: '@project/for that server' });
+  expect(missing).toContain('[secret]');
+  expect(missing).not.toContain('for that server');
 });
 
 it('an MCP server gets what its own settings name, and no other secret', async () => {
   const { env } = JSON.parse(await run('mcp__it__surroundings'));
-  expect(env).toMatchObject({ PATH: process.env.PATH, HOME: directory, ITS_OWN: 'for that server' });
-  expect(JSON.stringify(env)).not.toContain(SECRET);
+  expect(env).toMatchObject({ PATH: process.env.PATH, HOME: directory, ITS_OWN: '[secret]' });
+  const { ITS_OWN: _, ...rest } = env;
+  expect(JSON.stringify(rest)).not.toContain(SECRET);
+  expect(JSON.stringify(rest)).not.toContain('[secret]');
   const other = await run('mcp__other__surroundings');
   expect(other).not.toContain('for that server');
+  expect(other).not.toContain('[secret]');
   expect(other).not.toContain(SECRET);
 });

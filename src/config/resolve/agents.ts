@@ -23,6 +23,8 @@ import { resolveParameters } from './parameters.ts';
 
 export interface LoadedAgent {
   readonly config: AgentConfig;
+  /** Those that its front matter names, with their values. */
+  readonly variables: Substitution['used'];
   /** Where a key of its front matter is. */
   readonly locate: YamlSource['locate'];
   /** A problem at that key of its front matter was already reported. */
@@ -98,7 +100,8 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
   const { frontMatter, persona } = parts ?? { frontMatter: '', persona: '' };
   const source = parseMapping(file, frontMatter, problems, 2);
   const reported: KeyPath[] = parts && source.isValid ? [] : [[]]; // all of it
-  const input = withVariables(source, agent.env, reported, problems);
+  const found: Substitution[] = [];
+  const input = withVariables(source, { env: agent.env, found }, reported, problems);
   const {
     model,
     context: overrides,
@@ -123,6 +126,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
       absentMs: absent === 'wait' ? absentMsOf(absentSeconds) : null,
       file,
     },
+    variables: found.flatMap(({ used }) => used),
     locate: source.locate,
     isReported: (path) => reported.some((one) => overlap(one, path)),
   };
@@ -149,11 +153,10 @@ function refuseIdleAbsence(
 /** Replaces `${NAME}` in `parameters` alone: other texts of an agent may contain it. */
 function withVariables(
   source: YamlSource,
-  env: Environment,
+  { env, found }: { readonly env: Environment; readonly found: Substitution[] },
   reported: KeyPath[],
   problems: Problems,
 ): Checkable {
-  const found: Substitution[] = [];
   const { parameters } = source.data;
   const data = { ...source.data };
   if (parameters !== undefined) data.parameters = substitute(parameters, env, found, ['parameters']);

@@ -106,7 +106,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     daemon,
     telemetry: resolveTelemetry(env, problems),
     traces: resolveTraces(file.telemetry, env, problems),
-    ...sourcesOf(files(), source, [directory, workingDirectory], daemon),
+    ...sourcesOf(files(), [source, ...agents], [directory, workingDirectory], daemon),
     notices,
   };
   problems.throwIfAny(notices);
@@ -115,11 +115,12 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
 
 function sourcesOf(
   environmentFiles: Config['environmentFiles'],
-  { variables }: ConfigSource,
+  sources: readonly Pick<ConfigSource, 'variables'>[],
   folders: readonly string[],
   { nats }: Config['daemon'],
 ): Pick<Config, 'environmentFiles' | 'secretFiles' | 'variables'> {
   const possible = folders.map((folder) => resolve(folder, ENVIRONMENT_FILE));
+  const variables = sources.flatMap((source) => source.variables);
   const hidden = variables.filter(([name]) => !PASSED_ON.includes(name));
   return {
     environmentFiles,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { Toolbox } from '../../agents/index.ts';
+import type { Toolbox, ToolOutcome } from '../../agents/index.ts';
 import { BUILT_IN_TOOLS, type Config, secretValuesOf, settingDigest } from '../../config/index.ts';
-import { isRecord, messageOf, ParleyError } from '../../kernel/index.ts';
+import { type HideValues, hideValues, isRecord, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openLazyDocument } from '../../persistence/jsonl/index.ts';
 import {
@@ -70,6 +70,8 @@ export interface NextToolbox {
  *
  * TEAM-TOOLS-1 An MCP server whose settings did not change keeps its connection over a reload. A changed one is connected
  *              before the old connection closes, which happens when all calls that were running have ended.
+ * TEAM-TOOLS-2 No outcome of a tool has a key, token or password of the daemon or the value of a variable that the configuration
+ *              names, so the log, the models and people get none.
  */
 export class TeamTools {
   readonly #log: Log;
@@ -126,7 +128,9 @@ export class TeamTools {
       const unused = [...before.values()].map((part) => part.toolbox).filter((one) => !boxes.includes(one));
       if (unused.length > 0) void Promise.allSettled([...this.#running]).then(() => this.#closeAll(unused));
     };
-    return { toolbox: { ...toolbox, run: (...call) => this.#track(toolbox.run(...call)) }, commit, discard };
+    const hide = hideValues(secretsInResults(config));
+    const run: Toolbox['run'] = async (...call) => hidden(hide, await this.#track(toolbox.run(...call)));
+    return { toolbox: { ...toolbox, run }, commit, discard };
   }
 
   async close(): Promise<void> {
@@ -218,6 +222,24 @@ function isTaken(name: string): boolean {
 /** An outstanding call needs its tool. */
 async function settledOf(toolbox: Toolbox): Promise<void> {
   if ('settled' in toolbox) await (toolbox as McpToolbox).settled();
+}
+
+/** Without what is written into the file as it is, such as `NODE_ENV: production`: hiding that would spoil results. */
+function secretsInResults({ variables, daemon, models }: Config): string[] {
+  const keys = Object.values(models).map((model) => 'apiKey' in model && model.apiKey);
+  return secretValuesOf([variables, daemon, keys]);
+}
+
+/** TEAM-TOOLS-2 */
+function hidden(hide: HideValues, outcome: ToolOutcome): ToolOutcome {
+  switch (outcome.kind) {
+    case 'completed':
+      return { ...outcome, content: hide(outcome.content) };
+    case 'failed':
+      return { ...outcome, message: hide(outcome.message) };
+    case 'aborted':
+      return outcome;
+  }
 }
 
 function refuseFailed(toolbox: Toolbox): void {

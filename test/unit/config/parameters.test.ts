@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../../../src/config/index.ts';
+import { type Config, secretValuesOf } from '../../../src/config/index.ts';
 import { requestSources, summariserOf } from '../../../src/daemon/agents.ts';
 import { fingerprintOf } from '../../../src/daemon/cluster/config-fingerprint.ts';
 import { load, refusalOf } from './folder.ts';
@@ -43,6 +43,16 @@ function revealed(headers: Readonly<Record<string, string | { reveal(): string }
 }
 
 describe('parameters of a model and of an agent', () => {
+  it('the value of a variable that the parameters of an agent name is hidden wherever values of variables are', async () => {
+    const user = '$' + '{USER_OF_AGENT}';
+    const file = agent(`  extraBody: { user: "${user}" }\n`);
+    const config = await load(
+      { 'parley.yaml': MODEL(''), 'agents/pm.md': file },
+      { env: { USER_OF_AGENT: 'a user that is no header' } },
+    );
+    expect(secretValuesOf(config)).toContain('a user that is no header');
+  });
+
   it('the parameters of a model are fields and headers of its requests', async () => {
     const config = await load({ 'parley.yaml': OF_MODEL, 'agents/dev.md': 'You write.' }, { env });
     const profile = profilesOf(config).dev;

@@ -150,7 +150,16 @@ function isJson(given: string): boolean {
 }
 
 describe('the values of secrets in a text', () => {
-  const hide = hideValues(['s3cret/"one"', 'Bearer key-123', 'key-1234', 'abc', '']);
+  const hide = hideValues([
+    's3cret/"one"',
+    'Bearer key-123',
+    'key-1234',
+    'abc',
+    '',
+    'true',
+    'a+(b)|[c]$',
+    'secret',
+  ]);
 
   it.each([
     ['a s3cret/"one" b', 'a [secret] b'],
@@ -159,6 +168,8 @@ describe('the values of secrets in a text', () => {
     ['the key-123 of Bearer key-123', 'the [secret] of [secret]'],
     ['key-1234', '[secret]'],
     ['abc is too short to be hidden', 'abc is too short to be hidden'],
+    ['{"is":true}', '{"is":true}'],
+    ['a+(b)|[c]$ and a secret', '[secret] and a [secret]'],
   ])(
     'the secrets of %j are hidden, also in a URL, in JSON and without the scheme of a header',
     (text, shown) => {
